@@ -85,7 +85,7 @@ async def _measurements(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, t
     from petstore.clock import system_clock
     from petstore.http.messages import Request
     from petstore.keys.model import SCOPES, KeyFields
-    from petstore.keys.store import Actor, create_key
+    from petstore.keys.store import Principal, create_key
     from petstore.logs import RequestLog
     from petstore.settings import Settings
 
@@ -108,7 +108,7 @@ async def _measurements(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, t
 
     async with app.lifespan():
         issued = await store.write(
-            create_key(wanted, settings.environment, Actor("bench"), system_clock())
+            create_key(wanted, settings.environment, Principal("bench"), system_clock())
         )
         always[b"authorization"] = b"Bearer " + issued.token.encode()
         for number in range(20):

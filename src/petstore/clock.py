@@ -12,7 +12,8 @@ Clock: TypeAlias = Callable[[], Milliseconds]
 
 SECOND: Milliseconds = 1000
 MINUTE: Milliseconds = 60 * SECOND
-DAY: Milliseconds = 24 * 60 * MINUTE
+HOUR: Milliseconds = 60 * MINUTE
+DAY: Milliseconds = 24 * HOUR
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 

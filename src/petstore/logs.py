@@ -57,14 +57,16 @@ class LogEvent:
 class RequestLine(msgspec.Struct, kw_only=True, gc=False):
     """What is known of a request at its end: to log it, to count it and to trace it.
 
-    docs/logs.md describes each member. ``key`` is the id of the API key, never the token. ``route``
-    is a template, never the path. The log sets ``time``.
+    docs/logs.md describes each member. ``key`` is the id of the API key, never the token, and
+    ``person`` that of a person in the console. ``route`` is a template, never the path. The log
+    sets ``time``.
     """
 
     time: str = ""
     request: str
     client: str | None
     key: int | None
+    person: int | None = None
     method: str
     route: str | None
     operation: str | None

@@ -28,7 +28,7 @@ from petstore.events.store import newest_position, recent_events
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.alerts import find_alerts
 from petstore.keys.history import list_history
-from petstore.keys.model import SCOPES, ApiKey
+from petstore.keys.model import SCOPES, Caller
 from petstore.keys.status import list_keys
 from petstore.keys.store import unconditional
 from petstore.orders.model import OrderFilter
@@ -324,7 +324,7 @@ def test_a_deliverer_reads_few_rows_of_a_long_backlog(planner: Planner, name: st
 
 @pytest.mark.parametrize("at", [5, HALF, ROWS - 5])
 def test_a_replay_finds_its_window_in_few_blocks(planner: Planner, at: int) -> None:
-    key = ApiKey("Till", id=1, scopes=frozenset(SCOPES), environment="production", created_at=0)
+    key = Caller("Till", id=1, scopes=frozenset(SCOPES), environment="production", created_at=0)
     unit = replay(5, TimeWindow(at, at + 5), key, 0, unconditional)
     found = FOUND | {
         "select_position": [(ROWS,)],

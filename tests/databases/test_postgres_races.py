@@ -28,8 +28,8 @@ from petstore.errors import (
     UnknownPet,
 )
 from petstore.interface.idempotency_records import Attempt, IdempotencyRecord, SafeRetries
-from petstore.keys.model import DEFAULT_SCOPES, ApiKey
-from petstore.keys.store import Actor, revoke_key, unconditional
+from petstore.keys.model import DEFAULT_SCOPES, Caller
+from petstore.keys.store import Principal, revoke_key, unconditional
 from petstore.orders import store as orders
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch
 from petstore.orders.reservations import Reservations
@@ -266,22 +266,27 @@ async def test_two_administrators_cannot_revoke_each_other(
     for _ in range(5):
         scopes = frozenset({*DEFAULT_SCOPES, "keys:admin"})
         one, two = [await actor(stores[0], clock, scopes=scopes) for _ in range(2)]
-        assert one.key is not None
-        assert two.key is not None
+        assert one.caller is not None
+        assert two.caller is not None
         outcomes = await outcomes_in_any_order(
             *(
                 store.write(lingering(revoke_key(other.id, own, clock(), unconditional)))
-                for store, own, other in ((stores[0], one, two.key), (stores[1], two, one.key))
+                for store, own, other in (
+                    (stores[0], one, two.caller),
+                    (stores[1], two, one.caller),
+                )
             )
         )
         assert kinds(outcomes) == {MissingScope}  # the second has just been revoked itself
         left = one if isinstance(outcomes[1], MissingScope) else two
-        assert left.key is not None
-        await stores[0].write(revoke_key(left.key.id, Actor("operator"), clock(), unconditional))
+        assert left.caller is not None
+        await stores[0].write(
+            revoke_key(left.caller.id, Principal("operator"), clock(), unconditional)
+        )
 
 
 @pytest.fixture
-async def key(store: PostgresStore, clock: ManualClock) -> ApiKey:
+async def key(store: PostgresStore, clock: ManualClock) -> Caller:
     return await stored_key(store, (await issue(store, clock)).id)
 
 
@@ -291,7 +296,7 @@ def adding() -> Unit[bytes]:
 
 
 async def test_a_request_sent_to_several_processes_at_once_takes_effect_once(
-    stores: list[PostgresStore], clock: ManualClock, key: ApiKey
+    stores: list[PostgresStore], clock: ManualClock, key: Caller
 ) -> None:
     for number in range(ROUNDS):
         attempt = Attempt(key, f"retry {number}", b"request")
@@ -304,7 +309,7 @@ async def test_a_request_sent_to_several_processes_at_once_takes_effect_once(
 
 
 async def test_when_the_first_request_fails_the_next_takes_effect(
-    stores: list[PostgresStore], clock: ManualClock, key: ApiKey
+    stores: list[PostgresStore], clock: ManualClock, key: Caller
 ) -> None:
     def failing() -> Unit[bytes]:
         yield from adding()
@@ -324,7 +329,7 @@ async def test_when_the_first_request_fails_the_next_takes_effect(
 
 
 async def test_a_new_idempotency_record_is_not_deleted_with_the_old_one(
-    stores: list[PostgresStore], clock: ManualClock, key: ApiKey
+    stores: list[PostgresStore], clock: ManualClock, key: Caller
 ) -> None:
     first, second = (SafeRetries(store, clock) for store in stores[:2])
     attempt = Attempt(key, "retry", b"request")
@@ -343,7 +348,7 @@ async def test_a_new_idempotency_record_is_not_deleted_with_the_old_one(
 
 
 async def test_processes_that_prune_at_once_delete_everything_expired(
-    stores: list[PostgresStore], clock: ManualClock, key: ApiKey
+    stores: list[PostgresStore], clock: ManualClock, key: Caller
 ) -> None:
     await stores[0].write(
         do(

@@ -15,7 +15,7 @@ from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Conflict, PetstoreError
 from petstore.interface.idempotency_records import Attempt, SafeRetries
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.keys.store import unconditional
 from petstore.orders import store as orders
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch
@@ -37,10 +37,10 @@ EVERYTHING = 100_000
 NAMES = [f"category {number}" for number in range(6)]
 
 
-class Caller:
+class StressedKey:
     """Does anything the service does, to the few animals that everybody wants."""
 
-    def __init__(self, number: int, store: PostgresStore, clock: ManualClock, key: ApiKey) -> None:
+    def __init__(self, number: int, store: PostgresStore, clock: ManualClock, key: Caller) -> None:
         self._chance = random.Random(number)  # noqa: S311 - to be the same each time
         self._store = store
         self._clock = clock
@@ -151,7 +151,7 @@ async def test_concurrent_operations_never_fail_and_leave_the_store_consistent(
     for number in range(8):
         await store.write(create_pet(NewPet("Bella", number % 3 + 1, "available")))
     key = await stored_key(store, (await issue(store, clock)).id)
-    callers = [Caller(n, stores[n % PROCESSES], clock, key) for n in range(CALLERS)]
+    callers = [StressedKey(n, stores[n % PROCESSES], clock, key) for n in range(CALLERS)]
     faults = await asyncio.gather(*(caller.call() for caller in callers))
     assert list(chain.from_iterable(faults)) == []
 

@@ -37,7 +37,7 @@ from petstore.interface.operations import OPERATIONS
 from petstore.keys.alerts import find_alerts, find_use
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.history import list_history
-from petstore.keys.model import ApiKey, new_token
+from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
 from petstore.keys.status import COLUMNS, list_keys, rehearsing, stored_key, values_of
 from petstore.keys.store import (
@@ -194,7 +194,7 @@ LISTS: dict[str, Any] = {
     "deliveries-failed": lambda store, after: list_deliveries(store, 1, "failed", after, PAGE),
 }
 
-KEY = ApiKey("Till", id=7, scopes=frozenset({"keys:admin"}), environment="production", created_at=0)
+KEY = Caller("Till", id=7, scopes=frozenset({"keys:admin"}), environment="production", created_at=0)
 KEY_ROW = tuple(values_of(KEY)[name] for name in COLUMNS)
 WEBHOOK_ROW = (7, "https://shop.example", "", None, 0, None, 0, None)
 SHOWN_KEY = stored_key((*KEY_ROW, None, None, None)).shown(NOW)

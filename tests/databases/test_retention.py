@@ -11,8 +11,8 @@ from petstore.databases.retention import prune_all
 from petstore.databases.schema import TABLES_BY_NAME
 from petstore.events.model import EVENT_TYPES
 from petstore.keys.cache import ApiKeyCache
-from petstore.keys.model import ApiKey
-from petstore.keys.store import Actor, rotate_key, unconditional
+from petstore.keys.model import Caller
+from petstore.keys.store import Principal, rotate_key, unconditional
 from support.changes import NOW, create_pets
 from support.full_stores import ANIMALS
 from support.history import events_after
@@ -23,12 +23,12 @@ from support.stores import do, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
-ME = Actor("me")
+ME = Principal("me")
 BATCH = TABLES_BY_NAME["usage"].at_once
 
 
 @pytest.fixture
-async def key(store: Store, clock: ManualClock) -> ApiKey:
+async def key(store: Store, clock: ManualClock) -> Caller:
     return await issue_stored(store, clock)
 
 
@@ -48,11 +48,11 @@ async def column(store: Store, table: str, name: str) -> list[Any]:
     return [value for (value,) in rows]
 
 
-def rotated(key: ApiKey, now: int, grace: int = 0) -> Unit[Any]:
+def rotated(key: Caller, now: int, grace: int = 0) -> Unit[Any]:
     return rotate_key(key.id, grace, ME, now, unconditional)
 
 
-def used(key: ApiKey, first: int, last: int) -> Unit[None]:
+def used(key: Caller, first: int, last: int) -> Unit[None]:
     for day in range(first, last):
         yield Statement("INSERT INTO usage VALUES (?1, ?2, 5)", (key.id, day))
 
@@ -76,7 +76,7 @@ async def test_events_are_kept_for_the_days_of_the_setting(
 
 
 async def test_changes_to_keys_are_kept_for_the_days_of_the_setting(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: Caller
 ) -> None:
     before = await column(store, "api_key_events", "id")
     await store.write(rotated(key, NOW + DAY))
@@ -89,7 +89,7 @@ async def test_changes_to_keys_are_kept_for_the_days_of_the_setting(
 
 
 async def test_only_tokens_that_ended_long_ago_are_deleted(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: Caller
 ) -> None:
     grace = await store.write(rotated(key, NOW))
     await store.write(rotated(key, NOW, grace=100 * DAY))
@@ -106,7 +106,7 @@ async def test_only_tokens_that_ended_long_ago_are_deleted(
 
 
 async def test_the_usage_of_a_key_is_kept_for_the_days_of_the_setting(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: Caller
 ) -> None:
     today = NOW // DAY
     await store.write(used(key, today - 3 * BATCH // 2, today + 1))
@@ -115,7 +115,7 @@ async def test_the_usage_of_a_key_is_kept_for_the_days_of_the_setting(
 
 
 async def test_with_0_days_histories_are_kept_forever(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: Caller
 ) -> None:
     await store.write(used(key, 0, 3))
     await store.write(rotated(key, NOW))
@@ -139,7 +139,7 @@ async def test_orders_and_animals_are_never_pruned(store: Store, clock: ManualCl
 
 
 async def test_other_writes_run_between_two_batches(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: Caller
 ) -> None:
     """The changes of others do not wait until all is deleted."""
     await store.write(used(key, 0, 3 * BATCH))
@@ -155,7 +155,7 @@ async def test_other_writes_run_between_two_batches(
 
 
 async def test_several_processes_can_prune_at_once(
-    store: Store, address: str, clock: ManualClock, key: ApiKey
+    store: Store, address: str, clock: ManualClock, key: Caller
 ) -> None:
     await store.write(create_pets(ANIMALS * 100))
     await store.write(used(key, 0, 2 * BATCH))

@@ -10,7 +10,7 @@ from petstore.databases.contract import Statement, Store, Unit
 from petstore.databases.retention import prune_all
 from petstore.errors import IdempotencyKeyInUse, NotFound, PetNotAvailable, Unavailable
 from petstore.interface.idempotency_records import Attempt, IdempotencyRecord, SafeRetries
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.pets.model import NewPet
 from support.changes import create_pet
 from support.keys import issue_stored
@@ -32,7 +32,7 @@ def retries(store: Store, clock: ManualClock) -> SafeRetries:
 
 
 @pytest.fixture
-async def key(store: Store, clock: ManualClock) -> ApiKey:
+async def key(store: Store, clock: ManualClock) -> Caller:
     return await issue_stored(store, clock)
 
 
@@ -54,7 +54,7 @@ async def count(store: Store, table: str) -> int:
 
 
 async def test_only_one_of_fifty_concurrent_requests_takes_effect(
-    retries: SafeRetries, key: ApiKey, store: Store
+    retries: SafeRetries, key: Caller, store: Store
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     outcomes = await asyncio.gather(
@@ -68,7 +68,7 @@ async def test_only_one_of_fifty_concurrent_requests_takes_effect(
 
 
 async def test_only_one_of_two_concurrent_processes_takes_effect(
-    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock, address: str
+    retries: SafeRetries, key: Caller, store: Store, clock: ManualClock, address: str
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     async with open_store(address) as other:
@@ -80,7 +80,7 @@ async def test_only_one_of_two_concurrent_processes_takes_effect(
 
 
 async def test_retries_are_refused_while_the_first_request_is_running(
-    retries: SafeRetries, key: ApiKey, database: Path
+    retries: SafeRetries, key: Caller, database: Path
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     with locked(database):
@@ -97,7 +97,7 @@ async def test_retries_are_refused_while_the_first_request_is_running(
 
 @pytest.mark.parametrize("error", [NotFound("gone"), PetNotAvailable("sold"), ValueError("fault")])
 async def test_a_failure_is_not_recorded_and_changes_nothing(
-    retries: SafeRetries, key: ApiKey, store: Store, error: Exception
+    retries: SafeRetries, key: Caller, store: Store, error: Exception
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     with pytest.raises(type(error)):
@@ -107,7 +107,7 @@ async def test_a_failure_is_not_recorded_and_changes_nothing(
 
 
 async def test_a_change_that_the_database_refused_is_not_recorded(
-    retries: SafeRetries, key: ApiKey, store: Store, database: Path
+    retries: SafeRetries, key: Caller, store: Store, database: Path
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     with locked(database, store), pytest.raises(Unavailable):
@@ -117,7 +117,7 @@ async def test_a_change_that_the_database_refused_is_not_recorded(
 
 
 async def test_a_client_that_disconnected_can_retry(
-    retries: SafeRetries, key: ApiKey, store: Store, database: Path
+    retries: SafeRetries, key: Caller, store: Store, database: Path
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     with locked(database):
@@ -133,7 +133,7 @@ async def test_a_client_that_disconnected_can_retry(
 
 
 async def test_an_idempotency_record_is_kept_for_24_hours(
-    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
+    retries: SafeRetries, key: Caller, store: Store, clock: ManualClock
 ) -> None:
     attempt = Attempt(key, "a", b"request")
     await retries.once(attempt, add())
@@ -148,7 +148,7 @@ async def test_an_idempotency_record_is_kept_for_24_hours(
 
 
 async def test_any_number_of_expired_records_is_deleted(
-    key: ApiKey, store: Store, clock: ManualClock
+    key: Caller, store: Store, clock: ManualClock
 ) -> None:
     await store.write(do(EXPIRED_AND_KEPT, key.id, b"\0", clock() - DAY))
     await prune_all(store, clock, DAYS_KEPT)
@@ -157,7 +157,7 @@ async def test_any_number_of_expired_records_is_deleted(
 
 
 async def test_a_record_is_not_deleted_before_it_expires(
-    retries: SafeRetries, key: ApiKey, store: Store, clock: ManualClock
+    retries: SafeRetries, key: Caller, store: Store, clock: ManualClock
 ) -> None:
     await retries.once(Attempt(key, "a", b"request"), add())
     clock.now += DAY - 1

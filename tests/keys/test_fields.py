@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from petstore.domain.decoding import decode_json
 from petstore.errors import InvalidBody
-from petstore.keys.model import DEFAULT_SCOPES, ApiKey, KeyCreate, KeyPatch
+from petstore.keys.model import DEFAULT_SCOPES, Caller, KeyCreate, KeyPatch
 
 LIMIT = "an integer from 1 to 2147483646, or null"
 SCOPES = (
@@ -77,5 +77,5 @@ def test_a_patch_names_what_it_changes(field: str, value: Any, name: str, meant:
 
 
 def test_a_stored_key_is_neither_revoked_nor_unbanned_by_default() -> None:
-    key = ApiKey("x", id=1, environment="production", created_at=0)
+    key = Caller("x", id=1, environment="production", created_at=0)
     assert (key.revoked_at, key.unbanned_at) == (None, None)

@@ -16,13 +16,13 @@ from petstore.errors import (
     PetstoreError,
 )
 from petstore.keys.history import Change, KeyEvent, list_history
-from petstore.keys.store import Actor
+from petstore.keys.store import Principal
 from support.keys import actor, change, issue, revoke, rotate, unban
 from support.manual_clock import ManualClock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
-Act = Callable[[Store, ManualClock, Actor], Awaitable[Any]]
+Act = Callable[[Store, ManualClock, Principal], Awaitable[Any]]
 
 ADMIN = frozenset({"keys:admin", "pets:read"})
 CREATED = {
@@ -36,7 +36,7 @@ async def history(store: Store, key_id: int = 1) -> list[KeyEvent]:
     return (await list_history(store, key_id, None, None, 1_000)).items
 
 
-async def administrator(store: Store, clock: ManualClock) -> Actor:
+async def administrator(store: Store, clock: ManualClock) -> Principal:
     """Return an actor with a key that may administer keys, and that has the plan free."""
     return await actor(store, clock, scopes=ADMIN)
 
@@ -166,7 +166,7 @@ async def test_a_change_is_recorded_with_its_actor_fields_and_time(
     await issue(store, clock, scopes=frozenset({"pets:read"}))
     admin = await administrator(store, clock)
     clock.advance(7)
-    await act(store, clock, Actor("command line (ada)") if is_operator else admin)
+    await act(store, clock, Principal("command line (ada)") if is_operator else admin)
     created, event = await history(store)
     assert created == KeyEvent(
         1, utc_second(clock() - 7 * SECOND), "the operator", "created", CREATED

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from petstore.errors import BeyondOwnRights
-from petstore.keys.model import SCOPES, ApiKey, check_rights
+from petstore.keys.model import SCOPES, Caller, check_rights
 from support.exploration import explored
 
-PRO = ApiKey(
+PRO = Caller(
     id=1,
     name="pro",
     plan="pro",
@@ -42,7 +42,7 @@ ends = st.none() | st.integers(1, 3)
 
 
 @st.composite
-def keys(draw: st.DrawFn) -> ApiKey:
+def keys(draw: st.DrawFn) -> Caller:
     plan, per_minute, per_day = draw(plans_and_limits)
     scopes = draw(st.frozensets(st.sampled_from(SCOPES)))
     return replace(
@@ -56,7 +56,7 @@ def keys(draw: st.DrawFn) -> ApiKey:
     )
 
 
-def may_give(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> bool:
+def may_give(giver: Caller, key: Caller, before: Caller | None = None) -> bool:
     try:
         check_rights(giver, key, before)
     except BeyondOwnRights:
@@ -64,16 +64,16 @@ def may_give(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> bool:
     return True
 
 
-def end(key: ApiKey) -> float:
+def end(key: Caller) -> float:
     return float("inf") if key.expires_at is None else key.expires_at
 
 
-def addresses(key: ApiKey) -> frozenset[str]:
+def addresses(key: Caller) -> frozenset[str]:
     """Return the addresses that a key works from."""
     return frozenset(address for address in ADDRESSES if key.works_from(address))
 
 
-def has_no_more(key: ApiKey, other: ApiKey) -> bool:
+def has_no_more(key: Caller, other: Caller) -> bool:
     """Return whether ``key`` can do nothing that ``other`` cannot."""
     return (
         key.scopes <= other.scopes
@@ -142,40 +142,40 @@ def test_a_key_without_networks_works_from_any_address() -> None:
 
 
 @given(giver=keys(), key=keys())
-def test_a_new_key_has_no_more_rights_than_its_creator(giver: ApiKey, key: ApiKey) -> None:
+def test_a_new_key_has_no_more_rights_than_its_creator(giver: Caller, key: Caller) -> None:
     assert may_give(giver, key) == has_no_more(key, giver)
 
 
 @given(first=keys(), second=keys(), third=keys())
 @explored(200)  # few are chains
 def test_a_chain_of_keys_never_grants_more_than_the_first_key_has(
-    first: ApiKey, second: ApiKey, third: ApiKey
+    first: Caller, second: Caller, third: Caller
 ) -> None:
     is_chain = may_give(first, second) and may_give(second, third)
     assert may_give(first, third) or not is_chain
 
 
 @given(key=keys())
-def test_a_key_can_grant_all_its_rights(key: ApiKey) -> None:
+def test_a_key_can_grant_all_its_rights(key: Caller) -> None:
     check_rights(key, key)
 
 
 @given(giver=keys(), key=keys())
-def test_a_change_can_keep_every_right_of_a_key(giver: ApiKey, key: ApiKey) -> None:
+def test_a_change_can_keep_every_right_of_a_key(giver: Caller, key: Caller) -> None:
     check_rights(giver, key, key)
     check_rights(giver, replace(key, name="new"), key)
 
 
 @given(giver=keys(), key=keys(), scopes=st.frozensets(st.sampled_from(SCOPES)))
 def test_a_change_can_remove_every_right_of_a_key(
-    giver: ApiKey, key: ApiKey, scopes: frozenset[Any]
+    giver: Caller, key: Caller, scopes: frozenset[Any]
 ) -> None:
     check_rights(giver, replace(key, scopes=key.scopes & scopes), key)
 
 
 @given(giver=keys(), key=keys(), before=keys())
 def test_a_changed_key_gets_only_rights_that_it_or_the_caller_had(
-    giver: ApiKey, key: ApiKey, before: ApiKey
+    giver: Caller, key: Caller, before: Caller
 ) -> None:
     allowed = (
         key.scopes <= giver.scopes | before.scopes

@@ -16,7 +16,7 @@ from petstore.errors import InvalidBody
 from petstore.keys.model import (
     DEFAULT_SCOPES,
     LONGEST_LIFE,
-    ApiKey,
+    Caller,
     Environment,
     KeyCreate,
     KeyName,
@@ -32,8 +32,8 @@ TOKEN = b"ps_live_0123456789ABCDEFGHIJKLMNOPQRSTUV27v6EQ"
 NOW = 1_000_000
 
 
-def key(expires_at: int | None = None, revoked_at: int | None = None) -> ApiKey:
-    return ApiKey(
+def key(expires_at: int | None = None, revoked_at: int | None = None) -> Caller:
+    return Caller(
         "test",
         id=1,
         environment="production",

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import pytest
 
 from petstore.databases.sqlite import SqliteStore
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules, RateLimiter, UnbanStore
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.memory import MemoryLimiter
@@ -66,6 +66,6 @@ async def limiter(start_limiter: StartLimiter, states: StoredRateLimits) -> Rate
 
 
 @pytest.fixture
-async def key(store: SqliteStore, clock: ManualClock) -> ApiKey:
+async def key(store: SqliteStore, clock: ManualClock) -> Caller:
     """A key of the plan free."""
     return await issue_stored(store, clock)

@@ -8,7 +8,7 @@ import pytest
 from petstore.clock import DAY, SECOND
 from petstore.domain.plans import PLANS, UNLIMITED, Limits, PlanName
 from petstore.limits.contract import NEVER, BanRules, Decision, LimitWindow, State
-from support.caller import Caller
+from support.limited_key import LimitedKey
 
 NOON = 20_788 * 86_400 + 43_200
 MIDNIGHT = NOON + 43_200
@@ -17,15 +17,15 @@ ONE_DAY = 86_400
 FREE = PLANS["free"]
 
 
-def refused_all_day(limits: Limits = FREE, rules: BanRules | None = None) -> Caller:
+def refused_all_day(limits: Limits = FREE, rules: BanRules | None = None) -> LimitedKey:
     """Return a caller whose day is used up, so that only what it does counts."""
-    caller = Caller(limits, rules)
+    caller = LimitedKey(limits, rules)
     caller.ask()
     caller.limits = Limits(limits.per_minute, 1)
     return caller
 
 
-def get_banned(caller: Caller) -> float:
+def get_banned(caller: LimitedKey) -> float:
     """Keep asking after 429 until the ban, and return for how many seconds it is."""
     while caller.ask(every=0.125).verdict != "banned":
         pass
@@ -34,19 +34,19 @@ def get_banned(caller: Caller) -> float:
 
 @pytest.mark.parametrize("plan", ["free", "pro", "business"])
 def test_a_request_beyond_the_minute_limit_is_refused(plan: PlanName) -> None:
-    caller = Caller(PLANS[plan])
+    caller = LimitedKey(PLANS[plan])
     assert caller.ask(caller.limits.per_minute).verdict == "admitted"
     assert caller.ask().verdict == "limited"
 
 
 def test_a_request_beyond_the_day_limit_is_refused() -> None:
-    caller = Caller(FREE)
+    caller = LimitedKey(FREE)
     assert caller.ask(1_000, every=1.1).verdict == "admitted"
     assert caller.ask(every=1.1).verdict == "limited"
 
 
 def test_a_request_refused_for_the_minute_does_not_count_for_the_day() -> None:
-    caller = Caller(Limits(2, 10))
+    caller = LimitedKey(Limits(2, 10))
     decision = caller.ask(9)
     assert decision.minute.remaining == 0
     assert decision.day.remaining == 8
@@ -54,14 +54,14 @@ def test_a_request_refused_for_the_minute_does_not_count_for_the_day() -> None:
 
 
 def test_a_request_refused_for_the_day_does_not_count_for_the_minute() -> None:
-    caller = Caller(Limits(10, 2))
+    caller = LimitedKey(Limits(10, 2))
     decision = caller.ask(9)
     assert decision.day.remaining == 0
     assert decision.minute.remaining == 8
 
 
 def test_the_minute_lasts_60_seconds_from_its_first_admitted_request() -> None:
-    caller = Caller(Limits(2, 10))
+    caller = LimitedKey(Limits(2, 10))
     caller.clock.advance(17.25)
     caller.ask()
     caller.clock.advance(40)
@@ -75,14 +75,14 @@ def test_the_minute_lasts_60_seconds_from_its_first_admitted_request() -> None:
 
 
 def test_the_next_minute_begins_with_its_own_first_request() -> None:
-    caller = Caller(Limits(2, 10))
+    caller = LimitedKey(Limits(2, 10))
     caller.ask()
     caller.clock.advance(95)
     assert caller.ask().minute.reset == NOON + 95 + 60
 
 
 def test_a_refused_request_does_not_begin_a_minute() -> None:
-    caller = Caller(Limits(2, 1))
+    caller = LimitedKey(Limits(2, 1))
     caller.ask()
     caller.clock.advance(70)
     caller.ask()
@@ -92,7 +92,7 @@ def test_a_refused_request_does_not_begin_a_minute() -> None:
 
 
 def test_the_day_begins_at_midnight_utc() -> None:
-    caller = Caller(Limits(10, 2))
+    caller = LimitedKey(Limits(10, 2))
     caller.clock.advance(43_200 - 30)
     caller.ask(2)
     caller.clock.advance(29.999)
@@ -104,7 +104,7 @@ def test_the_day_begins_at_midnight_utc() -> None:
 
 
 def test_the_minute_continues_over_midnight() -> None:
-    caller = Caller(Limits(2, 10))
+    caller = LimitedKey(Limits(2, 10))
     caller.clock.advance(43_200 - 1)
     caller.ask(2)
     caller.clock.advance(2)
@@ -112,46 +112,46 @@ def test_the_minute_continues_over_midnight() -> None:
 
 
 def test_the_window_with_fewer_requests_left_is_described() -> None:
-    assert Caller(Limits(5, 10)).ask().described == LimitWindow(5, 4, NOON + 60)
-    assert Caller(Limits(10, 5)).ask().described == LimitWindow(5, 4, MIDNIGHT)
+    assert LimitedKey(Limits(5, 10)).ask().described == LimitWindow(5, 4, NOON + 60)
+    assert LimitedKey(Limits(10, 5)).ask().described == LimitWindow(5, 4, MIDNIGHT)
 
 
 def test_on_a_tie_the_window_that_resets_later_is_described() -> None:
-    caller = Caller(Limits(5, 5))
+    caller = LimitedKey(Limits(5, 5))
     assert caller.ask().described.reset == MIDNIGHT
-    late = Caller(Limits(5, 5))
+    late = LimitedKey(Limits(5, 5))
     late.clock.advance(43_200 - 10)
     assert late.ask().described.reset == MIDNIGHT + 50
 
 
 def test_a_429_describes_the_exhausted_window() -> None:
-    caller = Caller(Limits(1, 10))
+    caller = LimitedKey(Limits(1, 10))
     caller.ask()
     assert caller.ask().described == LimitWindow(1, 0, NOON + 60)
-    caller = Caller(Limits(10, 1))
+    caller = LimitedKey(Limits(10, 1))
     caller.ask()
     assert caller.ask().described == LimitWindow(1, 0, MIDNIGHT)
 
 
 def test_a_429_for_two_exhausted_windows_describes_the_one_that_resets_later() -> None:
-    caller = Caller(Limits(1, 1))
+    caller = LimitedKey(Limits(1, 1))
     caller.ask()
     assert caller.ask().described.reset == MIDNIGHT
-    caller = Caller(Limits(1, 1))
+    caller = LimitedKey(Limits(1, 1))
     caller.clock.advance(43_200 - 10)
     caller.ask()
     assert caller.ask().described.reset == MIDNIGHT + 50
 
 
 def test_the_reset_is_the_same_for_the_whole_window_and_never_too_early() -> None:
-    caller = Caller(FREE)
+    caller = LimitedKey(FREE)
     caller.clock.advance(0.001)
     resets = {caller.ask(every=0.99).minute.reset for _ in range(60)}
     assert resets == {NOON + 61}
 
 
 def test_a_larger_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
-    caller = Caller(FREE)
+    caller = LimitedKey(FREE)
     caller.ask(61)
     caller.limits = PLANS["pro"]
     decision = caller.ask()
@@ -161,7 +161,7 @@ def test_a_larger_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
 
 
 def test_a_smaller_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
-    caller = Caller(PLANS["pro"])
+    caller = LimitedKey(PLANS["pro"])
     caller.ask(100)
     caller.limits = FREE
     decision = caller.ask()
@@ -170,20 +170,20 @@ def test_a_smaller_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
 
 
 def test_without_limits_the_largest_value_is_reported() -> None:
-    decision = Caller(PLANS["enterprise"]).ask(5_000)
+    decision = LimitedKey(PLANS["enterprise"]).ask(5_000)
     assert decision.verdict == "admitted"
     assert decision.described == LimitWindow(UNLIMITED, UNLIMITED, MIDNIGHT)
     assert decision.day_used == 5_000
 
 
 def test_the_only_limit_of_a_key_is_described() -> None:
-    assert Caller(Limits(UNLIMITED, 10)).ask().described == LimitWindow(10, 9, MIDNIGHT)
-    assert Caller(Limits(10, UNLIMITED)).ask().described == LimitWindow(10, 9, NOON + 60)
+    assert LimitedKey(Limits(UNLIMITED, 10)).ask().described == LimitWindow(10, 9, MIDNIGHT)
+    assert LimitedKey(Limits(10, UNLIMITED)).ask().described == LimitWindow(10, 9, NOON + 60)
 
 
 @pytest.mark.parametrize("seconds", [0.001, 30, 3_600, ONE_DAY, 40 * ONE_DAY])
 def test_a_clock_that_steps_back_admits_no_extra_requests(seconds: float) -> None:
-    caller = Caller(Limits(2, 3))
+    caller = LimitedKey(Limits(2, 3))
     before = caller.ask(2)
     caller.clock.advance(-seconds)
     after = caller.ask()
@@ -195,7 +195,7 @@ def test_a_clock_that_steps_back_admits_no_extra_requests(seconds: float) -> Non
 
 
 def test_a_clock_that_was_a_year_ahead_delays_requests_for_at_most_a_window() -> None:
-    caller = Caller(Limits(2, 3))
+    caller = LimitedKey(Limits(2, 3))
     caller.clock.advance(365 * ONE_DAY)
     caller.ask(2)
     caller.clock.advance(-365 * ONE_DAY)
@@ -208,7 +208,7 @@ def test_a_clock_that_was_a_year_ahead_delays_requests_for_at_most_a_window() ->
 
 @pytest.mark.parametrize(("back", "reset"), [(30, NOON + 60), (60, NOON + 60), (60.001, NOON)])
 def test_a_minute_that_begins_over_a_minute_ahead_is_restarted(back: float, reset: int) -> None:
-    caller = Caller(FREE)
+    caller = LimitedKey(FREE)
     caller.ask()
     caller.clock.advance(-back)
     assert caller.ask().minute == LimitWindow(60, 58, reset)
@@ -218,7 +218,7 @@ def test_a_minute_that_begins_over_a_minute_ahead_is_restarted(back: float, rese
     ("back", "reset"), [(ONE_DAY, MIDNIGHT + ONE_DAY), (ONE_DAY + 0.001, MIDNIGHT - ONE_DAY)]
 )
 def test_a_day_that_begins_over_a_day_ahead_is_treated_as_today(back: float, reset: int) -> None:
-    caller = Caller(FREE)
+    caller = LimitedKey(FREE)
     caller.clock.advance(43_200)
     caller.charge(1)
     caller.clock.advance(-back)
@@ -233,7 +233,7 @@ def test_a_clock_that_steps_back_during_a_ban_does_not_end_it() -> None:
 
 
 def test_a_peek_is_not_counted() -> None:
-    caller = Caller(Limits(1, 5))
+    caller = LimitedKey(Limits(1, 5))
     for _ in range(9):
         fresh = caller.look()
     assert fresh.verdict == "admitted"
@@ -282,7 +282,7 @@ def test_a_429_more_than_a_second_after_the_first_is_a_strike() -> None:
 
 
 def test_an_admitted_request_ends_a_run_of_strikes() -> None:
-    caller = Caller(Limits(1, 100))
+    caller = LimitedKey(Limits(1, 100))
     caller.ask(2)
     caller.ask(every=60)
     caller.ask()
@@ -308,7 +308,7 @@ def test_a_strike_60_seconds_after_the_first_restarts_the_count() -> None:
 
 
 def test_strikes_of_several_runs_are_added_up() -> None:
-    caller = Caller(Limits(60, 1_000))
+    caller = LimitedKey(Limits(60, 1_000))
     caller.ask(61)
     caller.ask(10, every=1.5)
     caller.clock.advance(45)
@@ -358,9 +358,9 @@ def test_requests_during_a_ban_do_not_prolong_it() -> None:
     assert caller.ask().verdict == "admitted"
 
 
-@pytest.mark.parametrize("use", [Caller.ask, partial(Caller.charge, requests=1)])
+@pytest.mark.parametrize("use", [LimitedKey.ask, partial(LimitedKey.charge, requests=1)])
 def test_the_last_use_during_a_ban_is_recorded_to_the_minute(
-    use: Callable[[Caller], Decision],
+    use: Callable[[LimitedKey], Decision],
 ) -> None:
     caller = refused_all_day()
     get_banned(caller)
@@ -480,7 +480,7 @@ def test_after_many_bans_of_the_maximum_length_a_day_without_one_halves_the_next
 
 
 def test_a_charge_is_admitted_completely_or_not_at_all_up_to_the_day_limit() -> None:
-    caller = Caller(Limits(5, 10))
+    caller = LimitedKey(Limits(5, 10))
     caller.ask()
     decision = caller.charge(10)
     assert (decision.verdict, decision.day_used, caller.state.strikes) == ("limited", 1, 0)

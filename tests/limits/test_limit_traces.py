@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.limits.contract import BanRules, Decision, LimitWindow, Verdict
-from support.caller import Caller
 from support.exploration import explored
+from support.limited_key import LimitedKey
 from support.strategies import Step, pauses, small_limits, traces
 
 NO_BANS = BanRules(min_strikes=UNLIMITED)
@@ -91,7 +91,7 @@ def _midnight(now: Milliseconds) -> int:
 @explored(50)
 @given(traces)
 def test_the_limiter_agrees_with_the_reference(trace: list[Step]) -> None:
-    caller, reference = Caller(Limits(1, 1), NO_BANS), Reference()
+    caller, reference = LimitedKey(Limits(1, 1), NO_BANS), Reference()
     for step in trace:
         caller.clock.now += step.pause
         caller.limits = step.limits
@@ -111,7 +111,7 @@ def _equal_but_for_a_tie(actual: Seen, expected: Seen) -> bool:
 @explored(50)
 @given(st.lists(pauses, max_size=60), small_limits)
 def test_no_window_admits_more_than_its_limit(waits: list[Milliseconds], limits: Limits) -> None:
-    caller = Caller(limits, NO_BANS)
+    caller = LimitedKey(limits, NO_BANS)
     admitted: list[Milliseconds] = []
     for wait in waits:
         caller.clock.now += wait
@@ -128,7 +128,7 @@ def test_no_window_admits_more_than_its_limit(waits: list[Milliseconds], limits:
 @explored(50)
 @given(traces)
 def test_a_refused_request_does_not_change_the_usage(trace: list[Step]) -> None:
-    caller = Caller(Limits(1, 1))
+    caller = LimitedKey(Limits(1, 1))
     for step in trace:
         caller.clock.now += step.pause
         caller.limits = step.limits
@@ -144,7 +144,7 @@ def test_a_refused_request_does_not_change_the_usage(trace: list[Step]) -> None:
 def test_the_reset_is_fixed_within_a_window_and_a_request_after_it_is_admitted(
     waits: list[Milliseconds], limits: Limits
 ) -> None:
-    caller = Caller(limits, NO_BANS)
+    caller = LimitedKey(limits, NO_BANS)
     ends, reset = 0, 0
     for wait in waits:
         caller.clock.now += wait
@@ -164,7 +164,7 @@ def test_a_clock_that_steps_back_never_admits_more(
     waits: list[tuple[Milliseconds, Milliseconds]], limits: Limits
 ) -> None:
     """Whatever is asked with the clock set back, it would have been refused without that too."""
-    steady, stepping = Caller(limits, NO_BANS), Caller(limits, NO_BANS)
+    steady, stepping = LimitedKey(limits, NO_BANS), LimitedKey(limits, NO_BANS)
     for wait, step_back in waits:
         steady.clock.now += wait
         stepping.clock.now = steady.clock.now + step_back
@@ -178,7 +178,7 @@ def test_a_clock_that_steps_back_never_admits_more(
 def test_a_client_that_waits_for_retry_after_is_never_banned(
     waits: list[Milliseconds], limits: Limits
 ) -> None:
-    caller = Caller(limits, BanRules(min_strikes=1, strikes_divisor=1000))
+    caller = LimitedKey(limits, BanRules(min_strikes=1, strikes_divisor=1000))
     for wait in waits:
         caller.clock.now += wait
         decision = caller.ask()
@@ -196,7 +196,7 @@ def test_a_client_that_waits_for_retry_after_is_never_banned(
 def test_a_ban_needs_enough_strikes_within_a_minute_and_twice_as_many_always_ban(
     waits: list[Milliseconds], per_minute: int
 ) -> None:
-    caller = Caller(Limits(per_minute, UNLIMITED), THREE_STRIKES)
+    caller = LimitedKey(Limits(per_minute, UNLIMITED), THREE_STRIKES)
     run: list[Milliseconds] = []
     strikes: list[Milliseconds] = []
     for wait in waits:

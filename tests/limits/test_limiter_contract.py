@@ -11,7 +11,7 @@ from petstore.clock import MINUTE
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from petstore.keys.alerts import find_alerts
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import RateLimiter, State, UnbanStore
 from petstore.limits.database import StoredRateLimits
 from support.keys import issue_stored, usage_of
@@ -35,12 +35,12 @@ class SlowStates(StoredRateLimits):
         return state
 
 
-async def used_today(limiter: RateLimiter, key: ApiKey) -> int:
+async def used_today(limiter: RateLimiter, key: Caller) -> int:
     return (await limiter.look(key)).day_used
 
 
 async def test_200_concurrent_requests_are_admitted_exactly_up_to_the_limit(
-    limiter: RateLimiter, key: ApiKey
+    limiter: RateLimiter, key: Caller
 ) -> None:
     decisions = await asyncio.gather(*(limiter.take(key) for _ in range(200)))
     assert [decision.verdict for decision in decisions].count("admitted") == 60
@@ -48,7 +48,7 @@ async def test_200_concurrent_requests_are_admitted_exactly_up_to_the_limit(
 
 
 async def test_concurrent_requests_that_load_a_key_are_counted_exactly(
-    start_limiter: StartLimiter, store: SqliteStore, key: ApiKey
+    start_limiter: StartLimiter, store: SqliteStore, key: Caller
 ) -> None:
     limiter = await start_limiter(SlowStates(store))
     await asyncio.gather(*(limiter.take(key) for _ in range(5)))
@@ -56,7 +56,7 @@ async def test_concurrent_requests_that_load_a_key_are_counted_exactly(
 
 
 async def test_requests_during_a_save_are_counted_exactly(
-    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey
+    start_limiter: StartLimiter, states: StoredRateLimits, key: Caller
 ) -> None:
     limiter = await start_limiter(states)
     for _ in range(5):
@@ -68,7 +68,7 @@ async def test_requests_during_a_save_are_counted_exactly(
 
 
 async def test_keys_do_not_share_their_windows(
-    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+    limiter: RateLimiter, key: Caller, store: SqliteStore, clock: ManualClock
 ) -> None:
     other = await issue_stored(store, clock)
     for _ in range(61):
@@ -76,7 +76,7 @@ async def test_keys_do_not_share_their_windows(
     assert (await limiter.take(other)).minute.remaining == 59
 
 
-async def test_a_peek_is_not_counted(limiter: RateLimiter, key: ApiKey) -> None:
+async def test_a_peek_is_not_counted(limiter: RateLimiter, key: Caller) -> None:
     for _ in range(3):
         assert (await limiter.look(key)).minute.remaining == 60
     await limiter.take(key)
@@ -85,7 +85,7 @@ async def test_a_peek_is_not_counted(limiter: RateLimiter, key: ApiKey) -> None:
 
 
 async def test_a_charge_counts_against_the_day_but_not_the_minute(
-    limiter: RateLimiter, key: ApiKey
+    limiter: RateLimiter, key: Caller
 ) -> None:
     charged = await limiter.charge(key, 300)
     assert charged.verdict == "admitted"
@@ -94,7 +94,7 @@ async def test_a_charge_counts_against_the_day_but_not_the_minute(
 
 
 async def test_concurrent_charges_are_admitted_completely_up_to_the_day_limit(
-    limiter: RateLimiter, key: ApiKey
+    limiter: RateLimiter, key: Caller
 ) -> None:
     decisions = await asyncio.gather(*(limiter.charge(key, 300) for _ in range(20)))
     assert [decision.verdict for decision in decisions].count("admitted") == 3
@@ -104,7 +104,7 @@ async def test_concurrent_charges_are_admitted_completely_up_to_the_day_limit(
 
 
 async def test_a_refused_charge_is_not_a_strike(
-    limiter: RateLimiter, key: ApiKey, clock: ManualClock
+    limiter: RateLimiter, key: Caller, clock: ManualClock
 ) -> None:
     for _ in range(100):
         clock.advance(0.5)
@@ -113,7 +113,7 @@ async def test_a_refused_charge_is_not_a_strike(
 
 
 async def test_a_banned_key_is_not_charged(
-    limiter: RateLimiter, key: ApiKey, clock: ManualClock
+    limiter: RateLimiter, key: Caller, clock: ManualClock
 ) -> None:
     await get_banned(limiter, key, clock)
     before = await used_today(limiter, key)
@@ -126,7 +126,7 @@ async def test_a_banned_key_is_not_charged(
 async def test_a_charge_survives_a_restart_and_counts_in_the_usage(
     start_limiter: StartLimiter,
     states: StoredRateLimits,
-    key: ApiKey,
+    key: Caller,
     store: SqliteStore,
     clock: ManualClock,
 ) -> None:
@@ -156,7 +156,7 @@ async def test_addresses_of_one_ipv6_64_network_share_one_limit(limiter: RateLim
 
 
 async def test_saved_states_survive_a_restart(
-    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey
+    start_limiter: StartLimiter, states: StoredRateLimits, key: Caller
 ) -> None:
     limiter = await start_limiter(states)
     before = [await limiter.take(key) for _ in range(5)][-1]
@@ -165,7 +165,7 @@ async def test_saved_states_survive_a_restart(
 
 
 async def test_a_ban_survives_a_restart(
-    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, clock: ManualClock
+    start_limiter: StartLimiter, states: StoredRateLimits, key: Caller, clock: ManualClock
 ) -> None:
     limiter = await start_limiter(states)
     for _ in range(60 + 400):
@@ -178,7 +178,7 @@ async def test_a_ban_survives_a_restart(
 
 
 async def test_an_unban_lifts_the_ban_in_the_running_service(
-    limiter: RateLimiter, key: ApiKey, clock: ManualClock
+    limiter: RateLimiter, key: Caller, clock: ManualClock
 ) -> None:
     for _ in range(60 + 400):
         clock.advance(0.1)
@@ -191,7 +191,7 @@ async def test_an_unban_lifts_the_ban_in_the_running_service(
 
 
 async def test_an_unban_applies_once_regardless_of_its_time(
-    limiter: RateLimiter, key: ApiKey, clock: ManualClock
+    limiter: RateLimiter, key: Caller, clock: ManualClock
 ) -> None:
     """The clock of the unban may be behind the limiter's clock, or ahead of it."""
     for number, hours in enumerate((-1, 1, 2)):
@@ -204,7 +204,7 @@ async def test_an_unban_applies_once_regardless_of_its_time(
 
 
 async def test_after_a_restart_an_unban_does_not_lift_a_later_ban(
-    start_limiter: StartLimiter, states: StoredRateLimits, key: ApiKey, clock: ManualClock
+    start_limiter: StartLimiter, states: StoredRateLimits, key: Caller, clock: ManualClock
 ) -> None:
     key = replace(key, unbanned_at=clock())
     clock.advance(1)
@@ -216,14 +216,14 @@ async def test_after_a_restart_an_unban_does_not_lift_a_later_ban(
     assert (await (await start_limiter(states)).take(unbanned)).verdict == "limited"
 
 
-async def get_banned(limiter: RateLimiter, key: ApiKey, clock: ManualClock) -> None:
+async def get_banned(limiter: RateLimiter, key: Caller, clock: ManualClock) -> None:
     """Keep asking until the ban."""
     while (await limiter.take(key)).verdict != "banned":
         clock.advance(0.1)
 
 
 async def test_a_peek_updates_the_last_use_of_a_key(
-    limiter: RateLimiter, key: ApiKey, states: StoredRateLimits, clock: ManualClock
+    limiter: RateLimiter, key: Caller, states: StoredRateLimits, clock: ManualClock
 ) -> None:
     await limiter.look(key)
     await limiter.save()
@@ -231,7 +231,7 @@ async def test_a_peek_updates_the_last_use_of_a_key(
 
 
 async def test_a_save_returns_the_keys_that_are_near_a_limit_or_banned(
-    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+    limiter: RateLimiter, key: Caller, store: SqliteStore, clock: ManualClock
 ) -> None:
     for _ in range(48):
         await limiter.take(key)
@@ -248,7 +248,7 @@ async def test_a_save_returns_the_keys_that_are_near_a_limit_or_banned(
 async def test_counts_that_could_not_be_saved_are_saved_later(
     start_limiter: StartLimiter,
     states: StoredRateLimits,
-    key: ApiKey,
+    key: Caller,
     store: SqliteStore,
     clock: ManualClock,
     database: Path,
@@ -272,7 +272,7 @@ async def test_counts_that_could_not_be_saved_are_saved_later(
 async def test_a_request_during_a_failed_save_is_saved_later(
     start_limiter: StartLimiter,
     states: StoredRateLimits,
-    key: ApiKey,
+    key: Caller,
     store: SqliteStore,
     database: Path,
 ) -> None:
@@ -289,7 +289,7 @@ async def test_a_request_during_a_failed_save_is_saved_later(
 
 
 async def test_a_day_that_ends_during_a_failed_save_is_added_to_the_usage(
-    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
+    limiter: RateLimiter, key: Caller, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:
     await limiter.take(key)
     with locked(database, store):
@@ -306,7 +306,7 @@ async def test_a_day_that_ends_during_a_failed_save_is_added_to_the_usage(
 async def test_counts_of_a_cancelled_save_are_saved_later(
     start_limiter: StartLimiter,
     states: StoredRateLimits,
-    key: ApiKey,
+    key: Caller,
     store: SqliteStore,
     database: Path,
 ) -> None:
@@ -323,7 +323,7 @@ async def test_counts_of_a_cancelled_save_are_saved_later(
 
 
 async def test_without_a_request_nothing_is_written(
-    limiter: RateLimiter, key: ApiKey, database: Path
+    limiter: RateLimiter, key: Caller, database: Path
 ) -> None:
     await limiter.take(key)
     await limiter.save()
@@ -332,7 +332,7 @@ async def test_without_a_request_nothing_is_written(
 
 
 async def test_a_day_that_ended_is_added_to_the_usage(
-    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+    limiter: RateLimiter, key: Caller, store: SqliteStore, clock: ManualClock
 ) -> None:
     for _ in range(3):
         await limiter.take(key)
@@ -343,7 +343,7 @@ async def test_a_day_that_ended_is_added_to_the_usage(
 
 
 async def test_days_that_ended_during_failed_saves_are_added_to_the_usage(
-    limiter: RateLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock, database: Path
+    limiter: RateLimiter, key: Caller, store: SqliteStore, clock: ManualClock, database: Path
 ) -> None:
     with locked(database, store):
         for day in range(3):
@@ -360,7 +360,7 @@ async def test_days_that_ended_during_failed_saves_are_added_to_the_usage(
 async def test_a_key_that_is_loaded_on_a_later_day_keeps_its_earlier_usage(
     start_limiter: StartLimiter,
     states: StoredRateLimits,
-    key: ApiKey,
+    key: Caller,
     store: SqliteStore,
     clock: ManualClock,
 ) -> None:
@@ -375,7 +375,7 @@ async def test_a_key_that_is_loaded_on_a_later_day_keeps_its_earlier_usage(
 
 
 async def test_a_key_that_was_only_refused_has_no_usage(
-    limiter: RateLimiter, store: SqliteStore, key: ApiKey
+    limiter: RateLimiter, store: SqliteStore, key: Caller
 ) -> None:
     refused = replace(key, plan="enterprise", per_minute=1, per_day=0)
     await limiter.take(refused)

@@ -7,7 +7,7 @@ import pytest
 
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.memory import MemoryLimiter
@@ -26,12 +26,12 @@ def limiter(states: StoredRateLimits, clock: ManualClock) -> MemoryLimiter:
     return MemoryLimiter(states, clock, BanRules(), MinuteLimiter(clock, 2, 100, network_of))
 
 
-async def used_today(limiter: MemoryLimiter, key: ApiKey) -> int:
+async def used_today(limiter: MemoryLimiter, key: Caller) -> int:
     return (await limiter.look(key)).day_used
 
 
 async def test_without_a_change_nothing_is_written(
-    limiter: MemoryLimiter, key: ApiKey, database: Path
+    limiter: MemoryLimiter, key: Caller, database: Path
 ) -> None:
     await limiter.take(key)
     await limiter.save()
@@ -41,7 +41,7 @@ async def test_without_a_change_nothing_is_written(
 
 
 async def test_an_active_key_is_kept_in_memory(
-    limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+    limiter: MemoryLimiter, key: Caller, store: SqliteStore, clock: ManualClock
 ) -> None:
     await limiter.take(key)
     await limiter.save()
@@ -55,7 +55,7 @@ async def test_an_active_key_is_kept_in_memory(
 
 
 async def test_an_idle_key_is_evicted_and_loaded_again_from_the_database(
-    limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+    limiter: MemoryLimiter, key: Caller, store: SqliteStore, clock: ManualClock
 ) -> None:
     await limiter.take(key)
     for _ in range(3):
@@ -66,7 +66,7 @@ async def test_an_idle_key_is_evicted_and_loaded_again_from_the_database(
 
 
 async def test_an_idle_key_is_kept_in_memory_for_at_least_two_minutes(
-    limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+    limiter: MemoryLimiter, key: Caller, store: SqliteStore, clock: ManualClock
 ) -> None:
     clock.advance(119)
     await limiter.take(key)
@@ -78,7 +78,7 @@ async def test_an_idle_key_is_kept_in_memory_for_at_least_two_minutes(
 
 
 async def test_idle_keys_are_evicted_while_others_are_active(
-    limiter: MemoryLimiter, key: ApiKey, store: SqliteStore, clock: ManualClock
+    limiter: MemoryLimiter, key: Caller, store: SqliteStore, clock: ManualClock
 ) -> None:
     busy = await issue_stored(store, clock)
     await limiter.take(key)
@@ -93,7 +93,7 @@ async def test_idle_keys_are_evicted_while_others_are_active(
 
 
 async def test_keys_are_not_evicted_before_they_are_saved(
-    limiter: MemoryLimiter, key: ApiKey, clock: ManualClock, store: SqliteStore, database: Path
+    limiter: MemoryLimiter, key: Caller, clock: ManualClock, store: SqliteStore, database: Path
 ) -> None:
     await limiter.take(key)
     with locked(database, store):
@@ -105,7 +105,7 @@ async def test_keys_are_not_evicted_before_they_are_saved(
 
 
 async def test_the_heartbeat_of_a_memory_limiter_does_nothing(
-    limiter: MemoryLimiter, key: ApiKey
+    limiter: MemoryLimiter, key: Caller
 ) -> None:
     await limiter.take(key)
     await limiter.heartbeat()

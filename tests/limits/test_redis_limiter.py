@@ -13,7 +13,7 @@ from petstore.clock import MINUTE, SECOND, system_clock
 from petstore.databases.sqlite import SqliteStore
 from petstore.domain.plans import Limits
 from petstore.keys.alerts import find_alerts
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules, Decision, LimitWindow, RateLimiter
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.redis_judge import RedisRateLimiter
@@ -39,20 +39,20 @@ def server() -> Iterator[RedisServer]:
         yield server
 
 
-async def admitted(limiter: RateLimiter, key: ApiKey, requests: int) -> int:
+async def admitted(limiter: RateLimiter, key: Caller, requests: int) -> int:
     """Make so many requests at once and return how many of them were admitted."""
     decisions = await asyncio.gather(*(limiter.take(key) for _ in range(requests)))
     return [decision.verdict for decision in decisions].count("admitted")
 
 
-async def get_banned(limiter: RateLimiter, key: ApiKey, clock: ManualClock) -> Decision:
+async def get_banned(limiter: RateLimiter, key: Caller, clock: ManualClock) -> Decision:
     while (decision := await limiter.take(key)).verdict != "banned":
         clock.advance(0.01)
     return decision
 
 
 async def test_processes_share_one_count(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
     async with AsyncExitStack() as stack:
         limiters = [
@@ -70,7 +70,7 @@ async def test_the_shared_count_decides_whether_a_key_is_near_its_limit(
     redis: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,
-    key: ApiKey,
+    key: Caller,
     store: SqliteStore,
 ) -> None:
     async with (
@@ -86,7 +86,7 @@ async def test_the_shared_count_decides_whether_a_key_is_near_its_limit(
 
 
 async def test_the_clock_of_the_redis_server_is_used(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
     clock.now = 0
     client = RedisClient(redis.url)
@@ -96,7 +96,7 @@ async def test_the_clock_of_the_redis_server_is_used(
 
 
 async def test_an_unban_seen_by_one_process_applies_at_once_in_another(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
     async with (
         redis_limiter(redis.url, states, clock, rules=BAN_AT_ONCE) as one,
@@ -109,7 +109,7 @@ async def test_an_unban_seen_by_one_process_applies_at_once_in_another(
 
 
 async def test_a_peek_at_an_unknown_key_creates_no_redis_key(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
     async with redis_limiter(redis.url, states, clock) as limiter:
         await limiter.look(key)
@@ -118,7 +118,7 @@ async def test_a_peek_at_an_unknown_key_creates_no_redis_key(
 
 
 async def test_every_redis_key_has_an_expiry(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
     async with redis_limiter(redis.url, states, clock) as limiter:
         await limiter.heartbeat()
@@ -148,7 +148,7 @@ async def test_flushed_scripts_do_not_cause_failures(
 
 
 async def test_a_cancelled_call_does_not_affect_the_others(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
     async with redis_limiter(redis.url, states, clock) as limiter:
         await limiter.take(key)
@@ -163,7 +163,7 @@ async def test_a_cancelled_call_does_not_affect_the_others(
 
 
 async def test_a_call_cancelled_while_the_server_fails_does_not_affect_the_others(
-    states: StoredRateLimits, clock: ManualClock, key: ApiKey
+    states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
     async with (
         fake_server() as silent,
@@ -204,7 +204,7 @@ async def test_a_server_that_is_not_redis_or_is_loading_is_unavailable(
     response: bytes,
     states: StoredRateLimits,
     clock: ManualClock,
-    key: ApiKey,
+    key: Caller,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with (
@@ -308,7 +308,7 @@ async def test_earlier_requests_count_against_the_share(
     server: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,
-    key: ApiKey,
+    key: Caller,
     used: int,
     left: int,
 ) -> None:
@@ -324,7 +324,7 @@ async def test_known_bans_apply_without_redis(
     server: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,
-    key: ApiKey,
+    key: Caller,
 ) -> None:
     """Saved bans hold in every process, unsaved ones in the process that knows them."""
     async with (
@@ -346,7 +346,7 @@ async def test_the_log_says_once_that_redis_is_down_and_once_that_it_is_back(
     server: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,
-    key: ApiKey,
+    key: Caller,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with redis_limiter(server.url, states, clock) as limiter:
@@ -435,7 +435,7 @@ async def test_a_call_whose_connection_breaks_is_sent_again(
     server: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,
-    key: ApiKey,
+    key: Caller,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with way_to(server.port) as way, redis_limiter(way.url, states, clock) as limiter:
@@ -485,7 +485,7 @@ async def test_redis_is_not_back_while_the_server_of_a_failed_check_fails(
     redis: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,
-    key: ApiKey,
+    key: Caller,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """As in a cluster, where one server may fail and another count processes well."""
@@ -501,7 +501,7 @@ async def test_redis_is_not_back_while_the_server_of_a_failed_check_fails(
 
 
 async def test_the_url_selects_the_redis_database(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: ApiKey
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
     async with redis_limiter(f"{redis.url}/3", states, clock) as limiter:
         await limiter.take(key)
@@ -516,7 +516,7 @@ async def test_without_redis_the_limiter_continues_with_the_time_of_redis(
     server: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,
-    key: ApiKey,
+    key: Caller,
 ) -> None:
     """So a client that waited as Redis said has waited long enough for the limiter in memory."""
     there = ManualClock(clock() + ahead * SECOND)

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, State
 from petstore.limits.decide import charge, decide, touched
 from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.limits.redis import RedisLimiter
 from petstore.limits.redis_judge import Mode, RedisRateLimiter
 from petstore.redis_client.client import RedisClient
-from support.caller import Caller
 from support.exploration import explored
+from support.limited_key import LimitedKey
 from support.manual_clock import ManualClock
 from support.redis_limiters import PATIENT, TimedClient, api_key, redis_limiter
 from support.redis_server import RedisServer
@@ -107,7 +107,7 @@ def runner() -> Iterator[asyncio.Runner]:
         yield runner
 
 
-def stored(redis: RedisServer, key: ApiKey) -> State:
+def stored(redis: RedisServer, key: Caller) -> State:
     """Return what the server remembers of a key."""
     flat = redis.call("HGETALL", f"petstore:key:{{{key.id}}}")
     return State(**{name: int(value) for name, value in flat.items()})
@@ -115,7 +115,7 @@ def stored(redis: RedisServer, key: ApiKey) -> State:
 
 async def follow(redis: RedisServer, rules: BanRules, trace: list[Step]) -> None:
     """Go through a trace in both, and compare the decision and the state after each step."""
-    caller = Caller(Limits(1, 1), rules)
+    caller = LimitedKey(Limits(1, 1), rules)
     async with redis_limiter(redis.url, Given(), caller.clock, rules=rules) as limiter:
         for step in trace:
             moment = when(step.moment, caller.state, rules, caller.clock())
@@ -241,7 +241,7 @@ def test_the_script_agrees_with_the_address_limiter(
     redis: RedisServer, runner: asyncio.Runner, trace: list[Step], per_minute: int
 ) -> None:
     async def follow() -> None:
-        clock = Caller(Limits(1, 1)).clock
+        clock = LimitedKey(Limits(1, 1)).clock
         addresses = MinuteLimiter[str](clock, per_minute, 10, network_of)
         async with redis_limiter(redis.url, Given(), clock, per_minute=per_minute) as limiter:
             for step in trace:

@@ -10,8 +10,8 @@ from petstore.databases.contract import Store, T, Unit
 from petstore.domain.plans import Limits
 from petstore.limits.contract import NEVER, BanRules, State
 from petstore.limits.database import StoredRateLimits
-from support.caller import Caller
 from support.keys import issue_stored, unban, usage_of
+from support.limited_key import LimitedKey
 from support.manual_clock import ManualClock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -101,7 +101,7 @@ async def test_a_request_by_a_clock_that_was_set_back_is_saved(
 async def test_the_latest_state_is_kept_in_any_order_of_saves_by_processes(
     states: StoredRateLimits, key_id: int, step: int
 ) -> None:
-    caller = Caller(Limits(2, 30), BanRules(min_strikes=2))
+    caller = LimitedKey(Limits(2, 30), BanRules(min_strikes=2))
     history = []
     for number, pause in enumerate(islice(cycle([0.001, 0.5, 1.5, 20, 0.5, 400]), 300)):
         caller.ask(every=pause)

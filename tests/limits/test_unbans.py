@@ -8,7 +8,7 @@ import pytest
 from petstore.clock import Milliseconds
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, RateLimiter
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.redis import RedisLimiter, Unbans
@@ -69,7 +69,7 @@ async def limiter(
 
 
 @pytest.fixture
-async def banned(limiter: RateLimiter, key: ApiKey, clock: ManualClock) -> ApiKey:
+async def banned(limiter: RateLimiter, key: Caller, clock: ManualClock) -> Caller:
     """A key that is banned, as it was known before whatever happens to it next."""
     while (await limiter.take(key)).verdict != "banned":
         clock.advance(0.01)
@@ -83,7 +83,7 @@ async def test_a_lifted_ban_applies_in_no_process(
     store: SqliteStore,
     clock: ManualClock,
     limiter: RateLimiter,
-    banned: ApiKey,
+    banned: Caller,
 ) -> None:
     async with redis_limiter(redis.url, states, clock, rules=BAN_AT_ONCE) as other:
         assert (await other.take(banned)).verdict == "banned"
@@ -95,7 +95,7 @@ async def test_a_lifted_ban_applies_in_no_process(
 
 @pytest.mark.usefixtures("patient")
 async def test_an_unban_by_a_clock_behind_that_of_the_ban_lifts_it(
-    store: SqliteStore, clock: ManualClock, limiter: RateLimiter, banned: ApiKey
+    store: SqliteStore, clock: ManualClock, limiter: RateLimiter, banned: Caller
 ) -> None:
     await unban(store, ManualClock(clock() - HOUR * 1000), banned.id)
     clock.advance(60)
@@ -104,7 +104,7 @@ async def test_an_unban_by_a_clock_behind_that_of_the_ban_lifts_it(
 
 @pytest.mark.usefixtures("patient")
 async def test_a_ban_can_be_lifted_without_redis(
-    store: SqliteStore, clock: ManualClock, limiter: RateLimiter, banned: ApiKey
+    store: SqliteStore, clock: ManualClock, limiter: RateLimiter, banned: Caller
 ) -> None:
     await limiter.save()
     nowhere = f"redis://127.0.0.1:{free_port()}"
@@ -115,7 +115,7 @@ async def test_a_ban_can_be_lifted_without_redis(
 
 
 async def test_the_store_is_not_queried_for_a_key_that_is_not_banned(
-    limiter: RateLimiter, key: ApiKey, watched: WatchedUnbans
+    limiter: RateLimiter, key: Caller, watched: WatchedUnbans
 ) -> None:
     await asyncio.gather(*(limiter.take(key) for _ in range(61)))
     assert watched.queries == 0
@@ -123,7 +123,7 @@ async def test_the_store_is_not_queried_for_a_key_that_is_not_banned(
 
 @pytest.mark.usefixtures("patient")
 async def test_calls_during_a_query_share_the_next_query(
-    watched: WatchedUnbans, key: ApiKey
+    watched: WatchedUnbans, key: Caller
 ) -> None:
     unbans = Unbans(watched)
     watched.may_respond.clear()
@@ -143,7 +143,7 @@ async def test_a_call_after_an_unban_does_not_get_a_result_from_before_it(
     clock: ManualClock,
     limiter: RateLimiter,
     watched: WatchedUnbans,
-    banned: ApiKey,
+    banned: Caller,
 ) -> None:
     watched.may_respond.clear()
     before = watched.queries
@@ -160,7 +160,7 @@ async def test_a_call_after_an_unban_does_not_get_a_result_from_before_it(
 async def test_a_ban_applies_while_the_store_does_not_respond(
     limiter: RateLimiter,
     watched: WatchedUnbans,
-    banned: ApiKey,
+    banned: Caller,
     redis: RedisServer,
     store: SqliteStore,
     clock: ManualClock,

@@ -11,7 +11,7 @@ from petstore.databases.contract import Statement, Store
 from petstore.databases.retention import prune_all
 from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
 from petstore.keys.history import list_history
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.keys.status import KeyWithToken
 from petstore.sessions.secrets import is_sealed
 from petstore.sessions.store import (
@@ -45,7 +45,7 @@ async def issued(store: Store, clock: ManualClock) -> KeyWithToken:
 
 
 @pytest.fixture
-async def key(store: Store, issued: KeyWithToken) -> ApiKey:
+async def key(store: Store, issued: KeyWithToken) -> Caller:
     return await stored_key(store, issued.id)
 
 
@@ -80,7 +80,7 @@ async def count(store: Store, table: str) -> int:
 
 
 async def add_sessions(
-    store: Store, key: ApiKey, numbers: range, created_at: Milliseconds, used_at: Milliseconds
+    store: Store, key: Caller, numbers: range, created_at: Milliseconds, used_at: Milliseconds
 ) -> None:
     """Add sessions of a key at once, each with a number of its own."""
     await store.write(
@@ -99,18 +99,18 @@ async def add_sessions(
 
 
 async def test_a_session_is_found_only_by_its_secret(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     secret = await store.write(open_session(key.id, token, clock()))
     session = await found(store, secret, clock)
     assert session is not None
-    assert (session.key, session.created_at) == (key, clock())
+    assert (session.caller, session.created_at) == (key, clock())
     for wrong in ("", secret[:-1], session.digest.hex(), "\ud800"):
         assert await found(store, wrong, clock) is None
 
 
 async def test_the_store_has_a_digest_and_not_the_secret(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     secret = await store.write(open_session(key.id, token, clock()))
     link = await store.write(create_link(key.id, "somebody", clock()))
@@ -121,14 +121,14 @@ async def test_the_store_has_a_digest_and_not_the_secret(
 
 
 async def test_a_session_is_for_one_environment(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     secret = await store.write(open_session(key.id, token, clock()))
     assert await find_session(store, secret, "staging", clock()) is None
 
 
 async def test_each_use_extends_a_session_up_to_its_maximum_lifetime(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     started = clock()
     secret = await store.write(open_session(key.id, token, started))
@@ -141,7 +141,7 @@ async def test_each_use_extends_a_session_up_to_its_maximum_lifetime(
 
 
 async def test_a_use_is_written_at_most_once_a_minute(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     session = await found(store, await store.write(open_session(key.id, token, clock())), clock)
     assert session is not None
@@ -159,7 +159,7 @@ async def test_a_session_ends_no_later_than_its_token_and_its_key(
     session = await found(store, secret, clock)
     assert session is not None
     # Keys that are created in the session must not outlive the token.
-    assert session.key.expires_at == clock() + 5 * MINUTE
+    assert session.caller.expires_at == clock() + 5 * MINUTE
     clock.now += 5 * MINUTE
     assert await found(store, secret, clock) is None
     assert await found(store, with_new, clock) is not None
@@ -168,7 +168,7 @@ async def test_a_session_ends_no_later_than_its_token_and_its_key(
 
 
 async def test_a_link_and_its_session_end_with_the_newest_token_of_their_key(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: Caller
 ) -> None:
     secret = await linked(store, clock, key.id)
     unused = await store.write(create_link(key.id, "somebody", clock()))
@@ -176,7 +176,7 @@ async def test_a_link_and_its_session_end_with_the_newest_token_of_their_key(
     during_grace = await linked(store, clock, key.id)
     session = await found(store, secret, clock)
     assert session is not None
-    assert session.key.expires_at == clock() + MINUTE
+    assert session.caller.expires_at == clock() + MINUTE
     clock.now += MINUTE
     assert await find(store, secret, clock) == "replaced"
     assert await store.write(use_link(unused, "production", clock())) is None
@@ -184,7 +184,7 @@ async def test_a_link_and_its_session_end_with_the_newest_token_of_their_key(
 
 
 async def test_a_link_of_an_old_token_ends_with_it(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     thief = await found(store, await store.write(open_session(key.id, token, clock())), clock)
     await rotate(store, clock, key.id, grace=MINUTE)
@@ -195,7 +195,7 @@ async def test_a_link_of_an_old_token_ends_with_it(
 
 
 async def test_sessions_that_a_session_grants_for_other_keys_end_with_its_token(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     others = [await issue_stored(store, clock) for _ in range(2)]
     maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
@@ -203,7 +203,7 @@ async def test_sessions_that_a_session_grants_for_other_keys_end_with_its_token(
     chain.append(await linked(store, clock, others[0].id, await found(store, chain[-1], clock)))
     rotated = await rotate(store, clock, key.id, grace=MINUTE)
     limited = [await found(store, secret, clock) for secret in chain]
-    assert {each.key.expires_at for each in limited if each} == {clock() + MINUTE}
+    assert {each.caller.expires_at for each in limited if each} == {clock() + MINUTE}
     by_operator = await linked(store, clock, others[0].id)
     clock.now += MINUTE
     assert {await find(store, secret, clock) for secret in chain} == {"replaced"}
@@ -218,7 +218,7 @@ async def test_sessions_that_a_session_grants_for_other_keys_end_with_its_token(
 
 
 async def test_a_granted_session_ends_when_the_key_of_its_creator_expires(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: Caller
 ) -> None:
     issued = await issue(store, clock, expires_at=clock() + MINUTE)
     begun = await store.write(open_session(issued.id, issued.token.encode(), clock()))
@@ -228,7 +228,7 @@ async def test_a_granted_session_ends_when_the_key_of_its_creator_expires(
 
 
 async def test_a_granted_session_cannot_create_links_for_other_keys(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     """Such a link would have to end with two tokens, and a link knows one."""
     others = [await issue_stored(store, clock) for _ in range(2)]
@@ -245,7 +245,7 @@ async def test_a_granted_session_cannot_create_links_for_other_keys(
     ids=["scopes", "networks"],
 )
 async def test_a_granted_session_ends_once_its_grantor_has_fewer_rights(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes, less: dict[str, Any]
+    store: Store, clock: ManualClock, key: Caller, token: bytes, less: dict[str, Any]
 ) -> None:
     other = await issue_stored(store, clock)
     begun = await store.write(open_session(key.id, token, clock()))
@@ -259,7 +259,7 @@ async def test_a_granted_session_ends_once_its_grantor_has_fewer_rights(
 
 
 async def test_ending_all_sessions_of_a_key_ends_the_sessions_they_granted(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     other = await issue_stored(store, clock)
     maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
@@ -271,7 +271,7 @@ async def test_ending_all_sessions_of_a_key_ends_the_sessions_they_granted(
 
 
 async def test_an_ended_session_cannot_create_a_link(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
     await store.write(end_sessions(key.id))
@@ -280,7 +280,7 @@ async def test_an_ended_session_cannot_create_a_link(
 
 
 async def test_the_history_of_a_key_includes_its_links(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: Caller
 ) -> None:
     await linked(store, clock, key.id)
     await store.write(create_link(key.id, "key 3", clock()))
@@ -293,7 +293,7 @@ async def test_the_history_of_a_key_includes_its_links(
 
 
 async def test_each_store_seals_its_secrets(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     assert await read_seal(store) is None
     units = [open_session(key.id, token, clock()) for _ in range(3)]
@@ -331,7 +331,7 @@ async def test_a_session_ends_with_its_key_even_if_its_token_expires_later(
     await rotate(store, clock, issued.id, grace=5 * MINUTE)
     session = await found(store, secret, clock)
     assert session is not None
-    assert session.key.expires_at == clock() + MINUTE
+    assert session.caller.expires_at == clock() + MINUTE
 
 
 async def test_a_session_ends_when_its_token_is_deleted(store: Store, clock: ManualClock) -> None:
@@ -342,7 +342,7 @@ async def test_a_session_ends_when_its_token_is_deleted(store: Store, clock: Man
 
 
 async def test_a_new_session_ends_the_previous_one(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     before = await store.write(open_session(key.id, token, clock()))
     other = await store.write(open_session(key.id, token, clock()))
@@ -355,7 +355,7 @@ async def test_a_new_session_ends_the_previous_one(
 
 
 async def test_a_key_has_a_maximum_number_of_sessions(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     colleague = await issue_stored(store, clock)
     unused = await store.write(open_session(key.id, token, clock()))
@@ -372,7 +372,7 @@ async def test_a_key_has_a_maximum_number_of_sessions(
 
 
 async def test_the_oldest_active_sessions_are_not_evicted_for_new_ones(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     first = await store.write(open_session(key.id, token, clock()))
     await add_sessions(store, key, range(1, MAX_SESSIONS + 1), clock() + SECOND, clock() + SECOND)
@@ -387,7 +387,7 @@ async def test_the_oldest_active_sessions_are_not_evicted_for_new_ones(
 async def test_ended_sessions_do_not_count_as_the_oldest_active_sessions(
     store: Store,
     clock: ManualClock,
-    key: ApiKey,
+    key: Caller,
     token: bytes,
     life: Milliseconds,
     unused: Milliseconds,
@@ -402,7 +402,7 @@ async def test_ended_sessions_do_not_count_as_the_oldest_active_sessions(
 
 
 async def test_ended_sessions_are_not_found(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     colleague = await issue_stored(store, clock)
     secrets = [await store.write(open_session(key.id, token, clock())) for _ in range(3)]
@@ -417,7 +417,7 @@ async def test_ended_sessions_are_not_found(
 
 
 async def test_a_link_works_only_once_even_for_concurrent_requests(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: Caller
 ) -> None:
     link = await store.write(create_link(key.id, "somebody", clock()))
     units = [store.write(use_link(link, "production", clock())) for _ in range(4)]
@@ -427,7 +427,7 @@ async def test_a_link_works_only_once_even_for_concurrent_requests(
 
 
 async def test_a_link_expires_and_is_then_deleted(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: Caller
 ) -> None:
     link = await store.write(create_link(key.id, "somebody", clock()))
     assert await store.write(use_link(link, "staging", clock())) is None
@@ -438,7 +438,7 @@ async def test_a_link_expires_and_is_then_deleted(
 
 
 async def test_a_link_cannot_be_created_for_an_ended_key(
-    store: Store, clock: ManualClock, key: ApiKey
+    store: Store, clock: ManualClock, key: Caller
 ) -> None:
     with pytest.raises(NotFound, match="there is no key 7"):
         await store.write(create_link(7, "somebody", clock()))
@@ -448,7 +448,7 @@ async def test_a_link_cannot_be_created_for_an_ended_key(
 
 
 async def test_ended_sessions_and_links_are_pruned(
-    store: Store, clock: ManualClock, key: ApiKey, token: bytes
+    store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     await store.write(open_session(key.id, token, clock()))
     await store.write(create_link(key.id, "somebody", clock()))

@@ -17,7 +17,7 @@ from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
 from petstore.deprecations.store import DeprecatedCalls
 from petstore.keys.model import KeyFields
-from petstore.keys.store import Actor, create_key, revoke_key, rotate_key, unconditional
+from petstore.keys.store import Principal, create_key, revoke_key, rotate_key, unconditional
 from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
 from petstore.orders.model import OrderCreate, OrderPatch
@@ -111,7 +111,7 @@ async def fill(store: SqliteStore) -> str:
 
 
 async def _keys(store: SqliteStore) -> str:
-    me = Actor("me")
+    me = Principal("me")
     new = KeyFields[int]("app", "pro", allowed_networks=("203.0.113.0/24",), rehearse_sunset=True)
     await store.write(create_key(new, "production", me, NOW))
     rotated = await store.write(rotate_key(1, DAY, me, NOW, unconditional))

@@ -6,10 +6,10 @@ from typing import Any
 from petstore.clock import Clock, Milliseconds
 from petstore.databases.contract import Row, Statement, Store
 from petstore.keys.cache import find_key
-from petstore.keys.model import ApiKey, Environment, KeyFields
-from petstore.keys.status import Key, KeyWithToken, api_key_of, select_key
+from petstore.keys.model import Caller, Environment, KeyFields
+from petstore.keys.status import Key, KeyWithToken, caller_of, select_key
 from petstore.keys.store import (
-    Actor,
+    Principal,
     change_key,
     create_key,
     revoke_key,
@@ -18,7 +18,7 @@ from petstore.keys.store import (
     unconditional,
 )
 
-OPERATOR = Actor("the operator")
+OPERATOR = Principal("the operator")
 
 
 def new_key(**wanted: Any) -> KeyFields[Milliseconds]:
@@ -30,7 +30,7 @@ async def issue(
     store: Store,
     clock: Clock,
     *,
-    by: Actor = OPERATOR,
+    by: Principal = OPERATOR,
     environment: Environment = "production",
     **wanted: Any,
 ) -> KeyWithToken:
@@ -39,7 +39,7 @@ async def issue(
 
 
 async def change(
-    store: Store, clock: Clock, key_id: int, *, by: Actor = OPERATOR, **changes: Any
+    store: Store, clock: Clock, key_id: int, *, by: Principal = OPERATOR, **changes: Any
 ) -> Key:
     """Change what is named of a key."""
     unit = change_key(key_id, changes, by, clock(), unconditional)
@@ -47,36 +47,38 @@ async def change(
 
 
 async def rotate(
-    store: Store, clock: Clock, key_id: int, grace: Milliseconds = 0, *, by: Actor = OPERATOR
+    store: Store, clock: Clock, key_id: int, grace: Milliseconds = 0, *, by: Principal = OPERATOR
 ) -> KeyWithToken:
     """Issue a new token for a key."""
     return await store.write(rotate_key(key_id, grace, by, clock(), unconditional))
 
 
-async def revoke(store: Store, clock: Clock, key_id: int, *, by: Actor = OPERATOR) -> Key:
+async def revoke(store: Store, clock: Clock, key_id: int, *, by: Principal = OPERATOR) -> Key:
     """End a key."""
     return await store.write(revoke_key(key_id, by, clock(), unconditional))
 
 
-async def unban(store: Store, clock: Clock, key_id: int, *, by: Actor = OPERATOR) -> Key:
+async def unban(store: Store, clock: Clock, key_id: int, *, by: Principal = OPERATOR) -> Key:
     """Lift the ban of a key."""
     return await store.write(unban_key(key_id, by, clock(), unconditional))
 
 
-async def stored_key(store: Store, key_id: int) -> ApiKey:
+async def stored_key(store: Store, key_id: int) -> Caller:
     """Return a key as the service itself sees it."""
     (row,) = await store.read(select_key(key_id))
-    return api_key_of(row)
+    return caller_of(row)
 
 
-async def actor(store: Store, clock: Clock, **wanted: Any) -> Actor:
+async def actor(store: Store, clock: Clock, **wanted: Any) -> Principal:
     """Create a key in ``store`` and return it as one that changes keys."""
     issued = await issue(store, clock, **wanted)
     key = await stored_key(store, issued.id)
-    return Actor(f"key {key.id}", key, find_key=partial(find_key, issued.token.encode("ascii")))
+    return Principal(
+        f"key {key.id}", key, find_caller=partial(find_key, issued.token.encode("ascii"))
+    )
 
 
-async def issue_stored(store: Store, clock: Clock, **wanted: Any) -> ApiKey:
+async def issue_stored(store: Store, clock: Clock, **wanted: Any) -> Caller:
     """Create a key in ``store`` and return it as the service itself sees it."""
     return await stored_key(store, (await issue(store, clock, **wanted)).id)
 

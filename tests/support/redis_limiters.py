@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import msgpack
 
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.keys.model import DEFAULT_SCOPES, ApiKey
+from petstore.keys.model import DEFAULT_SCOPES, Caller
 from petstore.limits.contract import BanRules, UnbanStore
 from petstore.limits.redis import RedisLimiter
 from petstore.redis_client.client import Command, RedisClient
@@ -67,9 +67,9 @@ async def redis_limiter(
         await limiter.close()
 
 
-def api_key(key_id: int, per_minute: int | None = None, per_day: int | None = None) -> ApiKey:
+def api_key(key_id: int, per_minute: int | None = None, per_day: int | None = None) -> Caller:
     """Return a key that is in no store, with the limits that are given."""
-    return ApiKey(
+    return Caller(
         id=key_id,
         name="test",
         plan="enterprise",

@@ -7,7 +7,7 @@ from typing import Any
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Statement, Store, Unit, placeholders
 from petstore.events.store import publish_all
-from petstore.keys.model import SCOPES, ApiKey
+from petstore.keys.model import SCOPES, Caller
 from petstore.webhooks.model import WebhookCreate
 from petstore.webhooks.store import IssuedSecret, create_webhook
 from support.keys import issue_stored
@@ -18,12 +18,12 @@ NOW = ManualClock().now
 _AT_ONCE = 1000
 
 
-async def issue_key(store: Store, **wanted: Any) -> ApiKey:
+async def issue_key(store: Store, **wanted: Any) -> Caller:
     """Create a key that may do everything, but for what is wanted."""
     return await issue_stored(store, ManualClock(), **{"scopes": frozenset(SCOPES), **wanted})
 
 
-async def add_webhook(store: Store, key: ApiKey, *types: str) -> IssuedSecret:
+async def add_webhook(store: Store, key: Caller, *types: str) -> IssuedSecret:
     """Create a webhook of a key, for all events unless types are named."""
     new = WebhookCreate(URL, frozenset(types))
     return await store.write(create_webhook(new, key.id, NOW))

@@ -5,7 +5,7 @@ import pytest
 from petstore.databases.contract import Store
 from petstore.deprecations.store import DeprecatedCalls
 from petstore.domain.plans import UNLIMITED
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.memory import MemoryLimiter
@@ -17,10 +17,10 @@ from support.manual_clock import ManualClock
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 
-class Caller:
+class UsingKey:
     """A key that asks, and then asks for its usage."""
 
-    def __init__(self, store: Store, clock: ManualClock, key: ApiKey) -> None:
+    def __init__(self, store: Store, clock: ManualClock, key: Caller) -> None:
         self.store, self.clock, self.key = store, clock, key
         self.restart()
 
@@ -41,11 +41,11 @@ class Caller:
 
 
 @pytest.fixture
-async def caller(store: Store, clock: ManualClock) -> Caller:
-    return Caller(store, clock, await issue_stored(store, clock))
+async def caller(store: Store, clock: ManualClock) -> UsingKey:
+    return UsingKey(store, clock, await issue_stored(store, clock))
 
 
-async def test_days_without_requests_are_zero_and_old_days_are_left_out(caller: Caller) -> None:
+async def test_days_without_requests_are_zero_and_old_days_are_left_out(caller: UsingKey) -> None:
     await caller.ask(1)
     caller.clock.advance(86_400)
     await caller.ask(2)
@@ -58,7 +58,7 @@ async def test_days_without_requests_are_zero_and_old_days_are_left_out(caller: 
     assert [day.requests for day in (await caller.usage()).days] == [2] + [0] * 27 + [3, 0]
 
 
-async def test_a_clock_that_steps_back_over_midnight_leaves_30_days(caller: Caller) -> None:
+async def test_a_clock_that_steps_back_over_midnight_leaves_30_days(caller: UsingKey) -> None:
     caller.clock.advance(43_200 + 10)
     await caller.ask(1)
     caller.clock.advance(-20)
@@ -66,7 +66,7 @@ async def test_a_clock_that_steps_back_over_midnight_leaves_30_days(caller: Call
 
 
 async def test_the_usage_of_another_key_is_not_returned(
-    caller: Caller, store: Store, clock: ManualClock
+    caller: UsingKey, store: Store, clock: ManualClock
 ) -> None:
     await caller.ask(3)
     await caller.limiter.save()
@@ -77,7 +77,7 @@ async def test_the_usage_of_another_key_is_not_returned(
 async def test_a_key_without_limits_has_the_largest_value_remaining(
     store: Store, clock: ManualClock
 ) -> None:
-    caller = Caller(store, clock, await issue_stored(store, clock, plan="enterprise"))
+    caller = UsingKey(store, clock, await issue_stored(store, clock, plan="enterprise"))
     await caller.ask(5)
     usage = await caller.usage()
     assert (usage.day.limit, usage.day.remaining) == (UNLIMITED, UNLIMITED)

@@ -5,7 +5,7 @@ import pytest
 from petstore.clock import DAY, SECOND, Milliseconds
 from petstore.databases.contract import Store
 from petstore.errors import DeliveriesPending, InvalidBody, ReplayTooLarge
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.keys.store import unconditional
 from petstore.webhooks.model import MAX_REPLAY
 from petstore.webhooks.replays import TimeWindow, replay
@@ -19,17 +19,17 @@ ALL = TimeWindow(0, 2**62)
 
 
 @pytest.fixture
-async def key(store: Store) -> ApiKey:
+async def key(store: Store) -> Caller:
     """A key that may do everything."""
     return await issue_key(store)
 
 
-async def replayed(store: Store, key: ApiKey, window: TimeWindow = ALL, webhook_id: int = 1) -> int:
+async def replayed(store: Store, key: Caller, window: TimeWindow = ALL, webhook_id: int = 1) -> int:
     return await store.write(replay(webhook_id, window, key, NOW, unconditional))
 
 
 async def test_a_replay_sends_the_events_in_its_window_with_their_ids(
-    store: Store, key: ApiKey
+    store: Store, key: Caller
 ) -> None:
     await add_webhook(store, key)
     await add_events(store, [NOW + number * SECOND for number in range(10)])
@@ -47,7 +47,7 @@ async def test_a_replay_sends_the_events_in_its_window_with_their_ids(
     [(0, 100 * DAY, 400), (DAY, DAY + 1, 4), (DAY + 1, DAY + 1000, 0), (99 * DAY, 100 * DAY, 4)],
 )
 async def test_the_events_of_a_window_are_found_among_many(
-    store: Store, key: ApiKey, since: Milliseconds, until: Milliseconds, count: int
+    store: Store, key: Caller, since: Milliseconds, until: Milliseconds, count: int
 ) -> None:
     await add_webhook(store, key)
     times = [day * DAY for day in range(100) for _ in range(4)]
@@ -55,7 +55,7 @@ async def test_the_events_of_a_window_are_found_among_many(
     assert await replayed(store, key, TimeWindow(since, until)) == count
 
 
-async def test_clock_skew_of_seconds_hides_no_event_of_a_window(store: Store, key: ApiKey) -> None:
+async def test_clock_skew_of_seconds_hides_no_event_of_a_window(store: Store, key: Caller) -> None:
     await add_webhook(store, key)
     times = [NOW + (number + (8 if number % 3 else 0)) * SECOND for number in range(90)]
     await add_events(store, times)
@@ -65,7 +65,7 @@ async def test_clock_skew_of_seconds_hides_no_event_of_a_window(store: Store, ke
 
 
 async def test_a_replay_has_only_events_that_the_webhook_wants_and_its_key_can_read(
-    store: Store, key: ApiKey
+    store: Store, key: Caller
 ) -> None:
     other = await issue_key(store)
     reader = await issue_key(store, scopes=frozenset({"webhooks:write", "orders:read"}))
@@ -90,7 +90,7 @@ async def test_a_replay_has_only_events_that_the_webhook_wants_and_its_key_can_r
 
 
 async def test_a_replay_leaves_out_pending_and_upcoming_deliveries(
-    store: Store, key: ApiKey
+    store: Store, key: Caller
 ) -> None:
     await add_webhook(store, key)
     await add_events(store, [NOW] * 5)
@@ -105,13 +105,13 @@ async def test_a_replay_leaves_out_pending_and_upcoming_deliveries(
     assert await replayed(store, key) == 0
 
 
-async def test_a_replay_without_any_event_sends_nothing(store: Store, key: ApiKey) -> None:
+async def test_a_replay_without_any_event_sends_nothing(store: Store, key: Caller) -> None:
     await add_webhook(store, key)
     assert await replayed(store, key) == 0
 
 
 async def test_a_window_before_the_oldest_stored_event_is_refused(
-    store: Store, key: ApiKey
+    store: Store, key: Caller
 ) -> None:
     await add_webhook(store, key)
     await add_events(store, [NOW - DAY, NOW, NOW + SECOND])
@@ -124,7 +124,7 @@ async def test_a_window_before_the_oldest_stored_event_is_refused(
 
 
 async def test_a_window_among_too_many_events_to_search_is_refused(
-    store: Store, key: ApiKey
+    store: Store, key: Caller
 ) -> None:
     await add_webhook(store, key)
     await add_events(store, [NOW] * 50_001)
@@ -132,7 +132,7 @@ async def test_a_window_among_too_many_events_to_search_is_refused(
         await replayed(store, key, TimeWindow(NOW - 1, NOW))
 
 
-async def test_a_window_has_up_to_2_000_events(store: Store, key: ApiKey) -> None:
+async def test_a_window_has_up_to_2_000_events(store: Store, key: Caller) -> None:
     await add_webhook(store, key)
     await add_events(store, range(NOW, NOW + MAX_REPLAY + 1))
     with pytest.raises(ReplayTooLarge, match=r"^since, until: expected a window of up to 2000 .*"):

@@ -5,7 +5,7 @@ import pytest
 from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Store
 from petstore.errors import PreconditionFailed
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.keys.store import unconditional
 from petstore.webhooks.model import Resume, Webhook, WebhookPatch
 from petstore.webhooks.store import begin_resume, change_webhook
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 
 @pytest.fixture
-async def key(store: Store) -> ApiKey:
+async def key(store: Store) -> Caller:
     """A key with a webhook that is disabled."""
     key = await issue_key(store)
     await add_webhook(store, key)
@@ -29,13 +29,13 @@ def enable(resume: Resume = "lastSuccess") -> WebhookPatch:
     return WebhookPatch(enabled=True, resume=resume)
 
 
-async def begin(store: Store, key: ApiKey, resume: Resume = "lastSuccess") -> int:
+async def begin(store: Store, key: Caller, resume: Resume = "lastSuccess") -> int:
     return await begin_resume(store, 1, enable(resume), key.id, NOW, unconditional)
 
 
 async def finish(
     store: Store,
-    key: ApiKey,
+    key: Caller,
     resume: Resume = "lastSuccess",
     now: Milliseconds = NOW,
     before: int = 2**62,
@@ -49,7 +49,7 @@ async def states(store: Store) -> list[str]:
 
 
 async def test_resuming_after_the_last_success_resets_all_later_deliveries_to_pending(
-    store: Store, key: ApiKey
+    store: Store, key: Caller
 ) -> None:
     await add_deliveries(store, 2, "failed")
     await add_deliveries(store, 1, "failed", "succeeded", *["failed"] * 600, "pending")
@@ -65,7 +65,7 @@ async def test_resuming_after_the_last_success_resets_all_later_deliveries_to_pe
 
 @pytest.mark.parametrize("count", [0, 500, 501])
 async def test_a_webhook_without_a_success_resumes_with_its_first_delivery(
-    store: Store, key: ApiKey, count: int
+    store: Store, key: Caller, count: int
 ) -> None:
     if count:
         await add_deliveries(store, 1, *["failed"] * count)
@@ -74,14 +74,14 @@ async def test_a_webhook_without_a_success_resumes_with_its_first_delivery(
 
 
 async def test_resuming_stops_at_the_last_success_even_between_two_batches(
-    store: Store, key: ApiKey
+    store: Store, key: Caller
 ) -> None:
     await add_deliveries(store, 1, "failed", "succeeded", *["failed"] * 500)
     await finish(store, key)
     assert await states(store) == ["failed", "succeeded", *["pending"] * 500]
 
 
-async def test_resuming_from_now_fails_the_pending_deliveries(store: Store, key: ApiKey) -> None:
+async def test_resuming_from_now_fails_the_pending_deliveries(store: Store, key: Caller) -> None:
     await add_deliveries(store, 2, "pending")
     await add_deliveries(store, 1, "succeeded", "failed", *["pending"] * 501)
     await finish(store, key, "now")
@@ -93,7 +93,7 @@ async def test_resuming_from_now_fails_the_pending_deliveries(store: Store, key:
 
 @pytest.mark.parametrize(("resume", "before"), [("lastSuccess", "failed"), ("now", "pending")])
 async def test_only_the_last_batch_is_left_to_the_change_itself(
-    store: Store, key: ApiKey, resume: Resume, before: str
+    store: Store, key: Caller, resume: Resume, before: str
 ) -> None:
     after = "pending" if resume == "lastSuccess" else "failed"
     await add_deliveries(store, 1, "succeeded", *[before] * 1001)
@@ -105,13 +105,13 @@ async def test_only_the_last_batch_is_left_to_the_change_itself(
     assert await webhook_row(store, "enabled") == (1,)
 
 
-async def test_a_short_backlog_is_left_to_the_change_as_a_whole(store: Store, key: ApiKey) -> None:
+async def test_a_short_backlog_is_left_to_the_change_as_a_whole(store: Store, key: Caller) -> None:
     await add_deliveries(store, 1, *["failed"] * 499)
     await begin(store, key)
     assert await states(store) == ["failed"] * 499
 
 
-async def test_an_enabled_webhook_has_nothing_to_resume(store: Store, key: ApiKey) -> None:
+async def test_an_enabled_webhook_has_nothing_to_resume(store: Store, key: Caller) -> None:
     await add_deliveries(store, 1, *["failed"] * 500)
     await store.write(do("UPDATE webhooks SET enabled = 1"))
     await begin(store, key)
@@ -120,7 +120,7 @@ async def test_an_enabled_webhook_has_nothing_to_resume(store: Store, key: ApiKe
 
 
 async def test_a_refused_change_leaves_the_deliveries_as_they_were(
-    store: Store, key: ApiKey
+    store: Store, key: Caller
 ) -> None:
     def refuse(webhook: Webhook) -> None:
         raise PreconditionFailed(str(webhook.id))

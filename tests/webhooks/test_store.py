@@ -8,7 +8,7 @@ import pytest
 from petstore.clock import DAY
 from petstore.databases.contract import Row, Statement, Store
 from petstore.errors import TooManyWebhooks, WebhookDisabled
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.keys.store import unconditional
 from petstore.webhooks.deliveries import delete_deliveries, list_deliveries
 from petstore.webhooks.model import MAX_WEBHOOKS, WebhookCreate, WebhookPatch
@@ -32,12 +32,12 @@ ON = WebhookPatch(enabled=True)
 
 
 @pytest.fixture
-async def key(store: Store) -> ApiKey:
+async def key(store: Store) -> Caller:
     """A key that may do everything."""
     return await issue_key(store)
 
 
-async def change(store: Store, key: ApiKey, patch: WebhookPatch, webhook_id: int = 1) -> None:
+async def change(store: Store, key: Caller, patch: WebhookPatch, webhook_id: int = 1) -> None:
     await store.write(change_webhook(webhook_id, patch, key.id, NOW, unconditional))
 
 
@@ -55,7 +55,7 @@ async def deliveries(store: Store, names: str = "sequence, state") -> list[Row]:
 # Webhooks of a key
 
 
-async def test_each_key_can_have_up_to_16_webhooks(store: Store, key: ApiKey) -> None:
+async def test_each_key_can_have_up_to_16_webhooks(store: Store, key: Caller) -> None:
     assert not await has_webhooks(store)
     other = await issue_key(store)
     for _ in range(MAX_WEBHOOKS):
@@ -69,7 +69,7 @@ async def test_each_key_can_have_up_to_16_webhooks(store: Store, key: ApiKey) ->
 
 
 async def test_concurrent_requests_do_not_create_more_than_16_webhooks(
-    store: Store, key: ApiKey, database_kind: str
+    store: Store, key: Caller, database_kind: str
 ) -> None:
     for _ in range(MAX_WEBHOOKS - 1):
         await add_webhook(store, key)
@@ -85,7 +85,7 @@ async def test_concurrent_requests_do_not_create_more_than_16_webhooks(
     assert sorted(await asyncio.gather(*(create() for _ in range(4)))) == [False] * 3 + [True]
 
 
-async def test_a_webhook_starts_after_the_newest_event(store: Store, key: ApiKey) -> None:
+async def test_a_webhook_starts_after_the_newest_event(store: Store, key: Caller) -> None:
     await add_webhook(store, key)
     assert await column(store, "position") == 0
     await add_events(store, [NOW, NOW])
@@ -93,13 +93,13 @@ async def test_a_webhook_starts_after_the_newest_event(store: Store, key: ApiKey
     assert await column(store, "position", 2) == 2
 
 
-async def test_the_first_version_of_a_secret_is_unpredictable(store: Store, key: ApiKey) -> None:
+async def test_the_first_version_of_a_secret_is_unpredictable(store: Store, key: Caller) -> None:
     versions = {(await add_webhook(store, key)).version for _ in range(4)}
     assert len(versions) == 4
     assert min(versions) > 2**32
 
 
-async def test_enabling_a_webhook_resets_its_failures(store: Store, key: ApiKey) -> None:
+async def test_enabling_a_webhook_resets_its_failures(store: Store, key: Caller) -> None:
     await add_webhook(store, key)
     sql = "UPDATE webhooks SET enabled = 0, disabled_reason = 'x', failures = 9, failing_since = 5"
     await store.write(do(f"{sql}, paused_until = 9"))
@@ -114,7 +114,7 @@ async def test_enabling_a_webhook_resets_its_failures(store: Store, key: ApiKey)
     assert await column(store, "paused_until") is None
 
 
-async def test_a_new_url_ends_the_pause_of_the_old_one(store: Store, key: ApiKey) -> None:
+async def test_a_new_url_ends_the_pause_of_the_old_one(store: Store, key: Caller) -> None:
     await add_webhook(store, key)
     await store.write(do("UPDATE webhooks SET paused_until = 9"))
     await change(store, key, WebhookPatch(url=URL, description="The till"))
@@ -124,7 +124,7 @@ async def test_a_new_url_ends_the_pause_of_the_old_one(store: Store, key: ApiKey
 
 
 async def test_a_test_is_an_event_that_only_the_key_of_the_webhook_can_read(
-    store: Store, key: ApiKey
+    store: Store, key: Caller
 ) -> None:
     await add_webhook(store, key, "order.placed")
     event_id = await store.write(record_test(1, key.id, NOW, unconditional))
@@ -139,7 +139,7 @@ async def test_a_test_is_an_event_that_only_the_key_of_the_webhook_can_read(
 # Deliveries
 
 
-async def test_deliveries_are_filtered_by_state_in_bounded_steps(store: Store, key: ApiKey) -> None:
+async def test_deliveries_are_filtered_by_state_in_bounded_steps(store: Store, key: Caller) -> None:
     await add_webhook(store, key)
     await add_deliveries(store, 1, "failed", *["succeeded"] * 1200, "failed", "failed")
     found, before, pages = [], None, 0
@@ -154,7 +154,7 @@ async def test_deliveries_are_filtered_by_state_in_bounded_steps(store: Store, k
 
 
 async def test_old_deliveries_are_deleted_in_batches_the_oldest_first(
-    store: Store, key: ApiKey
+    store: Store, key: Caller
 ) -> None:
     await add_webhook(store, key)
     await add_deliveries(store, 1, *["failed"] * 600, created_at=NOW - DAY)

@@ -24,7 +24,9 @@ async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Ca
 
 
 async def _create(context: Context, call: Call[CategoryCreate, None]) -> Result[Category]:
-    return await change(context, create_category(call.body, now=context.services.clock()))
+    return await change(
+        context, create_category(call.body, now=context.services.clock(), by=context.author)
+    )
 
 
 async def _get(context: Context, call: Call[None, None]) -> Result[Category]:
@@ -33,12 +35,14 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Category]:
 
 async def _update(context: Context, call: Call[CategoryPatch, None]) -> Result[Category]:
     check, now = context.conditions.check, context.services.clock()
-    return await change(context, update_category(call.path_id, call.body, now, check))
+    unit = update_category(call.path_id, call.body, now, check, by=context.author)
+    return await change(context, unit)
 
 
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
     now = context.services.clock()
-    return await change(context, delete_category(call.path_id, now, context.conditions.check))
+    unit = delete_category(call.path_id, now, context.conditions.check, by=context.author)
+    return await change(context, unit)
 
 
 _CATEGORY = {"id": 13, "name": "Ferrets", "description": "Great and small."}

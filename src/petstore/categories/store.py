@@ -19,7 +19,7 @@ from petstore.databases.contract import (
 from petstore.databases.pages import Page, found, read_page
 from petstore.domain.names import name_key
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
-from petstore.events.model import resource_event
+from petstore.events.model import SERVICE, Author, resource_event
 from petstore.events.store import record
 
 _SELECT = "SELECT id, name, description FROM categories"
@@ -65,7 +65,9 @@ async def ids_of_categories(store: Reader, names: Collection[str]) -> dict[str, 
     return {name: ids[key] for name, key in keys.items() if key in ids}
 
 
-def create_category(new: CategoryCreate, *, now: Milliseconds) -> Unit[Category]:
+def create_category(
+    new: CategoryCreate, *, now: Milliseconds, by: Author = SERVICE
+) -> Unit[Category]:
     """Add a category and return it.
 
     Raises:
@@ -80,7 +82,7 @@ def create_category(new: CategoryCreate, *, now: Milliseconds) -> Unit[Category]
     while not (rows := (yield insert)):
         yield from _require_free_name(new.name)
     category = Category(rows[0][0], new.name, new.description)
-    yield record(now, resource_event("category.created", category))
+    yield record(now, resource_event("category.created", category), by=by)
     return category
 
 
@@ -89,6 +91,8 @@ def update_category(
     patch: CategoryPatch,
     now: Milliseconds,
     check: Callable[[Category], None],
+    *,
+    by: Author = SERVICE,
 ) -> Unit[Category]:
     """Change a category that passes ``check``, and return it.
 
@@ -112,12 +116,16 @@ def update_category(
     except Duplicate:
         msg = f"name: another category has just got the name {changed.name!r}"
         raise CategoryNameTaken(msg) from None
-    yield record(now, resource_event("category.updated", changed, category))
+    yield record(now, resource_event("category.updated", changed, category), by=by)
     return changed
 
 
 def delete_category(
-    category_id: int, now: Milliseconds, check: Callable[[Category], None]
+    category_id: int,
+    now: Milliseconds,
+    check: Callable[[Category], None],
+    *,
+    by: Author = SERVICE,
 ) -> Unit[None]:
     """Delete a category that passes ``check``.
 
@@ -136,7 +144,7 @@ def delete_category(
         msg = f"pet {pets[0][0]}, and perhaps others, belong to category {category_id}"
         raise CategoryInUse(msg)
     yield Statement("DELETE FROM categories WHERE id = ?1", (category_id,), name="delete_category")
-    yield record(now, resource_event("category.deleted", category))
+    yield record(now, resource_event("category.deleted", category), by=by)
 
 
 def require_category(category_id: int) -> Unit[None]:

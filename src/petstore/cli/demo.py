@@ -14,7 +14,7 @@ from petstore.databases.private_files import create
 from petstore.errors import CategoryNameTaken
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Environment, KeyFields
-from petstore.keys.store import Actor, create_key
+from petstore.keys.store import Principal, create_key
 from petstore.pets.files import open_import_file
 from petstore.pets.imports import ImportRun, import_pets
 from petstore.pets.model import PetFilter
@@ -50,7 +50,7 @@ async def _demo_token(store: Store, environment: Environment, file: Path) -> str
         if await keys.find(token.encode("ascii", "replace")) is not None:
             return token
     new = KeyFields[int]("demo", "business")
-    unit = create_key(new, environment, Actor("petstore serve --demo"), system_clock())
+    unit = create_key(new, environment, Principal("petstore serve --demo"), system_clock())
     token = (await store.write(unit)).token
     file.unlink(missing_ok=True)
     with create(file) as kept:

@@ -23,7 +23,7 @@ class Allowance(NamedTuple):
 
 async def allowance_of(visit: PageRequest) -> Allowance:
     """Return what the key of a visit has left, charging nothing."""
-    decision = await visit.services.limiter.look(visit.key)
+    decision = await visit.services.limiter.look(visit.caller)
     if decision.verdict == "banned":
         return Allowance(0, decision.described.reset * SECOND, is_banned=True)
     is_unlimited = decision.limits.per_day == UNLIMITED
@@ -40,7 +40,7 @@ async def charge(visit: PageRequest, requests: int) -> bool:
     if visit.is_head:
         left = (await allowance_of(visit)).requests
         return left is None or left >= requests
-    decision = await visit.services.limiter.charge(visit.key, requests)
+    decision = await visit.services.limiter.charge(visit.caller, requests)
     return decision.verdict == "admitted"
 
 

@@ -174,12 +174,12 @@ class Console:
                     raise
                 return await self._ask_to_sign_in(page, visit, receive)
         if page.needs is not None:
-            require_scope(visit.key, scope_of(page.needs))
+            require_scope(visit.caller, scope_of(page.needs))
         if page.has_id:
             visit.path_id = decode_path_id(visit.parameter)
         if page.has_file:
             respond = partial(self._respond_in_turn, page, visit, receive)
-            return await self._files.respond(visit.key.id, respond)
+            return await self._files.respond(visit.caller.id, respond)
         await self._receive_form(page, visit, receive)
         return await self._visited(page, visit)
 
@@ -189,12 +189,12 @@ class Console:
         """Receive a file, if the page takes one, and work on it when it is the turn of its key."""
         if not page.takes_files:
             await self._receive_form(page, visit, receive)
-            async with self._files.turn(visit.key.id):
+            async with self._files.turn(visit.caller.id):
                 return await self._visited(page, visit)
         seconds = page.max_bytes / _SLOWEST
         body = await self._bodies.read_file(visit.request, receive, page.max_bytes, seconds)
         with body, ExitStack() as opened:
-            async with self._files.turn(visit.key.id):
+            async with self._files.turn(visit.caller.id):
                 visit.form = await decode_form(_content_type(visit.request), body, opened)
                 return await self._visited(page, visit)
 
@@ -249,15 +249,15 @@ class Console:
         if session is None:
             msg = "sign in first"
             raise MissingKey(msg)
-        exchange.key = session.key
-        if session.key.allowed_networks:
-            require_network(session.key, visit.client)
+        exchange.caller = session.caller
+        if session.caller.allowed_networks:
+            require_network(session.caller, visit.client)
         visit.session = session
         if page is not None and page.ends_sessions:
-            self._limits.charge_sign_in(session.key.id, visit.client)
+            self._limits.charge_sign_in(session.caller.id, visit.client)
         else:
-            of_plan = _PAGES_A_REQUEST * session.key.limits.per_minute
-            decision = self._limiter.take(session.key.id, of_plan)
+            of_plan = _PAGES_A_REQUEST * session.caller.limits.per_minute
+            decision = self._limiter.take(session.caller.id, of_plan)
             if decision.verdict != "admitted":
                 raise refusal(decision, _CONSOLE)
         if session.needs_touch(now) and not visit.is_refresh:

@@ -24,6 +24,7 @@ from petstore.errors import (
     MissingKey,
     PetstoreError,
 )
+from petstore.events.model import Author
 from petstore.http.messages import Request, Response
 from petstore.interface.authentication import require_network, require_scope
 from petstore.interface.entity_tags import NO_CONDITIONS, Conditions
@@ -42,7 +43,7 @@ from petstore.interface.operation import (
 )
 from petstore.interface.operations import OPERATIONS
 from petstore.interface.rate_limit_headers import KEY, refusal
-from petstore.keys.model import ApiKey, Scope
+from petstore.keys.model import Caller, Scope
 from petstore.pets.model import Pet
 from petstore.sessions.store import Session, SessionEnd, find_session
 
@@ -127,10 +128,15 @@ class PageRequest(Struct):
     cursor: str = ""
 
     @property
-    def key(self) -> ApiKey:
-        """The key of the session."""
+    def caller(self) -> Caller:
+        """The key or the person of the session."""
         assert self.session is not None  # noqa: S101 - only public pages have none
-        return self.session.key
+        return self.session.caller
+
+    @property
+    def author(self) -> Author:
+        """The author of the events that this request causes."""
+        return Author(f"{self.caller.kind}/{self.caller.id}", self.id)
 
     @property
     def home(self) -> str:
@@ -155,7 +161,7 @@ class PageRequest(Struct):
     def may(self, operation_id: str) -> bool:
         """Return whether the key may carry out an operation."""
         scope = scope_of(operation_id)
-        return self.session is not None and (scope is None or scope in self.key.scopes)
+        return self.session is not None and (scope is None or scope in self.caller.scopes)
 
     async def find_session_again(self) -> None:
         """Find the session as it is now: it, its key or its rights may have ended meanwhile.
@@ -173,8 +179,8 @@ class PageRequest(Struct):
             msg = "the session has ended meanwhile"
             raise MissingKey(msg)
         self.session = found
-        if self.key.allowed_networks:
-            require_network(self.key, self.client)
+        if self.caller.allowed_networks:
+            require_network(self.caller, self.client)
 
     async def find_pet(self, pet_id: int | None) -> Pet | None:
         """Return the animal with this id, if there is one and the person may see it."""
@@ -207,7 +213,7 @@ class PageRequest(Struct):
         """
         operation = _BY_ID[operation_id]
         assert self.session is not None  # noqa: S101 - only public pages have none
-        require_scope(self.key, operation.scope)
+        require_scope(self.caller, operation.scope)
         call: Call[Any, Any] = Call(
             None if operation.query is None else _query(operation.query, query or {}),
             None if operation.body is None else convert(body or {}, operation.body, InvalidBody),
@@ -218,8 +224,10 @@ class PageRequest(Struct):
         version = self.form.text("version") if if_match is None else if_match
         context = Context(
             services=self.services,
-            key=self.key,
+            caller=self.caller,
             address=self.client,
+            root=self.root,
+            request_id=self.id,
             # The record of a result with a token is sealed with what the person signed in with.
             token=self._secret,
             session=self.session.digest,
@@ -227,8 +235,8 @@ class PageRequest(Struct):
             once=self._idempotent(operation, call, once) if once and is_post else None,
             client=self.request,
         )
-        if operation.scope in _CHARGED:
-            decision = await self.services.limiter.charge(self.key, 1)
+        if operation.scope in _CHARGED and self.caller.role is None:
+            decision = await self.services.limiter.charge(self.caller, 1)
             if decision.verdict != "admitted":
                 raise refusal(decision, KEY)
         return await _execute(operation, context, call)
@@ -246,7 +254,7 @@ class PageRequest(Struct):
         digest = request_digest(operation.method, path, call.body)
         # A digest, since not every text of a form is one that the database takes.
         name = blake2b(once.encode("utf-8", "replace") + digest, digest_size=24).hexdigest()
-        attempt = Attempt(self.key, f"console-{name}", digest)
+        attempt = Attempt(self.caller, f"console-{name}", digest)
         return IdempotentRequest(attempt, operation, Target(self.root, path))
 
     def page(

@@ -32,7 +32,7 @@ async def rotate(visit: PageRequest, key_id: int, back: str) -> Response:
         "rotateKey", path_id=key_id, body={"graceSeconds": number_or_text(grace)}
     )
     assert visit.session is not None  # noqa: S101 - rotateKey needs a scope
-    if key_id == visit.key.id:
+    if key_id == visit.caller.id:
         # If this fails, the session ends with the old token; the new one must be shown anyway.
         with suppress(Unavailable):
             token = rotated.value.token.encode("ascii")

@@ -8,7 +8,7 @@ from petstore.errors import InvalidKey, PetstoreError
 from petstore.interface.authentication import authenticate
 from petstore.interface.operation import Services
 from petstore.interface.rate_limit_headers import Holder, refusal
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.sessions.secrets import is_sealed
 from petstore.sessions.store import read_seal
@@ -89,7 +89,7 @@ class SessionLimits:
         if decision.verdict != "admitted":
             raise refusal(decision, _SIGN_IN)
 
-    async def find_key(self, token: bytes, beyond: PetstoreError | None) -> ApiKey:
+    async def find_key(self, token: bytes, beyond: PetstoreError | None) -> Caller:
         """Return the key of a token, also from an address that is ``beyond`` its limit.
 
         Raises:
@@ -110,7 +110,7 @@ class SessionLimits:
     def _may_try(self, holder: _Holder) -> bool:
         return self._windows.look(holder).minute.remaining > 0
 
-    async def _find_in_turn(self, token: bytes) -> ApiKey:
+    async def _find_in_turn(self, token: bytes) -> Caller:
         async with asyncio.timeout(LONGEST_WAIT) as waiting, self._late:
             waiting.reschedule(None)
             return await authenticate(token, self._services.keys)

@@ -186,7 +186,7 @@ async def _start(visit: PageRequest) -> Response:
 
 
 async def _show_session(visit: PageRequest) -> Response:
-    return visit.page("session.html", may_do=scopes_in_words(visit.key.scopes))
+    return visit.page("session.html", may_do=scopes_in_words(visit.caller.scopes))
 
 
 async def _sign_out(visit: PageRequest) -> Response:
@@ -196,7 +196,7 @@ async def _sign_out(visit: PageRequest) -> Response:
 
 
 async def _sign_out_everywhere(visit: PageRequest) -> Response:
-    await visit.services.store.write(end_sessions(visit.key.id))
+    await visit.services.store.write(end_sessions(visit.caller.id))
     return _signed_out(visit)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from petstore.clock import DAY, MINUTE, Milliseconds
+from petstore.clock import DAY, HOUR, MINUTE, Milliseconds
 from petstore.deprecations.model import KEPT_DAYS
 
 RetentionSetting: TypeAlias = Literal["event_days", "history_days"]
@@ -43,6 +43,7 @@ TABLES = (
     Table("events", ("sequence",), "at", "event_days", in_order=True),
     Table("pet_imports", ("digest",)),
     Table("api_keys", ("id",)),
+    Table("people", ("id",)),
     Table("api_key_tokens", ("digest",), "expires_at", "history_days"),
     Table("api_key_events", ("id",), "at", "history_days", in_order=True),
     Table("api_key_revision", ("revision",)),
@@ -56,11 +57,12 @@ TABLES = (
     # Only processes of version 2.0.0 write it, beside newer ones during an update.
     Table("deprecated_call_saves", ("process",), "saved_at", _COUNTS_KEPT, is_copied=False),
     Table("responses", ("key_id", "day", "status"), "day", _COUNTS_KEPT, DAY),
+    Table("refused_requests", ("key_id", "hour", "operation"), "hour", 8 * DAY, HOUR),
     # A notice is told once a month or more often, and could be told again once its row is gone.
     Table("key_notices", ("key_id", "notice", "period"), "noticed_at", 62 * DAY),
     Table("console_seal", ("one",)),
     # People are told why their session has ended.
-    Table("console_sessions", ("digest",), "used_at", DAY),
+    Table("console_sessions", ("digest",), "used_at", 31 * DAY),
     Table("console_links", ("digest",), "expires_at", 10 * MINUTE),
     # With each import, all its rows are deleted.
     Table("console_imports", ("id",), "created_at", IMPORTS_KEPT, at_once=1),

@@ -31,7 +31,7 @@ async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Ke
     page = await list_uses(
         services.store,
         services.deprecated_calls.operations,
-        context.key.environment,
+        context.caller.environment,
         query.after,
         query.limit,
         services.clock,

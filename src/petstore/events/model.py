@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from random import getrandbits
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 
-from msgspec import UNSET, Meta, Struct, UnsetType, to_builtins
+from msgspec import UNSET, Meta, Struct, UnsetType, convert, field, to_builtins
 
 from petstore.domain.cursors import CursorForm, base64_bytes, base64_text
 from petstore.domain.fields import INT64_MAX
@@ -56,6 +56,27 @@ def type_description(types: Iterable[EventType]) -> str:
     return f"One of {names}. More will follow: ignore types that you do not know."
 
 
+class Actor(Struct, frozen=True):
+    """Who caused an event. What the service does by itself has no id."""
+
+    type: Annotated[
+        Literal["key", "person", "service"],
+        Meta(description="`key`, `person`, or `service` for what the service did by itself."),
+    ]
+    id: Annotated[int, Meta(description="The id of the key or person.", ge=1)] | UnsetType = UNSET
+
+
+class Author(NamedTuple):
+    """Who makes a change, such as ``key/3`` or ``person/2``, and the id of the request."""
+
+    actor: str
+    request_id: str | None = None
+
+
+SERVICE = Author("service")
+"""The author of what nobody asked for: a lapse, an alert, or a command on the database itself."""
+
+
 class Event(Struct, frozen=True):
     """Something that happened. ``previous`` is absent where something began or ended."""
 
@@ -100,6 +121,19 @@ class Event(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
+    actor: (
+        Annotated[
+            Actor,
+            Meta(description="Who caused it; absent if it was recorded by an earlier version."),
+        ]
+        | UnsetType
+    ) = UNSET
+    request_id: (
+        Annotated[
+            str, Meta(description="The `X-Request-Id` of the request that caused it, if one did.")
+        ]
+        | UnsetType
+    ) = field(name="requestId", default=UNSET)
 
 
 class Position(NamedTuple):
@@ -156,6 +190,12 @@ def resource_event(kind: ResourceEventType, item: Struct, before: Struct | None 
     """Return the event that an ``item`` began, ended, or changed from what it was ``before``."""
     resource = f"{kind.partition('.')[0]}/{item.id}"  # type: ignore[attr-defined] # each has one
     return NewEvent(kind, resource, item, None if before is None else changed_members(before, item))
+
+
+def actor_of(author: str) -> Actor:
+    """Return who an author such as ``key/3`` is."""
+    kind, _, number = author.partition("/")
+    return convert({"type": kind, "id": int(number)} if number else {"type": kind}, Actor)
 
 
 def readable_types(scopes: frozenset[Scope]) -> frozenset[EventType]:

@@ -22,7 +22,7 @@ from petstore.events.store import FeedPage, newest_position, read_feed
 from petstore.interface.authentication import require_scope
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import limit_of
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 
 LATEST = "latest"
 _MAX_SEARCHES = 10
@@ -77,7 +77,7 @@ class ListEventsQuery(Struct, frozen=True):
 
 async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[list[Event]]:
     query, services = call.query, context.services
-    types = _types(query, context.key)
+    types = _types(query, context.caller)
     after: Position | None = None
     if query.cursor == LATEST:
         after = await newest_position(services.store)
@@ -88,10 +88,10 @@ async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[l
     while not page.events and page.is_last and (began := perf_counter()) < ends:
         after, seconds = page.position, ends - began
         is_news = await services.feed.wait(
-            after.sequence, types, context.key.id, seconds, context.client
+            after.sequence, types, context.caller.id, seconds, context.client
         )
         waited += perf_counter() - began
-        key = await context.find_key_again()
+        key = await context.find_caller_again()
         if not is_news:
             break
         types = _types(query, key)  # its scopes may be others by now
@@ -109,7 +109,7 @@ def _position(cursor: str) -> Position:
         raise InvalidParameter(msg) from None
 
 
-def _types(query: ListEventsQuery, key: ApiKey) -> Collection[str]:
+def _types(query: ListEventsQuery, key: Caller) -> Collection[str]:
     """Return the types that are wanted, and that the key may read.
 
     Raises:
@@ -126,7 +126,7 @@ async def _search(
     context: Context, types: Collection[str], after: Position | None, limit: int
 ) -> FeedPage:
     """Read on until there is an event, the feed ends, or enough was searched for one request."""
-    store, key_id = context.services.store, context.key.id
+    store, key_id = context.services.store, context.caller.id
     page = await read_feed(store, types, key_id, after, limit)
     for _ in range(_MAX_SEARCHES):
         if page.events or page.is_last:

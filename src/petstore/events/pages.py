@@ -65,7 +65,7 @@ async def _changes(visit: PageRequest) -> Response:
         found = Changes(latest.next, None)
     if found.resources != []:
         # The lists that the page is about to read must not be older than the changes.
-        await visit.services.readers.record_write(visit.key.id)
+        await visit.services.readers.record_write(visit.caller.id)
     return replace(json_response(200, found, [_NO_STORE]), waited=waited)
 
 
@@ -80,7 +80,7 @@ def _types(visit: PageRequest) -> Collection[EventType]:
     if not kinds or not set(kinds).issubset(_KINDS):
         msg = f"kinds: expected some of {', '.join(_KINDS)}"
         raise InvalidParameter(msg)
-    readable = readable_types(visit.key.scopes)
+    readable = readable_types(visit.caller.scopes)
     types = [kind for kind in EVENT_TYPES if kind in readable and _kind_of(kind) in kinds]
     if not types:
         msg = "this key may not see these changes"

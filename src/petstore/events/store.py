@@ -26,10 +26,19 @@ from petstore.databases.contract import (
     placeholders,
 )
 from petstore.errors import CursorExpired
-from petstore.events.model import START, Event, NewEvent, Position, new_event_id
+from petstore.events.model import (
+    SERVICE,
+    START,
+    Author,
+    Event,
+    NewEvent,
+    Position,
+    actor_of,
+    new_event_id,
+)
 
-_COLUMNS = "id, type, at, resource, key_id, data, previous"
-_WIDTH = 7
+_COLUMNS = "id, type, at, resource, key_id, data, previous, actor, request_id"
+_WIDTH = 9
 _RECORDED = "insert_events"
 _SEARCHED_AT_ONCE = 2000
 _PUBLISHED_AT_ONCE = 2000
@@ -46,8 +55,8 @@ class FeedPage(NamedTuple):
     is_last: bool
 
 
-def record(now: Milliseconds, *events: NewEvent) -> Statement:
-    """Return the INSERT of ``events``, which stay next to each other.
+def record(now: Milliseconds, *events: NewEvent, by: Author = SERVICE) -> Statement:
+    """Return the INSERT of ``events`` caused by an author. They stay next to each other.
 
     It comes after the locks that the unit of work takes on what the events are about. So on
     PostgreSQL, too, events of one resource are in the order of its changes.
@@ -62,6 +71,7 @@ def record(now: Milliseconds, *events: NewEvent) -> Statement:
             event.key_id,
             _json(event.data),
             None if event.previous is None else _json(event.previous),
+            *by,
         )
     sql = _insert(len(events))
     return Statement(sql, values, may_wait=True, name=_RECORDED)
@@ -244,7 +254,7 @@ def _expired() -> CursorExpired:
 
 
 def _event_of(row: Row) -> Event:
-    sequence, event_id, kind, at, resource, _, data, previous = row
+    sequence, event_id, kind, at, resource, _, data, previous, author, request_id = row
     return Event(
         id=event_id,
         type=kind,
@@ -253,6 +263,8 @@ def _event_of(row: Row) -> Event:
         sequence=sequence,
         data=Raw(data),
         previous=UNSET if previous is None else Raw(previous),
+        actor=UNSET if author is None else actor_of(author),
+        request_id=UNSET if request_id is None else request_id,
     )
 
 

@@ -64,7 +64,7 @@ from petstore.interface.rate_limit_headers import (
 from petstore.interface.response_cache import ResponseCache
 from petstore.interface.results import encode_result
 from petstore.interface.routes import Route, Routes, not_allowed
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import Decision
 from petstore.logs import RequestLine
 
@@ -99,8 +99,8 @@ class Exchange(Struct):
     ``client`` is the address behind trusted proxies and ``parameter`` the text of the path's
     parameter. ``template`` is the path template, without values of the client, if the path has one.
     A public request needs no key, and gets ``page`` if there is one. A request of a ``section`` is
-    public here. ``root`` is the URL of the service; it, ``token``, ``key`` and ``decision`` are set
-    as soon as they are known.
+    public here. ``root`` is the URL of the service; it, ``token``, ``caller`` and ``decision`` are
+    set as soon as they are known.
     """
 
     request: Request
@@ -116,7 +116,7 @@ class Exchange(Struct):
     is_public: bool
     root: str
     token: bytes = b""
-    key: ApiKey | None = None
+    caller: Caller | None = None
     decision: Decision | None = None
 
 
@@ -131,7 +131,7 @@ class Section(Protocol):
     async def __call__(self, exchange: Exchange, receive: Receive) -> Response:
         """Respond to one request, whatever happens, with every header but those of all responses.
 
-        Set the ``key`` and the ``template`` of ``exchange`` for the log.
+        Set the ``caller`` and the ``template`` of ``exchange`` for the log.
         """
         ...
 
@@ -284,14 +284,14 @@ class Application:
         if operation.body is not None:
             text = await self._bodies.read(request, receive)
             if request.content is None:  # some of it came later than the head
-                key = await self._find_key_again(exchange)
+                key = await self._find_caller_again(exchange)
                 require_scope(key, operation.scope)
             if not text and not operation.body_required:
                 text = _EMPTY_BODY
             body = decode_json(text, operation.body)
         response = await self._execute(exchange, operation, key, body)
         if operation.waits:
-            key = await self._find_key_again(exchange)
+            key = await self._find_caller_again(exchange)
             exchange.decision = await self.services.limiter.look(key)
         return response
 
@@ -307,7 +307,7 @@ class Application:
             raise not_allowed(request.method, _PAGE_METHODS)
         return await page(request)
 
-    async def _admit(self, exchange: Exchange) -> ApiKey:
+    async def _admit(self, exchange: Exchange) -> Caller:
         """Check the key and its networks, then its ban and limits.
 
         Without a valid key, or from outside its networks, it is the limit of the address.
@@ -317,7 +317,7 @@ class Application:
         try:
             exchange.root = self._rules.addresses.root(request)
             token = exchange.token = bearer_token(request)
-            key = exchange.key = keys.get_cached(token) or await self._look_up(exchange, token)
+            key = exchange.caller = keys.get_cached(token) or await self._look_up(exchange, token)
             if key.allowed_networks:
                 require_network(key, exchange.client)
         except (InvalidRequest, MissingKey, InvalidKey, NetworkNotAllowed):
@@ -334,7 +334,7 @@ class Application:
             self._refuse_unadmitted(exchange.decision, KEY)
         return key
 
-    async def _find_key_again(self, exchange: Exchange) -> ApiKey:
+    async def _find_caller_again(self, exchange: Exchange) -> Caller:
         """Return the key as it is after a wait for the client.
 
         Raises:
@@ -342,12 +342,12 @@ class Application:
             NetworkNotAllowed: it may no longer be used from there.
         """
         keys, token = self.services.keys, exchange.token
-        key = exchange.key = keys.get_cached(token) or await authenticate(token, keys)
+        key = exchange.caller = keys.get_cached(token) or await authenticate(token, keys)
         if key.allowed_networks:
             require_network(key, exchange.client)
         return key
 
-    async def _look_up(self, exchange: Exchange, token: bytes) -> ApiKey:
+    async def _look_up(self, exchange: Exchange, token: bytes) -> Caller:
         """Return the key of a token that is not in memory.
 
         The look-up of a new token is charged to its address first, so that a flood of invalid
@@ -372,7 +372,7 @@ class Application:
             raise refusal(decision, holder)
 
     async def _execute(
-        self, exchange: Exchange, operation: Operation, key: ApiKey, body: object
+        self, exchange: Exchange, operation: Operation, key: Caller, body: object
     ) -> Response:
         """Return the response to an operation; if it is cached, perhaps without executing it."""
         request = exchange.request
@@ -387,6 +387,8 @@ class Application:
             self.services,
             key,
             exchange.client,
+            exchange.root,
+            exchange.request_id,
             token=exchange.token,
             conditions=conditions,
             once=_idempotent(operation, request, target, key, body) if is_post else None,
@@ -427,14 +429,21 @@ class Application:
         return headers
 
     def _note(self, exchange: Exchange, response: Response, size: int) -> None:
-        operation, key, decision = exchange.operation, exchange.key, exchange.decision
-        if key is not None and decision is not None:  # not at the console, which has no limits
-            self.services.responses.add((key.id, decision.day_number, response.status))
+        operation, caller, decision = exchange.operation, exchange.caller, exchange.decision
+        key = person = None
+        if caller is not None:
+            if caller.role is None:
+                key = caller.id
+            else:
+                person = caller.id
+            if decision is not None:  # not at the console, which has no limits
+                self.services.responses.add((caller.id, decision.day_number, response.status))
         seconds = time.perf_counter() - exchange.started - response.waited
         line = RequestLine(
             request=exchange.request_id,
             client=exchange.client,
-            key=None if key is None else key.id,
+            key=key,
+            person=person,
             method=exchange.request.method,
             route=exchange.template,
             operation=None if operation is None else operation.id,
@@ -457,7 +466,7 @@ async def _read_page(
 
 
 def _idempotent(
-    operation: Operation, request: Request, target: Target, key: ApiKey, body: object
+    operation: Operation, request: Request, target: Target, key: Caller, body: object
 ) -> IdempotentRequest | None:
     name = idempotency_key(request)
     if name is None:

@@ -3,14 +3,14 @@
 from petstore.errors import InvalidKey, MissingKey, MissingScope, NetworkNotAllowed
 from petstore.http.messages import Request
 from petstore.keys.cache import ApiKeyCache
-from petstore.keys.model import ApiKey, Scope
+from petstore.keys.model import Caller, Scope
 
 _CHALLENGE = 'Bearer realm="petstore"'
 _MISSING = {"WWW-Authenticate": _CHALLENGE}
 _INVALID = {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'}
 
 
-async def authenticate(token: bytes, keys: ApiKeyCache) -> ApiKey:
+async def authenticate(token: bytes, keys: ApiKeyCache) -> Caller:
     """Return the key of a token.
 
     Raises:
@@ -46,7 +46,7 @@ def bearer_token(request: Request) -> bytes:
     return token
 
 
-def require_scope(key: ApiKey, scope: Scope | None, purpose: str = "") -> None:
+def require_scope(key: Caller, scope: Scope | None, purpose: str = "") -> None:
     """Refuse a key without ``scope``; the message ends with its ``purpose``.
 
     Raises:
@@ -58,7 +58,7 @@ def require_scope(key: ApiKey, scope: Scope | None, purpose: str = "") -> None:
         raise MissingScope(msg, {"WWW-Authenticate": challenge})
 
 
-def require_network(key: ApiKey, address: str) -> None:
+def require_network(key: Caller, address: str) -> None:
     """Refuse a key that may not be used from the ``address`` of the client.
 
     Raises:

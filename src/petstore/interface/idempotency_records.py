@@ -6,13 +6,13 @@ from petstore.clock import Clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.databases.schema import IDEMPOTENCY_RECORDS_KEPT
 from petstore.errors import IdempotencyKeyInUse, IdempotencyKeyReused
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 
 
 class Attempt(NamedTuple):
-    """A request with an Idempotency-Key: its API key, and a digest of what it asks for."""
+    """A request with an Idempotency-Key: its caller, and a digest of what it asks for."""
 
-    key: ApiKey
+    caller: Caller
     idempotency_key: str
     request: bytes
 
@@ -25,7 +25,7 @@ class IdempotencyRecord(NamedTuple):
 
 
 class SafeRetries:
-    """Acts once for each API key and Idempotency-Key, and records the first response for 24 hours.
+    """Acts once for each caller and Idempotency-Key, and records the first response for 24 hours.
 
     The record is written in the same transaction as the change, so no crash can separate them.
     """
@@ -45,7 +45,7 @@ class SafeRetries:
             Unavailable: the database is unreachable, full or failing; nothing was acknowledged.
             PetstoreError: what ``unit`` raises; nothing is recorded then.
         """
-        name = (attempt.key.id, attempt.idempotency_key)
+        name = (attempt.caller.id, attempt.idempotency_key)
         if name in self._under_way:
             msg = "Idempotency-Key: the first request with it is in progress; try again in a moment"
             raise IdempotencyKeyInUse(msg)
@@ -59,7 +59,7 @@ class SafeRetries:
 
 
 def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyRecord]:
-    name = (attempt.key.id, attempt.idempotency_key)
+    name = (attempt.caller.id, attempt.idempotency_key)
     # Takes the place of an expired record. Units of work that run concurrently with the same key
     # wait here until the first has ended.
     claimed = yield Statement(

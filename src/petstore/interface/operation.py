@@ -16,6 +16,7 @@ from petstore.deprecations.store import DeprecatedCalls
 from petstore.errors import MissingKey, PetstoreError
 from petstore.events.changes import Extent
 from petstore.events.feed import Client, Feed
+from petstore.events.model import Author
 from petstore.http.messages import Response
 from petstore.interface.authentication import authenticate, require_network
 from petstore.interface.entity_tags import NO_CONDITIONS, Conditions, entity_tag
@@ -23,7 +24,7 @@ from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.messages import encode_json
 from petstore.interface.parameters import Values
 from petstore.keys.cache import ApiKeyCache
-from petstore.keys.model import ApiKey, Scope
+from petstore.keys.model import Caller, Scope
 from petstore.limits.contract import RateLimiter
 from petstore.limits.minutes import MinuteLimiter
 from petstore.orders.reservations import Reservations
@@ -78,20 +79,28 @@ class Call(Struct, Generic[Body, Values], frozen=True):
 class Context(Struct, frozen=True):
     """What an operation may use: the parts of the service, and who calls it and how.
 
-    ``address`` is that of the client, behind trusted proxies. ``token`` is what authenticated the
-    call: the token of a key, or the secret of a session of the console, whose digest is then in
-    ``session``. ``once`` names the request if it has an ``Idempotency-Key``. ``client`` is told to
-    a long poll, which ends if the client leaves.
+    ``address`` is that of the client, behind trusted proxies, and ``root`` is the URL of the
+    service. The events that the call causes name its ``request_id``. ``token`` is what
+    authenticated it: the token of a key, or the secret of a session of the console, whose digest is
+    then in ``session``. ``once`` names the request if it has an ``Idempotency-Key``. ``client`` is
+    told to a long poll, which ends if the client leaves.
     """
 
     services: Services
-    key: ApiKey
+    caller: Caller
     address: str
+    root: str = ""
+    request_id: str = ""
     token: bytes = b""
     session: bytes | None = None
     conditions: Conditions = NO_CONDITIONS
     once: "IdempotentRequest | None" = None
     client: Client | None = None
+
+    @property
+    def author(self) -> Author:
+        """The author of the events that the call causes."""
+        return Author(f"{self.caller.kind}/{self.caller.id}", self.request_id or None)
 
     async def reader(self) -> Reader:
         """Return a database that has every change of the key.
@@ -99,30 +108,30 @@ class Context(Struct, frozen=True):
         Raises:
             Unavailable: none is reachable.
         """
-        return await self.services.readers.for_key(self.key.id)
+        return await self.services.readers.for_key(self.caller.id)
 
-    async def find_key_again(self) -> ApiKey:
-        """Return the key as it is after a wait.
+    async def find_caller_again(self) -> Caller:
+        """Return the caller as it is after a wait.
 
         Raises:
-            InvalidKey: it has ended meanwhile.
+            InvalidKey: the key has ended meanwhile.
             MissingKey: the session of the console has ended.
             NetworkNotAllowed: the key may no longer be used from there.
             Unavailable: the database is unreachable.
         """
         keys = self.services.keys
         if self.session is None:
-            key = await authenticate(self.token, keys)
+            caller = await authenticate(self.token, keys)
         else:
             secret, now = self.token.decode("latin-1"), self.services.clock()
             session = await find_session(self.services.store, secret, keys.environment, now)
             if not isinstance(session, Session):
                 msg = "sign in again"
                 raise MissingKey(msg)
-            key = session.key
-        if key.allowed_networks:
-            require_network(key, self.address)
-        return key
+            caller = session.caller
+        if caller.allowed_networks:
+            require_network(caller, self.address)
+        return caller
 
 
 class Result(Struct, Generic[Value], frozen=True):
@@ -261,7 +270,7 @@ async def execute(operation: Operation, context: Context, call: Call[Any, Any]) 
         await context.services.reservations.settle()
     result = await operation.handler(context, call)
     if operation.method != "GET":
-        await context.services.readers.record_write(context.key.id)
+        await context.services.readers.record_write(context.caller.id)
     return result
 
 

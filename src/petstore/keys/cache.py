@@ -8,8 +8,8 @@ from petstore.chores import PeriodicTask
 from petstore.clock import Clock
 from petstore.coalescing import SharedCalls
 from petstore.databases.contract import Reader, Row, Statement, Unit
-from petstore.keys.model import ApiKey, Environment, digest, is_token
-from petstore.keys.status import COLUMNS, api_key_of
+from petstore.keys.model import Caller, Environment, digest, is_token
+from petstore.keys.status import COLUMNS, caller_of
 
 _SELECT_BY_DIGEST = (
     f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)}, t.expires_at"  # noqa: S608 - only names
@@ -17,7 +17,7 @@ _SELECT_BY_DIGEST = (
 )
 
 
-def find_key(token: bytes) -> Unit[ApiKey | None]:
+def find_key(token: bytes) -> Unit[Caller | None]:
     """Return the key of a token, as it is within a unit of work; it expires with the token."""
     return _key_of((yield _select(token)))
 
@@ -26,10 +26,10 @@ def _select(token: bytes) -> Statement:
     return Statement(_SELECT_BY_DIGEST, (digest(token),), name="select_key_by_digest")
 
 
-def _key_of(rows: list[Row]) -> ApiKey | None:
+def _key_of(rows: list[Row]) -> Caller | None:
     if not rows:
         return None
-    key, token_ends_at = api_key_of(rows[0]), rows[0][-1]
+    key, token_ends_at = caller_of(rows[0]), rows[0][-1]
     if token_ends_at is not None and token_ends_at < key.end:
         # Keys created with this token must not outlive it either.
         key = replace(key, expires_at=token_ends_at)
@@ -49,8 +49,8 @@ class ApiKeyCache:
         self._store = store
         self._clock = clock
         self.environment: Environment = environment
-        self._known: dict[bytes, ApiKey] = {}
-        self._look_ups: SharedCalls[bytes, ApiKey | None] = SharedCalls()
+        self._known: dict[bytes, Caller] = {}
+        self._look_ups: SharedCalls[bytes, Caller | None] = SharedCalls()
         self._seen: set[bytes] = set()  # of tokens that were issued, so there are not too many
         self._revision = -1
 
@@ -58,7 +58,7 @@ class ApiKeyCache:
         """Return what calls ``refresh`` every ``seconds``."""
         return PeriodicTask(self.refresh, seconds, "cannot refresh the API key cache")
 
-    def get_cached(self, token: bytes) -> ApiKey | None:
+    def get_cached(self, token: bytes) -> Caller | None:
         """Return the key of ``token`` if it is in memory and can be used now."""
         return self._usable(self._known.get(token))
 
@@ -68,7 +68,7 @@ class ApiKeyCache:
             return False
         return is_token(token, self.environment)
 
-    async def find(self, token: bytes) -> ApiKey | None:
+    async def find(self, token: bytes) -> Caller | None:
         """Return the key of ``token`` if it can be used now; it expires no later than the token.
 
         Raises:
@@ -93,10 +93,10 @@ class ApiKeyCache:
             # A look-up from before the refresh is not shared: its row may be stale.
             self._look_ups = SharedCalls()
 
-    def _usable(self, key: ApiKey | None) -> ApiKey | None:
+    def _usable(self, key: Caller | None) -> Caller | None:
         return key if key is not None and key.state(self._clock()) == "active" else None
 
-    async def _read(self, token: bytes) -> ApiKey | None:
+    async def _read(self, token: bytes) -> Caller | None:
         known = self._known
         key = _key_of(await self._store.read(_select(token)))
         if key is None or key.environment != self.environment:

@@ -47,7 +47,7 @@ from petstore.keys.model import (
     Scope,
 )
 from petstore.keys.status import Key, KeyWithToken, every_key, get_key
-from petstore.keys.store import Actor, unconditional
+from petstore.keys.store import Principal, unconditional
 
 _ALL = 2**62
 _DISPENSABLE = ("scopes", "created", "environment", "expires", "last used (UTC)", "plan")
@@ -119,7 +119,7 @@ def create(
         **options,
     )
     note_new_store(database)
-    unit = api_keys.create_key(new, environment, Actor(operator()), system_clock())
+    unit = api_keys.create_key(new, environment, Principal(operator()), system_clock())
     _print_issued(_write(database, unit, create=True), "created")
 
 
@@ -259,7 +259,7 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
         wanted["expires_at"] = _expiry(wanted["expires_at"])
     if "allowed_networks" in wanted:
         wanted["allowed_networks"] = _networks(wanted["allowed_networks"])
-    unit = api_keys.change_key(key_id, wanted, Actor(operator()), system_clock(), unconditional)
+    unit = api_keys.change_key(key_id, wanted, Principal(operator()), system_clock(), unconditional)
     _write(database, unit)
     click.echo(f"Key {key_id} changed.", err=True)
 
@@ -276,7 +276,7 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
 @database_option
 def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
     """Issue a new token for a key, and print it alone on standard output. Usage carries over."""
-    unit = api_keys.rotate_key(key_id, grace, Actor(operator()), system_clock(), unconditional)
+    unit = api_keys.rotate_key(key_id, grace, Principal(operator()), system_clock(), unconditional)
     _print_issued(_write(database, unit), "rotated")
 
 
@@ -285,7 +285,9 @@ def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
 @database_option
 def revoke(*, key_id: int, database: str) -> None:
     """Revoke a key for good."""
-    _write(database, api_keys.revoke_key(key_id, Actor(operator()), system_clock(), unconditional))
+    _write(
+        database, api_keys.revoke_key(key_id, Principal(operator()), system_clock(), unconditional)
+    )
     click.echo(f"Key {key_id} revoked.", err=True)
 
 
@@ -294,7 +296,9 @@ def revoke(*, key_id: int, database: str) -> None:
 @database_option
 def unban(*, key_id: int, database: str) -> None:
     """Lift the ban of a key."""
-    _write(database, api_keys.unban_key(key_id, Actor(operator()), system_clock(), unconditional))
+    _write(
+        database, api_keys.unban_key(key_id, Principal(operator()), system_clock(), unconditional)
+    )
     click.echo(f"Key {key_id} unbanned.", err=True)
 
 

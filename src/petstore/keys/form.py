@@ -12,7 +12,7 @@ from petstore.console.forms import number_or_text
 from petstore.console.scopes import SCOPE_WORDS
 from petstore.domain.plans import PLANS, UNLIMITED, PlanName
 from petstore.keys.history import KeyEvent
-from petstore.keys.model import SCOPES, ApiKey
+from petstore.keys.model import SCOPES, Caller
 from petstore.keys.status import Key
 
 Shown: TypeAlias = str | datetime
@@ -41,7 +41,7 @@ class ChangeInWords(NamedTuple):
     after: Shown
 
 
-def key_form(own: ApiKey, now: Texts | None = None) -> FieldSet:
+def key_form(own: Caller, now: Texts | None = None) -> FieldSet:
     """Return the form of a key that is as ``now``: it offers what the key ``own`` can give."""
     now = now or {"plan": "", "scopes": ""}
     return FieldSet(
@@ -67,7 +67,7 @@ def key_form(own: ApiKey, now: Texts | None = None) -> FieldSet:
     )
 
 
-def new_fields(own: ApiKey) -> dict[str, str]:
+def new_fields(own: Caller) -> dict[str, str]:
     """Return the texts of the form of a new key: all that the key ``own`` must not go beyond."""
     scopes: Iterable[str] = own.scopes - {"keys:admin", "webhooks:write"}
     return {
@@ -79,7 +79,7 @@ def new_fields(own: ApiKey) -> dict[str, str]:
     }
 
 
-def undo_of(before: Key, after: Key, own: ApiKey) -> dict[str, str]:
+def undo_of(before: Key, after: Key, own: Caller) -> dict[str, str]:
     """Return the fields of a form that makes a key what it was ``before``, to the second."""
     form = key_form(own)
     texts = form.texts(before)
@@ -93,7 +93,7 @@ def action_in_words(action: str) -> str:
     return _ACTIONS.get(action, action.capitalize())
 
 
-def changes_in_words(event: KeyEvent, own: ApiKey) -> Sequence[ChangeInWords]:
+def changes_in_words(event: KeyEvent, own: Caller) -> Sequence[ChangeInWords]:
     """Return the changes of an event of the history of a key."""
     is_new = event.action == "created"
     labels = key_form(own).labels | {"revokedAt": "Revoked"}
@@ -120,7 +120,7 @@ def _limit_field(name: str, window: str, own: int) -> Field:
     )
 
 
-def _networks_field(own: ApiKey) -> Field:
+def _networks_field(own: Caller) -> Field:
     within = "Empty is anywhere."
     if own.allowed_networks:
         within = f"Only within those of your key: {', '.join(own.allowed_networks)}."
@@ -134,7 +134,7 @@ def _networks_field(own: ApiKey) -> Field:
     )
 
 
-def _end_field(own: ApiKey) -> Field:
+def _end_field(own: Caller) -> Field:
     own_end = own.expires_at
     return Field(
         *("expiresAt", "Expires"),
@@ -151,7 +151,7 @@ def _shown_limit(name: str, key: Key) -> str:
     return "" if limit is None or key.plan != "enterprise" else str(limit)
 
 
-def _offered_plans(own: ApiKey, before: str) -> Sequence[tuple[str, str]]:
+def _offered_plans(own: Caller, before: str) -> Sequence[tuple[str, str]]:
     """Return the plans that the key ``own`` can give, and the one from before, with words."""
     return [
         (plan, f"{plan}: {_limits_in_words(plan)}")
@@ -161,7 +161,7 @@ def _offered_plans(own: ApiKey, before: str) -> Sequence[tuple[str, str]]:
     ]
 
 
-def _offered_scopes(own: ApiKey, before: str) -> Sequence[tuple[str, str]]:
+def _offered_scopes(own: Caller, before: str) -> Sequence[tuple[str, str]]:
     """Return the scopes that the key ``own`` can give, and those from before, with words."""
     return [
         (scope, SCOPE_WORDS[scope])

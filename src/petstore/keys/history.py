@@ -10,7 +10,7 @@ from petstore.clock import Milliseconds, rfc3339, utc_second
 from petstore.databases.contract import Reader, Row, Statement
 from petstore.databases.pages import Page, read_page
 from petstore.domain.fields import Id
-from petstore.keys.model import ApiKey, Environment, KeyFields
+from petstore.keys.model import Caller, Environment, KeyFields
 from petstore.keys.status import Key, found, select_key
 
 _MOMENTS = ("expiresAt", "revokedAt")
@@ -94,7 +94,7 @@ async def list_changes_by(store: Reader, key_id: int) -> list[tuple[int, KeyEven
 
 
 def insert_event(
-    actor: str, action: Action, before: ApiKey | None, after: ApiKey, now: Milliseconds
+    actor: str, action: Action, before: Caller | None, after: Caller, now: Milliseconds
 ) -> Statement:
     """Return the INSERT of a change to a key. A new key has nothing ``before``."""
     old = _shown(before) if before else {}
@@ -111,7 +111,7 @@ def insert_event(
     )
 
 
-def _shown(key: ApiKey) -> dict[str, Any]:
+def _shown(key: Caller) -> dict[str, Any]:
     values = msgspec.to_builtins(key, order="deterministic")
     for name in _MOMENTS:
         if values[name] is not None:

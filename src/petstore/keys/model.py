@@ -1,4 +1,4 @@
-"""API keys: their tokens, scopes and states, and what a key may give to another."""
+"""Callers, which are keys and people: scopes, states, tokens, and what one may give another."""
 
 import re
 import secrets
@@ -22,9 +22,19 @@ Scope: TypeAlias = Literal[
     "pets:read", "pets:write", "orders:read", "orders:write", "webhooks:write", "keys:admin"
 ]
 KeyState: TypeAlias = Literal["active", "expired", "revoked"]
+Role: TypeAlias = Literal["viewer", "clerk", "manager", "administrator"]
+CallerKind: TypeAlias = Literal["key", "person"]
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 DEFAULT_SCOPES: tuple[Scope, ...] = SCOPES[:4]
+ROLES: dict[Role, frozenset[Scope]] = {
+    "viewer": frozenset({"pets:read", "orders:read"}),
+    "clerk": frozenset(SCOPES[:4]),
+    "manager": frozenset(SCOPES[:5]),
+    "administrator": frozenset(SCOPES),
+}
+"""The scopes of the people who have a role."""
+
 PREFIXES: dict[Environment, str] = {"production": "ps_live_", "staging": "ps_test_"}
 
 LONGEST_LIFE: Milliseconds = 100 * 365 * DAY
@@ -126,14 +136,28 @@ class KeyCreate(KeyFields[_ExpiresAt], frozen=True):
 KeyPatch = patch_of(KeyCreate, "KeyPatch", "The fields of a key to change (RFC 7396).")
 
 
-class ApiKey(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
-    """A key as stored, without its tokens."""
+class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
+    """Who calls an operation: a key as stored, without its tokens, or a person, who has a ``role``.
+
+    A person has the scopes of the role and no limits, and is disabled where a key is revoked.
+    """
 
     id: int
     environment: Environment
     created_at: Milliseconds
     revoked_at: Milliseconds | None = None
     unbanned_at: Milliseconds | None = None
+    role: Role | None = None
+
+    @property
+    def kind(self) -> CallerKind:
+        """Whether it is a key or a person."""
+        return "key" if self.role is None else "person"
+
+    @property
+    def label(self) -> str:
+        """What events and histories call it, such as ``person 2``."""
+        return f"{self.kind} {self.id}"
 
     @cached_property
     def limits(self) -> Limits:
@@ -163,7 +187,7 @@ class ApiKey(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
         return "active"
 
 
-def check_rights(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> None:
+def check_rights(giver: Caller, key: Caller, before: Caller | None = None) -> None:
     """Refuse a ``key`` with more than its ``giver`` has and it had ``before``.
 
     Raises:
@@ -189,7 +213,7 @@ def check_rights(giver: ApiKey, key: ApiKey, before: ApiKey | None = None) -> No
     _check_networks(giver, key, before)
 
 
-def _check_networks(giver: ApiKey, key: ApiKey, before: ApiKey | None) -> None:
+def _check_networks(giver: Caller, key: Caller, before: Caller | None) -> None:
     allowed = [each.allowed_networks for each in (giver, before) if each is not None]
     if not all(allowed):  # one of them works from anywhere
         return

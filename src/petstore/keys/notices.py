@@ -20,7 +20,7 @@ from petstore.deprecations.store import select_uses, use_of
 from petstore.domain.plans import UNLIMITED
 from petstore.events.model import KeyEventType, NewEvent
 from petstore.events.store import record
-from petstore.keys.status import COLUMNS, api_key_of
+from petstore.keys.status import COLUMNS, caller_of
 from petstore.limits.contract import NEVER
 from petstore.usage.counts import first_day
 
@@ -158,7 +158,7 @@ def _event(notice: KeyNotice, now: Milliseconds) -> Unit[NewEvent]:
 
 def _notices(row: Row, now: Milliseconds) -> Iterator[KeyNotice]:
     """Yield the notices of a key and what the limiter has saved about it."""
-    key, (day, day_used, banned_at, banned_until, ban_level) = api_key_of(row), row[len(COLUMNS) :]
+    key, (day, day_used, banned_at, banned_until, ban_level) = caller_of(row), row[len(COLUMNS) :]
     if key.state(now) != "active":
         return
     own: dict[str, Any] = {"keyId": key.id}

@@ -25,21 +25,21 @@ from petstore.keys.cache import find_key
 from petstore.keys.history import KeyEvent, list_history
 from petstore.keys.model import (
     LONGEST_LIFE,
-    ApiKey,
+    Caller,
     KeyCreate,
     KeyFields,
     KeyPatch,
 )
 from petstore.keys.status import Key, KeyWithToken, get_key, list_keys
 from petstore.keys.store import (
-    Actor,
+    Principal,
     change_key,
     create_key,
     revoke_key,
     rotate_key,
     unban_key,
 )
-from petstore.sessions.store import find_session_key
+from petstore.sessions.store import find_session_caller
 
 
 class Rotation(Struct, frozen=True, rename="camel"):
@@ -57,7 +57,7 @@ class Rotation(Struct, frozen=True, rename="camel"):
 
 
 async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Key]]:
-    query, services, own = call.query, context.services, context.key.environment
+    query, services, own = call.query, context.services, context.caller.environment
     return page_result(
         await list_keys(services.store, own, query.after, query.limit, services.clock)
     )
@@ -66,39 +66,41 @@ async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Ke
 async def _create(context: Context, call: Call[KeyCreate, None]) -> Result[KeyWithToken]:
     now = context.services.clock()
     new = KeyFields(**_wanted(call.body, now))
-    unit = create_key(new, context.key.environment, _actor(context), now)
+    unit = create_key(new, context.caller.environment, _principal(context), now)
     return await change(context, unit, is_sealed=True)
 
 
 async def _get(context: Context, call: Call[None, None]) -> Result[Key]:
-    services, own = context.services, context.key.environment
+    services, own = context.services, context.caller.environment
     return Result(await get_key(services.store, call.path_id, own, services.clock))
 
 
 async def _update(context: Context, call: Call[Struct, None]) -> Result[Key]:
     now, check = context.services.clock(), context.conditions.check
     changes = _wanted(call.body, now)
-    return await _change(context, change_key(call.path_id, changes, _actor(context), now, check))
+    return await _change(
+        context, change_key(call.path_id, changes, _principal(context), now, check)
+    )
 
 
 async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
     grace, now = call.body.grace_seconds * SECOND, context.services.clock()
-    unit = rotate_key(call.path_id, grace, _actor(context), now, context.conditions.check)
+    unit = rotate_key(call.path_id, grace, _principal(context), now, context.conditions.check)
     return await _change(context, unit, is_sealed=True)
 
 
 async def _revoke(context: Context, call: Call[None, None]) -> Result[Key]:
     now, check = context.services.clock(), context.conditions.check
-    return await _change(context, revoke_key(call.path_id, _actor(context), now, check))
+    return await _change(context, revoke_key(call.path_id, _principal(context), now, check))
 
 
 async def _unban(context: Context, call: Call[None, None]) -> Result[Key]:
     now, check = context.services.clock(), context.conditions.check
-    return await _change(context, unban_key(call.path_id, _actor(context), now, check))
+    return await _change(context, unban_key(call.path_id, _principal(context), now, check))
 
 
 async def _list_history(context: Context, call: Call[None, PageQuery]) -> Result[list[KeyEvent]]:
-    query, own = call.query, context.key.environment
+    query, own = call.query, context.caller.environment
     return page_result(
         await list_history(context.services.store, call.path_id, own, query.after, query.limit)
     )
@@ -112,15 +114,15 @@ async def _change(context: Context, unit: Unit[T], *, is_sealed: bool = False) -
     return result
 
 
-def _actor(context: Context) -> Actor:
-    key = context.key
-    return Actor(f"key {key.id}", key, context.address, partial(_find_key, context))
+def _principal(context: Context) -> Principal:
+    caller = context.caller
+    return Principal(caller.label, caller, context.address, partial(_find_caller, context))
 
 
-def _find_key(context: Context) -> Unit[ApiKey | None]:
-    """Return the key of a call as it is within a unit of work: its token may have just ended."""
+def _find_caller(context: Context) -> Unit[Caller | None]:
+    """Return the caller as it is within a unit of work: its token may have just ended."""
     if context.session is not None:
-        return find_session_key(context.session, context.services.clock())
+        return find_session_caller(context.session, context.services.clock())
     return find_key(context.token)
 
 

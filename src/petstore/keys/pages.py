@@ -38,7 +38,7 @@ _SENT_BEFORE = Problem(
 async def _list(visit: PageRequest) -> Response:
     keys = await visit.list_page("listKeys")
     services = visit.services
-    alerts = await find_alerts(services.store, visit.key.environment, services.clock())
+    alerts = await find_alerts(services.store, visit.caller.environment, services.clock())
     return visit.page(
         "keys.html",
         keys=keys,
@@ -50,13 +50,13 @@ async def _list(visit: PageRequest) -> Response:
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    form = key_form(visit.key).new(visit.form, error, new_fields(visit.key))
+    form = key_form(visit.caller).new(visit.form, error, new_fields(visit.caller))
     problem = _SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem
     return visit.page("key_new.html", error=error, form=form, problem=problem)
 
 
 async def _create(visit: PageRequest) -> Response:
-    fields = key_form(visit.key)
+    fields = key_form(visit.caller)
     body = fields.body(fields.typed(visit.form))
     created = await visit.execute("createKey", body)
     return visit.page("key_token.html", 201, key=created.value)
@@ -65,8 +65,8 @@ async def _create(visit: PageRequest) -> Response:
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     """Return the page of a key as it is now, with what was typed and what is wrong with it."""
     key: Key = (await _get(visit)).value
-    texts = key_form(visit.key).texts(key)
-    form = key_form(visit.key, texts).shown(texts, "", visit.form, error)
+    texts = key_form(visit.caller).texts(key)
+    form = key_form(visit.caller, texts).shown(texts, "", visit.form, error)
     use = await find_use(visit.services.store, key, visit.services.clock())
     return visit.page(
         "key.html",
@@ -76,12 +76,12 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         meters=[charts.meter(f"Used {name}", used, limit) for name, used, limit in _windows(use)],
         scope_words=SCOPE_WORDS,
         graces=GRACES,
-        is_own=key.id == visit.key.id,
+        is_own=key.id == visit.caller.id,
     )
 
 
 async def _update(visit: PageRequest) -> Response:
-    before, fields = await _get(visit), key_form(visit.key)
+    before, fields = await _get(visit), key_form(visit.caller)
     # The form has no version: a key that is used has another one every minute.
     fields.require_unchanged(visit.form, before.value)
     if before.value.state == "revoked":
@@ -89,9 +89,9 @@ async def _update(visit: PageRequest) -> Response:
         raise PreconditionFailed(msg)
     changed = await visit.execute("updateKey", fields.patch(visit.form), if_match=before.version)
     key: Key = changed.value
-    if key.id == visit.key.id and "keys:admin" not in key.scopes:
+    if key.id == visit.caller.id and "keys:admin" not in key.scopes:
         return await visit.redirect("")  # these pages are no longer for this person
-    undo = Undo(_path(visit), undo_of(before.value, key, visit.key))
+    undo = Undo(_path(visit), undo_of(before.value, key, visit.caller))
     name = isolated(key.name)
     notice = change_notice(name, f"{name} is changed.", undo, visit.form.text("undo"))
     return await visit.redirect(_path(visit), notice)
@@ -129,12 +129,12 @@ async def _link(visit: PageRequest) -> Response:
     """Make a link that signs a person in with the key, if that gives no more than the own key."""
     services, key_id = visit.services, visit.path_id
     rows = await services.store.read(select_key(key_id))
-    key = found(rows, key_id, visit.key.environment).key
+    key = found(rows, key_id, visit.caller.environment).key
     now = services.clock()
-    check_rights(visit.key, key)
-    unit = create_link(key_id, f"key {visit.key.id}", now, visit.session)
+    check_rights(visit.caller, key)
+    unit = create_link(key_id, visit.caller.label, now, visit.session)
     secret = await services.store.write(unit)
-    _LOG.info("key %d made a link to sign in with key %d", visit.key.id, key_id)
+    _LOG.info("key %d made a link to sign in with key %d", visit.caller.id, key_id)
     return visit.page("key_link.html", key=key, link=f"{visit.root}{HOME}/link/{secret}")
 
 
@@ -146,7 +146,7 @@ async def _history(visit: PageRequest) -> Response:
         key=key.value,
         cursor=events.next,
         action_in_words=action_in_words,
-        events=[(event, changes_in_words(event, visit.key)) for event in events.value],
+        events=[(event, changes_in_words(event, visit.caller)) for event in events.value],
     )
 
 

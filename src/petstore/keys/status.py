@@ -14,7 +14,7 @@ from petstore.databases.planner import looked_up
 from petstore.domain.fields import Id
 from petstore.domain.plans import UNLIMITED, PlanName
 from petstore.errors import NotFound
-from petstore.keys.model import ApiKey, Environment, KeyFields, KeyState, Scope
+from petstore.keys.model import ROLES, Caller, Environment, KeyFields, KeyState, Scope
 from petstore.limits.contract import NEVER
 
 Time = Annotated[datetime, Meta(tz=True)]
@@ -22,14 +22,14 @@ Time = Annotated[datetime, Meta(tz=True)]
 _RENAMED = {"unbanned_at": "pardoned_at"}
 """The columns that are not called like the field."""
 
-_FIELDS = ("id", *(name for name in ApiKey.__struct_fields__ if name != "id"))
+_FIELDS = ("id", *(name for name in Caller.__struct_fields__ if name != "id"))
 
 COLUMNS = tuple(_RENAMED.get(name, name) for name in _FIELDS)
-"""The columns of a key in SQL, of which the first is its id."""
+"""The columns of a caller in SQL, of which the first is its id."""
 
 STORED_COLUMNS = (
     *(f"k.{name}" for name in COLUMNS),
-    *("r.used_at", "r.banned_at", "r.banned_until"),
+    *("k.seen_at", "r.used_at", "r.banned_at", "r.banned_until"),
 )
 """The columns of a ``StoredKey``, from ``api_keys k`` and ``rate_limits r``."""
 
@@ -41,15 +41,14 @@ _OF_VALUE: dict[type, Callable[[Any], Any]] = {
 # SQL has neither lists nor booleans. The default of such a field has its type.
 _DECODERS = [
     (field.name, _OF_VALUE[type(field.default)])
-    for field in fields(ApiKey)
+    for field in fields(Caller)
     if type(field.default) in _OF_VALUE
 ]
 
 _READ_AT_ONCE = 500
-_SELECT = (
-    f"SELECT {', '.join(STORED_COLUMNS)}"  # noqa: S608 - only names
-    f" FROM api_keys k {looked_up('LEFT JOIN', 'rate_limits', 'r', 'key_id', 'k.id')}"
-)
+_LIMITS = looked_up("LEFT JOIN", "rate_limits", "r", "key_id", "k.id")
+_SELECT = f"SELECT {', '.join(STORED_COLUMNS)} FROM api_keys k {_LIMITS}"  # noqa: S608 - only names
+_SELECT_KEYS = _SELECT.replace("api_keys", "(SELECT * FROM api_keys WHERE role IS NULL)")
 
 
 class Key(Struct, frozen=True, rename="camel"):
@@ -92,9 +91,10 @@ class KeyWithToken(Key, frozen=True):
 
 
 class StoredKey(NamedTuple):
-    """A key as stored, and what the limiter has saved about it."""
+    """A key as stored, its last use in the console, and what the limiter has saved about it."""
 
-    key: ApiKey
+    key: Caller
+    seen_at: Milliseconds | None
     used_at: Milliseconds | None
     banned_at: Milliseconds | None
     banned_until: Milliseconds | None
@@ -118,7 +118,7 @@ class StoredKey(NamedTuple):
             banned_until=_time(until) if is_banned else None,
             created_at=utc_second(key.created_at),
             expires_at=_time(key.expires_at),
-            last_used_at=_time(self.used_at),
+            last_used_at=_time(max(self.used_at or 0, self.seen_at or 0) or None),
         )
 
 
@@ -133,7 +133,13 @@ async def list_keys(
     """Return the first ``limit`` keys with an id above ``after``, of ``environment`` if given."""
     now, filters = clock(), {"environment": environment or UNSET}
     return await read_page(
-        store, "select_keys", _SELECT, filters, after, limit, lambda row: stored_key(row).shown(now)
+        store,
+        "select_keys",
+        _SELECT_KEYS,
+        filters,
+        after,
+        limit,
+        lambda row: stored_key(row).shown(now),
     )
 
 
@@ -170,23 +176,29 @@ def found(rows: list[Row], key_id: int, environment: Environment | None) -> Stor
         NotFound: no key has this id, or it is of another ``environment`` than the one given.
     """
     stored = stored_key(rows[0]) if rows else None
-    if stored is None or environment not in (stored.key.environment, None):
+    if (
+        stored is None
+        or stored.key.role is not None
+        or environment not in (stored.key.environment, None)
+    ):
         msg = f"there is no key {key_id}"
         raise NotFound(msg)
     return stored
 
 
-def api_key_of(row: Row) -> ApiKey:
-    """Return the key in a row that begins with ``COLUMNS``."""
+def caller_of(row: Row) -> Caller:
+    """Return the key or the person in a row that begins with ``COLUMNS``."""
     values = dict(zip(_FIELDS, row, strict=False))
     for name, decode in _DECODERS:
         values[name] = decode(values[name])
-    return ApiKey(**values)
+    if values["role"] is not None:
+        values["scopes"] = ROLES[values["role"]]
+    return Caller(**values)
 
 
 def stored_key(row: Row) -> StoredKey:
     """Return the key in a row that begins with ``STORED_COLUMNS``."""
-    return StoredKey(api_key_of(row), *row[len(COLUMNS) : len(STORED_COLUMNS)])
+    return StoredKey(caller_of(row), *row[len(COLUMNS) : len(STORED_COLUMNS)])
 
 
 def values_of(key: KeyFields[Milliseconds]) -> dict[str, Value]:

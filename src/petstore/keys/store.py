@@ -2,7 +2,7 @@
 
 Each change is one unit of work. It begins by counting up the revision of all keys, so changes to
 keys happen one after another, and a running service learns of them. It ends by writing an event
-with its actor to the history of the key.
+with its author to the history of the key.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ from petstore.domain.plans import PlanName
 from petstore.errors import InvalidBody, KeyEnded, LastAdminKey, MissingScope
 from petstore.keys.history import Action, insert_event
 from petstore.keys.model import (
-    ApiKey,
+    Caller,
     Environment,
     KeyFields,
     check_rights,
@@ -37,26 +37,26 @@ _VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
 _UPDATE = f"UPDATE api_keys SET {_VALUES} WHERE id = ?1"  # noqa: S608 - only names
 
 
-class Actor(NamedTuple):
-    """Who changes a key: the operator at the command line, or another ``key``.
+class Principal(NamedTuple):
+    """Who changes keys: the operator at the command line, or a ``caller``.
 
-    ``address`` is where the client of the ``key`` is. ``find_key`` finds the key once more by what
-    the client has shown, a token or a session, if that is still valid.
+    ``address`` is where the client of the ``caller`` is. ``find_caller`` finds the caller once more
+    by what the client has shown, a token or a session, if that is still valid.
     """
 
     name: str
-    key: ApiKey | None = None
+    caller: Caller | None = None
     address: str = ""
-    find_key: Callable[[], Unit[ApiKey | None]] | None = None
+    find_caller: Callable[[], Unit[Caller | None]] | None = None
 
     @property
     def environment(self) -> Environment | None:
-        """The environment whose keys the actor sees; ``None`` is all of them."""
-        return self.key.environment if self.key else None
+        """The environment whose keys it sees; ``None`` is all of them."""
+        return self.caller.environment if self.caller else None
 
 
 def create_key(
-    new: KeyFields[Milliseconds], environment: Environment, actor: Actor, now: Milliseconds
+    new: KeyFields[Milliseconds], environment: Environment, by: Principal, now: Milliseconds
 ) -> Unit[KeyWithToken]:
     """Create a key and its first token.
 
@@ -65,7 +65,7 @@ def create_key(
         BeyondOwnRights: the new key would have more rights than the actor's key.
     """
     _check_own_limits(new.plan, new.per_minute, new.per_day)
-    actor = yield from _begin(actor, now)
+    by = yield from _begin(by, now)
     values = values_of(new) | {"environment": environment, "created_at": now}
     ((key_id,),) = yield Statement(
         f"INSERT INTO api_keys ({', '.join(values)})"  # noqa: S608 - only names
@@ -73,18 +73,18 @@ def create_key(
         tuple(values.values()),
         name="insert_key",
     )
-    stored = yield from _read(key_id, actor)
-    if actor.key is not None:
-        check_rights(actor.key, stored.key)
+    stored = yield from _read(key_id, by)
+    if by.caller is not None:
+        check_rights(by.caller, stored.key)
     token = yield from _issue_token(stored.key)
-    yield insert_event(actor.name, "created", None, stored.key, now)
+    yield insert_event(by.name, "created", None, stored.key, now)
     return KeyWithToken(**asdict(stored.shown(now)), token=token)
 
 
 def change_key(
     key_id: int,
     changes: Mapping[str, Any],
-    actor: Actor,
+    by: Principal,
     now: Milliseconds,
     check: Callable[[Key], None],
 ) -> Unit[Key]:
@@ -93,13 +93,13 @@ def change_key(
     A key that leaves enterprise loses its own limits.
 
     Raises:
-        NotFound: the actor sees no key with this id.
+        NotFound: the principal sees no key with this id.
         InvalidBody: the key has limits of its own, and its plan is not enterprise.
         BeyondOwnRights: the key would get rights that the actor's key does not have.
         LastAdminKey: over HTTP, no other key could administer keys afterwards.
     """
 
-    def change(stored: StoredKey) -> ApiKey:
+    def change(stored: StoredKey) -> Caller:
         key = stored.key
         is_enterprise = changes.get("plan", key.plan) == "enterprise"
         lost = {} if is_enterprise else {"per_minute": None, "per_day": None}
@@ -107,32 +107,32 @@ def change_key(
         _check_own_limits(changed.plan, changed.per_minute, changed.per_day)
         return changed
 
-    return (yield from _change(key_id, "changed", change, actor, now, check))
+    return (yield from _change(key_id, "changed", change, by, now, check))
 
 
 def rotate_key(
     key_id: int,
     grace: Milliseconds,
-    actor: Actor,
+    by: Principal,
     now: Milliseconds,
     check: Callable[[Key], None],
 ) -> Unit[KeyWithToken]:
     """Issue a new token for a key that passes ``check``. Its old token stays valid for ``grace``.
 
     Raises:
-        NotFound: the actor sees no key with this id.
+        NotFound: the principal sees no key with this id.
         KeyEnded: the key is expired or revoked.
         BeyondOwnRights: the key has rights that the actor's key does not have.
     """
-    actor = yield from _begin(actor, now)
-    stored = yield from _read(key_id, actor)
+    by = yield from _begin(by, now)
+    stored = yield from _read(key_id, by)
     key, shown = stored.key, stored.shown(now)
     check(shown)
     if shown.state != "active":
         msg = f"key {key.id} is {shown.state}; only an active key can be rotated"
         raise KeyEnded(msg)
-    if actor.key is not None:
-        check_rights(actor.key, key)
+    if by.caller is not None:
+        check_rights(by.caller, key)
     yield Statement(
         "UPDATE api_key_tokens SET expires_at = ?1"
         " WHERE key_id = ?2 AND (expires_at IS NULL OR expires_at > ?1)",
@@ -140,42 +140,42 @@ def rotate_key(
         name="end_tokens",
     )
     token = yield from _issue_token(key)
-    yield insert_event(actor.name, "rotated", key, key, now)
+    yield insert_event(by.name, "rotated", key, key, now)
     return KeyWithToken(**asdict(shown), token=token)
 
 
 def revoke_key(
-    key_id: int, actor: Actor, now: Milliseconds, check: Callable[[Key], None]
+    key_id: int, by: Principal, now: Milliseconds, check: Callable[[Key], None]
 ) -> Unit[Key]:
     """End a key that passes ``check``, for good. Revoking it again changes nothing.
 
     Raises:
-        NotFound: the actor sees no key with this id.
+        NotFound: the principal sees no key with this id.
         LastAdminKey: over HTTP, no other key could administer keys afterwards.
     """
 
-    def revoke(stored: StoredKey) -> ApiKey:
+    def revoke(stored: StoredKey) -> Caller:
         key = stored.key
         return key if key.revoked_at is not None else replace(key, revoked_at=now)
 
-    return (yield from _change(key_id, "revoked", revoke, actor, now, check))
+    return (yield from _change(key_id, "revoked", revoke, by, now, check))
 
 
 def unban_key(
-    key_id: int, actor: Actor, now: Milliseconds, check: Callable[[Key], None]
+    key_id: int, by: Principal, now: Milliseconds, check: Callable[[Key], None]
 ) -> Unit[Key]:
     """Lift the ban of a key that passes ``check``, and forget how often it was banned before.
 
     Raises:
-        NotFound: the actor sees no key with this id.
+        NotFound: the principal sees no key with this id.
     """
 
-    def unban(stored: StoredKey) -> ApiKey:
+    def unban(stored: StoredKey) -> Caller:
         # Later than the ban and any unban before, whatever their clocks, so it counts, and once.
         latest = max(stored.banned_at or 0, stored.key.unbanned_at or 0)
         return replace(stored.key, unbanned_at=max(now, latest + 1))
 
-    return (yield from _change(key_id, "unbanned", unban, actor, now, check))
+    return (yield from _change(key_id, "unbanned", unban, by, now, check))
 
 
 def unconditional(_: object) -> None:
@@ -185,33 +185,33 @@ def unconditional(_: object) -> None:
 def _change(
     key_id: int,
     action: Action,
-    change: Callable[[StoredKey], ApiKey],
-    actor: Actor,
+    change: Callable[[StoredKey], Caller],
+    by: Principal,
     now: Milliseconds,
     check: Callable[[Key], None],
 ) -> Unit[Key]:
-    actor = yield from _begin(actor, now)
-    stored = yield from _read(key_id, actor)
+    by = yield from _begin(by, now)
+    stored = yield from _read(key_id, by)
     check(stored.shown(now))
     before, after = stored.key, change(stored)
     if after == before:
         return stored.shown(now)
-    if actor.key is not None:
+    if by.caller is not None:
         # A longer life extends all rights of the key. A key that has ended has no rights left.
-        check_rights(actor.key, after, before if after.end <= before.end else None)
+        check_rights(by.caller, after, before if after.end <= before.end else None)
         stays = _administers(after, now) and after.end >= before.end
-        if after.id == actor.key.id:
-            stays = stays and after.works_from(actor.address)
+        if after.id == by.caller.id:
+            stays = stays and after.works_from(by.address)
         if _administers(before, now) and not stays:
             yield from _require_other_admin_key(before)
     values = values_of(after)
     yield Statement(_UPDATE, tuple(values[name] for name in COLUMNS), name="update_key")
-    yield insert_event(actor.name, action, before, after, now)
+    yield insert_event(by.name, action, before, after, now)
     return stored._replace(key=after).shown(now)
 
 
-def _begin(actor: Actor, now: Milliseconds) -> Unit[Actor]:
-    """Count up the revision, and return the actor with its key as it is now.
+def _begin(by: Principal, now: Milliseconds) -> Unit[Principal]:
+    """Count up the revision, and return the principal with its caller as it is now.
 
     Raises:
         MissingScope: the actor's token or session has ended since the request began, or its key
@@ -221,20 +221,20 @@ def _begin(actor: Actor, now: Milliseconds) -> Unit[Actor]:
     yield Statement(
         "UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision"
     )
-    if actor.find_key is None:
-        return actor
-    key = yield from actor.find_key()
-    if key is None or not _administers(key, now) or not key.works_from(actor.address):
+    if by.find_caller is None:
+        return by
+    key = yield from by.find_caller()
+    if key is None or not _administers(key, now) or not key.works_from(by.address):
         msg = "this key may no longer administer keys"
         raise MissingScope(msg)
-    return actor._replace(key=key)
+    return by._replace(caller=key)
 
 
-def _read(key_id: int, actor: Actor) -> Unit[StoredKey]:
-    return found((yield select_key(key_id)), key_id, actor.environment)
+def _read(key_id: int, by: Principal) -> Unit[StoredKey]:
+    return found((yield select_key(key_id)), key_id, by.environment)
 
 
-def _issue_token(key: ApiKey) -> Unit[str]:
+def _issue_token(key: Caller) -> Unit[str]:
     token = new_token(key.environment)
     yield Statement(
         "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)",
@@ -244,11 +244,11 @@ def _issue_token(key: ApiKey) -> Unit[str]:
     return token
 
 
-def _administers(key: ApiKey, now: Milliseconds) -> bool:
+def _administers(key: Caller, now: Milliseconds) -> bool:
     return "keys:admin" in key.scopes and key.state(now) == "active"
 
 
-def _require_other_admin_key(key: ApiKey) -> Unit[None]:
+def _require_other_admin_key(key: Caller) -> Unit[None]:
     """Refuse to end the last admin key: another must live at least as long."""
     others = yield Statement(
         "SELECT id FROM api_keys WHERE environment = ?1 AND id <> ?2"

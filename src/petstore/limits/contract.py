@@ -8,7 +8,7 @@ from msgspec import Struct
 from petstore.chores import PeriodicTask
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds, seconds_up
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 
 Verdict: TypeAlias = Literal["admitted", "limited", "banned"]
 
@@ -131,13 +131,13 @@ class Decision(Struct, frozen=True, gc=False):
 class RateLimiter(Protocol):
     """Counts requests and bans exactly, however many arrive at once."""
 
-    async def take(self, key: ApiKey) -> Decision:
+    async def take(self, key: Caller) -> Decision:
         """Judge a request with ``key`` and charge it if it is admitted."""
 
-    async def look(self, key: ApiKey) -> Decision:
+    async def look(self, key: Caller) -> Decision:
         """Describe the windows of ``key`` without charging anything."""
 
-    async def charge(self, key: ApiKey, requests: int) -> Decision:
+    async def charge(self, key: Caller, requests: int) -> Decision:
         """Charge ``requests`` to the day of ``key``, all of them or none; a refusal is no strike.
 
         ``verdict`` says whether they were charged.

@@ -2,7 +2,7 @@
 
 from petstore.clock import MINUTE, Clock
 from petstore.generations import Generations
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, Decision, RateLimitStore, State
 from petstore.limits.decide import charge, decide, describe, touched
 from petstore.limits.minutes import MinuteLimiter
@@ -69,7 +69,7 @@ class MemoryLimiter:
         self._unsaved = UnsavedStates(store)
         self.bans = 0
 
-    async def take(self, key: ApiKey) -> Decision:
+    async def take(self, key: Caller) -> Decision:
         """Judge a request with ``key`` and charge it if it is admitted."""
         state = self._states.get(key.id) or await self._load(key.id)
         decision, after = decide(
@@ -80,7 +80,7 @@ class MemoryLimiter:
             self.bans += after.banned_at > state.banned_at
         return decision
 
-    async def look(self, key: ApiKey) -> Decision:
+    async def look(self, key: Caller) -> Decision:
         """Describe the windows of ``key`` without charging anything."""
         state = self._states.get(key.id) or await self._load(key.id)
         now = self._clock()
@@ -89,7 +89,7 @@ class MemoryLimiter:
             self._keep(key.id, after)
         return describe(state, key.limits, now, key.unbanned_at or NEVER)
 
-    async def charge(self, key: ApiKey, requests: int) -> Decision:
+    async def charge(self, key: Caller, requests: int) -> Decision:
         """Charge ``requests`` to the day of ``key``: all of them, or none."""
         state = self._states.get(key.id) or await self._load(key.id)
         decision, after = charge(

@@ -12,7 +12,7 @@ from petstore.clock import Clock, Milliseconds
 from petstore.coalescing import Batches
 from petstore.domain.plans import Limits
 from petstore.errors import Unavailable
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, Decision, State, UnbanStore
 from petstore.limits.memory import MemoryLimiter
 from petstore.limits.minutes import MinuteLimiter, network_of
@@ -66,15 +66,15 @@ class RedisLimiter:
         """Whether Redis is unavailable, and this process enforces its share alone."""
         return self._local is not None
 
-    async def take(self, key: ApiKey) -> Decision:
+    async def take(self, key: Caller) -> Decision:
         """Judge a request with ``key`` and charge it if it is admitted."""
         return await self._unless_unbanned("take", key)
 
-    async def look(self, key: ApiKey) -> Decision:
+    async def look(self, key: Caller) -> Decision:
         """Describe the windows of ``key`` without charging anything."""
         return await self._unless_unbanned("look", key)
 
-    async def charge(self, key: ApiKey, requests: int) -> Decision:
+    async def charge(self, key: Caller, requests: int) -> Decision:
         """Charge ``requests`` to the day of ``key``: all of them, or none."""
         return await self._unless_unbanned("charge", key, requests)
 
@@ -106,7 +106,7 @@ class RedisLimiter:
         """Disconnect."""
         await self._shared.close()
 
-    async def _unless_unbanned(self, mode: Mode, key: ApiKey, requests: int = 0) -> Decision:
+    async def _unless_unbanned(self, mode: Mode, key: Caller, requests: int = 0) -> Decision:
         decision = await self._judge(mode, key, requests)
         if decision.verdict == "banned":
             unbanned_at = await self._unbans.latest(key)
@@ -114,7 +114,7 @@ class RedisLimiter:
                 return await self._judge(mode, replace(key, unbanned_at=unbanned_at), requests)
         return decision
 
-    async def _judge(self, mode: Mode, key: ApiKey, requests: int) -> Decision:
+    async def _judge(self, mode: Mode, key: Caller, requests: int) -> Decision:
         local = self._local
         if local is None:
             try:
@@ -172,7 +172,7 @@ class Unbans:
         self._store = store
         self._calls: Batches[int, Milliseconds | None] = Batches(self._query, sys.maxsize)
 
-    async def latest(self, key: ApiKey) -> Milliseconds:
+    async def latest(self, key: Caller) -> Milliseconds:
         """Return when a key was unbanned last; what ``key`` says if the store does not respond."""
         unbanned_at = await self._calls.call(key.id)
         return (key.unbanned_at or NEVER) if unbanned_at is None else unbanned_at

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from petstore.clock import DAY, MINUTE, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import (
     NEVER,
     NO_BANS,
@@ -99,7 +99,7 @@ class RedisRateLimiter:
         self.load, self.save = self._unsaved.load, self._unsaved.save
         self.bans = 0
 
-    async def judge(self, mode: Mode, key: ApiKey, requests: int = 0) -> Decision:
+    async def judge(self, mode: Mode, key: Caller, requests: int = 0) -> Decision:
         """Judge a request with ``key``, and charge it if it is admitted; or only look.
 
         To ``charge`` is to charge so many ``requests`` to the day.

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 from petstore.databases.contract import Duplicate, Row, Statement, Store, T, Unit
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import Decision, RateLimiter
 from petstore.logs import RequestLine
 
@@ -119,10 +119,10 @@ class _ObservedLimiter:
         self.look, self.look_address = limiter.look, limiter.look_address
         self.heartbeat, self.save, self.close = limiter.heartbeat, limiter.save, limiter.close
 
-    def take(self, key: ApiKey) -> Coroutine[Any, Any, Decision]:
+    def take(self, key: Caller) -> Coroutine[Any, Any, Decision]:
         return _observed(self._take, self._limiter.take(key))
 
-    def charge(self, key: ApiKey, requests: int) -> Coroutine[Any, Any, Decision]:
+    def charge(self, key: Caller, requests: int) -> Coroutine[Any, Any, Decision]:
         return _observed(self._charge, self._limiter.charge(key, requests))
 
     def take_address(self, address: str) -> Coroutine[Any, Any, Decision]:

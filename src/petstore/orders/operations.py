@@ -41,7 +41,7 @@ async def _list(context: Context, call: Call[None, ListOrdersQuery]) -> Result[l
 
 async def _place(context: Context, call: Call[OrderCreate, None]) -> Result[Order]:
     services = context.services
-    unit = place_order(call.body, services.clock(), services.reservation_minutes)
+    unit = place_order(call.body, services.clock(), services.reservation_minutes, by=context.author)
     placed = await change(context, unit)
     if placed.value.reserved_until is not UNSET:
         services.reservations.note(milliseconds(placed.value.reserved_until))
@@ -54,12 +54,13 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Order]:
 
 async def _update(context: Context, call: Call[OrderPatch, None]) -> Result[Order]:
     now, check = context.services.clock(), context.conditions.check
-    return await change(context, update_order(call.path_id, call.body, now, check))
+    unit = update_order(call.path_id, call.body, now, check, by=context.author)
+    return await change(context, unit)
 
 
 async def _cancel(context: Context, call: Call[None, None]) -> Result[None]:
-    now = context.services.clock()
-    return await change(context, cancel_order(call.path_id, now, context.conditions.check))
+    now, check = context.services.clock(), context.conditions.check
+    return await change(context, cancel_order(call.path_id, now, check, by=context.author))
 
 
 async def _get_inventory(context: Context, _: Call[None, None]) -> Result[Inventory]:

@@ -10,7 +10,7 @@ from petstore.clock import MINUTE, Milliseconds, utc
 from petstore.databases.contract import Reader, Row, Statement, Unit, placeholders
 from petstore.databases.pages import Page, found, read_page
 from petstore.errors import PetNotAvailable, UnknownPet
-from petstore.events.model import NewEvent, ResourceEventType, resource_event
+from petstore.events.model import SERVICE, Author, NewEvent, ResourceEventType, resource_event
 from petstore.events.store import record
 from petstore.orders.model import (
     PET_AFTER,
@@ -61,7 +61,9 @@ async def get_order(store: Reader, order_id: int) -> Order:
     return found(await store.read(select), _order_of, "order", order_id)
 
 
-def place_order(new: OrderCreate, now: Milliseconds, reservation_minutes: int) -> Unit[Order]:
+def place_order(
+    new: OrderCreate, now: Milliseconds, reservation_minutes: int, *, by: Author = SERVICE
+) -> Unit[Order]:
     """Reserve an available pet and return the order. With 0 minutes it never lapses.
 
     Raises:
@@ -85,12 +87,17 @@ def place_order(new: OrderCreate, now: Milliseconds, reservation_minutes: int) -
         name="insert_order",
     )
     order, pet = _order_of(row), pet_of(reserved[0])
-    yield record(now, resource_event("order.placed", order), _moved(pet, "available"))
+    yield record(now, resource_event("order.placed", order), _moved(pet, "available"), by=by)
     return order
 
 
 def update_order(
-    order_id: int, patch: OrderPatch, now: Milliseconds, check: Callable[[Order], None]
+    order_id: int,
+    patch: OrderPatch,
+    now: Milliseconds,
+    check: Callable[[Order], None],
+    *,
+    by: Author = SERVICE,
 ) -> Unit[Order]:
     """Change an order that passes ``check``, and its pet's status with it; return the order.
 
@@ -99,10 +106,12 @@ def update_order(
         IllegalTransition: the new status cannot follow the present one.
         OrderClosed: the order is closed, and its date can no longer change.
     """
-    return (yield from _change(order_id, lambda order: patched(order, patch), now, check))
+    return (yield from _change(order_id, lambda order: patched(order, patch), now, check, by))
 
 
-def cancel_order(order_id: int, now: Milliseconds, check: Callable[[Order], None]) -> Unit[None]:
+def cancel_order(
+    order_id: int, now: Milliseconds, check: Callable[[Order], None], *, by: Author = SERVICE
+) -> Unit[None]:
     """Cancel an order that passes ``check``. Cancelling it again changes nothing.
 
     Raises:
@@ -113,7 +122,7 @@ def cancel_order(order_id: int, now: Milliseconds, check: Callable[[Order], None
     def cancelled(order: Order) -> Order:
         return order if order.status == "cancelled" else moved(order, "cancelled")
 
-    yield from _change(order_id, cancelled, now, check)
+    yield from _change(order_id, cancelled, now, check, by)
 
 
 def free_if_lapsed(pet_id: int, now: Milliseconds) -> Unit[bool]:
@@ -152,6 +161,7 @@ def _change(
     change: Callable[[Order], Order],
     now: Milliseconds,
     check: Callable[[Order], None],
+    by: Author,
 ) -> Unit[Order]:
     lock = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
     rows = yield Statement(lock, (order_id,), name="lock_order")
@@ -177,7 +187,8 @@ def _change(
             name="update_pet_status",
         )
         events += [_moved(pet_of(row), "pending") for row in rows]
-    yield record(now, *events)
+    # What a client has changed of an order that has lapsed is nothing but that.
+    yield record(now, *events, by=SERVICE if order.status != stored.status else by)
     return changed
 
 

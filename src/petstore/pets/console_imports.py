@@ -22,6 +22,7 @@ from petstore.databases import schema
 from petstore.databases.contract import Reader, Row, Statement, Store, Unit, Value
 from petstore.databases.pages import found
 from petstore.errors import Conflict, InvalidBody, NotFound, PetstoreError
+from petstore.events.model import SERVICE, Author
 from petstore.pets.files import (
     NOT_UTF8,
     Delimiter,
@@ -167,7 +168,13 @@ def begin_import(key_id: int, name: str, file: ImportFile, *, now: Milliseconds)
 
 
 def add_batch(
-    import_id: int, key_id: int, *, now: Milliseconds, limit: int, strict_categories: bool
+    import_id: int,
+    key_id: int,
+    *,
+    now: Milliseconds,
+    limit: int,
+    strict_categories: bool,
+    by: Author = SERVICE,
 ) -> Unit[ConsoleImport]:
     """Add at most ``limit`` pets of the next batch of an import; return the import as it is then.
 
@@ -190,7 +197,7 @@ def add_batch(
     left = present.waiting - len(pets_of(rows))
     if strict_categories:
         rows = yield from refuse_unknown(rows)
-    created = yield from create_pets(pets_of(rows), now=now)
+    created = yield from create_pets(pets_of(rows), now=now, by=by)
     others = [row for row in rows if row.pet is None] + others
     waiting = len(pets_of(others))
     yield _change(

@@ -45,7 +45,7 @@ async def _upload(visit: PageRequest) -> Response:
         chosen = _chosen(visit)
         import_id = await store_import(
             services.store,
-            visit.key.id,
+            visit.caller.id,
             chosen.name,
             chosen.content,
             services.clock,
@@ -77,7 +77,7 @@ async def _start_page(visit: PageRequest, error: PetstoreError | None = None) ->
     return visit.page(
         "import.html",
         200 if error is None else error.status,
-        imports=await list_imports(visit.services.store, visit.key.id),
+        imports=await list_imports(visit.services.store, visit.caller.id),
         max_imports=MAX_IMPORTS,
         max_rows=MAX_ROWS,
         max_mebibytes=_MAX_FILE // 2**20,
@@ -108,14 +108,15 @@ async def _go_on(visit: PageRequest) -> Response:
     ):
         unit = add_batch(
             found.id,
-            visit.key.id,
+            visit.caller.id,
             now=services.clock(),
             limit=rows,
             strict_categories=services.strict_categories,
+            by=visit.author,
         )
         found = await services.store.write(unit)
         added += rows
-    await services.readers.record_write(visit.key.id)
+    await services.readers.record_write(visit.caller.id)
     if await _affordable(visit, found, 1):
         return await _import_page(visit, found, goes_on=True)
     return await visit.redirect(f"/import/{found.id}")
@@ -134,7 +135,7 @@ async def _import_page(
     visit: PageRequest, found: ConsoleImport, *, goes_on: bool = False
 ) -> Response:
     store = visit.services.store
-    others = await list_imports(store, visit.key.id)
+    others = await list_imports(store, visit.caller.id)
     same = (
         other
         for other in others
@@ -174,7 +175,7 @@ async def _write_refused(visit: PageRequest, found: ConsoleImport, file: CsvDown
 
 
 async def _discard(visit: PageRequest) -> Response:
-    gone = await visit.services.store.write(delete_import(visit.path_id, visit.key.id))
+    gone = await visit.services.store.write(delete_import(visit.path_id, visit.caller.id))
     text = f"The import of {isolated(gone.file)} is gone."
     if gone.added:
         text += f" The {gone.added:,} animals that it added stay."
@@ -189,7 +190,7 @@ async def _example(visit: PageRequest) -> Response:
 
 
 async def _find(visit: PageRequest) -> ConsoleImport:
-    return await find_import(visit.services.store, visit.path_id, visit.key.id)
+    return await find_import(visit.services.store, visit.path_id, visit.caller.id)
 
 
 PAGES = (

@@ -96,7 +96,12 @@ async def _search(
 
 async def _create(context: Context, call: Call[NewPet, None]) -> Result[Pet]:
     services = context.services
-    unit = create_pet(call.body, now=services.clock(), strict_categories=services.strict_categories)
+    unit = create_pet(
+        call.body,
+        now=services.clock(),
+        strict_categories=services.strict_categories,
+        by=context.author,
+    )
     return await change(context, unit)
 
 
@@ -112,12 +117,14 @@ async def _update(context: Context, call: Call[PetPatch, None]) -> Result[Pet]:
         services.clock(),
         context.conditions.check,
         strict_categories=services.strict_categories,
+        by=context.author,
     )
     return await change(context, unit)
 
 
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
-    unit = delete_pet(call.path_id, context.services.clock(), context.conditions.check)
+    now, check = context.services.clock(), context.conditions.check
+    unit = delete_pet(call.path_id, now, check, by=context.author)
     return await change(context, unit)
 
 

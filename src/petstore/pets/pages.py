@@ -312,7 +312,7 @@ async def _reader_of_categories(visit: PageRequest) -> Reader | None:
     """Return the database of categories, if the person may list them."""
     if not visit.may("listCategories"):
         return None
-    return await visit.services.readers.for_key(visit.key.id)
+    return await visit.services.readers.for_key(visit.caller.id)
 
 
 PAGES = (

@@ -11,7 +11,7 @@ from petstore.databases.contract import Reader, Statement, Unit, placeholder_lis
 from petstore.databases.pages import Filter, Page, found, read_count, read_next_after, read_page
 from petstore.domain.names import search_key
 from petstore.errors import PetReserved
-from petstore.events.model import resource_event
+from petstore.events.model import SERVICE, Author, resource_event
 from petstore.events.store import record
 from petstore.orders.store import free_if_lapsed
 from petstore.pets.model import Inventory, NewPet, Pet, PetFilter, PetPatch, patched, status_after
@@ -78,8 +78,10 @@ async def get_inventory(store: Reader) -> Inventory:
     return Inventory(**dict(await store.read(select)))
 
 
-def create_pet(new: NewPet, *, now: Milliseconds, strict_categories: bool = False) -> Unit[Pet]:
-    """Add a pet and return it.
+def create_pet(
+    new: NewPet, *, now: Milliseconds, strict_categories: bool = False, by: Author = SERVICE
+) -> Unit[Pet]:
+    """Add a pet and return it; its event names the author ``by``.
 
     Raises:
         UnknownCategory: categories are strict, and the pet's is not registered.
@@ -88,11 +90,13 @@ def create_pet(new: NewPet, *, now: Milliseconds, strict_categories: bool = Fals
         yield from require_category(new.category_id)
     ((pet_id,),) = yield Statement(_INSERT_ONE, new_row_of(new), gives_id="pets", name="insert_pet")
     pet = Pet(pet_id, *astuple(new))
-    yield record(now, resource_event("pet.created", pet))
+    yield record(now, resource_event("pet.created", pet), by=by)
     return pet
 
 
-def create_pets(news: Iterable[NewPet], *, now: Milliseconds) -> Unit[list[Pet]]:
+def create_pets(
+    news: Iterable[NewPet], *, now: Milliseconds, by: Author = SERVICE
+) -> Unit[list[Pet]]:
     """Add many pets in the order given, a hundred in each statement, and return them."""
     rows = map(new_row_of, news)
     created: list[Pet] = []
@@ -100,7 +104,7 @@ def create_pets(news: Iterable[NewPet], *, now: Milliseconds) -> Unit[list[Pet]]
         values = tuple(chain.from_iterable(batch))
         sql = f"{_INSERT} {placeholders(_WIDTH + 1, len(batch))} RETURNING {COLUMNS}"
         pets = [*map(pet_of, sorted((yield Statement(sql, values, name="insert_pets"))))]
-        yield record(now, *(resource_event("pet.created", pet) for pet in pets))
+        yield record(now, *(resource_event("pet.created", pet) for pet in pets), by=by)
         created += pets
     return created
 
@@ -112,6 +116,7 @@ def update_pet(
     check: Callable[[Pet], None],
     *,
     strict_categories: bool,
+    by: Author = SERVICE,
 ) -> Unit[Pet]:
     """Change a pet that passes ``check`` as it is at ``now``, and return it.
 
@@ -137,11 +142,13 @@ def update_pet(
                 (search_key(changed.name), pet_id),
                 name="update_pet_name_key",
             )
-        yield record(now, resource_event("pet.updated", changed, pet))
+        yield record(now, resource_event("pet.updated", changed, pet), by=by)
     return changed
 
 
-def delete_pet(pet_id: int, now: Milliseconds, check: Callable[[Pet], None]) -> Unit[None]:
+def delete_pet(
+    pet_id: int, now: Milliseconds, check: Callable[[Pet], None], *, by: Author = SERVICE
+) -> Unit[None]:
     """Delete a pet that passes ``check`` as it is at ``now``.
 
     Raises:
@@ -152,7 +159,7 @@ def delete_pet(pet_id: int, now: Milliseconds, check: Callable[[Pet], None]) -> 
     check(pet)
     yield from _require_no_order(pet_id)
     yield Statement("DELETE FROM pets WHERE id = ?1", (pet_id,), name="delete_pet")
-    yield record(now, resource_event("pet.deleted", pet))
+    yield record(now, resource_event("pet.deleted", pet), by=by)
 
 
 def _filters(wanted: PetFilter) -> dict[str, Filter]:

@@ -11,9 +11,9 @@ from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.databases.retention import are_first
 from petstore.errors import BeyondOwnRights, KeyEnded
 from petstore.keys.history import insert_event
-from petstore.keys.model import ApiKey, Environment, check_rights
+from petstore.keys.model import Caller, Environment, check_rights
 from petstore.keys.model import digest as token_digest
-from petstore.keys.status import COLUMNS, api_key_of, found, select_key
+from petstore.keys.status import COLUMNS, caller_of, found, select_key
 from petstore.sessions.secrets import SEAL_LENGTH, new_secret
 
 IDLE: Milliseconds = 30 * MINUTE
@@ -75,7 +75,7 @@ class Session(NamedTuple):
     """
 
     digest: bytes
-    key: ApiKey
+    caller: Caller
     created_at: Milliseconds
     used_at: Milliseconds
     token: bytes
@@ -159,18 +159,18 @@ async def find_session(
     row, grants = rows[0], []
     if row[_GRANTED_BY] is not None:
         grants = await store.read(_select_grant(row[_GRANTED_BY]))
-    key = api_key_of(row)
+    key = caller_of(row)
     return _session_of(digest, key, row, grants, now) if key.environment == environment else None
 
 
-def find_session_key(digest: bytes, now: Milliseconds) -> Unit[ApiKey | None]:
+def find_session_caller(digest: bytes, now: Milliseconds) -> Unit[Caller | None]:
     """Return the key of a session, as it is within a unit of work; ``None`` if it has ended."""
     rows = yield Statement(_SELECT_SESSION, (digest,), name="select_session")
     if not rows:
         return None
     grants = yield from _grants_of(rows[0])
-    session = _session_of(digest, api_key_of(rows[0]), rows[0], grants, now)
-    return session.key if isinstance(session, Session) else None
+    session = _session_of(digest, caller_of(rows[0]), rows[0], grants, now)
+    return session.caller if isinstance(session, Session) else None
 
 
 def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
@@ -235,10 +235,10 @@ def create_link(key_id: int, by: str, now: Milliseconds, maker: Session | None =
     secret = new_secret((yield from _seal()))
     token, granted_by = None, None
     if maker is not None:
-        if (yield from find_session_key(maker.digest, now)) is None:
+        if (yield from find_session_caller(maker.digest, now)) is None:
             msg = "your session has ended"
             raise KeyEnded(msg)
-        is_own = maker.key.id == key_id
+        is_own = maker.caller.id == key_id
         if not is_own and maker.granted_by is not None:
             msg = "you signed in by a link of another key: sign in with your key to make such links"
             raise BeyondOwnRights(msg)
@@ -272,8 +272,8 @@ def use_link(
     if not rows or not used:  # or somebody else was faster
         return None
     row, grants = rows[0], (yield from _grants_of(rows[0]))
-    key, (ends_at, token) = _until_replaced(api_key_of(row), row, grants, now), row[_VALUES]
-    if not isinstance(key, ApiKey) or key.environment != environment or now >= ends_at:
+    key, (ends_at, token) = _until_replaced(caller_of(row), row, grants, now), row[_VALUES]
+    if not isinstance(key, Caller) or key.environment != environment or now >= ends_at:
         return None
     yield insert_event("link", "link_used", key, key, now)
     return (yield from _begin(key.id, token, row[_GRANTED_BY], now, replaced))
@@ -298,10 +298,10 @@ def _grants_of(row: Row) -> Unit[list[Row]]:
 
 
 def _session_of(
-    digest: bytes, key: ApiKey, row: Row, grants: list[Row], now: Milliseconds
+    digest: bytes, key: Caller, row: Row, grants: list[Row], now: Milliseconds
 ) -> Session | SessionEnd:
     until = _until_replaced(key, row, grants, now)
-    if not isinstance(until, ApiKey):
+    if not isinstance(until, Caller):
         return until
     created_at, used_at, token = row[_VALUES]
     session = Session(digest, until, created_at, used_at, token, row[_GRANTED_BY])
@@ -311,8 +311,8 @@ def _session_of(
 
 
 def _until_replaced(
-    key: ApiKey, row: Row, grants: list[Row], now: Milliseconds
-) -> ApiKey | SessionEnd:
+    key: Caller, row: Row, grants: list[Row], now: Milliseconds
+) -> Caller | SessionEnd:
     """Return a key that ends with the tokens of its session or link, or why these have ended."""
     state = key.state(now)
     if state != "active":
@@ -322,7 +322,7 @@ def _until_replaced(
         return "replaced"
     ends = [token_ends_at]
     if row[_GRANTED_BY] is not None:
-        giver = api_key_of(grants[0]) if grants else None
+        giver = caller_of(grants[0]) if grants else None
         if giver is None or not _has_rights_of(giver, key):
             return "replaced"
         ends += [giver.expires_at, grants[0][-1]]
@@ -333,7 +333,7 @@ def _until_replaced(
     return replace(key, expires_at=end) if end < key.end else key
 
 
-def _has_rights_of(giver: ApiKey, key: ApiKey) -> bool:
+def _has_rights_of(giver: Caller, key: Caller) -> bool:
     """Return whether the giver of a link could make it now; when it ends is another question."""
     try:
         check_rights(giver, replace(key, expires_at=giver.expires_at))

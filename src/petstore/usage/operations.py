@@ -6,7 +6,7 @@ from petstore.usage.store import Usage, get_usage
 
 
 async def _get(context: Context, _: Call[None, None]) -> Result[Usage]:
-    services, key = context.services, context.key
+    services, key = context.services, context.caller
     return Result(await get_usage(services.store, services.limiter, services.deprecated_calls, key))
 
 

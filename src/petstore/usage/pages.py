@@ -32,11 +32,11 @@ class StatusUse(NamedTuple):
 
 
 async def _rotate(visit: PageRequest) -> Response:
-    return await rotate(visit, visit.key.id, "/usage")
+    return await rotate(visit, visit.caller.id, "/usage")
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    services, own = visit.services, visit.key
+    services, own = visit.services, visit.caller
     usage: Usage = (await visit.execute("getUsage")).value
     key = await get_key(services.store, own.id, own.environment, services.clock)
     now = services.clock()

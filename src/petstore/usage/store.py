@@ -10,7 +10,7 @@ from petstore.databases.contract import Reader, Statement
 from petstore.deprecations.model import DeprecatedUse
 from petstore.deprecations.store import DeprecatedCalls
 from petstore.domain.plans import PlanName
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.limits.contract import RateLimiter
 from petstore.usage.counts import first_day
 
@@ -53,7 +53,7 @@ class Usage(Struct, frozen=True, rename="camel"):
 
 
 async def get_usage(
-    store: Reader, limiter: RateLimiter, deprecated_calls: DeprecatedCalls, key: ApiKey
+    store: Reader, limiter: RateLimiter, deprecated_calls: DeprecatedCalls, key: Caller
 ) -> Usage:
     """Return plan, windows, ban, and the requests and deprecated calls of the last 30 days."""
     decision = await limiter.look(key)

@@ -10,17 +10,24 @@ from typing import NamedTuple
 from petstore.clock import SECOND, Milliseconds
 from petstore.databases.contract import Reader, Statement, Unit, placeholder_list
 from petstore.events.model import EventType, readable_types
-from petstore.keys.model import Environment, Scope
+from petstore.keys.model import ROLES, Environment, Scope
 from petstore.webhooks.model import wanted_types
 
 LEASE: Milliseconds = 15 * SECOND
 """How long a lease lasts unless it is renewed."""
 
 _LEASED_AT_ONCE = 50
+_SCOPES = " ".join(
+    (
+        "CASE coalesce(k.role, '') WHEN '' THEN k.scopes",
+        *(f"WHEN '{role}' THEN '{' '.join(sorted(scopes))}'" for role, scopes in ROLES.items()),
+        "END",
+    )
+)
 
 
 class LeasedWebhook(NamedTuple):
-    """An enabled webhook of a key that may have webhooks.
+    """An enabled webhook of a key or a person who may have webhooks.
 
     Deliveries exist for the events up to ``position``. The next one is due at ``due_at``.
     """
@@ -59,7 +66,7 @@ async def active_webhooks(
     """Return the webhooks to deliver to: they and their keys are active."""
     rows = await store.read(
         Statement(
-            "SELECT w.id, w.key_id, k.scopes, w.url, w.types, w.secret_version,"
+            f"SELECT w.id, w.key_id, {_SCOPES}, w.url, w.types, w.secret_version,"  # noqa: S608
             " w.previous_secret_ends_at, w.position, w.paused_until, w.leased_by, w.leased_until,"
             " (SELECT d.due_at FROM webhook_deliveries d WHERE d.state = 'pending' AND"
             "  /*sqlite*/ d.webhook_id = w.id ORDER BY d.due_at /*end*/"
@@ -68,7 +75,7 @@ async def active_webhooks(
             " FROM webhooks w JOIN api_keys k ON k.id = w.key_id"
             " WHERE w.enabled = 1 AND k.environment = ?1 AND k.revoked_at IS NULL"
             " AND (k.expires_at IS NULL OR k.expires_at > ?2)"
-            " AND k.scopes LIKE '%webhooks:write%' ORDER BY w.id",
+            f" AND {_SCOPES} LIKE '%webhooks:write%' ORDER BY w.id",
             (environment, now),
             name="select_active_webhooks",
         )

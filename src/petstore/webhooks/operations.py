@@ -27,7 +27,7 @@ from petstore.interface.authentication import require_scope
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, page_result
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.webhooks.deliveries import delete_all_deliveries, list_deliveries
 from petstore.webhooks.model import (
     Delivery,
@@ -88,23 +88,23 @@ class ListDeliveriesQuery(PageQuery, frozen=True):
 
 async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Webhook]]:
     query, store = call.query, context.services.store
-    return page_result(await list_webhooks(store, context.key.id, query.after, query.limit))
+    return page_result(await list_webhooks(store, context.caller.id, query.after, query.limit))
 
 
 async def _create(context: Context, call: Call[WebhookCreate, None]) -> Result[WebhookWithSecret]:
     new, services = call.body, context.services
     check_url(new.url, services.webhook_networks)
-    _check_types(new.types, context.key)
+    _check_types(new.types, context.caller)
     # Where there are webhooks but no file, it is lost: a new one would silently end their secrets.
     if not await has_webhooks(services.store):
         services.webhook_secret.create()
     show = partial(_with_secret, services.webhook_secret.read())
-    unit = create_webhook(new, context.key.id, services.clock())
+    unit = create_webhook(new, context.caller.id, services.clock())
     return await change(context, mapped(unit, show), is_sealed=True)
 
 
 async def _get(context: Context, call: Call[None, None]) -> Result[Webhook]:
-    return Result(await get_webhook(context.services.store, call.path_id, context.key.id))
+    return Result(await get_webhook(context.services.store, call.path_id, context.caller.id))
 
 
 async def _update(context: Context, call: Call[WebhookPatch, None]) -> Result[Webhook]:
@@ -112,25 +112,25 @@ async def _update(context: Context, call: Call[WebhookPatch, None]) -> Result[We
     if patch.url is not UNSET:
         check_url(patch.url, services.webhook_networks)
     if patch.types is not UNSET:
-        _check_types(patch.types, context.key)
+        _check_types(patch.types, context.caller)
     if patch.resume is not UNSET and patch.enabled is not True:
         msg = "resume: expected only with enabled: true"
         raise InvalidBody(msg)
-    webhook_id, own, now, before = call.path_id, context.key.id, services.clock(), LAST_ID
+    webhook_id, own, now, before = call.path_id, context.caller.id, services.clock(), LAST_ID
     if patch.enabled is True:
         before = await begin_resume(services.store, webhook_id, patch, own, now, check)
     return await change(context, change_webhook(webhook_id, patch, own, now, check, before))
 
 
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
-    unit = delete_webhook(call.path_id, context.key.id, context.conditions.check)
+    unit = delete_webhook(call.path_id, context.caller.id, context.conditions.check)
     result = await change(context, unit)
     await delete_all_deliveries(context.services.store, call.path_id)
     return result
 
 
 async def _rotate(context: Context, call: Call[SecretRotation, None]) -> Result[WebhookWithSecret]:
-    services, own = context.services, context.key.id
+    services, own = context.services, context.caller.id
     try:
         show = partial(_with_secret, services.webhook_secret.read())
     except WebhooksNotConfigured:
@@ -143,7 +143,7 @@ async def _rotate(context: Context, call: Call[SecretRotation, None]) -> Result[
 
 async def _test(context: Context, call: Call[None, None]) -> Result[WebhookTest]:
     now, check = context.services.clock(), context.conditions.check
-    unit = record_test(call.path_id, context.key.id, now, check)
+    unit = record_test(call.path_id, context.caller.id, now, check, by=context.author)
     return await change(context, mapped(unit, WebhookTest))
 
 
@@ -151,7 +151,7 @@ async def _list_deliveries(
     context: Context, call: Call[None, ListDeliveriesQuery]
 ) -> Result[list[Delivery]]:
     store, query = context.services.store, call.query
-    webhook = await get_webhook(store, call.path_id, context.key.id)
+    webhook = await get_webhook(store, call.path_id, context.caller.id)
     page = await list_deliveries(
         store,
         call.path_id,
@@ -169,11 +169,11 @@ async def _replay(context: Context, call: Call[ReplayWindow, None]) -> Result[Re
         msg = "until: expected a date and time after since"
         raise InvalidBody(msg)
     now, check = context.services.clock(), context.conditions.check
-    unit = replay(call.path_id, TimeWindow(since, until), context.key, now, check)
+    unit = replay(call.path_id, TimeWindow(since, until), context.caller, now, check)
     return await change(context, mapped(unit, Replay))
 
 
-def _check_types(types: Collection[str], key: ApiKey) -> None:
+def _check_types(types: Collection[str], key: Caller) -> None:
     """Refuse types that do not exist, or that the key may not read.
 
     Raises:

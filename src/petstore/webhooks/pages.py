@@ -82,7 +82,7 @@ _GRACE = FieldSet(
 
 def _form(visit: PageRequest) -> FieldSet:
     """Return the form of a webhook, with the types of events that it can get for the person."""
-    readable = readable_types(visit.key.scopes)
+    readable = readable_types(visit.caller.scopes)
     return FieldSet(
         Field(
             *("url", "Address"),

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from petstore.clock import SECOND, Milliseconds, rfc3339_milliseconds
 from petstore.databases.contract import Statement, Unit, placeholder_list
 from petstore.errors import DeliveriesPending, InvalidBody, ReplayTooLarge
-from petstore.keys.model import ApiKey
+from petstore.keys.model import Caller
 from petstore.webhooks.model import MAX_REPLAY, Webhook, wanted_types
 from petstore.webhooks.store import lock_enabled
 
@@ -25,7 +25,7 @@ class TimeWindow(NamedTuple):
 def replay(
     webhook_id: int,
     window: TimeWindow,
-    key: ApiKey,
+    key: Caller,
     now: Milliseconds,
     check: Callable[[Webhook], None],
 ) -> Unit[int]:

@@ -16,7 +16,7 @@ from petstore.databases.contract import Reader, Row, Statement, Store, Unit
 from petstore.databases.pages import Page, found, read_page
 from petstore.databases.planner import LAST_ID
 from petstore.errors import TooManyWebhooks, WebhookDisabled
-from petstore.events.model import NewEvent
+from petstore.events.model import SERVICE, Author, NewEvent
 from petstore.events.store import record
 from petstore.webhooks.model import (
     MAX_WEBHOOKS,
@@ -199,7 +199,12 @@ def delete_webhook(webhook_id: int, key_id: int, check: Callable[[Webhook], None
 
 
 def record_test(
-    webhook_id: int, key_id: int, now: Milliseconds, check: Callable[[Webhook], None]
+    webhook_id: int,
+    key_id: int,
+    now: Milliseconds,
+    check: Callable[[Webhook], None],
+    *,
+    by: Author = SERVICE,
 ) -> Unit[str]:
     """Record an event for a webhook that passes ``check``, and return its id.
 
@@ -209,7 +214,7 @@ def record_test(
     """
     webhook = yield from lock_enabled(webhook_id, key_id, check)
     test = NewEvent("webhook.test", f"webhook/{webhook_id}", webhook, None, key_id)
-    insert = record(now, test)
+    insert = record(now, test, by=by)
     yield insert
     return str(insert.parameters[0])
 

@@ -7,7 +7,7 @@ from petstore.limits.decide import charge, decide, describe
 from support.manual_clock import ManualClock
 
 
-class Caller:
+class LimitedKey:
     """Asks, waits, changes its plan and is unbanned."""
 
     def __init__(self, limits: Limits, rules: BanRules | None = None) -> None:
