@@ -108,10 +108,15 @@ async def test_an_update_event_has_the_old_and_the_new_values(service: Service) 
     await service.request("DELETE", "/v1/pets/1", key.token)
     events, _ = await follow(service, key.token, f"{EVENTS}?wait={WAIT}", 3)
     ids = [event.pop("id") for event in events]
-    assert len(set(ids)) == 3
+    requests = {event.pop("requestId") for event in events}
+    assert len(set(ids)) == len(requests) == 3
     assert all(event_id.startswith("evt_") and "." not in event_id for event_id in ids)
     pet = {"id": 1, "name": "Bella 0", "categoryId": 1, "status": "available"}
-    common = {"timestamp": "2026-12-01T12:00:00.000Z", "resource": "pet/1"}
+    common = {
+        "timestamp": "2026-12-01T12:00:00.000Z",
+        "resource": "pet/1",
+        "actor": {"type": "key", "id": key.id},
+    }
     assert events == [
         {"type": "pet.created", **common, "sequence": 1, "data": pet},
         {

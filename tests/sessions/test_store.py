@@ -452,7 +452,7 @@ async def test_ended_sessions_and_links_are_pruned(
 ) -> None:
     await store.write(open_session(key.id, token, clock()))
     await store.write(create_link(key.id, "somebody", clock()))
-    for passed, left in [(0, (1, 1)), (DAY, (1, 0)), (1, (0, 0))]:
+    for passed, left in [(0, (1, 1)), (DAY, (1, 0)), (30 * DAY + 1, (0, 0))]:
         clock.now += passed
         await prune_all(store, clock, DAYS_KEPT)
         counted = (await count(store, "console_sessions"), await count(store, "console_links"))
