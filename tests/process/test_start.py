@@ -130,3 +130,18 @@ def test_garbage_collection_skips_the_objects_of_the_program() -> None:
         "print(len(gc.get_objects()) < 100, gc.get_freeze_count() > 10_000)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True True\n"
+
+
+def test_a_worker_begins_with_the_program_exempt_from_garbage_collection() -> None:
+    code = (
+        "import gc, os, signal\n"
+        "from petstore.server.lifecycle import Lifecycle\n"
+        "from petstore.server.supervisor import READY, Supervisor\n"
+        "def work(worker_id, link):\n"
+        "    print(gc.get_freeze_count() > 10_000, flush=True)\n"
+        "    link.send_bytes(READY)\n"
+        "    os.kill(os.getppid(), signal.SIGTERM)\n"
+        "    signal.pause()\n"
+        "Supervisor([work], 1, 5, lambda: None, Lifecycle(1, '')).run()\n"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True\n"

@@ -1,6 +1,7 @@
 """The main process: it starts the workers, replaces them and stops them."""
 
 import ctypes
+import gc
 import logging
 import math
 import os
@@ -67,6 +68,9 @@ class Supervisor:
 
     def run(self) -> int:
         """Supervise until a stop signal and the exit of all workers; return the exit status."""
+        # A worker shares the memory of what is loaded until its garbage collector writes there.
+        gc.collect()
+        gc.freeze()
         with _received_signals(self._signals) as woken:
             while self._step():
                 connection.wait([woken.fileno(), *self._awaited()], self._seconds_until_due())
