@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import count, islice
 from pathlib import Path
 from random import Random
@@ -164,8 +164,6 @@ class Console:
 
     async def stay_open(self) -> None:
         """Follow the events, and load the page again when an animal has changed."""
-        form = {"key": self._client.headers.pop("x-key")}
-        await self._client.post("/console/sign-in", data=form, headers=_SAME_ORIGIN)
         await self._client.get("/console/pets")
         refresh, after, pause = {"Console-Refresh": "1"}, "", _PAUSE
         while True:
@@ -202,10 +200,12 @@ async def _rate(site: Site) -> float:
 
 async def _beside(alone: Site, crowded: Site, a_second: float) -> tuple[float, float, float]:
     """Return the lists a second alone and beside open consoles, and the median of the ratios."""
-    clients = [
-        httpx.AsyncClient(base_url=crowded.server.url, timeout=60, headers={"x-key": crowded.token})
-        for _ in range(_CONSOLES)
-    ]
+    # They share a session: a minute has fewer sign-ins.
+    with closing(crowded.person()) as person:
+        clients = [
+            httpx.AsyncClient(base_url=crowded.server.url, timeout=60, cookies=person.cookies)
+            for _ in range(_CONSOLES)
+        ]
     tasks = [asyncio.create_task(Console(client).stay_open()) for client in clients]
     if a_second:
         tasks += [asyncio.create_task(_write(site, a_second)) for site in (alone, crowded)]

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import msgspec
 
 from load import put_load
-from machine import fsync_times, machine
+from machine import fsync_times, machine, system
 from measured import FILE, Measured, Saving, WorkCosts
 from pages import quoted
 from petstore.databases.postgres import PostgresStore
@@ -142,6 +142,7 @@ def _measure_all(site: Site, rounds: int, seconds: float) -> Measured:
             results[work.name].append(_measure(site, work, seconds))
     return Measured(
         machine=machine(),
+        system=system(),
         python=platform.python_version(),
         rounds=rounds,
         works={name: _summary(result) for name, result in results.items()},

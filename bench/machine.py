@@ -2,9 +2,13 @@
 
 import os
 import platform
+import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
+
+from petstore import __version__
 
 _FSYNCS = 300
 
@@ -15,8 +19,9 @@ def machine() -> str:
 
 
 def system() -> str:
-    """Return the kernel and its version."""
-    return f"{platform.system()} {platform.release()}"
+    """Return the kernel and its version, and the version and the commit of the service."""
+    kernel = f"{platform.system()} {platform.release()}"
+    return f"{kernel}; Petstore {__version__}, commit {_commit() or 'unknown'}"
 
 
 def load_average() -> float:
@@ -35,6 +40,14 @@ def fsync_times(folder: Path) -> list[float]:
             os.fdatasync(file.fileno())
             times.append((time.perf_counter() - started) * 1e6)
     return sorted(times)
+
+
+def _commit() -> str:
+    """Return the last commit of the code that is measured; without a repository, nothing."""
+    git = ["git", "log", "-1", "--format=%h", "--", "src"]
+    with suppress(OSError, subprocess.CalledProcessError):
+        return subprocess.check_output(git, cwd=Path(__file__).parent.parent, text=True).rstrip()
+    return ""
 
 
 def _processor() -> str:

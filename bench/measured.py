@@ -33,6 +33,7 @@ class Measured(msgspec.Struct, frozen=True):
     """A whole measurement. CPU and times are in µs, sizes in bytes."""
 
     machine: str
+    system: str
     python: str
     rounds: int
     works: dict[str, WorkCosts]

@@ -66,6 +66,7 @@ def tables(measured: Measured) -> dict[str, str]:
     """Return the tables of the page, by name."""
     shapes = [shape(measured, per_minute) for per_minute in RATES.values()]
     return {
+        "measured": f"Measured on {measured.machine}; {measured.system}.",
         "costs": table(
             ("Request", "service, µs", "PostgreSQL, µs", "Redis, µs", "bytes of response"),
             [

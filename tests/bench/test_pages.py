@@ -1,5 +1,6 @@
 """Reports, plots and pages that quote results have what the saved results give."""
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,8 @@ from pages import quoted
 from plots import plots
 from report import FOLDER, pages, report
 from results import Results
+
+ROOT = Path(__file__).parent.parent.parent
 
 RESULTS = msgspec.json.decode((FOLDER / "results.json").read_bytes(), type=Results)
 WRITTEN = {
@@ -30,3 +33,19 @@ def test_a_table_without_a_marker_and_a_marker_without_a_table_are_refused(
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
 def test_every_page_and_plot_matches_the_saved_comparison(page: Path) -> None:
     assert page.read_text() == WRITTEN[page]
+
+
+MEASURED = (
+    *sorted(FOLDER.glob("*.md")),
+    *(ROOT / "docs" / name for name in ("performance.md", "scale.md", "reliability.md")),
+)
+
+
+@pytest.mark.parametrize("page", MEASURED, ids=lambda page: page.name)
+def test_a_page_names_what_it_measured_and_is_at_most_a_release_behind(page: Path) -> None:
+    found = re.search(r"Petstore (\d+\.\d+\.\d+), commit [0-9a-f]{7,40}\b", page.read_text())
+    assert found, f"{page.name}: expected the version and the commit that it measured"
+    versions = re.findall(
+        r"^## \[(\d+\.\d+\.\d+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
+    )
+    assert found[1] in versions[:2], f"{page.name}: {found[1]} is too old; measure again"
