@@ -10,7 +10,7 @@ from petstore.console import charts
 from petstore.console.fields import Field, FieldSet, Texts
 from petstore.console.forms import Problem
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import HOME, ConsolePage, PageRequest
+from petstore.console.page import HOME, ConsolePage, PageRequest, operation_in_words
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import SCOPE_WORDS
 from petstore.console.templates import isolated
@@ -120,6 +120,8 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         key=key,
         form=form,
         meters=[charts.meter(f"Used {name}", used, limit) for name, used, limit in _windows(use)],
+        refused=await visit.services.refusals.of_key(key.id),
+        operation_in_words=operation_in_words,
         scope_words=SCOPE_WORDS,
         graces=GRACES,
         is_own=key.id == visit.caller.id,
@@ -144,7 +146,7 @@ async def _update(visit: PageRequest) -> Response:
 
 
 async def _rotate(visit: PageRequest) -> Response:
-    return await rotate(visit, visit.path_id, _path(visit))
+    return await rotate(visit, "rotateKey", _path(visit))
 
 
 async def _revoke(visit: PageRequest) -> Response:
