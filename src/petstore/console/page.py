@@ -59,7 +59,7 @@ _BY_ID = {operation.id: operation for operation in OPERATIONS}
 # A person has neither limits nor a token.
 _OF_KEYS = ("getUsage", "rotateCurrentKey")
 _SECOND_CLICK_SECONDS = 0.05
-# Changes of animals, categories and orders. Keys and webhooks can be changed at the limit as well:
+# Changes of animals, categories and orders. Keys, people and webhooks can be changed at the limit:
 # a key that others have used up must be replaced.
 _CHARGED: frozenset[Scope | None] = frozenset({"pets:write", "orders:write"})
 
@@ -234,7 +234,7 @@ class PageRequest(Struct):
             request_id=self.id,
             # The record of a result with a token is sealed with what the person signed in with.
             token=self._secret,
-            session=self.session.digest,
+            session=self.session,
             conditions=NO_CONDITIONS if is_read else _conditions(version),
             once=self._idempotent(operation, call, once) if once and is_post else None,
             client=self.request,

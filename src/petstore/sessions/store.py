@@ -6,14 +6,15 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from petstore.clock import MINUTE, SECOND, Milliseconds
+from petstore.clock import DAY, HOUR, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.databases.retention import are_first
-from petstore.errors import BeyondOwnRights, KeyEnded
-from petstore.keys.history import insert_event
+from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
+from petstore.keys.history import Action, insert_event
 from petstore.keys.model import Caller, Environment, check_rights
 from petstore.keys.model import digest as token_digest
-from petstore.keys.status import COLUMNS, caller_of, found, select_key
+from petstore.keys.status import COLUMNS, caller_of, select_key
+from petstore.keys.store import Principal
 from petstore.sessions.secrets import SEAL_LENGTH, new_secret
 
 IDLE: Milliseconds = 30 * MINUTE
@@ -22,8 +23,14 @@ IDLE: Milliseconds = 30 * MINUTE
 LONGEST: Milliseconds = 12 * 60 * MINUTE
 """The maximum life of a session."""
 
+STAYS: Milliseconds = 30 * DAY
+"""A session of a device that stays signed in ends once nobody has used it for so long."""
+
 LINK_LIFE: Milliseconds = 10 * MINUTE
-"""How long a link works."""
+"""How long a link works that signs somebody in."""
+
+INVITATION_LIFE: Milliseconds = 72 * HOUR
+"""How long a link works that lets a person set a password."""
 
 MAX_SESSIONS = 1000
 """The maximum number of sessions of one key: a new one ends those that were not used for longest.
@@ -37,9 +44,13 @@ FIRST_SESSIONS = 100
 Or 1,000 new ones within a minute would end one that is used all the time.
 """
 
+LinkPurpose: TypeAlias = Literal["sign_in", "invitation"]
+"""What a link does: it begins a session, or lets a person set a password."""
+
 SessionEnd: TypeAlias = Literal["revoked", "expired", "replaced", "unused", "longest"]
 """Why a session has ended: with its key, with a token, or because of its last use or its age."""
 
+_LIVES: dict[LinkPurpose, Milliseconds] = {"sign_in": LINK_LIFE, "invitation": INVITATION_LIFE}
 _TOUCH: Milliseconds = 60 * SECOND
 _SELECT_SEAL = Statement("SELECT secret FROM console_seal", name="select_seal")
 
@@ -55,7 +66,9 @@ def _select(table: str, values: str) -> str:
 
 
 _SELECT_SESSION = _select("console_sessions", "s.created_at, s.used_at, s.token_digest")
-_SELECT_LINK = _select("console_links", "s.expires_at, s.token_digest")
+_SELECT_LINK = (
+    f"{_select('console_links', 's.expires_at, s.token_digest')} AND s.purpose = 'sign_in'"
+)
 _TOKEN = slice(len(COLUMNS), len(COLUMNS) + 2)
 _GRANTED_BY = len(COLUMNS) + 2
 _VALUES = slice(len(COLUMNS) + 3, None)
@@ -89,6 +102,16 @@ class Session(NamedTuple):
     def needs_touch(self, now: Milliseconds) -> bool:
         """Return whether its last use is so long ago that a new one is worth a write."""
         return now - self.used_at >= _TOUCH
+
+
+class Device(NamedTuple):
+    """A session as the one whose it is sees it; ``stays`` is whether it stays signed in."""
+
+    digest: bytes
+    device: str
+    created_at: Milliseconds
+    used_at: Milliseconds
+    stays: bool
 
 
 async def read_seal(store: Reader) -> bytes | None:
@@ -210,6 +233,35 @@ def end_session(digest: bytes) -> Unit[None]:
     )
 
 
+async def list_devices(store: Reader, caller_id: int, now: Milliseconds) -> list[Device]:
+    """Return where a key or a person is signed in, the last used first."""
+    rows = await store.read(
+        Statement(
+            "SELECT s.digest, s.device, s.created_at, s.used_at, s.stays FROM console_sessions s"
+            " JOIN api_key_tokens t ON t.digest = s.token_digest WHERE s.key_id = ?1"
+            " AND (t.expires_at IS NULL OR t.expires_at > ?2)"
+            " AND (s.stays = 0 AND s.used_at > ?3 AND s.created_at > ?4"
+            " OR s.stays = 1 AND s.used_at > ?5) ORDER BY s.used_at DESC",
+            (caller_id, now, now - IDLE, now - LONGEST, now - STAYS),
+            name="select_devices",
+        )
+    )
+    return [
+        Device(digest, device, created_at, used_at, bool(stays))
+        for digest, device, created_at, used_at, stays in rows
+    ]
+
+
+def end_device(caller_id: int, digest: bytes) -> Unit[bool]:
+    """End one session of a key or a person; return whether there was one."""
+    ended = yield Statement(
+        "DELETE FROM console_sessions WHERE key_id = ?1 AND digest = ?2 RETURNING 1",
+        (caller_id, digest),
+        name="delete_device",
+    )
+    return bool(ended)
+
+
 def end_sessions(key_id: int) -> Unit[None]:
     """End every session of a key, what these granted, and every link that could begin one."""
     yield Statement(
@@ -224,45 +276,66 @@ def end_sessions(key_id: int) -> Unit[None]:
     )
 
 
-def create_link(key_id: int, by: str, now: Milliseconds, maker: Session | None = None) -> Unit[str]:
-    """Create a link that signs a person in with a key once, and return its secret.
+def create_link(
+    caller_id: int,
+    by: str,
+    now: Milliseconds,
+    maker: Session | Principal | None = None,
+    purpose: LinkPurpose = "sign_in",
+) -> Unit[str]:
+    """Create a link that works once for a key or a person, and return its secret.
 
-    The history of the key says ``by`` whom. The session of the ``maker`` passes on when it ends: a
-    link must not outlive the token that made it. Any link ends with the token that is now the
-    newest of its key, if not with an older one.
+    The history says ``by`` whom. The ``maker`` passes on when it ends: a link must not outlive the
+    token that made it. Any link ends with the token that is now the newest of its key, if not with
+    an older one. A new invitation ends the earlier ones of the same person.
 
     Raises:
-        NotFound: there is no key with this id.
+        NotFound: there is no key or person with this id.
         KeyEnded: the key is expired or revoked, or the session of the maker has ended.
         BeyondOwnRights: the maker's session came by a link of another key, and so could not pass on
             when both of them end.
     """
-    key = found((yield select_key(key_id)), key_id, None).key
-    state = key.state(now)
+    rows = yield select_key(caller_id)
+    if not rows:
+        msg = f"there is no key {caller_id}"
+        raise NotFound(msg)
+    caller = caller_of(rows[0])
+    state = caller.state(now)
     if state != "active":
-        msg = f"key {key_id} is {state}; only an active key can sign somebody in"
+        msg = f"{caller.label} is {state}; only an active {caller.kind} can sign somebody in"
         raise KeyEnded(msg)
     secret = new_secret((yield from _seal()))
-    token, granted_by = None, None
-    if maker is not None:
-        if (yield from find_session_caller(maker.digest, now)) is None:
-            msg = "your session has ended"
-            raise KeyEnded(msg)
-        is_own = maker.caller.id == key_id
-        if not is_own and maker.granted_by is not None:
-            msg = "you signed in by a link of another key: sign in with your key to make such links"
-            raise BeyondOwnRights(msg)
-        token = maker.token if is_own else None
-        granted_by = maker.granted_by if is_own else maker.token
+    if isinstance(maker, Session) and (yield from find_session_caller(maker.digest, now)) is None:
+        msg = "your session has ended"
+        raise KeyEnded(msg)
+    token, granted_by = (None, None) if maker is None else _ends_of(maker, caller_id)
+    if purpose == "invitation":
+        yield Statement(
+            "DELETE FROM console_links WHERE key_id = ?1 AND purpose = 'invitation'",
+            (caller_id,),
+            name="delete_invitations",
+        )
     yield Statement(
-        "INSERT INTO console_links (digest, key_id, expires_at, token_digest, granted_by)"
+        "INSERT INTO console_links (digest, key_id, expires_at, token_digest, granted_by, purpose)"
         " VALUES (?1, ?2, ?3, coalesce(?4, (SELECT digest FROM api_key_tokens"
-        " WHERE key_id = ?2 AND expires_at IS NULL)), ?5)",
-        (_digest(secret), key_id, now + LINK_LIFE, token, granted_by),
+        " WHERE key_id = ?2 AND expires_at IS NULL)), ?5, ?6)",
+        (_digest(secret), caller_id, now + _LIVES[purpose], token, granted_by, purpose),
         name="insert_link",
     )
-    yield insert_event(by, "link_created", key, key, now)
+    action: Action = "link_created" if purpose == "sign_in" else "invited"
+    yield insert_event(by, action, caller, caller, now)
     return secret
+
+
+def _ends_of(maker: Session | Principal, caller_id: int) -> tuple[bytes | None, bytes | None]:
+    """Return the digests of the tokens that a link ends with: of its caller, and of its maker."""
+    is_own = maker.caller is not None and maker.caller.id == caller_id
+    if is_own:
+        return maker.token, maker.granted_by
+    if maker.granted_by is not None:
+        msg = "you signed in by a link of another key: sign in with your key to make such links"
+        raise BeyondOwnRights(msg)
+    return None, maker.token
 
 
 def use_link(
@@ -275,7 +348,7 @@ def use_link(
     digest = _digest(secret)
     rows = yield Statement(_SELECT_LINK, (digest,), name="select_link")
     used = yield Statement(
-        "DELETE FROM console_links WHERE digest = ?1 RETURNING 1",
+        "DELETE FROM console_links WHERE digest = ?1 AND purpose = 'sign_in' RETURNING 1",
         (digest,),
         name="delete_link",
     )
