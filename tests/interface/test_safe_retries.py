@@ -52,7 +52,7 @@ POSTS = {
         "/keys",
         {"name": "Till", "scopes": ["pets:read", "orders:read"]},
         {"name": "Till", "scopes": ["pets:read"]},
-        "SELECT count(*) - 3 FROM api_keys",
+        "SELECT count(*) - 2 FROM api_keys WHERE role IS NULL",
     ),
     "rotateKey": Post(
         "/keys/2/rotate",
@@ -82,7 +82,7 @@ POSTS = {
         "/people/3/invite",
         None,
         None,
-        "SELECT count(*) - 1 FROM api_key_events WHERE action = 'invited'",
+        "SELECT count(*) - 1 FROM api_key_events WHERE action = 'invited' AND key_id = 3",
     ),
     "createWebhook": Post(
         "/webhooks",
