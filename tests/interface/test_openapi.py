@@ -1042,7 +1042,9 @@ IN_TURN = ("GET", "PATCH", "POST", "DELETE")
 async def test_every_operation_succeeds_with_only_its_own_scope(service: Service) -> None:
     """One after another, and so on PostgreSQL too."""
     shop = await furnish(service)
-    for row in sorted(OPERATIONS, key=lambda row: IN_TURN.index(row.method)):
+    in_turn = sorted(OPERATIONS, key=lambda row: IN_TURN.index(row.method))
+    # After its rotation, a token has an end, and gives nobody a longer life.
+    for row in sorted(in_turn, key=lambda row: row.id == "rotateCurrentKey"):
         with case(row.id):
             # Who creates or rotates a key needs all that the key may do; a webhook is of its key.
             is_free = row.scope not in {None, "keys:admin", "webhooks:write"}
