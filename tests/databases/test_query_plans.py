@@ -403,7 +403,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connec
     with connection:
         for table, values in FILL.items():
             connection.execute(f"INSERT INTO {table} {NUMBERS} SELECT {values} FROM numbers")  # noqa: S608
-        connection.execute("UPDATE event_resources SET sequence = 3990 WHERE resource = ''")
+        connection.execute("INSERT INTO event_resources VALUES ('', 3990)")
     yield connection
     connection.close()
 

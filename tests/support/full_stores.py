@@ -16,6 +16,7 @@ from petstore.databases.copies.contract import COPIED
 from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
 from petstore.deprecations.store import DeprecatedCalls
+from petstore.events.model import Author
 from petstore.keys.model import KeyFields
 from petstore.keys.store import Principal, create_key, revoke_key, rotate_key, unconditional
 from petstore.limits.contract import State
@@ -34,6 +35,7 @@ from support.memory_folder import folder_in_memory
 from support.stores import do, open_store
 
 NOW = 1_800_000_000_000
+GRACE = Author("person/3", "r-1")
 ANIMALS = (
     NewPet("Rex", 1, "available"),
     NewPet("日本語 \U0001f407 \"'\\\t\n", -(2**63), "sold"),
@@ -50,7 +52,7 @@ async def fill(store: SqliteStore) -> str:
     The last animal was deleted, so no animal has the highest id ever assigned.
     """
     for pet in ANIMALS:
-        await store.write(create_pet(pet, strict_categories=False))
+        await store.write(create_pet(pet, strict_categories=False, by=GRACE))
     gone = await store.write(create_pet(NewPet("Gone", 1, "available"), strict_categories=False))
     await store.write(delete_pet(gone.id, NOW, unconditional))
     # As a process of an older version adds it.
@@ -91,7 +93,11 @@ async def fill(store: SqliteStore) -> str:
         )
     )
     await store.write(
-        do("INSERT INTO console_links VALUES (?1, 1, ?2, NULL, NULL)", b"a link", NOW)
+        do(
+            "INSERT INTO console_links (digest, key_id, expires_at) VALUES (?1, 1, ?2)",
+            b"a link",
+            NOW,
+        )
     )
     await store.write(
         do(
@@ -117,6 +123,12 @@ async def _keys(store: SqliteStore) -> str:
     rotated = await store.write(rotate_key(1, DAY, me, NOW, unconditional))
     await store.write(create_key(new, "production", me, NOW))
     await store.write(revoke_key(2, me, NOW, unconditional))
+    person = (
+        "INSERT INTO api_keys (name, plan, scopes, environment, created_at, role)"
+        " VALUES ('Grace', 'enterprise', '', 'production', ?1, 'clerk')"
+    )
+    await store.write(do(person, NOW))
+    await store.write(do("INSERT INTO people VALUES (3, 'Grace', 'grace', 'a hash')"))
     return rotated.token
 
 

@@ -36,7 +36,7 @@ _AFTER, _BEFORE = (
     index_range(["resource"], [unplanned(1, str)], "sequence", "?2", descending=descending)
     for descending in (False, True)
 )
-_LISTED = "(SELECT sequence FROM event_resources WHERE resource = '')"
+_LISTED = "coalesce((SELECT sequence FROM event_resources WHERE resource = ''), 0)"
 # In the order of the list, which has the sequence of each event.
 _OF_RESOURCE = (
     f"SELECT r.sequence, {', '.join(f'e.{column}' for column in COLUMNS.split(', '))}"  # noqa: S608
@@ -201,10 +201,12 @@ def _list_some() -> Unit[None]:
         name="insert_event_resources",
     )
     if rows:  # or another process was faster
+        delete = "DELETE FROM event_resources WHERE resource = ''"
+        yield Statement(delete, name="delete_listed")
         yield Statement(
-            "UPDATE event_resources SET sequence = ?1 WHERE resource = ''",
+            "INSERT INTO event_resources (resource, sequence) VALUES ('', ?1)",
             (rows[-1][0],),
-            name="update_listed",
+            name="insert_listed",
         )
 
 

@@ -34,7 +34,7 @@ CREATE TABLE event_resources (
 
 INSERT INTO event_resources (resource, sequence) SELECT resource, sequence FROM events;
 INSERT INTO event_resources (resource, sequence)
-    SELECT '', coalesce(max(sequence), 0) FROM events;
+    SELECT '', sequence FROM events ORDER BY sequence DESC LIMIT 1;
 
 CREATE TRIGGER event_deleted AFTER DELETE ON events
 BEGIN
