@@ -7,17 +7,14 @@ from typing import Any
 import pytest
 
 from petstore.clock import MINUTE, SECOND
-from petstore.databases.contract import Statement
 from petstore.keys.notices import KeyNotices
 from petstore.orders.reservations import Reservations
-from petstore.settings import is_postgres
 from support.command import Command
-from support.history import events_after, plain
+from support.history import events_after, plain, published_by
 from support.service import Service
 from support.staff import signed_in_person
 from support.stores import do, open_store
 from support.visitor import Visitor, signed_in
-from support.waiting import eventually
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -27,18 +24,12 @@ SERVICE = {"type": "service"}
 
 async def authors(service: Service, first: int = 1) -> list[tuple[str, Any, Any]]:
     """Return type, actor and request of the events from a sequence on."""
-    if is_postgres(service.settings.database):
-        await eventually(lambda: is_published(service))
+    await published_by(service)
     return [
         (event["type"], event.get("actor"), event.get("requestId"))
         for event in map(plain, await events_after(service.store))
         if event["sequence"] >= first
     ]
-
-
-async def is_published(service: Service) -> bool:
-    """Return whether the service has given each event its place in the feed."""
-    return not await service.store.read(Statement("SELECT 1 FROM events_outbox LIMIT 1"))
 
 
 async def test_each_operation_of_a_key_names_it_and_its_request(service: Service) -> None:

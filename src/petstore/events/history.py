@@ -140,12 +140,13 @@ def _after_until(wanted: str) -> str:
     return _AFTER.replace(" ORDER BY ", f" AND {until} ORDER BY ")
 
 
-async def read_latest(store: Reader, resource: str, before: int = LAST_ID) -> PastEvents:
-    """Return the newest events of a resource from before a sequence, the newest first.
+async def read_latest(store: Reader, resource: str, before: int | None = None) -> PastEvents:
+    """Return the newest events of a resource, perhaps from before a sequence, the newest first.
 
     What is not in the feed yet comes before its newest events.
     """
-    statement = Statement(_SELECT_LATEST, (resource, before), name="select_latest_events")
+    values = (resource, LAST_ID if before is None else before)
+    statement = Statement(_SELECT_LATEST, values, name="select_latest_events")
     rows = await store.read(statement)
     rows.sort(key=lambda row: (row[0] is None, row[0] or row[1]), reverse=True)
     recorded = sum(row[0] is None for row in rows)
@@ -153,24 +154,25 @@ async def read_latest(store: Reader, resource: str, before: int = LAST_ID) -> Pa
     return PastEvents([_past(row) for row in shown], shown[-1][0] if rows != shown else None)
 
 
-async def orders_before(store: Reader, events: Iterable[PastEvent]) -> dict[int, int]:
-    """Return the ids of the orders that changed these animals, by the sequences of their events.
+async def orders_before(store: Reader, events: Iterable[PastEvent]) -> dict[int, PastEvent]:
+    """Return the events of the orders that changed animals, by the sequences of theirs.
 
     The event of such an order is the one before that of its animal.
     """
-    sequences = {each.sequence: each for each in events if each.sequence is not None}
-    names = placeholder_list(1, sequences)
+    animals = {each.sequence: each for each in events if each.sequence is not None}
+    names = placeholder_list(1, animals)
     statement = Statement(
-        f"SELECT sequence, data FROM events WHERE sequence IN ({names}) AND type LIKE 'order.%'",  # noqa: S608
-        [sequence - 1 for sequence in sequences],
+        f"SELECT sequence, 0, {_PAST} FROM events WHERE sequence IN ({names})"  # noqa: S608
+        " AND type LIKE 'order.%'",
+        [sequence - 1 for sequence in animals],
         name="select_events_of_orders",
     )
-    found: dict[int, int] = {}
-    for sequence, data in await store.read(statement):
-        order = json.decode(data)
-        if sequences[sequence + 1].resource == f"pet/{order['petId']}":
-            found[sequence + 1] = order["id"]
-    return found
+    found = {row[0] + 1: _past(row) for row in await store.read(statement)}
+    return {
+        sequence: order
+        for sequence, order in found.items()
+        if animals[sequence].resource == f"pet/{order.data.get('petId')}"
+    }
 
 
 async def list_all(store: Store) -> None:

@@ -164,6 +164,12 @@ async def rehearsing(store: Reader, key_ids: Collection[int]) -> set[int]:
     return {key_id for (key_id,) in rows}
 
 
+async def names_of_callers(store: Reader, ids: Collection[int]) -> dict[int, str]:
+    """Return the names of these keys and people."""
+    sql = f"SELECT id, name FROM api_keys WHERE id IN ({placeholder_list(1, ids)})"  # noqa: S608
+    return dict(await store.read(Statement(sql, tuple(ids), name="select_names_of_callers")))
+
+
 def select_key(key_id: int) -> Statement:
     """Return the SELECT of one key, with what the limiter has saved about it."""
     return Statement(f"{_SELECT} WHERE k.id = ?1", (key_id,), name="select_key")
