@@ -49,15 +49,17 @@ _SELECT_END = (
     f" ORDER BY sequence {_BEYOND}), {LAST_ID})) /*end*/"
     f" /*pg coalesce((SELECT sequence FROM events {_AFTER} {_BEYOND}), {LAST_ID}) */"
 )
-_PAST = "type, at, resource, data, previous, actor, request_id"
+PAST = "type, at, resource, data, previous, actor, request_id"
+"""The columns of a ``PastEvent`` but for its sequence."""
+
 _SELECT_LATEST = (
-    f"SELECT /*sqlite*/ * FROM (SELECT sequence, 0, {_PAST} FROM ({_OF_RESOURCE}"  # noqa: S608
+    f"SELECT /*sqlite*/ * FROM (SELECT sequence, 0, {PAST} FROM ({_OF_RESOURCE}"  # noqa: S608
     f" WHERE r.resource = ?1 AND r.sequence < ?2 ORDER BY r.sequence DESC LIMIT {ON_A_PAGE + 1}))"
-    f" UNION ALL SELECT sequence, 0, {_PAST} FROM events WHERE resource = ?1 AND sequence < ?2"
+    f" UNION ALL SELECT sequence, 0, {PAST} FROM events WHERE resource = ?1 AND sequence < ?2"
     f" AND sequence > max({_LISTED}, (SELECT max(sequence) FROM events) - {_SEARCHED_AT_ONCE})"
-    f" /*end*/ /*pg * FROM (SELECT sequence, 0, {_PAST} FROM events {_BEFORE}"
+    f" /*end*/ /*pg * FROM (SELECT sequence, 0, {PAST} FROM events {_BEFORE}"
     f" LIMIT {ON_A_PAGE + 1}) AS kept"
-    f" UNION ALL SELECT NULL, position, {_PAST} FROM (SELECT * FROM events_outbox"
+    f" UNION ALL SELECT NULL, position, {PAST} FROM (SELECT * FROM events_outbox"
     f" ORDER BY position DESC LIMIT {_UNPUBLISHED}) AS recorded"
     f" WHERE resource = ?1 AND ?2 = {LAST_ID} */"
 )
@@ -151,7 +153,7 @@ async def read_latest(store: Reader, resource: str, before: int | None = None) -
     rows.sort(key=lambda row: (row[0] is None, row[0] or row[1]), reverse=True)
     recorded = sum(row[0] is None for row in rows)
     shown = rows[: recorded + ON_A_PAGE]
-    return PastEvents([_past(row) for row in shown], shown[-1][0] if rows != shown else None)
+    return PastEvents([past_event(row) for row in shown], shown[-1][0] if rows != shown else None)
 
 
 async def orders_before(store: Reader, events: Iterable[PastEvent]) -> dict[int, PastEvent]:
@@ -162,12 +164,12 @@ async def orders_before(store: Reader, events: Iterable[PastEvent]) -> dict[int,
     animals = {each.sequence: each for each in events if each.sequence is not None}
     names = placeholder_list(1, animals)
     statement = Statement(
-        f"SELECT sequence, 0, {_PAST} FROM events WHERE sequence IN ({names})"  # noqa: S608
+        f"SELECT sequence, 0, {PAST} FROM events WHERE sequence IN ({names})"  # noqa: S608
         " AND type LIKE 'order.%'",
         [sequence - 1 for sequence in animals],
         name="select_events_of_orders",
     )
-    found = {row[0] + 1: _past(row) for row in await store.read(statement)}
+    found = {row[0] + 1: past_event(row) for row in await store.read(statement)}
     return {
         sequence: order
         for sequence, order in found.items()
@@ -212,7 +214,8 @@ def _list_some() -> Unit[None]:
         )
 
 
-def _past(row: Row) -> PastEvent:
+def past_event(row: Row) -> PastEvent:
+    """Return the event in a row of its sequence, any value, and ``PAST``."""
     sequence, _, kind, at, resource, data, previous, author, request_id = row
     before = None if previous is None else json.decode(previous)
     return PastEvent(sequence, kind, at, resource, json.decode(data), before, author, request_id)
