@@ -75,7 +75,7 @@ LAYERS = {
     "store": (
         *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
         *("reservations", "responses", "rows", "search"),
-        *("alerts", "cache", "history", "notices", "refusals", "status", "uses"),
+        *("activity", "alerts", "cache", "history", "notices", "refusals", "status", "uses"),
         *(
             "deliverer",
             "deliveries",
@@ -90,6 +90,7 @@ LAYERS = {
     "operations": ("operations",),
     "pages": (
         "pages",
+        "activity_pages",
         "export_pages",
         "form",
         "import_pages",

@@ -22,6 +22,7 @@ from petstore.databases.retention import RetentionDays, pruning
 from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import DeprecatedCalls
 from petstore.events.feed import Feed
+from petstore.events.history import listing
 from petstore.events.store import publishing
 from petstore.interface.addresses import Addresses
 from petstore.interface.application import Application, HttpRules, Pages, PublicPage, RequestHooks
@@ -142,8 +143,13 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         "event_days": settings.event_days,
         "history_days": settings.history_days,
     }
+    of_database = (
+        [publishing(store)]
+        if is_postgres(settings.database)
+        else [file_check(store), listing(store)]
+    )
     return [
-        publishing(store) if is_postgres(settings.database) else file_check(store),
+        *of_database,
         # Reservations that lapsed during a stop are free before the first request.
         services.reservations.chore,
         *limiter_chores(services.limiter, save_seconds),

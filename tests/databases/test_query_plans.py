@@ -26,6 +26,8 @@ from petstore.deprecations.store import (
 )
 from petstore.domain.cursors import NamePosition
 from petstore.events.changes import RecentChanges
+from petstore.events.history import read_latest, read_resource
+from petstore.events.model import EVENT_TYPES, Position
 from petstore.events.store import (
     newest_position,
     read_event,
@@ -134,8 +136,10 @@ FILL = {
     "usage": "1 + n % 3, n, 7",
     "api_key_events (key_id, at, actor, action, changes)": "1 + n % 3, 0, 'key 1', 'changed', '{}'",
     "events (id, type, at, resource, data)": (
-        "printf('evt_%024x', n), iif(n % 3, 'pet.created', 'order.placed'), n, 'pet/' || n, '{}'"
+        "printf('evt_%024x', n), iif(n % 3, 'pet.created', 'order.placed'), n,"
+        " iif(n % 2, 'pet/7', 'pet/' || n), '{}'"
     ),
+    "event_resources (sequence, resource)": "n, iif(n % 2, 'pet/7', 'pet/' || n)",
     "webhooks (key_id, url, types, created_at, enabled, secret_version, position, failures)": (
         "1 + n % 3, 'https://shop.example', '', 0, 1, 1, 4000, 0"
     ),
@@ -444,6 +448,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connec
     with connection:
         for table, values in FILL.items():
             connection.execute(f"INSERT INTO {table} {NUMBERS} SELECT {values} FROM numbers")  # noqa: S608
+        connection.execute("INSERT INTO event_resources VALUES ('', 3990)")
     yield connection
     connection.close()
 
@@ -568,6 +573,29 @@ def test_lookups_and_changes_use_an_index(connection: apsw.Connection, name: str
 def test_lookups_and_changes_read_few_rows(connection: apsw.Connection, name: str) -> None:
     most = 60_000 if name in IN_BATCHES else 100_000 if name in IN_LARGE_BATCHES else 600
     assert all(steps(connection, statement) < most for statement in RECORDED[name])
+
+
+@pytest.mark.parametrize("position", [5, 2000, 3998])
+@pytest.mark.parametrize("resource", ["pet/7", "pet/8", "pet/4000", "pet/5000"])
+def test_the_events_of_a_resource_cost_the_same_anywhere(
+    connection: apsw.Connection, resource: str, position: int
+) -> None:
+    """But for the index entries of those that a search may look at."""
+    types = EVENT_TYPES
+    after = Position(position, bytes.fromhex("00000000"))
+    found = ROWS | {
+        "select_end_of_search": [(4000,)],
+        "select_last_event": [(position, f"evt_{position:024x}")],
+    }
+    statements = [
+        *statements_of(lambda store: read_latest(store, resource, position)),
+        *statements_of(lambda store: read_resource(store, types, 1, after, 20, resource), found),
+    ]
+    assert len(statements) == 5
+    for statement in statements:
+        most = 20_000 if statement.name == "select_end_of_search" else 1200
+        assert steps(connection, statement) < most, statement.name
+        assert not any("TEMP B-TREE" in detail for detail in plan(connection, statement))
 
 
 def test_the_next_lapse_is_the_first_entry_of_an_index(connection: apsw.Connection) -> None:

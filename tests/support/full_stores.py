@@ -16,6 +16,7 @@ from petstore.databases.copies.contract import COPIED
 from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
 from petstore.deprecations.store import DeprecatedCalls
+from petstore.events.model import Author
 from petstore.keys.model import KeyFields
 from petstore.keys.store import Principal, create_key, revoke_key, rotate_key, unconditional
 from petstore.limits.contract import State
@@ -37,6 +38,7 @@ from support.memory_folder import folder_in_memory
 from support.stores import do, open_store
 
 NOW = 1_800_000_000_000
+GRACE = Author("person/3", "r-1")
 ANIMALS = (
     NewPet("Rex", 1, "available"),
     NewPet("日本語 \U0001f407 \"'\\\t\n", -(2**63), "sold"),
@@ -53,7 +55,7 @@ async def fill(store: SqliteStore) -> str:
     The last animal was deleted, so no animal has the highest id ever assigned.
     """
     for pet in ANIMALS:
-        await store.write(create_pet(pet, strict_categories=False))
+        await store.write(create_pet(pet, strict_categories=False, by=GRACE))
     gone = await store.write(create_pet(NewPet("Gone", 1, "available"), strict_categories=False))
     await store.write(delete_pet(gone.id, NOW, unconditional))
     # As a process of an older version adds it.

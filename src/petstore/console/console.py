@@ -46,6 +46,7 @@ from petstore.interface.operation import Services
 from petstore.interface.parameters import decode_path_id
 from petstore.interface.rate_limit_headers import Holder, refusal
 from petstore.interface.routes import Route, Routes
+from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
 from petstore.limits.minutes import MinuteLimiter
 from petstore.orders import pages as orders
@@ -93,6 +94,7 @@ PAGES: tuple[ConsolePage, ...] = (
     *webhooks.PAGES,
     *keys.PAGES,
     *people.PAGES,
+    *activity.PAGES,
     ConsolePage("GET", "/help", _help),
 )
 """The pages of the console: routes and rights come from here."""

@@ -68,13 +68,15 @@ TABLES = (
     # With each import, all its rows are deleted.
     Table("console_imports", ("id",), "created_at", IMPORTS_KEPT, at_once=1),
     Table("console_import_batches", ("import_id", "start")),
-    # The inventory follows from the animals, and the outbox is copied with the events.
+    # The inventory follows from the animals, the resources follow from the events, and the outbox
+    # is copied with the events.
     Table("inventory", ("status",), is_copied=False),
+    Table("event_resources", ("resource", "sequence"), is_copied=False),
     Table("events_outbox", ("position",), is_copied=False),
 )
 """All tables, a referenced table before the one that refers to it: rows are copied in this order.
 
-SQLite has no ``events_outbox``.
+SQLite has no ``events_outbox``, and PostgreSQL no ``event_resources``.
 """
 
 TABLES_BY_NAME = {table.name: table for table in TABLES}

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from petstore.events.store import oldest_unpublished, recent_events
 
 _WOKEN_AT_ONCE = 8
 
+_Newest: TypeAlias = dict[tuple[str, int | None], int]
+"""The sequence of the newest event of each type and key."""
+
 
 class Client(Protocol):
     """A waiting client; ``on_lost`` is called when it disconnects."""
@@ -23,11 +26,15 @@ class Client(Protocol):
 
 
 class _Waiter(Struct, eq=False):
-    """Waits for an event after ``after`` of one of ``types``, which the key ``key_id`` may read."""
+    """Waits for an event after ``after`` of one of ``types``, which the key ``key_id`` may read.
+
+    It is an event of the ``resource``, or of any if that is empty.
+    """
 
     after: int
     types: Collection[str]
     key_id: int
+    resource: str
     woken: asyncio.Future[bool]
 
 
@@ -54,14 +61,17 @@ class Feed:
         key_id: int,
         seconds: float,
         client: Client | None = None,
+        resource: str = "",
     ) -> bool:
         """Wait for an event after the place ``after``; return whether there was one in time.
 
-        The wait also ends if the ``client`` leaves.
+        Only an event of the ``resource`` counts, if one is given. The wait also ends if the
+        ``client`` leaves.
         """
         if self._is_released:
             return False
-        waiter = _Waiter(after, types, key_id, asyncio.get_running_loop().create_future())
+        woken = asyncio.get_running_loop().create_future()
+        waiter = _Waiter(after, types, key_id, resource, woken)
         self._waiters.add(waiter)
         if self._watching is None:
             self._seen = after
@@ -108,16 +118,23 @@ class Feed:
             return
         if self._seen == seen:  # else somebody has come meanwhile who read less
             self._seen = rows[-1][0]
-        newest = {(kind, key_id): sequence for sequence, kind, key_id in rows}
-        concerned = [waiter for waiter in self._waiters if _concerns(waiter, newest)]
+        newest: dict[str, _Newest] = {"": {}}
+        for sequence, kind, key_id, resource in rows:
+            newest[""][kind, key_id] = sequence
+            newest.setdefault(resource, {})[kind, key_id] = sequence
+        concerned = [
+            waiter
+            for waiter in self._waiters
+            if waiter.resource in newest and _concerns(waiter, newest[waiter.resource])
+        ]
         for start in range(0, len(concerned), _WOKEN_AT_ONCE):
             for waiter in concerned[start : start + _WOKEN_AT_ONCE]:
                 _wake(waiter, is_event=True)
             await asyncio.sleep(0)  # other requests get their turn
 
 
-def _concerns(waiter: _Waiter, newest: dict[tuple[str, int | None], int]) -> bool:
-    """Return whether a waiter wants one of the ``newest`` events of each type and key."""
+def _concerns(waiter: _Waiter, newest: _Newest) -> bool:
+    """Return whether a waiter wants one of the ``newest`` events."""
     return any(
         sequence > waiter.after and kind in waiter.types and key_id in (None, waiter.key_id)
         for (kind, key_id), sequence in newest.items()
