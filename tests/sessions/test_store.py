@@ -20,6 +20,7 @@ from petstore.sessions.store import (
     LINK_LIFE,
     LONGEST,
     MAX_SESSIONS,
+    Browser,
     Session,
     SessionEnd,
     create_link,
@@ -346,9 +347,9 @@ async def test_a_new_session_ends_the_previous_one(
 ) -> None:
     before = await store.write(open_session(key.id, token, clock()))
     other = await store.write(open_session(key.id, token, clock()))
-    after = await store.write(open_session(key.id, token, clock(), before))
+    after = await store.write(open_session(key.id, token, clock(), Browser(replaced=before)))
     link = await store.write(create_link(key.id, "somebody", clock()))
-    by_link = await store.write(use_link(link, "production", clock(), after))
+    by_link = await store.write(use_link(link, "production", clock(), Browser(replaced=after)))
     assert by_link is not None
     for secret, is_there in [(before, False), (after, False), (by_link, True), (other, True)]:
         assert (await found(store, secret, clock) is not None) is is_there
@@ -452,7 +453,7 @@ async def test_ended_sessions_and_links_are_pruned(
 ) -> None:
     await store.write(open_session(key.id, token, clock()))
     await store.write(create_link(key.id, "somebody", clock()))
-    for passed, left in [(0, (1, 1)), (DAY, (1, 0)), (1, (0, 0))]:
+    for passed, left in [(0, (1, 1)), (31 * DAY, (1, 0)), (1, (0, 0))]:
         clock.now += passed
         await prune_all(store, clock, DAYS_KEPT)
         counted = (await count(store, "console_sessions"), await count(store, "console_links"))

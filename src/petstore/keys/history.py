@@ -21,7 +21,8 @@ _NAMES = (
 )
 
 Action: TypeAlias = Literal[
-    "created", "changed", "rotated", "revoked", "unbanned", "link_created", "link_used"
+    *("created", "changed", "rotated", "revoked", "unbanned", "link_created", "link_used"),
+    "password_set",
 ]
 
 

@@ -1,0 +1,1 @@
+"""People: who works in the console, with a login and a password."""
