@@ -144,6 +144,18 @@ class LastAdminKey(Conflict, code="last_admin_key"):
     """This is the last API key with the scope ``keys:admin``."""
 
 
+class LoginTaken(Conflict, code="login_taken"):
+    """Another person has this login, perhaps in another case."""
+
+
+class LastAdministrator(Conflict, code="last_administrator"):
+    """This is the last active person with the role ``administrator``."""
+
+
+class PersonDisabled(Conflict, code="person_disabled"):
+    """The person is disabled, so nobody can invite them."""
+
+
 class TooManyWebhooks(Conflict, code="too_many_webhooks"):
     """The API key has the maximum number of webhooks."""
 

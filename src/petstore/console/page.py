@@ -230,7 +230,7 @@ class PageRequest(Struct):
             request_id=self.id,
             # The record of a result with a token is sealed with what the person signed in with.
             token=self._secret,
-            session=self.session.digest,
+            session=self.session,
             conditions=NO_CONDITIONS if is_read else _conditions(version),
             once=self._idempotent(operation, call, once) if once and is_post else None,
             client=self.request,

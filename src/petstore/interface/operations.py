@@ -6,6 +6,7 @@ from petstore.events import operations as events
 from petstore.interface.operation import Operation
 from petstore.keys import operations as api_keys
 from petstore.orders import operations as orders
+from petstore.people import operations as people
 from petstore.pets import operations as pets
 from petstore.usage import operations as usage
 from petstore.webhooks import operations as webhooks
@@ -16,6 +17,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *orders.OPERATIONS,
     *events.OPERATIONS,
     *api_keys.OPERATIONS,
+    *people.OPERATIONS,
     *deprecations.OPERATIONS,
     *usage.OPERATIONS,
     *webhooks.OPERATIONS,

@@ -21,25 +21,21 @@ from petstore.errors import (
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, page_result
-from petstore.keys.cache import find_key
 from petstore.keys.history import KeyEvent, list_history
 from petstore.keys.model import (
     LONGEST_LIFE,
-    Caller,
     KeyCreate,
     KeyFields,
     KeyPatch,
 )
 from petstore.keys.status import Key, KeyWithToken, get_key, list_keys
 from petstore.keys.store import (
-    Principal,
     change_key,
     create_key,
     revoke_key,
     rotate_key,
     unban_key,
 )
-from petstore.sessions.store import find_session_caller
 
 
 class Rotation(Struct, frozen=True, rename="camel"):
@@ -66,7 +62,7 @@ async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Ke
 async def _create(context: Context, call: Call[KeyCreate, None]) -> Result[KeyWithToken]:
     now = context.services.clock()
     new = KeyFields(**_wanted(call.body, now))
-    unit = create_key(new, context.caller.environment, _principal(context), now)
+    unit = create_key(new, context.caller.environment, context.principal, now)
     return await change(context, unit, is_sealed=True)
 
 
@@ -78,25 +74,23 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Key]:
 async def _update(context: Context, call: Call[Struct, None]) -> Result[Key]:
     now, check = context.services.clock(), context.conditions.check
     changes = _wanted(call.body, now)
-    return await _change(
-        context, change_key(call.path_id, changes, _principal(context), now, check)
-    )
+    return await _change(context, change_key(call.path_id, changes, context.principal, now, check))
 
 
 async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
     grace, now = call.body.grace_seconds * SECOND, context.services.clock()
-    unit = rotate_key(call.path_id, grace, _principal(context), now, context.conditions.check)
+    unit = rotate_key(call.path_id, grace, context.principal, now, context.conditions.check)
     return await _change(context, unit, is_sealed=True)
 
 
 async def _revoke(context: Context, call: Call[None, None]) -> Result[Key]:
     now, check = context.services.clock(), context.conditions.check
-    return await _change(context, revoke_key(call.path_id, _principal(context), now, check))
+    return await _change(context, revoke_key(call.path_id, context.principal, now, check))
 
 
 async def _unban(context: Context, call: Call[None, None]) -> Result[Key]:
     now, check = context.services.clock(), context.conditions.check
-    return await _change(context, unban_key(call.path_id, _principal(context), now, check))
+    return await _change(context, unban_key(call.path_id, context.principal, now, check))
 
 
 async def _list_history(context: Context, call: Call[None, PageQuery]) -> Result[list[KeyEvent]]:
@@ -112,18 +106,6 @@ async def _change(context: Context, unit: Unit[T], *, is_sealed: bool = False) -
     with suppress(Unavailable):
         await context.services.keys.refresh()
     return result
-
-
-def _principal(context: Context) -> Principal:
-    caller = context.caller
-    return Principal(caller.label, caller, context.address, partial(_find_caller, context))
-
-
-def _find_caller(context: Context) -> Unit[Caller | None]:
-    """Return the caller as it is within a unit of work: its token may have just ended."""
-    if context.session is not None:
-        return find_session_caller(context.session, context.services.clock())
-    return find_key(context.token)
 
 
 def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:

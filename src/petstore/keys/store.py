@@ -1,8 +1,8 @@
 """Create, change, rotate, revoke and unban API keys.
 
 Each change is one unit of work. It begins by counting up the revision of all keys, so changes to
-keys happen one after another, and a running service learns of them. It ends by writing an event
-with its author to the history of the key.
+keys and people happen one after another, and a running service learns of them. It ends by writing
+an event with its author to the history of the key.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,16 +38,19 @@ _UPDATE = f"UPDATE api_keys SET {_VALUES} WHERE id = ?1"  # noqa: S608 - only na
 
 
 class Principal(NamedTuple):
-    """Who changes keys: the operator at the command line, or a ``caller``.
+    """Who changes keys or people: the operator at the command line, or a ``caller``.
 
     ``address`` is where the client of the ``caller`` is. ``find_caller`` finds the caller once more
-    by what the client has shown, a token or a session, if that is still valid.
+    by what the client has shown, a token or a session, if that is still valid. ``token`` and
+    ``granted_by`` are the digests of the tokens that it ends with (see ``Session``).
     """
 
     name: str
     caller: Caller | None = None
     address: str = ""
     find_caller: Callable[[], Unit[Caller | None]] | None = None
+    token: bytes | None = None
+    granted_by: bytes | None = None
 
     @property
     def environment(self) -> Environment | None:
@@ -65,7 +68,7 @@ def create_key(
         BeyondOwnRights: the new key would have more rights than the actor's key.
     """
     _check_own_limits(new.plan, new.per_minute, new.per_day)
-    by = yield from _begin(by, now)
+    by = yield from begin_change(by, now)
     values = values_of(new) | {"environment": environment, "created_at": now}
     ((key_id,),) = yield Statement(
         f"INSERT INTO api_keys ({', '.join(values)})"  # noqa: S608 - only names
@@ -124,7 +127,7 @@ def rotate_key(
         KeyEnded: the key is expired or revoked.
         BeyondOwnRights: the key has rights that the actor's key does not have.
     """
-    by = yield from _begin(by, now)
+    by = yield from begin_change(by, now)
     stored = yield from _read(key_id, by)
     key, shown = stored.key, stored.shown(now)
     check(shown)
@@ -197,7 +200,7 @@ def _change(
     now: Milliseconds,
     check: Callable[[Key], None],
 ) -> Unit[Key]:
-    by = yield from _begin(by, now)
+    by = yield from begin_change(by, now)
     stored = yield from _read(key_id, by)
     check(stored.shown(now))
     before, after = stored.key, change(stored)
@@ -217,20 +220,20 @@ def _change(
     return stored._replace(key=after).shown(now)
 
 
-def _begin(by: Principal, now: Milliseconds) -> Unit[Principal]:
+def begin_change(by: Principal, now: Milliseconds) -> Unit[Principal]:
     """Count up the revision, and return the principal with its caller as it is now.
 
     Raises:
         MissingScope: the actor's token or session has ended since the request began, or its key
-            has lost the scope or the network.
+            or person has lost the scope or the network.
     """
-    # This row lock makes changes to keys wait for each other.
+    # This row lock makes changes to keys and people wait for each other.
     yield count_up_revision()
     if by.find_caller is None:
         return by
     key = yield from by.find_caller()
     if key is None or not _administers(key, now) or not key.works_from(by.address):
-        msg = "this key may no longer administer keys"
+        msg = f"{by.name} may no longer administer keys"
         raise MissingScope(msg)
     return by._replace(caller=key)
 

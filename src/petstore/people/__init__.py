@@ -1,1 +1,1 @@
-"""People: who works in the console, with a login and a password."""
+"""People who work in the console."""

@@ -61,10 +61,8 @@ async def find_account(store: Reader, login: str, environment: Environment) -> A
     # that it costs as much.
     key = name_key(login[:MAX_LOGIN].replace("\0", ""))
     rows = await store.read(Statement(_OF_LOGIN, (key,), name="select_account_by_login"))
-    account = _account_of(rows)
-    if account is None or account.caller.environment != environment:
-        return None
-    return account if name_key(login) == key else None
+    account = _account_of(rows[0]) if rows and name_key(login) == key else None
+    return account if account and account.caller.environment == environment else None
 
 
 async def read_account(store: Reader, person_id: int) -> Account:
@@ -73,9 +71,8 @@ async def read_account(store: Reader, person_id: int) -> Account:
     Raises:
         Unavailable: the database is unreachable.
     """
-    account = _account_of(await store.read(_select(person_id)))
-    assert account is not None  # noqa: S101 - people are never deleted
-    return account
+    (row,) = await store.read(_select(person_id))
+    return _account_of(row)
 
 
 async def has_people(store: Reader, environment: Environment) -> bool:
@@ -99,12 +96,9 @@ def sign_in(
     The result is ``None`` if the person has another password by now, or is disabled. The password
     may have been ``rehashed`` with newer parameters.
     """
-    now_there = _account_of((yield _select(account.caller.id)))
-    if (
-        now_there is None
-        or now_there.password != account.password
-        or now_there.caller.state(now) != "active"
-    ):
+    (row,) = yield _select(account.caller.id)
+    now_there = _account_of(row)
+    if now_there.password != account.password or now_there.caller.state(now) != "active":
         return None
     if rehashed is not None:
         yield Statement(
@@ -155,8 +149,8 @@ def change_password(
     """
     yield count_up_revision()
     caller = yield from _find_caller_again(session, now)
-    account = _account_of((yield _select(caller.id)))
-    if account is None or account.password != before:
+    (row,) = yield _select(caller.id)
+    if _account_of(row).password != before:
         raise _ended()
     token = yield from _set_password(caller, hashed, caller.label, now)
     yield from rebind_session(session, token)
@@ -220,7 +214,5 @@ def _select(person_id: int) -> Statement:
     return Statement(_OF_ID, (person_id,), name="select_account")
 
 
-def _account_of(rows: list[Row]) -> Account | None:
-    if not rows:
-        return None
-    return Account(caller_of(rows[0]), *rows[0][len(COLUMNS) :])
+def _account_of(row: Row) -> Account:
+    return Account(caller_of(row), *row[len(COLUMNS) :])

@@ -191,7 +191,7 @@ def _has_length(password: str) -> bool:
 
 
 def _normalized(password: str) -> bytes:
-    """Return a password as it is hashed: each keyboard composes accents in its own way (RFC 8265)."""
+    """Return a password as it is hashed: keyboards compose accents differently (RFC 8265)."""
     return normalize("NFC", password).encode("utf-8")
 
 

@@ -1,7 +1,6 @@
 """Sessions of people at the console, and links that begin one."""
 
 import secrets
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -11,11 +10,11 @@ from petstore.clock import DAY, HOUR, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.databases.retention import are_first
 from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
-from petstore.keys.history import insert_event
+from petstore.keys.history import Action, insert_event
 from petstore.keys.model import Caller, Environment, check_rights
 from petstore.keys.model import digest as token_digest
 from petstore.keys.status import COLUMNS, caller_of, select_key
-from petstore.keys.store import count_up_revision
+from petstore.keys.store import Principal, count_up_revision
 from petstore.sessions.secrets import SEAL_LENGTH, new_secret
 
 IDLE: Milliseconds = 30 * MINUTE
@@ -24,17 +23,17 @@ IDLE: Milliseconds = 30 * MINUTE
 LONGEST: Milliseconds = 12 * 60 * MINUTE
 """The maximum life of a session, but for one that stays."""
 
-STAY: Milliseconds = 30 * DAY
+STAYS: Milliseconds = 30 * DAY
 """A session that stays ends once nobody has used it for so long, and has no maximum life."""
 
 LinkPurpose: TypeAlias = Literal["sign_in", "invitation"]
-"""What a link is for: it signs in, or a person sets a password with it."""
+"""What a link does: it begins a session, or lets a person set a password."""
 
 LINK_LIFE: Milliseconds = 10 * MINUTE
-"""How long a link that signs in works."""
+"""How long a link works that signs somebody in."""
 
-LINK_LIVES: Mapping[LinkPurpose, Milliseconds] = {"sign_in": LINK_LIFE, "invitation": 72 * HOUR}
-"""How long a link works, by its purpose."""
+INVITATION_LIFE: Milliseconds = 72 * HOUR
+"""How long a link works that lets a person set a password."""
 
 MAX_SESSIONS = 1000
 """The maximum number of sessions of one key: a new one ends those that were not used for longest.
@@ -49,11 +48,12 @@ Or 1,000 new ones within a minute would end one that is used all the time.
 """
 
 SessionEnd: TypeAlias = Literal[
-    *("revoked", "expired", "replaced"), *("disabled", "password"), *("unused", "away", "longest")
+    "revoked", "expired", "replaced", "disabled", "password", "unused", "away", "longest"
 ]
 """Why a session has ended: with its key or a token of it, with its person or a password, or because
 of its last use or its age. One that stays was ``away``."""
 
+_LIVES: dict[LinkPurpose, Milliseconds] = {"sign_in": LINK_LIFE, "invitation": INVITATION_LIFE}
 _TOUCH: Milliseconds = 60 * SECOND
 _SELECT_SEAL = Statement("SELECT secret FROM console_seal", name="select_seal")
 
@@ -83,7 +83,7 @@ _FIRST = (
     " ORDER BY created_at LIMIT ?7)"
 )
 _SELECT_DEVICES = (
-    "SELECT s.digest, s.device, s.stays, s.created_at, s.used_at FROM console_sessions s"  # noqa: S608
+    "SELECT s.digest, s.device, s.created_at, s.used_at, s.stays FROM console_sessions s"  # noqa: S608
     " JOIN api_key_tokens t ON t.digest = s.token_digest"
     " LEFT JOIN api_key_tokens g ON g.digest = s.granted_by"
     f" WHERE s.key_id = ?1 AND {_HAS_TIME}"
@@ -114,16 +114,17 @@ class Device(NamedTuple):
 
     digest: bytes
     device: str
-    stays: bool
     created_at: Milliseconds
     used_at: Milliseconds
+    stays: bool
 
 
 class Session(NamedTuple):
     """A session of a ``caller``; ``digest`` is that of its cookie.
 
-    It ends with the ``token`` of its key; a person has another one with each password. If a session of another key granted it by a link, it also
-    ends with the token of that session (``granted_by``). Both are digests.
+    It ends with the ``token`` of its key; a person has another one with each password. If a session
+    of another key granted it by a link, it also ends with the token of that session
+    (``granted_by``). Both are digests.
     """
 
     digest: bytes
@@ -139,7 +140,7 @@ class Session(NamedTuple):
     def ends_at(self) -> Milliseconds:
         """When it ends if nobody uses it again."""
         if self.stays:
-            return self.used_at + STAY
+            return self.used_at + STAYS
         return min(self.created_at + LONGEST, self.used_at + IDLE)
 
     def needs_touch(self, now: Milliseconds) -> bool:
@@ -200,7 +201,7 @@ def begin_session(
 
 def _beginnings(now: Milliseconds) -> tuple[Milliseconds, ...]:
     """Return the parameters of ``_HAS_TIME``: last uses and beginnings from before have ended."""
-    return now - IDLE, now - LONGEST, now - STAY
+    return now - IDLE, now - LONGEST, now - STAYS
 
 
 def _note_use(caller_id: int, now: Milliseconds) -> Statement:
@@ -291,8 +292,8 @@ async def list_devices(store: Reader, caller_id: int, now: Milliseconds) -> list
     parameters = (caller_id, now, MAX_SESSIONS, *_beginnings(now))
     rows = await store.read(Statement(_SELECT_DEVICES, parameters, name="select_devices"))
     return [
-        Device(digest, device, bool(stays), created_at, used_at)
-        for digest, device, stays, created_at, used_at in rows
+        Device(digest, device, created_at, used_at, bool(stays))
+        for digest, device, created_at, used_at, stays in rows
     ]
 
 
@@ -329,14 +330,14 @@ def create_link(
     caller_id: int,
     by: str,
     now: Milliseconds,
-    maker: Session | None = None,
+    maker: Session | Principal | None = None,
     purpose: LinkPurpose = "sign_in",
 ) -> Unit[str]:
-    """Create a link for a key or a person that works once, and return its secret.
+    """Create a link that works once for a key or a person, and return its secret.
 
-    The history of the caller says ``by`` whom. The session of the ``maker`` passes on when it ends:
-    a link must not outlive the token that made it. Any link ends with the token that is now the
-    newest of its caller, if not with an older one.
+    The history says ``by`` whom. The ``maker`` passes on when it ends: a link must not outlive the
+    token that made it. Any link ends with the token that is now the newest of its key, if not with
+    an older one. A new invitation ends the earlier ones of the same person.
 
     Raises:
         NotFound: there is no key or person with this id.
@@ -344,37 +345,47 @@ def create_link(
         BeyondOwnRights: the maker's session came by a link of another key, and so could not pass on
             when both of them end.
     """
-    key = yield from _find_caller(caller_id)
-    state = key.state(now)
+    rows = yield select_key(caller_id)
+    if not rows:
+        msg = f"there is no key {caller_id}"
+        raise NotFound(msg)
+    caller = caller_of(rows[0])
+    state = caller.state(now)
     if state != "active":
-        msg = f"{key.label} is {state}; only an active key can sign somebody in"
-        if key.role is not None:
-            msg = f"{key.label} is disabled"
+        msg = f"{caller.label} is {state}; only an active {caller.kind} can sign somebody in"
         raise KeyEnded(msg)
     secret = new_secret((yield from _seal()))
-    token, granted_by = None, None
-    if maker is not None:
-        if (yield from find_session_caller(maker.digest, now)) is None:
-            msg = "your session has ended"
-            raise KeyEnded(msg)
-        is_own = maker.caller.id == caller_id
-        if not is_own and maker.granted_by is not None:
-            msg = "you signed in by a link of another key: sign in with your key to make such links"
-            raise BeyondOwnRights(msg)
-        token = maker.token if is_own else None
-        granted_by = maker.granted_by if is_own else maker.token
+    if isinstance(maker, Session) and (yield from find_session_caller(maker.digest, now)) is None:
+        msg = "your session has ended"
+        raise KeyEnded(msg)
+    token, granted_by = (None, None) if maker is None else _ends_of(maker, caller_id)
+    if purpose == "invitation":
+        yield Statement(
+            "DELETE FROM console_links WHERE key_id = ?1 AND purpose = 'invitation'",
+            (caller_id,),
+            name="delete_invitations",
+        )
     yield Statement(
         "INSERT INTO console_links (digest, key_id, expires_at, token_digest, granted_by, purpose)"
         " VALUES (?1, ?2, ?3, coalesce(?4, (SELECT digest FROM api_key_tokens"
         " WHERE key_id = ?2 AND expires_at IS NULL)), ?5, ?6)",
-        (
-            *(_digest(secret), caller_id, now + LINK_LIVES[purpose]),
-            *(token, granted_by, purpose),
-        ),
+        (_digest(secret), caller_id, now + _LIVES[purpose], token, granted_by, purpose),
         name="insert_link",
     )
-    yield insert_event(by, "link_created", key, key, now)
+    action: Action = "link_created" if purpose == "sign_in" else "invited"
+    yield insert_event(by, action, caller, caller, now)
     return secret
+
+
+def _ends_of(maker: Session | Principal, caller_id: int) -> tuple[bytes | None, bytes | None]:
+    """Return the digests of the tokens that a link ends with: of its caller, and of its maker."""
+    is_own = maker.caller is not None and maker.caller.id == caller_id
+    if is_own:
+        return maker.token, maker.granted_by
+    if maker.granted_by is not None:
+        msg = "you signed in by a link of another key: sign in with your key to make such links"
+        raise BeyondOwnRights(msg)
+    return None, maker.token
 
 
 def use_link(
@@ -448,14 +459,6 @@ def _link_of(
     if not isinstance(key, Caller) or key.environment != environment or now >= ends_at:
         return None
     return Link(key, token, row[_GRANTED_BY])
-
-
-def _find_caller(caller_id: int) -> Unit[Caller]:
-    rows = yield select_key(caller_id)
-    if not rows:
-        msg = f"there is no key {caller_id}"
-        raise NotFound(msg)
-    return caller_of(rows[0])
 
 
 def _select_grant(token: bytes) -> Statement:
