@@ -68,7 +68,7 @@ def modules_of(*packages: str) -> list[str]:
 
 RESOURCES = (
     *("pets", "orders", "categories", "keys", "events", "webhooks", "usage", "deprecations"),
-    "sessions",
+    *("sessions", "people"),
 )
 LAYERS = {
     "model": ("model", "addresses", "examples", "schedule", "secrets", "signatures"),

@@ -89,7 +89,7 @@ class NetworkNotAllowed(PetstoreError, status=403, code="network_not_allowed"):
 
 
 class BeyondOwnRights(PetstoreError, status=403, code="beyond_own_rights"):
-    """The API key tries to give another key more rights than it has itself."""
+    """The API key tries to give another key or a person more rights than it has itself."""
 
 
 class CrossSiteRequest(PetstoreError, status=403, code="cross_site_request"):

@@ -18,6 +18,7 @@ from petstore.deprecations.commands import deprecations
 from petstore.events.commands import events
 from petstore.keys.commands import keys
 from petstore.orders.commands import orders
+from petstore.people.commands import people
 from petstore.pets.commands import pets
 from petstore.sessions.commands import console
 from petstore.usage.commands import inventory, usage
@@ -82,7 +83,7 @@ def version() -> None:
 
 
 main.add_section("Run the service", serve, deliver)
-main.add_section("Work on its store", keys, console, deprecations, copy, backup, restore)
+main.add_section("Work on its store", keys, people, console, deprecations, copy, backup, restore)
 main.add_section(
     f"Ask a running service, with the key in {KEY}",
     *(pets, orders, categories, inventory, events, webhooks, usage),

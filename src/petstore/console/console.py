@@ -56,6 +56,7 @@ from petstore.interface.routes import Route, Routes
 from petstore.keys import pages as keys
 from petstore.limits.minutes import MinuteLimiter
 from petstore.orders import pages as orders
+from petstore.people import pages as people
 from petstore.pets import export_pages as exports
 from petstore.pets import import_pages as imports
 from petstore.pets import pages as pets
@@ -103,6 +104,7 @@ PAGES: tuple[ConsolePage, ...] = (
     *usage.PAGES,
     *webhooks.PAGES,
     *keys.PAGES,
+    *people.PAGES,
     ConsolePage("GET", "/help", _help),
 )
 """The pages of the console: routes and rights come from here."""

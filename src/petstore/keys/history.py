@@ -45,7 +45,7 @@ class Change(Struct, frozen=True):
 
 
 class KeyEvent(Struct, frozen=True):
-    """A change to a key, or a link of the console that signs somebody in with it.
+    """A change to a key or a person, or a link of the console that signs somebody in with it.
 
     ``by`` is ``key 3``, ``person 2``, ``command line`` with the operator's login, or ``link`` for
     somebody who used one.
@@ -67,7 +67,8 @@ class KeyEvent(Struct, frozen=True):
         Meta(
             description=(
                 "`created`, `changed`, `rotated`, `revoked`, `unbanned`, `link_created` or"
-                " `link_used`."
+                " `link_used`; of a person also `invited`, `disabled`, `enabled` or"
+                " `device_ended`."
             )
         ),
     ]

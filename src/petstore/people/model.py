@@ -109,8 +109,8 @@ class PersonWithInvitation(Person, frozen=True):
     ]
 
 
-def check_role(giver: Caller, person: Caller, before: Caller | None = None) -> None:
-    """Refuse a ``person`` who would have more than the ``giver`` has and the person had ``before``.
+def check_role(giver: Caller, person: Caller) -> None:
+    """Refuse a ``person`` who would have more than the ``giver`` has.
 
     Nobody knows when a person leaves, and people sign in anywhere. So a key that expires or has
     networks can give no role.
@@ -119,7 +119,7 @@ def check_role(giver: Caller, person: Caller, before: Caller | None = None) -> N
         BeyondOwnRights: the role has another scope, or the giver has an end or networks.
     """
     try:
-        check_rights(giver, person, before)
+        check_rights(giver, person)
     except BeyondOwnRights as error:
         msg = f"role: {error.message.partition(': ')[2]}"
         raise BeyondOwnRights(msg) from None

@@ -19,7 +19,7 @@ from petstore.databases.planner import looked_up
 from petstore.domain.names import name_key
 from petstore.errors import LastAdministrator, LoginTaken, NotFound, PersonDisabled
 from petstore.keys.history import KeyEvent, PersonAction, insert_changes, read_history
-from petstore.keys.model import PREFIXES, Caller, Environment, KeyFields
+from petstore.keys.model import PREFIXES, ROLES, Caller, Environment, KeyFields, Role
 from petstore.keys.status import COLUMNS, caller_of, values_of
 from petstore.keys.store import Principal, begin_change, unconditional
 from petstore.people.model import (
@@ -92,7 +92,9 @@ class StoredPerson(NamedTuple):
             rest["revoked_at"] = None
         elif state == "disabled" and self.state != "disabled":
             rest["revoked_at"] = now
-        return self._replace(caller=replace(self.caller, **rest), login=login)
+        role: Role = rest.get("role", self.caller.role)
+        caller = replace(self.caller, **rest, scopes=ROLES[role])
+        return self._replace(caller=caller, login=login)
 
 
 class Added(NamedTuple):
@@ -220,8 +222,9 @@ def change_person(
     action: PersonAction = "changed"
     if was_disabled != is_disabled:
         action = "disabled" if is_disabled else "enabled"
-    if by.caller is not None:
-        check_role(by.caller, after.caller, None if action == "enabled" else before.caller)
+    gets_more = action == "enabled" or not after.caller.scopes <= before.caller.scopes
+    if by.caller is not None and gets_more:
+        check_role(by.caller, after.caller)
     if before.is_administrator and not after.is_administrator:
         yield from _require_other_administrator(before.caller)
     if name_key(after.login) != name_key(before.login):

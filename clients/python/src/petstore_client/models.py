@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias
 from petstore_client._model import Model, Versioned, without
 
 __all__ = [
+    "Actor",
+    "ActorType",
     "Category",
     "Change",
     "Delivery",
@@ -15,6 +17,7 @@ __all__ = [
     "DeprecatedUse",
     "Event",
     "Inventory",
+    "Invitation",
     "Key",
     "KeyDeprecatedUse",
     "KeyEnvironment",
@@ -24,6 +27,10 @@ __all__ = [
     "Model",
     "Order",
     "OrderStatus",
+    "Person",
+    "PersonRole",
+    "PersonState",
+    "PersonWithInvitation",
     "Pet",
     "PetStatus",
     "PlanName",
@@ -39,8 +46,11 @@ __all__ = [
 # An editor proposes the literals; a later service may add others.
 DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"] | str
 PlanName: TypeAlias = Literal["business", "enterprise", "free", "pro"] | str
+PersonRole: TypeAlias = Literal["administrator", "clerk", "manager", "viewer"] | str
+PersonState: TypeAlias = Literal["active", "disabled", "invited"] | str
 KeyEnvironment: TypeAlias = Literal["production", "staging"] | str
 KeyState: TypeAlias = Literal["active", "expired", "revoked"] | str
+ActorType: TypeAlias = Literal["key", "person", "service"] | str
 OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"] | str
 PetStatus: TypeAlias = Literal["available", "pending", "sold"] | str
 
@@ -113,31 +123,16 @@ class Inventory(Model, frozen=True, kw_only=True):
     sold: int = 0
 
 
-class Event(Model, frozen=True, kw_only=True):
-    """Something that happened. ``previous`` is ``None`` where something began or ended.
+class Actor(Model, frozen=True, kw_only=True):
+    """Who caused an event. What the service does by itself has no id.
 
     Attributes:
-        id: Unique, and the same in the feed and in every delivery.
-        type: One of ``pet.created``, ``pet.updated``, ``pet.deleted``, ``order.placed``,
-            ``order.updated``, ``order.approved``, ``order.delivered``, ``order.cancelled``,
-            ``order.lapsed``, ``category.created``, ``category.updated``,
-            ``category.deleted``, ``key.limit_near``, ``key.banned``, ``key.expiring``,
-            ``deprecation.used``, ``webhook.disabled``, ``webhook.test``. More will follow:
-            ignore types that you do not know.
-        timestamp: When it happened (RFC 3339, to the millisecond).
-        resource: The resource of the event, such as ``pet/7``.
-        sequence: The place among all events of the store, without gaps.
-        data: The resource after the change, or before it was deleted.
-        previous: The old values of the members that changed; ``None`` for an absent member.
+        type: ``key``, ``person``, or ``service`` for what the service did by itself.
+        id: The id of the key or person.
     """
 
-    id: str
-    type: str
-    timestamp: datetime
-    resource: str
-    sequence: int
-    data: Mapping[str, Any]
-    previous: Mapping[str, Any] | None = None
+    type: ActorType
+    id: int | None = None
 
 
 class Key(Versioned, frozen=True, kw_only=True):
@@ -188,6 +183,42 @@ class Change(Model, frozen=True, kw_only=True):
 
     before: Any
     after: Any
+
+
+class Person(Versioned, frozen=True, kw_only=True):
+    """A person who works in the console.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        name: The name of the person, as others see it.
+        login: What the person signs in with, unique ignoring case. An e-mail address is a
+            good one.
+        role: The role, from which the scopes of the person follow.
+        state: Only an active person can sign in. One who is ``invited`` has not set a
+            password yet.
+        created_at: When the person was added.
+        last_seen_at: When the person last used the console, to about a minute.
+    """
+
+    id: int
+    name: str
+    login: str
+    role: PersonRole
+    state: PersonState
+    created_at: datetime
+    last_seen_at: datetime | None = None
+
+
+class Invitation(Model, frozen=True, kw_only=True):
+    """A link that lets a person set a password, once.
+
+    Attributes:
+        url: The link to give to the person. It works once.
+        expires_at: When the link ends if nobody uses it.
+    """
+
+    url: str
+    expires_at: datetime
 
 
 class UsageWindow(Model, frozen=True, kw_only=True):
@@ -362,17 +393,48 @@ class WebhookWithSecret(Webhook, frozen=True, kw_only=True):
         return without(self, "secret")
 
 
+class Event(Model, frozen=True, kw_only=True):
+    """Something that happened. ``previous`` is ``None`` where something began or ended.
+
+    Attributes:
+        id: Unique, and the same in the feed and in every delivery.
+        type: One of ``pet.created``, ``pet.updated``, ``pet.deleted``, ``order.placed``,
+            ``order.updated``, ``order.approved``, ``order.delivered``, ``order.cancelled``,
+            ``order.lapsed``, ``category.created``, ``category.updated``,
+            ``category.deleted``, ``key.limit_near``, ``key.banned``, ``key.expiring``,
+            ``deprecation.used``, ``webhook.disabled``, ``webhook.test``. More will follow:
+            ignore types that you do not know.
+        timestamp: When it happened (RFC 3339, to the millisecond).
+        resource: The resource of the event, such as ``pet/7``.
+        sequence: The place among all events of the store, without gaps.
+        data: The resource after the change, or before it was deleted.
+        previous: The old values of the members that changed; ``None`` for an absent member.
+        actor: Who caused it; absent if it was recorded by an earlier version.
+        request_id: The ``X-Request-Id`` of the request that caused it, if one did.
+    """
+
+    id: str
+    type: str
+    timestamp: datetime
+    resource: str
+    sequence: int
+    data: Mapping[str, Any]
+    previous: Mapping[str, Any] | None = None
+    actor: Actor | None = None
+    request_id: str | None = None
+
+
 class KeyEvent(Model, frozen=True, kw_only=True):
     """A change to a key, or a link of the console that signs somebody in with it.
 
-    ``by`` is ``key 3``, ``command line`` with the operator's login, or ``link`` for
-    somebody who used one.
+    ``by`` is ``key 3``, ``person 2``, ``command line`` with the operator's login, or
+    ``link`` for somebody who used one.
 
     Attributes:
         id: Unique identifier, assigned by the service on creation.
         at: When it was changed.
-        by: Who did it: ``key 3``, ``command line`` and the operator's login, or ``link``
-            for somebody who signed in with one.
+        by: Who did it: ``key 3``, ``person 2``, ``command line`` and the operator's login,
+            or ``link`` for somebody who signed in with one.
         action: ``created``, ``changed``, ``rotated``, ``revoked``, ``unbanned``,
             ``link_created`` or ``link_used``.
         changes: The fields that changed, by their names.
@@ -403,3 +465,16 @@ class Usage(Model, frozen=True, kw_only=True):
     banned_until: datetime | None = None
     days: list[UsageDay]
     deprecated: list[DeprecatedUse]
+
+
+class PersonWithInvitation(Person, frozen=True, kw_only=True):
+    """A person and a link for them, which is shown only once.
+
+    Attributes:
+        invitation: The link with which the person sets a password.
+    """
+
+    invitation: Invitation
+
+    def __repr__(self) -> str:
+        return without(self, "invitation")
