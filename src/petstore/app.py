@@ -71,6 +71,7 @@ def create_app(
     observers: Observers = (),
 ) -> Application:
     """Put the service together from its parts."""
+    feed = Feed(store, _FEED_SECONDS[is_postgres(settings.database)])
     services = Services(
         store=store,
         readers=create_readers(settings, store, replica, clock),
@@ -78,9 +79,9 @@ def create_app(
         look_ups=address_limiter(settings, clock),
         uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
         clock=clock,
-        keys=ApiKeyCache(store, clock, settings.environment),
+        keys=ApiKeyCache(store, clock, settings.environment, feed.look_at_callers),
         retries=SafeRetries(store, clock),
-        feed=Feed(store, _FEED_SECONDS[is_postgres(settings.database)]),
+        feed=feed,
         reservations=Reservations(store, clock),
         deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
         responses=Responses(store, clock),

@@ -56,6 +56,8 @@ from petstore.interface.routes import Route, Routes
 from petstore.keys import pages as keys
 from petstore.limits.minutes import MinuteLimiter
 from petstore.orders import pages as orders
+from petstore.people import account_pages as account
+from petstore.people import invitation_pages as invitations
 from petstore.people import pages as people
 from petstore.pets import export_pages as exports
 from petstore.pets import import_pages as imports
@@ -84,7 +86,7 @@ _FILE_TOO_LATE = (
 )
 
 
-_SECRET_TOO_LATE = (
+_TOO_LATE_FOR_SECRETS = (
     "You were signed out before this arrived. Sign in again, and then fill in the form again."
 )
 
@@ -95,6 +97,8 @@ async def _help(visit: PageRequest) -> Response:
 
 PAGES: tuple[ConsolePage, ...] = (
     *sign_in.PAGES,
+    *invitations.PAGES,
+    *account.PAGES,
     *changes.PAGES,
     *pets.PAGES,
     *orders.PAGES,
@@ -299,7 +303,7 @@ class Console:
             if beyond is not None:
                 raise beyond
             again = await self._pending(page, visit, receive, MAX_FORM)
-            lost = _SECRET_TOO_LATE if page.has_secret else _FILE_TOO_LATE
+            lost = _TOO_LATE_FOR_SECRETS if page.has_secret else _FILE_TOO_LATE
             problem = lost if again is None else _TOO_LATE
             return await sign_in_page(visit, 401, again=again, problem=problem)
         return arrival_page(visit) if may_lack_cookie(visit.request) else to_sign_in(visit)

@@ -107,8 +107,8 @@ class PageRequest(Struct):
     page that a person opens has one.
 
     ``beyond`` is the refusal of an attempt to sign in that fails, from an address that is beyond
-    its limit. ``renews_cookie`` is whether the response sets the cookie of the session once more, for
-    it to last. After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
+    its limit. ``renews_cookie`` is whether the response sets the cookie of the session once more.
+    After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
     that a file cannot be. The log has the ``id``.
     """
 

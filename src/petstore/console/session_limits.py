@@ -151,7 +151,7 @@ class SessionLimits:
     def password_attempt(
         self, login: str, address: str, browser: KnownBrowser, *, is_beyond: bool
     ) -> Iterator[Asker]:
-        """Charge a wrong password for a login, if the block finds that it is wrong (``InvalidKey``).
+        """Charge a wrong password for a login: one for which the block raises ``InvalidKey``.
 
         If the address ``is_beyond`` its limit, others go first.
 

@@ -112,7 +112,7 @@ async def _show(visit: PageRequest) -> Response:
 
 
 async def _sign_in(visit: PageRequest) -> Response:
-    with _charged_if_it_fails(visit):
+    with charged_if_it_fails(visit):
         if _KEY in visit.form.fields:
             return signed_in(visit, await _session_by_key(visit))
         return await _sign_in_person(visit)
@@ -204,7 +204,7 @@ async def _sign_in_again(visit: PageRequest, error: PetstoreError) -> Response:
 
 
 @contextmanager
-def _charged_if_it_fails(visit: PageRequest) -> Iterator[None]:
+def charged_if_it_fails(visit: PageRequest) -> Iterator[None]:
     """Give the charge of an attempt back to its address if the person did nothing wrong."""
     try:
         yield
@@ -241,7 +241,7 @@ async def _show_link(visit: PageRequest) -> Response:
 
 
 async def _use_link(visit: PageRequest) -> Response:
-    with _charged_if_it_fails(visit):
+    with charged_if_it_fails(visit):
         secret = await _session_by_link(visit)
     return signed_in(visit, secret)
 
