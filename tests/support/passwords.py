@@ -16,6 +16,8 @@ from support.service import Service
 from support.visitor import Visitor, newcomer
 
 PASSWORD = "correct horse"
+OTHER_PASSWORD = "battery staple"
+WRONG_PASSWORD = "wrong password"
 LOGIN = "grace@shop.example"
 
 CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)

@@ -86,7 +86,7 @@ async def sign_in_page(
         ended=_ENDS[visit.ended] if visit.ended else "",
         typed=typed,
         has_people=has_people,
-        with_key=_KEY in typed.fields or not has_people,
+        with_key=_KEY in typed.fields or not (has_people or typed.fields),
     )
 
 
