@@ -43,6 +43,16 @@ _CALLS = {
     "rotateKey": "key = client.keys.rotate(7, grace_seconds=3600)",
     "unbanKey": "client.keys.unban(7)",
     "listKeyHistory": "for change in client.keys.history(7):\n    print(change.at, change.action)",
+    "listPeople": "for person in client.people.list():\n    print(person.name, person.state)",
+    "createPerson": (
+        'person = client.people.create(name="Grace", login="grace@shop.example", role="clerk")'
+    ),
+    "getPerson": "person = client.people.get(7)",
+    "updatePerson": 'person = client.people.update(7, role="manager")',
+    "invitePerson": "link = client.people.invite(7).invitation.url",
+    "listPersonHistory": (
+        "for change in client.people.history(7):\n    print(change.at, change.action)"
+    ),
     "listDeprecations": (
         "for use in client.keys.deprecations():\n    print(use.key_name, use.operation, use.calls)"
     ),

@@ -71,6 +71,7 @@ def create_app(
     observers: Observers = (),
 ) -> Application:
     """Put the service together from its parts."""
+    addresses = Addresses(settings.public_url)
     feed = Feed(store, _FEED_SECONDS[is_postgres(settings.database)])
     services = Services(
         store=store,
@@ -92,8 +93,7 @@ def create_app(
     )
     for observer in observers:
         observer.services(services)
-    addresses, health = Addresses(settings.public_url), HealthPages(store)
-    bodies = BodyReader(settings.max_body_bytes, settings.body_timeout)
+    bodies, health = BodyReader(settings.max_body_bytes, settings.body_timeout), HealthPages(store)
     visits = MinuteLimiter[int](clock, settings.console_per_minute, _USAGE_TABLE)
     well_known = WellKnown(addresses, settings.security_contact, clock)
     return Application(

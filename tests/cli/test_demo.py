@@ -13,7 +13,7 @@ import pytest
 
 from petstore.cli.demo import prepare_demo
 from petstore.clock import system_clock
-from petstore.keys.model import is_token
+from petstore.keys.model import Environment, is_token
 from petstore.people.accounts import find_account
 from petstore.people.store import list_people
 from petstore.sessions.store import use_link
@@ -26,7 +26,6 @@ from support.postgres import database_name
 from support.process import ServerProcess
 from support.servers import servers_in
 from support.stores import open_store
-
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -139,7 +138,8 @@ async def prepared(settings: Settings) -> str:
 @pytest.mark.anyio
 async def test_each_environment_has_a_demo_administrator(database: Path) -> None:
     async with open_store(database) as store:
-        for environment, login in (("production", "demo"), ("staging", "staging-demo")) * 2:
+        logins: dict[Environment, str] = {"production": "demo", "staging": "staging-demo"}
+        for environment, login in (*logins.items(), *logins.items()):
             settings = Settings(database=f"sqlite:///{database}", environment=environment)
             link = (await prepare_demo(store, settings)).link
             assert await store.write(use_link(link, settings.environment, system_clock()))

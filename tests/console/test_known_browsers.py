@@ -6,12 +6,15 @@ from petstore.console.known_browsers import MAX_MARKS, KnownBrowser, known_brows
 
 SEAL, OTHER_SEAL = b"a" * 32, b"b" * 32
 LOGIN = "grace@shop.example"
+ID, MARK = "A" * 22, "0" * 24
 
 
 @pytest.mark.parametrize(
     "cookie",
-    ["", "x", "A" * 21, "A" * 23, "A" * 22 + ".", "A" * 22 + ".0", f"{'A' * 22}.{'g' * 24}"]
-    + [f"{'A' * 22}{f'.{24 * "0"}' * (MAX_MARKS + 1)}", f"{'A' * 22}.{'0' * 24}\n"],
+    [
+        *("", "x", ID[:-1], f"{ID}A", f"{ID}.", f"{ID}.0", f"{ID}.{'g' * 24}"),
+        *(f"{ID}.{MARK}\n", ID + f".{MARK}" * (MAX_MARKS + 1)),
+    ],
 )
 def test_what_is_no_such_cookie_says_nothing(cookie: str) -> None:
     assert known_browser(cookie) == KnownBrowser()

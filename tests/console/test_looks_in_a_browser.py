@@ -122,6 +122,7 @@ def visited(shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
             "categoryId": category,
             "orderId": add("/store/orders", petId=pet),
             "keyId": client.get("/keys").raise_for_status().json()[-1]["id"],
+            "personId": add("/people", name=NAMES[0], login=f"{uuid4()}", role="clerk"),
             "webhookId": add("/webhooks", url="https://shop.example/hooks", types=["pet.created"]),
         }
     context = browser.new_context(viewport=PHONE, reduced_motion="reduce")

@@ -30,6 +30,8 @@ from petstore.keys.model import SCOPES, Environment, KeyCreate, new_token
 from petstore.keys.store import change_key, create_key, unconditional
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
+from petstore.people.model import PersonCreate
+from petstore.people.store import add_person, change_person
 from petstore.pets.model import NewPet
 from petstore.settings import sqlite_path
 from petstore.webhooks.model import MAX_REPLAY, MAX_WEBHOOKS, WebhookCreate
@@ -76,6 +78,9 @@ HTTPS_OWN_HEADERS = {"content-type", "content-length", "x-content-type-options",
 BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 
 
+GRACE = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
+
+
 class Ask(NamedTuple):
     """A request that suits an operation."""
 
@@ -117,6 +122,12 @@ REQUESTS = {
     "rotateKey": Ask("POST", "/v1/keys/2/rotate", {"json": {"graceSeconds": 60}}),
     "unbanKey": Ask("POST", "/v1/keys/2/unban", {}),
     "listKeyHistory": Ask("GET", "/v1/keys/2/history", ONE),
+    "listPeople": Ask("GET", "/v1/people", ONE),
+    "createPerson": Ask("POST", "/v1/people", {"json": GRACE}),
+    "getPerson": Ask("GET", "/v1/people/3", {}),
+    "updatePerson": Ask("PATCH", "/v1/people/3", {"json": {"name": "Ada"}}),
+    "invitePerson": Ask("POST", "/v1/people/3/invite", {}),
+    "listPersonHistory": Ask("GET", "/v1/people/3/history", ONE),
     "listDeprecations": Ask("GET", "/v1/deprecations", ONE),
     "getUsage": Ask("GET", "/v1/usage", {}),
     "listWebhooks": Ask("GET", "/v1/webhooks", ONE),
@@ -154,7 +165,8 @@ Change: TypeAlias = tuple[str, str, dict[str, Any]]
 def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]:
     """Put two and more of everything in the store; return the token of key 1, which may do all.
 
-    Animals 1 and 4 are free, orders 1 and 2 hold 2 and 3; no animal is of category 2.
+    Animals 1 and 4 are free, orders 1 and 2 hold 2 and 3; no animal is of category 2. Person 3 is
+    the last active administrator, and 4 is disabled.
     """
     admin = new_key(plan="enterprise", scopes=frozenset(SCOPES))
     issued = yield from create_key(admin, environment, OPERATOR, now)
@@ -165,6 +177,11 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
         yield from place_order(OrderCreate(pet_id), now, 1440)
     yield from create_key(new_key(), environment, OPERATOR, now)
     yield from change_key(2, {"name": "Till 1"}, OPERATOR, now, unconditional)
+    for name, role in (("ada", "administrator"), ("eve", "clerk")):
+        new = msgspec.convert({"name": name, "login": name, "role": role}, PersonCreate)
+        yield from add_person(new, OPERATOR, environment, now)
+    yield from do("UPDATE people SET password = 'no hash' WHERE id = 3")
+    yield from change_person(4, {"state": "disabled"}, OPERATOR, now)
     for _ in range(2):
         yield from create_webhook(WebhookCreate(URL), 1, now)
     for key_id in (1, 2):
@@ -255,11 +272,15 @@ async def without_the_scope_of_a_type(shop: Shop, ask: Ask) -> httpx.Response:
 
 
 async def with_fewer_rights(shop: Shop, ask: Ask) -> httpx.Response:
-    options: dict[str, Any] = (
-        {} if "rotate" in ask.path else {"json": {"name": "Till", "plan": "business"}}
-    )
+    wanted = {**GRACE, "plan": "business"}
+    options: dict[str, Any] = {} if ask.path.endswith(("/rotate", "/invite")) else {"json": wanted}
     key = await shop.with_key(plan="pro", scopes=frozenset({"keys:admin"}))
     return await ask.send(*key, **options)
+
+
+async def to_a_person_with_more_rights(shop: Shop, ask: Ask) -> httpx.Response:
+    key = await shop.with_key(scopes=frozenset({"keys:admin"}))
+    return await ask._replace(path="/v1/people/4").send(*key, json={"state": "active"})
 
 
 async def with_a_body_that_breaks_off(shop: Shop, ask: Ask) -> httpx.Response:
@@ -495,6 +516,21 @@ WITH_ONE: dict[str, list[Response]] = {
     "rotateKey": [
         (403, "beyond_own_rights", with_fewer_rights),
         (409, "api_key_ended", after(REVOKED)),
+        (409, "response_sealed", again_with_another_token),
+    ],
+    "createPerson": [
+        (403, "beyond_own_rights", with_fewer_rights),
+        (409, "login_taken", with_options(json={**GRACE, "login": "ADA"})),
+        (409, "response_sealed", again_with_another_token),
+    ],
+    "updatePerson": [
+        (403, "beyond_own_rights", to_a_person_with_more_rights),
+        (409, "login_taken", with_options(json={"login": "EVE"})),
+        (409, "last_administrator", with_options(json={"state": "disabled"})),
+    ],
+    "invitePerson": [
+        (403, "beyond_own_rights", with_fewer_rights),
+        (409, "person_disabled", to_path("/v1/people/4/invite")),
         (409, "response_sealed", again_with_another_token),
     ],
     "createWebhook": [

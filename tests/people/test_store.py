@@ -222,7 +222,10 @@ class TestChanging:
     ) -> None:
         before = await add_active(store, clock)
         told = await history(store, before.id)
-        for changes in ({}, {"name": "Grace"}, {"state": "active"}, {"login": before.login}):
+        same: list[dict[str, Any]] = [
+            *({}, {"name": "Grace"}, {"state": "active"}, {"login": before.login})
+        ]
+        for changes in same:
             assert await alter(store, clock, before.id, **changes) == before
         assert await history(store, before.id) == told
 

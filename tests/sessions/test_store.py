@@ -510,7 +510,9 @@ async def test_devices_are_the_sessions_that_have_not_ended(
     maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
     await linked(store, clock, other.id, maker)
     await linked(store, clock, other.id)
-    await store.write(open_session(other.id, token, clock(), Browser("Safari on iPhone", stays=True)))
+    await store.write(
+        open_session(other.id, token, clock(), Browser("Safari on iPhone", stays=True))
+    )
     await store.write(open_session(other.id, token, clock() - LONGEST))
     await store.write(open_session(other.id, token, clock() - IDLE))
     clock.now += 1

@@ -216,6 +216,6 @@ PAGES = (
     ConsolePage("POST", "/people/{personId}/invite", _invite, "invitePerson", _show),
     ConsolePage("POST", "/people/{personId}/disable", _disable, "updatePerson", _show),
     ConsolePage("POST", "/people/{personId}/enable", _enable, "updatePerson", _show),
-    ConsolePage("POST", "/people/{personId}/devices/end", _end_device, "updatePerson"),
+    ConsolePage("POST", "/people/{personId}/end-device", _end_device, "updatePerson"),
     ConsolePage("GET", "/people/{personId}/history", _history, "listPersonHistory"),
 )

@@ -92,8 +92,8 @@ class StoredPerson(NamedTuple):
             rest["revoked_at"] = None
         elif state == "disabled" and self.state != "disabled":
             rest["revoked_at"] = now
-        role: Role = rest.get("role", self.caller.role)
-        caller = replace(self.caller, **rest, scopes=ROLES[role])
+        role: Role = rest.pop("role", self.shown.role)
+        caller = replace(self.caller, **rest, role=role, scopes=ROLES[role])
         return self._replace(caller=caller, login=login)
 
 

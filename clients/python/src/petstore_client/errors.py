@@ -91,7 +91,7 @@ class UnknownPet(BadRequest, code="unknown_pet"):
 
 
 class BeyondOwnRights(Forbidden, code="beyond_own_rights"):
-    """The API key tries to give another key more rights than it has itself."""
+    """The API key tries to give another key or a person more rights than it has itself."""
 
 
 class MissingScope(Forbidden, code="missing_scope"):

@@ -425,7 +425,7 @@ class Event(Model, frozen=True, kw_only=True):
 
 
 class KeyEvent(Model, frozen=True, kw_only=True):
-    """A change to a key, or a link of the console that signs somebody in with it.
+    """A change to a key or a person, or a link of the console that signs somebody in with it.
 
     ``by`` is ``key 3``, ``person 2``, ``command line`` with the operator's login, or
     ``link`` for somebody who used one.
@@ -436,7 +436,8 @@ class KeyEvent(Model, frozen=True, kw_only=True):
         by: Who did it: ``key 3``, ``person 2``, ``command line`` and the operator's login,
             or ``link`` for somebody who signed in with one.
         action: ``created``, ``changed``, ``rotated``, ``revoked``, ``unbanned``,
-            ``link_created`` or ``link_used``.
+            ``link_created`` or ``link_used``; of a person also ``invited``, ``disabled``,
+            ``enabled`` or ``device_ended``.
         changes: The fields that changed, by their names.
     """
 

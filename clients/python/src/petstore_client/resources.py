@@ -496,8 +496,8 @@ class Keys(Resource[D]):
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
-            BeyondOwnRights: The API key tries to give another key more rights than it has
-                itself.
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
             ResponseSealed: The response contains a token, and was requested with another token
                 than this one.
         """
@@ -567,8 +567,8 @@ class Keys(Resource[D]):
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
-            BeyondOwnRights: The API key tries to give another key more rights than it has
-                itself.
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
             LastAdminKey: This is the last API key with the scope ``keys:admin``.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
@@ -624,8 +624,8 @@ class Keys(Resource[D]):
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
-            BeyondOwnRights: The API key tries to give another key more rights than it has
-                itself.
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
             KeyEnded: The API key to change is expired or revoked.
             ResponseSealed: The response contains a token, and was requested with another token
                 than this one.
@@ -734,8 +734,8 @@ class People(Resource[D]):
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
-            BeyondOwnRights: The API key tries to give another key more rights than it has
-                itself.
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
             LoginTaken: Another person has this login, perhaps in another case.
             ResponseSealed: The response contains a token, and was requested with another token
                 than this one.
@@ -788,8 +788,8 @@ class People(Resource[D]):
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
-            BeyondOwnRights: The API key tries to give another key more rights than it has
-                itself.
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
             LoginTaken: Another person has this login, perhaps in another case.
             LastAdministrator: This is the last active person with the role ``administrator``.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
@@ -819,8 +819,8 @@ class People(Resource[D]):
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
-            BeyondOwnRights: The API key tries to give another key more rights than it has
-                itself.
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
             PersonDisabled: The person is disabled, so nobody can invite them.
             ResponseSealed: The response contains a token, and was requested with another token
                 than this one.
@@ -831,6 +831,27 @@ class People(Resource[D]):
             f"/people/{person_id:d}/invite",
             into(PersonWithInvitation),
             idempotency_key=idempotency_key,
+        )
+
+    @listing
+    def history(
+        self, person_id: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> Listing[KeyEvent]:
+        """List the changes to a person.
+
+        Iterates over the changes to a person, oldest first, with author and time. Your key
+        needs the scope ``keys:admin``.
+
+        Args:
+            person_id: The ``id`` of the person.
+            limit: The size of a page, from 1 to 100. By default 100.
+            cursor: Where the page starts, from the ``cursor`` of the previous page.
+        """
+        return Listing(
+            "listPersonHistory",
+            f"/people/{person_id:d}/history",
+            KeyEvent,
+            parameters(limit=limit, cursor=cursor),
         )
 
 
