@@ -71,8 +71,7 @@ def create_app(
     observers: Observers = (),
 ) -> Application:
     """Put the service together from its parts."""
-    addresses = Addresses(settings.public_url)
-    feed = Feed(store, _FEED_SECONDS[is_postgres(settings.database)])
+    addresses, feed = Addresses(settings.public_url), _feed(settings, store)
     services = Services(
         store=store,
         readers=create_readers(settings, store, replica, clock),
@@ -112,6 +111,10 @@ def create_app(
         lifespan=partial(_running, services, log, observers, chores_of(settings, services, bodies)),
         on_retire=health.shut_down,
     )
+
+
+def _feed(settings: Settings, store: Store) -> Feed:
+    return Feed(store, _FEED_SECONDS[is_postgres(settings.database)])
 
 
 def create_registry(shared: SharedMetrics, *, serves: bool = True) -> Registry:
