@@ -79,6 +79,7 @@ BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 
 
 GRACE = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
+TAKEN = "GRACE"
 
 
 class Ask(NamedTuple):
@@ -177,8 +178,10 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
         yield from place_order(OrderCreate(pet_id), now, 1440)
     yield from create_key(new_key(), environment, OPERATOR, now)
     yield from change_key(2, {"name": "Till 1"}, OPERATOR, now, unconditional)
-    for name, role in (("ada", "administrator"), ("eve", "clerk")):
-        new = msgspec.convert({"name": name, "login": name, "role": role}, PersonCreate)
+    for new in (
+        PersonCreate("Grace", "grace", "administrator"),
+        PersonCreate("Eve", "eve", "clerk"),
+    ):
         yield from add_person(new, OPERATOR, environment, now)
     yield from do("UPDATE people SET password = 'no hash' WHERE id = 3")
     yield from change_person(4, {"state": "disabled"}, OPERATOR, now)
@@ -520,12 +523,12 @@ WITH_ONE: dict[str, list[Response]] = {
     ],
     "createPerson": [
         (403, "beyond_own_rights", with_fewer_rights),
-        (409, "login_taken", with_options(json={**GRACE, "login": "ADA"})),
+        (409, "login_taken", with_options(json={**GRACE, "login": TAKEN})),
         (409, "response_sealed", again_with_another_token),
     ],
     "updatePerson": [
         (403, "beyond_own_rights", to_a_person_with_more_rights),
-        (409, "login_taken", with_options(json={"login": "EVE"})),
+        (409, "login_taken", to_path("/v1/people/4", json={"login": TAKEN})),
         (409, "last_administrator", with_options(json={"state": "disabled"})),
     ],
     "invitePerson": [
@@ -639,7 +642,7 @@ def is_odd(code: int) -> bool:
 
 
 def test_components_that_operations_share_are_described_once() -> None:
-    assert len(json.dumps(DOCUMENT, separators=(",", ":"))) < 230_000
+    assert len(json.dumps(DOCUMENT, separators=(",", ":"))) < 255_000
 
 
 # The document and interface.md
@@ -840,7 +843,9 @@ def test_a_member_that_a_response_always_has_is_required() -> None:
     assert SCHEMAS["Inventory"]["required"] == ["available", "pending", "sold"]
 
 
-@pytest.mark.parametrize("name", ["Pet", "Category", "Order", "Key", "Webhook", "Delivery"])
+@pytest.mark.parametrize(
+    "name", ["Pet", "Category", "Order", "Key", "Person", "Webhook", "Delivery"]
+)
 def test_an_id_is_read_only_and_exact_in_javascript(name: str) -> None:
     field = SCHEMAS[name]["properties"]["id"]
     assert field["readOnly"] is True

@@ -22,6 +22,8 @@ from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
+from petstore.people.model import PersonCreate
+from petstore.people.store import add_person
 from petstore.pets.console_imports import store_import
 from petstore.pets.imports import begin_import
 from petstore.pets.model import NewPet
@@ -91,7 +93,11 @@ async def fill(store: SqliteStore) -> str:
         )
     )
     await store.write(
-        do("INSERT INTO console_links VALUES (?1, 1, ?2, NULL, NULL)", b"a link", NOW)
+        do(
+            "INSERT INTO console_links (digest, key_id, expires_at) VALUES (?1, 1, ?2)",
+            b"a link",
+            NOW,
+        )
     )
     await store.write(
         do(
@@ -117,6 +123,9 @@ async def _keys(store: SqliteStore) -> str:
     rotated = await store.write(rotate_key(1, DAY, me, NOW, unconditional))
     await store.write(create_key(new, "production", me, NOW))
     await store.write(revoke_key(2, me, NOW, unconditional))
+    person = PersonCreate("Grace", "grace@shop.example", "clerk")
+    await store.write(add_person(person, me, "production", NOW))
+    await store.write(do("UPDATE people SET password = 'no hash'"))
     return rotated.token
 
 

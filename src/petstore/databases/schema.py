@@ -23,7 +23,7 @@ class Table(NamedTuple):
     Rows are deleted once their ``time`` is longer ago than ``kept_for``; 0 is forever. The column
     ``time`` counts ``time_unit`` since the epoch, and has an index. Rows ``in_order`` of the key
     need none: they are deleted without gaps, but for the newest. A unit of work deletes ``at_once``
-    rows.
+    rows. A table may have the ids of another one, and then gives none itself.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Table(NamedTuple):
     in_order: bool = False
     at_once: int = 500
     is_copied: bool = True
+    ids_of: str = ""
 
 
 TABLES = (
@@ -43,7 +44,7 @@ TABLES = (
     Table("events", ("sequence",), "at", "event_days", in_order=True),
     Table("pet_imports", ("digest",)),
     Table("api_keys", ("id",)),
-    Table("people", ("id",)),
+    Table("people", ("id",), ids_of="api_keys"),
     Table("api_key_tokens", ("digest",), "expires_at", "history_days"),
     Table("api_key_events", ("id",), "at", "history_days", in_order=True),
     Table("api_key_revision", ("revision",)),

@@ -202,7 +202,7 @@ def history(*, key_id: int | None, by: int | None, as_json: bool, database: str)
     if by is not None and key_id is None:
         done = in_store(database, lambda store: list_changes_by(store, by))
         changes = [({kind: about}, event) for kind, about, event in done]
-        unknown = f"what key {by} did to keys"
+        unknown = f"what key {by} did to others"
     elif key_id is not None and by is None:
         page = in_store(database, lambda store: list_history(store, key_id, None, None, _ALL))
         changes = [({}, event) for event in page.items]

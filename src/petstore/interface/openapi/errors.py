@@ -60,7 +60,7 @@ _MESSAGES: dict[type[PetstoreError], str] = {
         "key 7 is the last one that can administer keys: give another key the scope keys:admin"
         " first, or use the command line"
     ),
-    errors.LoginTaken: "login: another person already has the login 'grace@shop.example'",
+    errors.LoginTaken: "login: another person already has the login 'GRACE'",
     errors.LastAdministrator: (
         "person 7 is the last active administrator: make another active person one first"
     ),
