@@ -569,6 +569,17 @@ async def test_thousands_of_wrong_passwords_keep_nobody_out(shop: Service) -> No
     assert rows[0][0] < 100
 
 
+async def test_where_somebody_has_signed_in_before_another_browser_goes_first_too(
+    shop: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("petstore.people.passwords.MAX_WAITING", 5)
+    assert (await sign_in(newcomer(shop))).status_code == 303
+    crowd = [asyncio.create_task(sign_in_from(shop, f"10.0.0.{n}")) for n in range(100)]
+    await asyncio.sleep(0)
+    assert (await sign_in(newcomer(shop))).status_code == 303
+    assert 503 in await asyncio.gather(*crowd)
+
+
 async def test_no_guess_pushes_out_a_session(shop: Service) -> None:
     person = newcomer(shop)
     await sign_in(person, stays="true")

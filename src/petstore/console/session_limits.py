@@ -10,6 +10,7 @@ from petstore.clock import SECOND, Milliseconds
 from petstore.console.known_browsers import KnownBrowser
 from petstore.domain.names import name_key
 from petstore.errors import InvalidKey, PetstoreError, Unavailable
+from petstore.generations import Generations
 from petstore.interface.authentication import authenticate
 from petstore.interface.operation import Services
 from petstore.interface.rate_limit_headers import Holder, refusal
@@ -51,7 +52,8 @@ class SessionLimits:
     secret, an address has it looked for a few times a minute.
 
     Wrong passwords are counted by login and network together: nobody can use up what others may
-    try. A browser that knows the login has a count of its own, and goes first.
+    try. A browser that knows the login has a count of its own. It goes first, and so does anybody
+    at a network from which the login has signed in lately.
     """
 
     def __init__(self, services: Services) -> None:
@@ -62,6 +64,8 @@ class SessionLimits:
         self._wrong: MinuteLimiter[_Holder] = MinuteLimiter(
             services.clock, WRONG_PASSWORDS, _MAX_HOLDERS
         )
+        # Where a login has signed in from, as far as this process remembers.
+        self._familiar: Generations[_Holder, bool] = Generations(_MAX_HOLDERS, lambda *_: 1)
         self._late = asyncio.Semaphore(MAX_LATE_LOOK_UPS)
         self._seal: bytes | None = None
         self._has_people = False
@@ -159,11 +163,14 @@ class SessionLimits:
             RateLimitExceeded: there were too many.
         """
         network, rank = network_of(address), Rank.BEYOND if is_beyond else Rank.USUAL
-        holder: _Holder = (_digest_of(login), network)
-        if browser.knows(login, self._seal):
-            holder, rank = (_digest_of(login), "browser", browser.id), Rank.KNOWN
+        place: _Holder = (_digest_of(login), network)
+        is_known = browser.knows(login, self._seal)
+        if is_known or self._familiar.get(place):
+            rank = Rank.KNOWN
+        holder = (_digest_of(login), "browser", browser.id) if is_known else place
         with self._charged_if_wrong(holder):
             yield Asker(network, rank)
+        self._familiar.put(place, True)  # noqa: FBT003 - a value of a cache
 
     @contextmanager
     def own_password_attempt(self, session: bytes, address: str) -> Iterator[Asker]:

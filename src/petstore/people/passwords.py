@@ -38,7 +38,7 @@ _Line: TypeAlias = deque[_Turn]
 
 
 class Rank(IntEnum):
-    """Who comes first: a browser that has signed in, anybody, an address beyond its limit."""
+    """Who comes first: who has signed in there before, anybody, an address beyond its limit."""
 
     KNOWN = 0
     USUAL = 1
