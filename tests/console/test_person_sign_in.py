@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx
@@ -16,6 +17,7 @@ from petstore.people.passwords import AT_ONCE, MAX_WAITING, Asker, Passwords
 from petstore.sessions.store import list_devices
 from support.bare_app import http_request
 from support.passwords import (
+    CHEAP,
     LOGIN,
     OTHER_PASSWORD,
     PASSWORD,
@@ -183,6 +185,21 @@ async def test_a_hash_with_old_parameters_is_replaced_at_a_sign_in(service: Serv
     assert account.password is not None
     assert "$m=8,t=1,p=1$" in account.password
     assert (await sign_in(newcomer(service))).status_code == 303
+
+
+async def test_a_password_that_changes_while_it_is_checked_signs_nobody_in(
+    shop: Service,
+) -> None:
+    passwords = shop.app._section._limits.passwords  # type: ignore[attr-defined] # noqa: SLF001
+    async with AsyncExitStack() as turns:
+        for _ in range(AT_ONCE):
+            await turns.enter_async_context(passwords._turns.turn(Asker("others")))  # noqa: SLF001
+        waiting = asyncio.create_task(sign_in_from(shop, "192.0.2.1", password=PASSWORD))
+        await eventually(lambda: passwords._turns._waiting == 1)  # noqa: SLF001
+        hashed = await Passwords(CHEAP).hash(OTHER_PASSWORD, Asker("test"))
+        await shop.store.write(do("UPDATE people SET password = ?1", hashed))
+    assert await waiting == 401
+    assert await sign_in_from(shop, "192.0.2.1", password=OTHER_PASSWORD) == 303
 
 
 # The first people

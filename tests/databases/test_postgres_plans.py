@@ -33,6 +33,7 @@ from petstore.keys.status import list_keys
 from petstore.keys.store import unconditional
 from petstore.orders.model import OrderFilter
 from petstore.orders.store import list_orders
+from petstore.people.store import list_people
 from petstore.pets.model import PetFilter
 from petstore.pets.search import search_pets
 from petstore.pets.store import list_pets, next_pets_after
@@ -77,6 +78,7 @@ FILL = {
     "api_keys (name, plan, scopes, environment, created_at)": (
         f"'Till', 'free', 'pets:read', CASE WHEN {OLD} THEN 'staging' ELSE 'production' END, 0"
     ),
+    "people (id, login, login_key)": "n, 'login ' || n, 'login ' || n",
     "rate_limits": "n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0",
     "api_key_events (key_id, at, actor, action, changes)": (
         f"CASE WHEN {FIRST} THEN n WHEN {OLD} THEN 1 ELSE 2 END, 0, 'key 1', 'changed', '{{}}'"
@@ -161,6 +163,7 @@ LISTS: dict[str, List] = {
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "staging keys": lambda store, after: list_keys(store, "staging", after, PAGE, CLOCK),
     "production keys": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
+    "people": lambda store, after: list_people(store, None, after, PAGE),
     "history of the old key": lambda store, after: list_history(store, 1, None, after, PAGE),
     "history of the new key": lambda store, after: list_history(store, 2, None, after, PAGE),
     "webhooks of the old key": lambda store, after: list_webhooks(store, 1, after, PAGE),
@@ -195,9 +198,24 @@ DELIVERER: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "skipped": lambda store: store.write(resume_batch(2, "now", LAST_ID, 0)),
 }
 WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None)
-KEY_ROW = (1, "Till", "free", None, None, "pets:read", None, "", 0, "production", 0, None, None)
+KEY_ROW = (
+    1,
+    "Till",
+    "free",
+    None,
+    None,
+    "pets:read",
+    None,
+    "",
+    0,
+    "production",
+    0,
+    None,
+    None,
+    None,
+)
 FOUND: dict[str, list[Row]] = {
-    "select_key": [(*KEY_ROW, None, None, None)],
+    "select_key": [(*KEY_ROW, None, None, None, None)],
     "lock_webhook": [WEBHOOK_ROW],
     "select_backlog": [(None, None, 0)],
     "select_webhook_health": [(0, None, None, 1, 1, None)],

@@ -132,7 +132,7 @@ class TestAdding:
         assert "Role: your key cannot give" in words(refused)
         full = await (await signed_in(service)).get("/people/new")
         assert form_to(full, "/people").fields["role"] == "clerk"
-        assert "Clerk: also adds and changes animals and orders" in words(full)
+        assert "Clerk: sees and changes animals and orders" in words(full)
 
 
 class TestTheList:
@@ -257,6 +257,18 @@ class TestInviting:
 
 
 class TestDisabling:
+    async def test_the_links_that_a_person_made_end_with_them(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        other = await signed_in_person(service, name="Eve", login="eve")
+        await press(other, await other.get("/people/new"), "Add and get the link", **GRACE)
+        select = Statement("SELECT key_id FROM console_links ORDER BY key_id")
+        made_by_operator = [(ada.key_id,), (other.key_id,)]
+        invited = (await person_id_of(service),)
+        assert await service.store.read(select) == [*made_by_operator, invited]
+        await succeed(ada, await ada.get(f"/people/{other.key_id}"), "Disable Eve")
+        assert await service.store.read(select) == [(ada.key_id,)]
+
     async def test_a_disabled_person_is_out_at_once_and_can_be_enabled_again(
         self, service: Service, ada: Visitor
     ) -> None:

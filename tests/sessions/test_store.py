@@ -17,11 +17,13 @@ from petstore.sessions.secrets import is_sealed
 from petstore.sessions.store import (
     FIRST_SESSIONS,
     IDLE,
+    INVITATION_LIFE,
     LINK_LIFE,
     LONGEST,
     MAX_SESSIONS,
     STAYS,
     Browser,
+    Device,
     Session,
     SessionEnd,
     create_link,
@@ -528,19 +530,6 @@ async def test_devices_are_the_sessions_that_have_not_ended(
     assert await list_devices(store, other.id, clock()) == []
 
 
-async def test_a_device_is_ended_only_for_its_caller(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    other = await issue_stored(store, clock)
-    secret = await store.write(open_session(key.id, token, clock()))
-    (device,) = await list_devices(store, key.id, clock())
-    assert not await store.write(end_device(other.id, device.digest))
-    assert await found(store, secret, clock) is not None
-    assert await store.write(end_device(key.id, device.digest))
-    assert not await store.write(end_device(key.id, device.digest))
-    assert await found(store, secret, clock) is None
-
-
 async def test_one_session_may_be_kept_when_all_others_end(
     store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
@@ -549,3 +538,71 @@ async def test_one_session_may_be_kept_when_all_others_end(
     assert kept is not None
     await store.write(end_sessions(key.id, kept.digest))
     assert [await found(store, secret, clock) for secret in secrets] == [kept, None, None]
+
+
+async def test_an_invitation_lives_for_72_hours_and_begins_no_session(
+    store: Store, clock: ManualClock, key: Caller
+) -> None:
+    sign_in = await store.write(create_link(key.id, "somebody", clock()))
+    first, second = [
+        await store.write(create_link(key.id, "somebody", clock(), purpose="invitation"))
+        for _ in range(2)
+    ]
+    rows = await store.read(Statement("SELECT purpose, expires_at FROM console_links"))
+    assert sorted(rows) == [
+        ("invitation", clock() + INVITATION_LIFE),
+        ("sign_in", clock() + LINK_LIFE),
+    ]
+    for secret in (first, second):
+        assert await store.write(use_link(secret, "production", clock())) is None
+    assert await count(store, "console_links") == 2
+    assert await store.write(use_link(sign_in, "production", clock())) is not None
+    history = await list_history(store, key.id, None, None, 100)
+    assert [event.action for event in history.items][1:] == [
+        *("link_created", "invited", "invited", "link_used")
+    ]
+
+
+async def test_devices_are_sessions_that_go_on_with_the_last_used_first(
+    store: Store, clock: ManualClock, key: Caller, token: bytes
+) -> None:
+    other = await issue(store, clock)
+    await store.write(open_session(other.id, other.token.encode("ascii"), clock()))
+    now = clock()
+    for name, stays, created_at, used_at in (
+        ("unused", 0, now - IDLE, now - IDLE),
+        ("old", 0, now - LONGEST, now),
+        ("phone", 0, now - LONGEST + 1, now - IDLE + 1),
+        ("forgotten", 1, now - 2 * STAYS, now - STAYS),
+        ("till", 1, now - 2 * STAYS, now - STAYS + 1),
+        ("desk", 0, now, now),
+    ):
+        secret = await store.write(open_session(key.id, token, clock()))
+        await store.write(
+            do(
+                "UPDATE console_sessions SET device = ?2, stays = ?3, created_at = ?4, used_at = ?5"
+                " WHERE digest = ?1",
+                *(sha256(secret.encode()).digest(), name, stays, created_at, used_at),
+            )
+        )
+    devices = await list_devices(store, key.id, now)
+    assert [(each.device, each.stays) for each in devices] == [
+        *(("desk", False), ("phone", False), ("till", True))
+    ]
+    assert devices[0] == Device(devices[0].digest, "desk", now, now, stays=False)
+    await rotate(store, clock, key.id, 1)
+    assert len(await list_devices(store, key.id, now)) == 3
+    assert await list_devices(store, key.id, now + 1) == []
+
+
+async def test_a_device_ends_only_for_the_one_whose_it_is(
+    store: Store, clock: ManualClock, key: Caller, token: bytes
+) -> None:
+    other = await issue(store, clock)
+    secret = await store.write(open_session(key.id, token, clock()))
+    (device,) = await list_devices(store, key.id, clock())
+    assert not await store.write(end_device(other.id, device.digest))
+    assert await found(store, secret, clock) is not None
+    assert await store.write(end_device(key.id, device.digest))
+    assert not await store.write(end_device(key.id, device.digest))
+    assert await found(store, secret, clock) is None

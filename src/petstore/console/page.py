@@ -57,7 +57,7 @@ Refused: TypeAlias = "Callable[[PageRequest, PetstoreError], Awaitable[Response]
 
 _BY_ID = {operation.id: operation for operation in OPERATIONS}
 _SECOND_CLICK_SECONDS = 0.05
-# Changes of animals, categories and orders. Keys and webhooks can be changed at the limit as well:
+# Changes of animals, categories and orders. Keys, people and webhooks can be changed at the limit:
 # a key that others have used up must be replaced.
 _CHARGED: frozenset[Scope | None] = frozenset({"pets:write", "orders:write"})
 

@@ -28,16 +28,15 @@ _ROLE_NAMES: dict[Role, str] = {
 }
 _ROLE_HINTS: dict[Role, str] = {
     "viewer": "sees animals and orders",
-    "clerk": "also adds and changes animals and orders",
-    "manager": "also manages webhooks, which send events to programs",
-    "administrator": "also manages people and keys",
+    "clerk": "sees and changes animals and orders",
+    "manager": "as a clerk, and manages webhooks for programs",
+    "administrator": "everything, people and keys too",
 }
 _ACTIONS = {
     "created": "Added",
     "device_ended": "Signed out on a device",
     "link_created": "Sign-in link made",
     "link_used": "Signed in with a link",
-    "password_set": "Password set",
 }
 _LABELS = {"name": "Name", "login": "Login", "role": "Role", "state": "State"}
 _SENT_BEFORE = Problem(
@@ -169,7 +168,11 @@ async def _history(visit: PageRequest) -> Response:
         person=person.value,
         cursor=events.next,
         events=[
-            (event, _ACTIONS.get(event.action, event.action.capitalize()), _changes_of(event))
+            (
+                event,
+                _ACTIONS.get(event.action, event.action.replace("_", " ").capitalize()),
+                _changes_of(event),
+            )
             for event in events.value
         ],
     )
