@@ -76,6 +76,7 @@ LAYERS = {
         *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
         *("reservations", "responses", "rows", "search"),
         *("activity", "alerts", "cache", "history", "notices", "refusals", "status", "uses"),
+        *("accounts", "passwords"),
         *(
             "deliverer",
             "deliveries",
@@ -94,6 +95,7 @@ LAYERS = {
         "export_pages",
         "form",
         "import_pages",
+        *("account_pages", "invitation_pages"),
     ),
     "commands": ("commands", "file_commands", "transfers"),
 }
@@ -209,6 +211,7 @@ def test_every_package_has_an_import_rule() -> None:
 
 LIBRARIES = {
     "apsw": OPENERS,
+    "argon2": ("petstore.people.passwords",),
     "asyncpg": OPENERS,
     "redis": ("petstore.redis_client",),
     "prometheus_client": ("petstore.observability",),

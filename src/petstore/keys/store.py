@@ -45,8 +45,6 @@ MAX_OWN_ROTATIONS = 5
 
 _VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
 _UPDATE = f"UPDATE api_keys SET {_VALUES} WHERE id = ?1"  # noqa: S608 - only names
-# This row lock makes changes to keys wait for each other.
-_LOCK = Statement("UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision")
 
 
 class Principal(NamedTuple):
@@ -174,7 +172,7 @@ def rotate_own_key(
         TooManyRotations: the key has rotated itself often enough today.
         PetstoreError: what ``find_owner`` raises.
     """
-    yield _LOCK
+    yield count_up_revision()
     key, token = yield from find_owner()
     stored = found((yield select_key(key.id)), key.id, key.environment)
     yield from _require_newest(token)
@@ -216,6 +214,13 @@ def unban_key(
     return (yield from _change(key_id, "unbanned", unban, by, now, check))
 
 
+def count_up_revision() -> Statement:
+    """Return the UPDATE after which every process looks at its callers again."""
+    return Statement(
+        "UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision"
+    )
+
+
 def unconditional(_: object) -> None:
     """Accept any version: the check of a caller without conditions."""
 
@@ -255,7 +260,7 @@ def begin_change(by: Principal, now: Milliseconds) -> Unit[Principal]:
         MissingScope: the actor's token or session has ended since the request began, or its key
             or person has lost the scope or the network.
     """
-    yield _LOCK
+    yield count_up_revision()
     if by.find_caller is None:
         return by
     key = yield from by.find_caller()
