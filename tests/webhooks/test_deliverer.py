@@ -160,7 +160,7 @@ def recorded(*events: NewEvent, by: Author = AUTHOR) -> Unit[None]:
 
 
 async def test_a_delivery_names_who_caused_the_event_and_the_request(
-    store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
+    store: Store, clock: ManualClock, endpoint: Receiver
 ) -> None:
     pet = NewEvent("pet.created", "pet/1", {"id": 1})
     async with delivering(store, clock):

@@ -32,7 +32,8 @@ CREATE TABLE event_resources (
     PRIMARY KEY (resource, sequence)
 ) STRICT, WITHOUT ROWID;
 
-INSERT INTO event_resources (resource, sequence) SELECT resource, sequence FROM events;
+INSERT INTO event_resources (resource, sequence)
+    SELECT resource, sequence FROM events ORDER BY resource, sequence;
 INSERT INTO event_resources (resource, sequence)
     SELECT '', sequence FROM events ORDER BY sequence DESC LIMIT 1;
 
