@@ -20,6 +20,7 @@ def request(request: str = "abc123", **members: Any) -> RequestLine:
     usual = {
         "client": "192.0.2.7",
         "key": 7,
+        "person": None,
         "method": "GET",
         "route": "/v1/pets",
         "operation": "listPets",
@@ -72,6 +73,7 @@ def test_a_request_is_one_json_object_on_one_line() -> None:
         "request": "abc123",
         "client": "192.0.2.7",
         "key": 7,
+        "person": None,
         "method": "GET",
         "route": "/v1/pets",
         "operation": "listPets",

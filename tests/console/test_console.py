@@ -30,7 +30,7 @@ NEEDS = {
     "orders:read": r"GET /orders(/{orderId})?|GET /inventory",
     "orders:write": r"POST /orders.*|GET /orders/new|POST /pets/{petId}/reserve",
     "webhooks:write": r"\w+ /webhooks.*",
-    "keys:admin": r"\w+ /(keys|people).*|GET /deprecations",
+    "keys:admin": r"\w+ /(keys|people).*|GET /(deprecations|activity)",
 }
 """The pages of each scope."""
 
