@@ -90,7 +90,7 @@ _SELECT_DEVICES = (
     " AND (t.expires_at IS NULL OR t.expires_at > ?2)"
     " AND (s.granted_by IS NULL"
     " OR g.digest IS NOT NULL AND (g.expires_at IS NULL OR g.expires_at > ?2))"
-    " ORDER BY s.used_at DESC, s.digest LIMIT ?3"
+    " ORDER BY s.used_at DESC LIMIT ?3"
 )
 
 
