@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from petstore.asgi import AsgiApp, Message
+from petstore.asgi import AsgiApp, Message, _Client
 from petstore.backends import store_at
 from petstore.clock import system_clock
 from petstore.http.messages import Request, Response
+from support.bare_app import http_request
 from support.forms import under_granian
 from support.keys import issue
 from support.raw_socket import RawSocket
@@ -261,3 +262,20 @@ async def test_a_server_without_lifespan_gets_503_and_the_log_has_the_reason(
     start, _ = await Server(AsgiApp()).request(scope(method="GET"))
     assert start["status"] == 503
     assert "must use the lifespan protocol" in caplog.text
+
+
+async def test_a_client_that_leaves_between_two_waits_is_ignored() -> None:
+    left: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+
+    async def receive() -> Message:
+        return await left
+
+    client, request = _Client(receive), http_request("GET", b"/v1/events", [])
+    lost: list[str] = []
+    request.on_lost = lambda: lost.append("first")
+    client.watch(request)
+    request.on_lost = None
+    left.set_result({"type": "http.disconnect"})
+    assert client._watching is not None  # noqa: SLF001
+    await client._watching  # noqa: SLF001
+    assert lost == []

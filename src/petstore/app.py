@@ -71,6 +71,7 @@ def create_app(
     observers: Observers = (),
 ) -> Application:
     """Put the service together from its parts."""
+    addresses, feed = Addresses(settings.public_url), _feed(settings, store)
     services = Services(
         store=store,
         readers=create_readers(settings, store, replica, clock),
@@ -78,9 +79,9 @@ def create_app(
         look_ups=address_limiter(settings, clock),
         uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
         clock=clock,
-        keys=ApiKeyCache(store, clock, settings.environment),
+        keys=ApiKeyCache(store, clock, settings.environment, feed.look_at_callers),
         retries=SafeRetries(store, clock),
-        feed=Feed(store, _FEED_SECONDS[is_postgres(settings.database)]),
+        feed=feed,
         reservations=Reservations(store, clock),
         deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
         responses=Responses(store, clock),
@@ -91,8 +92,7 @@ def create_app(
     )
     for observer in observers:
         observer.services(services)
-    addresses, health = Addresses(settings.public_url), HealthPages(store)
-    bodies = BodyReader(settings.max_body_bytes, settings.body_timeout)
+    bodies, health = BodyReader(settings.max_body_bytes, settings.body_timeout), HealthPages(store)
     visits = MinuteLimiter[int](clock, settings.console_per_minute, _USAGE_TABLE)
     well_known = WellKnown(addresses, settings.security_contact, clock)
     return Application(
@@ -111,6 +111,10 @@ def create_app(
         lifespan=partial(_running, services, log, observers, chores_of(settings, services, bodies)),
         on_retire=health.shut_down,
     )
+
+
+def _feed(settings: Settings, store: Store) -> Feed:
+    return Feed(store, _FEED_SECONDS[is_postgres(settings.database)])
 
 
 def create_registry(shared: SharedMetrics, *, serves: bool = True) -> Registry:

@@ -99,19 +99,20 @@ class _Client:
     def watch(self, request: Request) -> None:
         """Tell a long poll if the client leaves."""
         if request.on_lost is not None:
-            self._watching = asyncio.create_task(self._watch(request.on_lost))
+            self._watching = asyncio.create_task(self._watch(request))
 
     def stop_watching(self) -> None:
         """End the watch: the request has its response."""
         if self._watching is not None:
             self._watching.cancel()
 
-    async def _watch(self, on_lost: Callable[[], object]) -> None:
+    async def _watch(self, request: Request) -> None:
         with suppress(ConnectionError):
             while await self.receive():
                 pass  # a long poll needs no body
             await self._receive()  # after the body there is only the end
-        on_lost()
+        if request.on_lost is not None:  # it may be another one by now, since it waits again
+            request.on_lost()
 
 
 def _request(scope: Message) -> Request:

@@ -251,3 +251,18 @@ async def test_a_client_that_disconnects_ends_only_its_own_wait(feed: Feed) -> N
     assert feed.waiting == 1
     feed.release()
     assert not await waits[1]
+
+
+async def test_whoever_waits_looks_again_once_a_key_or_a_person_has_changed(
+    feed: Feed, watched: Watched
+) -> None:
+    waiters = [waiting(feed, types=types) for types in (PETS, frozenset[str](), PETS)]
+    await seen(watched)
+    assert not any(waiter.done() for waiter in waiters)
+    feed.look_at_callers()
+    assert await asyncio.gather(*waiters) == [True, True, True]
+    again = waiting(feed)
+    await seen(watched)
+    assert not again.done()
+    await happened(watched.store)
+    assert await again

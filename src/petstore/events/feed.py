@@ -1,7 +1,7 @@
 """Long polls of the feed: each ends as soon as there is an event for it."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
@@ -37,6 +37,7 @@ class Feed:
     def __init__(self, store: Reader, seconds: float) -> None:
         self._store = store
         self._seconds = seconds
+        self._has_changed_callers = False
         self._waiters: set[_Waiter] = set()
         self._watching: asyncio.Task[None] | None = None
         self._seen = 0
@@ -79,6 +80,13 @@ class Feed:
             if client is not None:
                 client.on_lost = None
 
+    def look_at_callers(self) -> None:
+        """Let all who wait look whether they may still read: a key or a person has changed.
+
+        To them it is as if there may be an event. If there is none, they wait on.
+        """
+        self._has_changed_callers = True
+
     def release(self) -> None:
         """End every wait, now and from now on: this process stops."""
         self._is_released = True
@@ -103,15 +111,20 @@ class Feed:
 
     async def _look(self) -> None:
         seen = self._seen
+        if self._has_changed_callers:
+            self._has_changed_callers = False
+            await self._wake_all(list(self._waiters))
         rows = await recent_events(self._store, seen)
         if not rows:
             return
         if self._seen == seen:  # else somebody has come meanwhile who read less
             self._seen = rows[-1][0]
         newest = {(kind, key_id): sequence for sequence, kind, key_id in rows}
-        concerned = [waiter for waiter in self._waiters if _concerns(waiter, newest)]
-        for start in range(0, len(concerned), _WOKEN_AT_ONCE):
-            for waiter in concerned[start : start + _WOKEN_AT_ONCE]:
+        await self._wake_all([each for each in self._waiters if _concerns(each, newest)])
+
+    async def _wake_all(self, waiters: Sequence[_Waiter]) -> None:
+        for start in range(0, len(waiters), _WOKEN_AT_ONCE):
+            for waiter in waiters[start : start + _WOKEN_AT_ONCE]:
                 _wake(waiter, is_event=True)
             await asyncio.sleep(0)  # other requests get their turn
 
