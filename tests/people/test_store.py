@@ -351,9 +351,9 @@ class TestDisabling:
         (row,) = rows
         marks = ", ".join(f"?{n}" for n, _ in enumerate(row, 1))
         await store.write(do(f"INSERT INTO console_sessions VALUES ({marks})", *row))  # noqa: S608
-        assert await find_session(store, secret, "production", clock()) == "revoked"
+        assert await find_session(store, secret, "production", clock()) == "disabled"
         await alter(store, clock, person_id, state="active")
-        assert await find_session(store, secret, "production", clock()) == "replaced"
+        assert await find_session(store, secret, "production", clock()) == "password"
         (_, ended), (_, current) = await tokens(store, person_id)
         assert (ended, current) == (clock(), None)
 

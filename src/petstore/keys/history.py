@@ -25,7 +25,14 @@ KeyAction: TypeAlias = Literal[
     "created", "changed", "rotated", "revoked", "unbanned", "link_created", "link_used"
 ]
 PersonAction: TypeAlias = Literal[
-    "created", "changed", "invited", "disabled", "enabled", "device_ended", "link_created"
+    "created",
+    "changed",
+    "invited",
+    "disabled",
+    "enabled",
+    "device_ended",
+    "link_created",
+    "password_set",
 ]
 Action: TypeAlias = KeyAction | PersonAction
 

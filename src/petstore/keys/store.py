@@ -181,6 +181,13 @@ def unban_key(
     return (yield from _change(key_id, "unbanned", unban, by, now, check))
 
 
+def count_up_revision() -> Statement:
+    """Return the UPDATE after which every process looks at its callers again."""
+    return Statement(
+        "UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision"
+    )
+
+
 def unconditional(_: object) -> None:
     """Accept any version: the check of a caller without conditions."""
 
@@ -221,9 +228,7 @@ def begin_change(by: Principal, now: Milliseconds) -> Unit[Principal]:
             or person has lost the scope or the network.
     """
     # This row lock makes changes to keys and people wait for each other.
-    yield Statement(
-        "UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision"
-    )
+    yield count_up_revision()
     if by.find_caller is None:
         return by
     key = yield from by.find_caller()
