@@ -76,6 +76,7 @@ LAYERS = {
         *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
         *("reservations", "responses", "rows", "search"),
         *("alerts", "cache", "history", "notices", "status"),
+        *("accounts", "passwords"),
         *(
             "deliverer",
             "deliveries",
@@ -93,6 +94,7 @@ LAYERS = {
         "export_pages",
         "form",
         "import_pages",
+        *("account_pages", "invitation_pages"),
     ),
     "commands": ("commands", "file_commands", "transfers"),
 }
@@ -208,6 +210,7 @@ def test_every_package_has_an_import_rule() -> None:
 
 LIBRARIES = {
     "apsw": OPENERS,
+    "argon2": ("petstore.people.passwords",),
     "asyncpg": OPENERS,
     "redis": ("petstore.redis_client",),
     "prometheus_client": ("petstore.observability",),

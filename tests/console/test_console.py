@@ -391,7 +391,18 @@ CHARGED = [
     ("/categories/1", {"name": "Hounds", "was_name": "Dogs"}),
     ("/categories/1/delete", {}),
 ]
-FREE = ("/sign-", "/session", "/link", "/import", "/keys", "/people", "/webhooks", "/usage")
+FREE = (
+    "/sign-",
+    "/session",
+    "/account",
+    "/invitation",
+    "/link",
+    "/import",
+    "/keys",
+    "/people",
+    "/webhooks",
+    "/usage",
+)
 
 
 def test_every_form_that_changes_the_store_is_tested() -> None:

@@ -72,7 +72,7 @@ class ConsolePage:
     needs no session. One that ``signs_in`` is limited by address. One that ``ends_sessions``, or
     leads there, has a limit of its own: others may have used up that of the key.
     ``max_bytes`` is the maximum size of a form that it takes. One that ``has_file`` receives, sends
-    or adds a file, in turn.
+    or adds a file, in turn. The form of one that ``has_secret`` is never kept to be sent again.
     """
 
     method: Literal["GET", "POST"]
@@ -85,6 +85,7 @@ class ConsolePage:
     ends_sessions: bool = False
     max_bytes: int = MAX_FORM
     has_file: bool = False
+    has_secret: bool = False
 
     @cached_property
     def has_id(self) -> bool:
@@ -106,7 +107,8 @@ class PageRequest(Struct):
     page that a person opens has one.
 
     ``beyond`` is the refusal of an attempt to sign in that fails, from an address that is beyond
-    its limit. After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
+    its limit. ``renews_cookie`` is whether the response sets the cookie of the session once more.
+    After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
     that a file cannot be. The log has the ``id``.
     """
 
@@ -126,6 +128,7 @@ class PageRequest(Struct):
     again: PendingForm | None = None
     lost_file: bool = False
     cursor: str = ""
+    renews_cookie: bool = False
 
     @property
     def caller(self) -> Caller:

@@ -311,8 +311,15 @@ async function send(form, button) {
   else tell(form, page.querySelector('main p')?.textContent ?? 'That did not work. Try again.');
 }
 
+// A secret that is shown. When it is sent it is none of the texts that browsers remember.
+function toggle(button, isShown) {
+  byId(button.dataset.show).type = isShown ? 'text' : 'password';
+  setText(button, isShown ? 'Hide' : 'Show');
+}
+
 addEventListener('submit', event => {
   const form = event.target;
+  for (const button of all('[data-show]', form)) toggle(button, false);
   if (!live || !form.matches(`main ${POST}:not([data-plain])`)) {
     typedIn.delete(form);
     return;
@@ -367,6 +374,8 @@ addEventListener('click', async event => {
     event.preventDefault();
     help.showModal();
   }
+  const shows = event.target.closest('button[data-show]');
+  if (shows) toggle(shows, shows.textContent === 'Show');
   const button = event.target.closest('button[data-copy]');
   if (!button) return;
   const source = byId(button.dataset.copy);
