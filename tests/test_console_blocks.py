@@ -74,7 +74,7 @@ KEYS = f"""
 $ make serve
 Petstore is at  http://127.0.0.1:8000/v1
 $ petstore keys create --name "Corner shop" --plan free
-Key 2 (Corner shop) created. The token is shown this once.
+Key 3 (Corner shop) created. The token is shown this once.
 ps_live_…
 {ADMIN}$ AUTH=$ADMIN
 $ API=http://127.0.0.1:8000/v1
