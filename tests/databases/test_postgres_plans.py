@@ -29,6 +29,7 @@ from petstore.events.history import read_latest, read_resource
 from petstore.events.model import EVENT_TYPES, Position
 from petstore.events.store import newest_position, recent_events
 from petstore.interface.operations import OPERATIONS
+from petstore.keys.activity import ActivityFilter, read_activity
 from petstore.keys.alerts import find_alerts
 from petstore.keys.history import list_history
 from petstore.keys.model import SCOPES, Caller
@@ -208,6 +209,10 @@ OTHERS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "recent changes": lambda store: RecentChanges(store).catch_up(),
     "alerts": lambda store: find_alerts(store, "production", CLOCK()),
 }
+ACTIVITY = {
+    name: ActivityFilter(EVENT_TYPES, "production", by)
+    for name, by in {"everybody": "", "a key": "key/1", "nobody": "person/9"}.items()
+}
 DELIVERY = DueDelivery(ROWS, 2, ROWS, "evt_1", "pet.created", f"pet/{ROWS}", 0, 0)
 NEXT = DueDelivery(ROWS - 1, 2, ROWS - 1, "evt_1", "pet.created", f"pet/{ROWS - 1}", 0, 5)
 DELIVERER: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
@@ -239,6 +244,7 @@ KEY_ROW = (
 FOUND: dict[str, list[Row]] = {
     "select_end_of_search": [(LAST_ID,)],
     "select_last_event": [(ROWS, "evt_0123456789abcdef01234567")],
+    "select_ends_of_activity": [(1, ROWS)],
     "select_key": [(*KEY_ROW, *[None] * 4)],
     "lock_webhook": [WEBHOOK_ROW],
     "select_backlog": [(None, None, 0)],
@@ -250,7 +256,8 @@ FOUND: dict[str, list[Row]] = {
 
 # A hundred deliveries, each with a look-up of the one before it.
 # All webhooks are read for the backlog.
-MANY = {"select_due_deliveries": 600, "select_backlog": 650}
+# A window of the activity has 2,000 rows, and looks up a key for each change of one.
+MANY = {"select_due_deliveries": 600, "select_backlog": 650, "select_activity": 8_000}
 
 
 def webhook(webhook_id: int) -> LeasedWebhook:
@@ -362,6 +369,16 @@ def test_console_queries_beside_lists_read_few_rows(planner: Planner, name: str)
 def test_a_deliverer_reads_few_rows_of_a_long_backlog(planner: Planner, name: str) -> None:
     for statement in statements_of(DELIVERER[name], FOUND):
         planner.require_few_blocks(statement, MANY.get(statement.name, MOST_BLOCKS))
+
+
+@pytest.mark.parametrize("name", ACTIVITY)
+def test_the_activity_reads_a_window_of_rows(planner: Planner, name: str) -> None:
+    for before in ((ROWS, ROWS), (HALF, HALF)):
+        search = partial(read_activity, wanted=ACTIVITY[name], before=before)
+        statements = statements_of(search, FOUND)
+        assert sum(statement.name == "select_activity" for statement in statements) == 20
+        for statement in statements:
+            planner.require_few_blocks(statement, MANY.get(statement.name, MOST_BLOCKS))
 
 
 @pytest.mark.parametrize("at", [5, HALF, ROWS - 5])

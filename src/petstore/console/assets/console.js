@@ -48,12 +48,11 @@ function timeLeft(moment) {
 }
 
 function timeAgo(moment) {
-  const minutes = Math.floor((Date.now() - moment) / 60000);
-  for (const [unit, name, one] of [[1440, 'day', 'a'], [60, 'hour', 'an'], [1, 'minute', 'a']]) {
-    const count = Math.floor(minutes / unit);
-    if (count > 0) return count === 1 ? `${one} ${name} ago` : `${count} ${name}s ago`;
-  }
-  return 'just now';
+  const minutes = (Date.now() - moment) / 60000;
+  const [unit, name] = minutes < 60 ? [1, 'minute'] : minutes < 1440 ? [60, 'hour'] : [1440, 'day'];
+  const count = Math.floor(minutes / unit);
+  if (count < 2) return count < 1 ? 'just now' : `${unit === 60 ? 'an' : 'a'} ${name} ago`;
+  return `${count} ${name}s ago`;
 }
 
 function localise(root) {
