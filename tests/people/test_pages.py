@@ -384,3 +384,18 @@ class TestKeys:
         await alter(service.store, service.clock, ada.key_id, role="manager")
         assert (await ada.post("/keys", name="Till", plan="free")).status_code == 403
         assert (await ada.post("/people", **GRACE)).status_code == 403
+
+
+async def test_a_page_beyond_a_role_says_which_role_and_what_it_lacks(service: Service) -> None:
+    viewer = await signed_in_person(service, role="viewer")
+    refused = await viewer.get("/pets/new")
+    assert refused.status_code == 403
+    assert "You may not do this" in words(refused)
+    assert "The role viewer lacks the scope pets:write." in words(refused)
+
+
+async def test_a_person_is_offered_no_events_about_keys(service: Service) -> None:
+    manager = await signed_in_person(service, role="manager")
+    page = words(await manager.get("/webhooks/new"))
+    assert "A webhook was disabled" in page
+    assert "This key" not in page

@@ -420,7 +420,7 @@ async def test_concurrent_uploads_are_limited_for_each_key(
     refused = await send(staff, HEADER + rows(1))
     assert refused.status_code == 429
     assert refused.headers["retry-after"] == "1"
-    assert "has 4 files on their way: wait until one has arrived" in words(refused)
+    assert "have 4 files on their way: wait until one has arrived" in words(refused)
     assert (await staff.get("/export/pets.csv")).status_code == 429
     other = await signed_in(service)
     assert (await send(other, HEADER + rows(1))).status_code == 303

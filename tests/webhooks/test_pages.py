@@ -83,7 +83,7 @@ async def test_a_key_at_its_webhook_limit_sees_a_message(staff: Visitor) -> None
     for _ in range(MAX_WEBHOOKS):
         await create(staff)
     page = (await staff.get("/webhooks")).text
-    assert "the most that a key can have" in page
+    assert "the most that you can have" in page
     assert "Add a webhook" not in page
     assert "16 webhooks" in (await staff.post("/webhooks", **HOOK)).text
 

@@ -69,7 +69,7 @@ from petstore.webhooks import pages as webhooks
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
-_CONSOLE = Holder("console", "this key in the console")
+_CONSOLE = Holder("console", "your pages in the console")
 # Bytes a second: lines of phones are often no faster.
 _SLOWEST = 65_536
 # So many pages may be opened in a minute for each request that the key itself may make.

@@ -11,7 +11,7 @@ _FAULT = 500
 _TITLES = {
     400: "This does not look right",
     401: "You are signed out",
-    403: "Your key may not do this",
+    403: "You may not do this",
     404: "There is nothing here",
     405: "This address does not open as a page",
     408: "That took too long",

@@ -40,7 +40,7 @@ class Files:
             Unavailable: the disk has no room for a file.
         """
         if self._of_keys[key_id] >= OPEN_OF_KEY:
-            msg = f"this key has {OPEN_OF_KEY} files on their way: wait until one has arrived"
+            msg = f"you have {OPEN_OF_KEY} files on their way: wait until one has arrived"
             raise RateLimitExceeded(msg, {"Retry-After": "1"}, "console_files")
         self._of_keys[key_id] += 1
         response = None

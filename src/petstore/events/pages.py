@@ -74,7 +74,7 @@ def _types(visit: PageRequest) -> Collection[EventType]:
     readable = readable_types(visit.caller.scopes)
     types = [kind for kind in EVENT_TYPES if kind in readable and kind_of(kind) in kinds]
     if not types:
-        msg = "this key may not see these changes"
+        msg = "you may not see these changes"
         raise MissingScope(msg)
     return types
 

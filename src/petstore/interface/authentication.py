@@ -58,7 +58,8 @@ def require_scope(key: Caller, scope: Scope | None, purpose: str = "") -> None:
         MissingScope: the key does not have it (RFC 6750 section 3.1, ``insufficient_scope``).
     """
     if scope is not None and scope not in key.scopes:
-        msg = f"this key lacks the scope {scope}{purpose}"
+        holder = "this key" if key.role is None else f"the role {key.role}"
+        msg = f"{holder} lacks the scope {scope}{purpose}"
         challenge = f'{_CHALLENGE}, error="insufficient_scope", scope="{scope}"'
         raise MissingScope(msg, {"WWW-Authenticate": challenge})
 

@@ -42,6 +42,8 @@ EVENT_WORDS: Mapping[EventType, str] = {
 }
 """The types of events in words. A test that a person asks for cannot be chosen."""
 
+_OF_KEYS = frozenset({"key.limit_near", "key.banned", "key.expiring", "deprecation.used"})
+
 DISABLED_WORDS: Mapping[DisabledReason, str] = {
     "gone": "The address responded with 410: it takes no more events.",
     "failing": "No delivery has succeeded for days.",
@@ -83,6 +85,8 @@ _GRACE = FieldSet(
 def _form(visit: PageRequest) -> FieldSet:
     """Return the form of a webhook, with the types of events that it can get for the person."""
     readable = readable_types(visit.caller.scopes)
+    if visit.caller.role is not None:
+        readable -= _OF_KEYS
     return FieldSet(
         Field(
             *("url", "Address"),
@@ -102,7 +106,7 @@ def _form(visit: PageRequest) -> FieldSet:
             parse=str.split,
             control="boxes",
             options=[(kind, text) for kind, text in EVENT_WORDS.items() if kind in readable],
-            hint="If none is chosen, it gets all events that this key may read.",
+            hint="If none is chosen, it gets all events that you may read.",
         ),
     )
 
