@@ -53,7 +53,7 @@ def add_some_of_everything() -> Unit[None]:
         yield from add_person(new, OPERATOR, "production", now)
     # An event of each type: so no request has to wait for one.
     for kind in EVENT_TYPES:
-        yield record(now, NewEvent(kind, "key/-1", {}))
+        yield record(now, NewEvent(kind, "key/1", {}))
 
 
 def add_key_out_of_reach(token: str) -> Unit[None]:
