@@ -399,3 +399,8 @@ async def test_a_person_is_offered_no_events_about_keys(service: Service) -> Non
     page = words(await manager.get("/webhooks/new"))
     assert "A webhook was disabled" in page
     assert "This key" not in page
+
+
+async def test_the_page_of_a_person_leads_to_what_they_did(ada: Visitor) -> None:
+    page = (await ada.get(f"/people/{ada.key_id}")).text
+    assert f'href="/console/activity?by=person/{ada.key_id}"' in page
