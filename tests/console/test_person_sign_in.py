@@ -117,6 +117,17 @@ async def test_whatever_is_wrong_the_response_is_the_same(
     assert not password.strip() or password not in refused.text
 
 
+async def test_a_text_that_is_too_long_for_a_login_counts_by_its_beginning(shop: Service) -> None:
+    statuses = [await sign_in_from(shop, "192.0.2.9", "x" * 65 + str(n)) for n in range(11)]
+    assert statuses == [401] * 10 + [429]
+
+
+async def test_a_text_that_no_password_has_counts_for_no_login(shop: Service) -> None:
+    statuses = [await sign_in_from(shop, "192.0.2.9", LOGIN, "short") for _ in range(30)]
+    statuses += [await sign_in_from(shop, "192.0.2.9") for _ in range(11)]
+    assert statuses == [401] * 40 + [429]
+
+
 async def test_the_right_password_signs_in_with_the_login_in_any_case(service: Service) -> None:
     await add_with_password(service)
     visitor = newcomer(service)

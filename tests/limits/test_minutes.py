@@ -158,6 +158,15 @@ def test_a_returned_request_may_be_used_again(limiter: MinuteLimiter[int]) -> No
     assert [limiter.take(1).verdict for _ in range(2)] == ["admitted", "limited"]
 
 
+def test_a_holder_whose_requests_were_all_returned_takes_no_room(clock: ManualClock) -> None:
+    limiter = MinuteLimiter[int](clock, 1, 2)
+    assert limiter.take(1).verdict == "admitted"
+    for other in range(2, 10):
+        limiter.take(other)
+        limiter.give_back(other)
+    assert limiter.take(1).verdict == "limited"
+
+
 def test_no_more_requests_are_returned_than_were_taken(limiter: MinuteLimiter[int]) -> None:
     limiter.give_back(1)
     limiter.take(1)

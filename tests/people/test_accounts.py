@@ -7,7 +7,7 @@ import pytest
 
 from petstore.clock import HOUR, MINUTE
 from petstore.databases.contract import Store
-from petstore.errors import MissingKey
+from petstore.errors import InvalidBody, MissingKey
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Environment
 from petstore.people.accounts import (
@@ -317,7 +317,7 @@ async def test_a_password_that_was_not_verified_is_not_changed(
 ) -> None:
     account = await add_account(store, clock)
     session = await find(store, clock, await signed_in(store, clock, account))
-    with pytest.raises(MissingKey):
+    with pytest.raises(InvalidBody, match="current: your password was changed just now"):
         await store.write(change_password(session, "another hash", "second hash", clock()))
 
 

@@ -14,7 +14,7 @@ from argon2 import PasswordHasher
 
 from petstore.errors import InvalidBody, Overloaded
 from petstore.people import passwords as module
-from petstore.people.passwords import AT_ONCE, MAX_WAITING, Asker, Passwords, Rank
+from petstore.people.passwords import AT_ONCE, MAX_WAITING, Asker, Passwords, Rank, has_length
 from support.passwords import CHEAP, PASSWORD
 from support.waiting import eventually
 
@@ -270,3 +270,9 @@ async def test_a_refused_request_that_ends_has_no_turn_to_pass_on(gate: Gate) ->
     served = await outcomes([first, *flood])
     assert served.count("served") == MAX_WAITING
     assert gate.passwords._turns._free <= AT_ONCE  # noqa: SLF001
+
+
+@pytest.mark.timeout(30)
+def test_no_text_takes_its_time_to_be_refused() -> None:
+    """Else this would take an hour: marks on one letter are sorted by insertion."""
+    assert not has_length("a" + 200_000 * "\u0300" + 200_000 * "\u0316")

@@ -22,8 +22,8 @@ from petstore.errors import InvalidKey, Overloaded, PetstoreError, Unavailable
 from petstore.http.messages import Response
 from petstore.interface.authentication import require_network
 from petstore.keys.model import PREFIXES
-from petstore.people.accounts import Account, find_account, sign_in
-from petstore.people.passwords import Asker
+from petstore.people.accounts import MAX_LOGIN, Account, find_account, sign_in
+from petstore.people.passwords import Asker, has_length
 from petstore.sessions.store import (
     Browser,
     SessionEnd,
@@ -137,14 +137,18 @@ async def _sign_in_person(visit: PageRequest) -> Response:
         Overloaded: too many passwords wait to be checked.
     """
     form, limits, address = visit.form, visit.limits, visit.client
-    login, known = form.line("login"), known_of(visit.request, visit.root)
+    # What is longer is no login, and the marks on a letter must not take their time.
+    login, password = form.line("login")[: MAX_LOGIN + 1], form.raw("password")
+    known = known_of(visit.request, visit.root)
     if known.marks:
         await limits.find_seal(address)
+    if not has_length(password):  # no password is: it costs no hash, and counts for no login
+        raise visit.beyond or InvalidKey(_WRONG)
     try:
         with limits.password_attempt(
             login, address, known, is_beyond=visit.beyond is not None
         ) as asker:
-            account = await _account_with(visit, login, form.raw("password"), asker)
+            account = await _account_with(visit, login, password, asker)
             limits.charge_sign_in(account.caller.id, address)
             secret = await _session_of(visit, account, asker)
     except InvalidKey as error:

@@ -78,8 +78,10 @@ class MinuteLimiter(Generic[H]):
         """Take back the charge of one request, if ``holder`` has any."""
         group = self._group(holder)
         state = self._states.get(group, _FRESH)
-        if state.minute_used:
+        if state.minute_used > 1:
             self._states[group] = replace(state, minute_used=state.minute_used - 1)
+        elif state.minute_used:
+            del self._states[group]
 
     def _make_room(self, now: Milliseconds) -> None:
         while self._states:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.domain.names import name_key
-from petstore.errors import MissingKey
+from petstore.errors import InvalidBody, MissingKey
 from petstore.keys.history import insert_event
 from petstore.keys.model import Caller, Environment, KeyName
 from petstore.keys.model import digest as token_digest
@@ -59,9 +59,10 @@ async def find_account(store: Reader, login: str, environment: Environment) -> A
     """
     # What PostgreSQL cannot store, and what is too long, is no login. It is looked for anyway, so
     # that it costs as much.
-    key = name_key(login[:MAX_LOGIN].replace("\0", ""))
+    key, is_login = name_key(login[:MAX_LOGIN].replace("\0", "")), len(login) <= MAX_LOGIN
+    is_login = is_login and "\0" not in login
     rows = await store.read(Statement(_OF_LOGIN, (key,), name="select_account_by_login"))
-    account = _account_of(rows[0]) if rows and name_key(login) == key else None
+    account = _account_of(rows[0]) if rows and is_login else None
     return account if account and account.caller.environment == environment else None
 
 
@@ -145,13 +146,15 @@ def change_password(
     Every other session ends, and every link.
 
     Raises:
-        MissingKey: the session has ended, or the password is another one by now.
+        MissingKey: the session has ended.
+        InvalidBody: the password is another one by now.
     """
     yield count_up_revision()
     caller = yield from _find_caller_again(session, now)
     (row,) = yield _select(caller.id)
     if _account_of(row).password != before:
-        raise _ended()
+        msg = "current: your password was changed just now"
+        raise InvalidBody(msg)
     token = yield from _set_password(caller, hashed, caller.label, now)
     yield from rebind_session(session, token)
 
