@@ -22,7 +22,7 @@ from petstore.databases.postgres_connection import connect
 from petstore.databases.postgres_units import postgres_sql
 from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import list_uses
-from petstore.domain.cursors import NamePosition
+from petstore.domain.words import MatchPosition
 from petstore.events.changes import RecentChanges
 from petstore.events.store import newest_position, recent_events
 from petstore.interface.operations import OPERATIONS
@@ -34,7 +34,7 @@ from petstore.keys.store import unconditional
 from petstore.orders.model import OrderFilter
 from petstore.orders.store import list_orders
 from petstore.pets.model import PetFilter
-from petstore.pets.search import search_pets
+from petstore.pets.search import fill_name_keys, search_pets
 from petstore.pets.store import list_pets, next_pets_after
 from petstore.webhooks.deliveries import (
     DueDelivery,
@@ -64,10 +64,16 @@ DEPRECATED = deprecated_operations(OPERATIONS)
 
 OLD, FIRST = f"n <= {HALF}", f"n <= {FEW}"
 FILL = {
-    "pets (name, category_id, status, name_key)": (
+    "pets (name, category_id, status, name_key, words)": (
         f"'Bella', CASE WHEN {FIRST} THEN 1000 + n ELSE n % 5 END, CASE WHEN {FIRST} THEN 'pending'"
-        f" WHEN {OLD} THEN 'sold' ELSE 'available' END,"
-        f" CASE WHEN {FIRST} THEN 'ada ' || n WHEN {OLD} THEN 'bella' ELSE 'rex' END"
+        f" WHEN {OLD} THEN 'sold' WHEN n < {ROWS - 5_000} THEN 'available' END,"
+        f" CASE WHEN {FIRST} THEN 'ada ' || n WHEN {OLD} THEN 'bella' ELSE 'rex' END,"
+        f" CASE WHEN n < {ROWS - 50} THEN '' END"
+    ),
+    "pet_words": (
+        f"CASE WHEN {FIRST} THEN 'ada abe ada' WHEN {OLD} AND n % 2 = 0 THEN ' bella old'"
+        f" WHEN {OLD} THEN 'bella old bella'"
+        " ELSE 'rex old rex' END, n"
     ),
     "categories (name, name_key)": "'Kind ' || n, 'kind ' || n",
     "orders (pet_id, status, placed_at)": (
@@ -105,6 +111,10 @@ PET_FILTERS = {
     "sold-category": PetFilter("sold", 3),
     "available-category": PetFilter("available", 3),
     "ids": PetFilter("sold", 3, tuple(range(HALF + 100, HALF - 100, -2))),
+    "without-status": PetFilter(has_status=False),
+    "without-status-category": PetFilter(category_id=3, has_status=False),
+    "with-status": PetFilter(has_status=True),
+    "with-status-category": PetFilter(category_id=3, has_status=True),
 }
 ORDER_FILTERS = {
     "": OrderFilter(),
@@ -135,7 +145,7 @@ def parts(wanted: PetFilter) -> List:
 def search(prefix: str) -> List:
     """Return a search for names."""
     return lambda store, after: search_pets(
-        store, prefix, PetFilter(), after and NamePosition("bella", after), PAGE
+        store, prefix, PetFilter(), after and MatchPosition("bella", "bella", after), PAGE
     )
 
 
@@ -156,7 +166,10 @@ LISTS: dict[str, List] = {
         f"newest orders {name}": orders(wanted, newest_first=True)
         for name, wanted in ORDER_FILTERS.items()
     },
-    **{f"search {prefix}": search(prefix) for prefix in ("ada", "bel", "rex")},
+    **{
+        f"search {prefix}": search(prefix)
+        for prefix in ("ada", "bel", "B\u00e9l", "rex", "bella old")
+    },
     "categories": lambda store, after: list_categories(store, after, PAGE),
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "staging keys": lambda store, after: list_keys(store, "staging", after, PAGE, CLOCK),
@@ -178,6 +191,7 @@ LISTS: dict[str, List] = {
 }
 OTHERS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "names of categories": lambda store: first_category_names(store, PAGE),
+    "animals to prepare": fill_name_keys,
     "newest event": newest_position,
     "recent events": lambda store: recent_events(store, ROWS - 10),
     "recent changes": lambda store: RecentChanges(store).catch_up(),
@@ -197,6 +211,7 @@ DELIVERER: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
 WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None)
 KEY_ROW = (1, "Till", "free", None, None, "pets:read", None, "", 0, "production", 0, None, None)
 FOUND: dict[str, list[Row]] = {
+    "select_pets_without_words": [(ROWS, "Mr. Darcy")],
     "select_key": [(*KEY_ROW, None, None, None)],
     "lock_webhook": [WEBHOOK_ROW],
     "select_backlog": [(None, None, 0)],

@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias
 from petstore_client._model import Model, Versioned, without
 
 __all__ = [
+    "Actor",
+    "ActorType",
     "Category",
     "Change",
     "Delivery",
@@ -41,6 +43,7 @@ DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"] | str
 PlanName: TypeAlias = Literal["business", "enterprise", "free", "pro"] | str
 KeyEnvironment: TypeAlias = Literal["production", "staging"] | str
 KeyState: TypeAlias = Literal["active", "expired", "revoked"] | str
+ActorType: TypeAlias = Literal["key", "person", "service"] | str
 OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"] | str
 PetStatus: TypeAlias = Literal["available", "pending", "sold"] | str
 
@@ -113,31 +116,16 @@ class Inventory(Model, frozen=True, kw_only=True):
     sold: int = 0
 
 
-class Event(Model, frozen=True, kw_only=True):
-    """Something that happened. ``previous`` is ``None`` where something began or ended.
+class Actor(Model, frozen=True, kw_only=True):
+    """Who caused an event. What the service does by itself has no id.
 
     Attributes:
-        id: Unique, and the same in the feed and in every delivery.
-        type: One of ``pet.created``, ``pet.updated``, ``pet.deleted``, ``order.placed``,
-            ``order.updated``, ``order.approved``, ``order.delivered``, ``order.cancelled``,
-            ``order.lapsed``, ``category.created``, ``category.updated``,
-            ``category.deleted``, ``key.limit_near``, ``key.banned``, ``key.expiring``,
-            ``deprecation.used``, ``webhook.disabled``, ``webhook.test``. More will follow:
-            ignore types that you do not know.
-        timestamp: When it happened (RFC 3339, to the millisecond).
-        resource: The resource of the event, such as ``pet/7``.
-        sequence: The place among all events of the store, without gaps.
-        data: The resource after the change, or before it was deleted.
-        previous: The old values of the members that changed; ``None`` for an absent member.
+        type: ``key``, ``person``, or ``service`` for what the service did by itself.
+        id: The id of the key or person.
     """
 
-    id: str
-    type: str
-    timestamp: datetime
-    resource: str
-    sequence: int
-    data: Mapping[str, Any]
-    previous: Mapping[str, Any] | None = None
+    type: ActorType
+    id: int | None = None
 
 
 class Key(Versioned, frozen=True, kw_only=True):
@@ -360,6 +348,37 @@ class WebhookWithSecret(Webhook, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return without(self, "secret")
+
+
+class Event(Model, frozen=True, kw_only=True):
+    """Something that happened. ``previous`` is ``None`` where something began or ended.
+
+    Attributes:
+        id: Unique, and the same in the feed and in every delivery.
+        type: One of ``pet.created``, ``pet.updated``, ``pet.deleted``, ``order.placed``,
+            ``order.updated``, ``order.approved``, ``order.delivered``, ``order.cancelled``,
+            ``order.lapsed``, ``category.created``, ``category.updated``,
+            ``category.deleted``, ``key.limit_near``, ``key.banned``, ``key.expiring``,
+            ``deprecation.used``, ``webhook.disabled``, ``webhook.test``. More will follow:
+            ignore types that you do not know.
+        timestamp: When it happened (RFC 3339, to the millisecond).
+        resource: The resource of the event, such as ``pet/7``.
+        sequence: The place among all events of the store, without gaps.
+        data: The resource after the change, or before it was deleted.
+        previous: The old values of the members that changed; ``None`` for an absent member.
+        actor: Who caused it; absent if it was recorded by an earlier version.
+        request_id: The ``X-Request-Id`` of the request that caused it, if one did.
+    """
+
+    id: str
+    type: str
+    timestamp: datetime
+    resource: str
+    sequence: int
+    data: Mapping[str, Any]
+    previous: Mapping[str, Any] | None = None
+    actor: Actor | None = None
+    request_id: str | None = None
 
 
 class KeyEvent(Model, frozen=True, kw_only=True):
