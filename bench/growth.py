@@ -36,11 +36,11 @@ _MAX = 20_000  # requests a second
 _PASS = 10  # s, in which so many keys ask for the first time
 _LONGER = 5  # times, so that each of many connections asks more than once
 INSERT_ANIMALS = """
-INSERT INTO pets (name, category_id, status, name_key)
+INSERT INTO pets (name, category_id, status, name_key, words)
 WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {0})
 SELECT 'Animal ' || n, n % 12 + 1,
   CASE n % 3 WHEN 0 THEN 'available' WHEN 1 THEN 'pending' ELSE 'sold' END,
-  'animal ' || n
+  'animal ' || n, ''
 FROM numbers
 """
 _INSERT_KEY = """

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import httpx
 
-from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST, NamePosition
+from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST
+from petstore.domain.words import MatchPosition
 from petstore.keys.model import SCOPES
 from proof.deployments import Deployment, deployed, postgres_server
 from proof.experiment import Experiment, Trial
@@ -26,8 +27,8 @@ _MAX_ROWS_READ = 500  # deliveries of a state are looked for among so many at a 
 _SHARE_OF_FILLING = 0.2  # of the time
 # Of each table, the older half has one value, and the newer half another. The first rows are mixed.
 _TABLES = {
-    "pets (name, category_id, status, name_key)": (
-        "'Bella', n % 5, CASE WHEN {old} THEN 'sold' ELSE 'available' END, 'bella'"
+    "pets (name, category_id, status, name_key, words)": (
+        "'Bella', n % 5, CASE WHEN {old} THEN 'sold' ELSE 'available' END, 'bella', ''"
     ),
     "categories (name, name_key)": "'Kind ' || n, 'kind ' || n",
     "orders (pet_id, status, placed_at)": (
@@ -57,7 +58,7 @@ class _List(NamedTuple):
 
 
 def _by_name(last_id: int) -> str:
-    return BY_NAME.encode(NamePosition("bella", last_id))
+    return BY_NAME.encode(MatchPosition("bella", "bella", last_id))
 
 
 def lists() -> list[_List]:

@@ -22,7 +22,7 @@ from petstore.databases.postgres_connection import connect
 from petstore.databases.postgres_units import postgres_sql
 from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import list_uses
-from petstore.domain.cursors import NamePosition
+from petstore.domain.words import MatchPosition
 from petstore.errors import CursorExpired
 from petstore.events.changes import RecentChanges
 from petstore.events.history import read_latest, read_resource
@@ -39,7 +39,7 @@ from petstore.orders.model import OrderFilter
 from petstore.orders.store import list_orders
 from petstore.people.store import list_people
 from petstore.pets.model import PetFilter
-from petstore.pets.search import search_pets
+from petstore.pets.search import fill_name_keys, search_pets
 from petstore.pets.store import list_pets, next_pets_after
 from petstore.webhooks.deliveries import (
     DueDelivery,
@@ -69,10 +69,16 @@ DEPRECATED = deprecated_operations(OPERATIONS)
 
 OLD, FIRST = f"n <= {HALF}", f"n <= {FEW}"
 FILL = {
-    "pets (name, category_id, status, name_key)": (
+    "pets (name, category_id, status, name_key, words)": (
         f"'Bella', CASE WHEN {FIRST} THEN 1000 + n ELSE n % 5 END, CASE WHEN {FIRST} THEN 'pending'"
-        f" WHEN {OLD} THEN 'sold' ELSE 'available' END,"
-        f" CASE WHEN {FIRST} THEN 'ada ' || n WHEN {OLD} THEN 'bella' ELSE 'rex' END"
+        f" WHEN {OLD} THEN 'sold' WHEN n < {ROWS - 5_000} THEN 'available' END,"
+        f" CASE WHEN {FIRST} THEN 'ada ' || n WHEN {OLD} THEN 'bella' ELSE 'rex' END,"
+        f" CASE WHEN n < {ROWS - 50} THEN '' END"
+    ),
+    "pet_words": (
+        f"CASE WHEN {FIRST} THEN 'ada abe ada' WHEN {OLD} AND n % 2 = 0 THEN ' bella old'"
+        f" WHEN {OLD} THEN 'bella old bella'"
+        " ELSE 'rex old rex' END, n"
     ),
     "categories (name, name_key)": "'Kind ' || n, 'kind ' || n",
     "orders (pet_id, status, placed_at)": (
@@ -112,6 +118,10 @@ PET_FILTERS = {
     "sold-category": PetFilter("sold", 3),
     "available-category": PetFilter("available", 3),
     "ids": PetFilter("sold", 3, tuple(range(HALF + 100, HALF - 100, -2))),
+    "without-status": PetFilter(has_status=False),
+    "without-status-category": PetFilter(category_id=3, has_status=False),
+    "with-status": PetFilter(has_status=True),
+    "with-status-category": PetFilter(category_id=3, has_status=True),
 }
 ORDER_FILTERS = {
     "": OrderFilter(),
@@ -142,7 +152,7 @@ def parts(wanted: PetFilter) -> List:
 def search(prefix: str) -> List:
     """Return a search for names."""
     return lambda store, after: search_pets(
-        store, prefix, PetFilter(), after and NamePosition("bella", after), PAGE
+        store, prefix, PetFilter(), after and MatchPosition("bella", "bella", after), PAGE
     )
 
 
@@ -175,7 +185,10 @@ LISTS: dict[str, List] = {
         f"newest orders {name}": orders(wanted, newest_first=True)
         for name, wanted in ORDER_FILTERS.items()
     },
-    **{f"search {prefix}": search(prefix) for prefix in ("ada", "bel", "rex")},
+    **{
+        f"search {prefix}": search(prefix)
+        for prefix in ("ada", "bel", "B\u00e9l", "rex", "bella old")
+    },
     "categories": lambda store, after: list_categories(store, after, PAGE),
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "staging keys": lambda store, after: list_keys(store, "staging", after, PAGE, CLOCK),
@@ -198,6 +211,7 @@ LISTS: dict[str, List] = {
 }
 OTHERS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "names of categories": lambda store: first_category_names(store, PAGE),
+    "animals to prepare": fill_name_keys,
     "newest event": newest_position,
     "recent events": lambda store: recent_events(store, ROWS - 10),
     **{
@@ -242,6 +256,7 @@ KEY_ROW = (
     None,
 )
 FOUND: dict[str, list[Row]] = {
+    "select_pets_without_words": [(ROWS, "Mr. Darcy")],
     "select_end_of_search": [(LAST_ID,)],
     "select_last_event": [(ROWS, "evt_0123456789abcdef01234567")],
     "select_ends_of_activity": [(1, ROWS)],

@@ -313,6 +313,16 @@ def test_a_date_and_time_with_an_offset_is_a_moment(text: str) -> None:
     assert moment_in(text) == datetime(2026, 12, 24, 10, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("true", True), ("false", False), *((text, text) for text in ("", "True", "1", "0", " true"))],
+)
+def test_only_true_and_false_become_booleans(text: str, value: object) -> None:
+    for kind in (inspect.BoolType(), inspect.Metadata(inspect.BoolType())):
+        assert number_or_text(text, kind) == value
+        assert type(number_or_text(text, kind)) is type(value)
+
+
 def test_digits_stay_text_in_a_text_field() -> None:
     assert number_or_text("5", field_types(NewPet)["name"]) == "5"
 

@@ -23,6 +23,9 @@ LISTS = (
     "/pets?categoryId=1&status=available",
     "/pets?sort=-id",
     "/pets?sort=-id&status=available",
+    "/pets?hasStatus=false",
+    "/pets?hasStatus=true",
+    "/pets?hasStatus=true&categoryId=1&sort=-id",
     "/pets?name=bELL",
     "/pets?name=bELL&status=available",
     "/store/orders",
@@ -33,7 +36,13 @@ LISTS = (
 )
 MAX_PAGES = 100
 CHANGES: dict[str, list[dict[str, Any]]] = {
-    "/pets": [{"name": "Rex"}, {"status": "sold"}, {"status": "available"}, {"categoryId": 2}],
+    "/pets": [
+        {"name": "Rex"},
+        {"status": "sold"},
+        {"status": "available"},
+        {"status": None},
+        {"categoryId": 2},
+    ],
     "/store/orders": [{"shipDate": "2026-12-24T10:00:00Z"}, {"status": "approved"}],
     "/categories": [{"description": "Great and small."}, {"description": None}],
     "/keys": [{"name": "Till 2"}, {"plan": "pro"}],
@@ -49,7 +58,7 @@ class Action(NamedTuple):
 
 
 actions = st.builds(
-    Action, st.sampled_from(["add", "change", "delete"]), st.integers(0, 30), st.integers(0, 3)
+    Action, st.sampled_from(["add", "change", "delete"]), st.integers(0, 30), st.integers(0, 4)
 )
 walks = st.lists(st.lists(actions, max_size=4), max_size=12)
 
@@ -97,6 +106,8 @@ class Shelf:
         if self.path == "/keys":
             return {"name": f"Till {number}"}
         pet = {"name": f"Bella {number}", "categoryId": 1, "status": "available"}
+        if "hasStatus=false" in self.query:
+            del pet["status"]
         if self.path == "/pets":
             return pet
         added = await self.ask("POST", f"{BASE}/pets", json=pet)

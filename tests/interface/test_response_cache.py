@@ -125,6 +125,10 @@ LISTS = (
     "/pets?categoryId=2",
     "/pets?sort=-id",
     "/pets?sort=-id&status=available",
+    "/pets?hasStatus=false",
+    "/pets?hasStatus=false&categoryId=2&sort=-id",
+    "/pets?hasStatus=true",
+    "/pets?hasStatus=true&categoryId=1&sort=-id",
     "/pets?id=1&id=4&id=7",
     "/pets?id=2&status=available",
     "/pets?name=b",
@@ -138,7 +142,13 @@ LISTS = (
 BODIES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "/pets": (
         [{"name": "Bella", "categoryId": 1, "status": "available"}, {"name": "B", "categoryId": 2}],
-        [{"name": "Oskar"}, {"status": "sold"}, {"status": "available"}, {"categoryId": 2}],
+        [
+            {"name": "Oskar B."},
+            {"status": "sold"},
+            {"status": "available"},
+            {"status": None},
+            {"categoryId": 2},
+        ],
     ),
     "/store/orders": (
         [{"petId": number} for number in range(1, 5)],

@@ -4,9 +4,8 @@ import pytest
 
 from petstore.clock import DAY, HOUR, MINUTE, Milliseconds
 from petstore.databases.contract import Store
-from petstore.domain.cursors import BY_NAME
 from petstore.keys import uses as uses_module
-from petstore.keys.uses import KEY_SORTS, KeySort, KeysWanted, find_keys
+from petstore.keys.uses import KEY_SORTS, KeyPosition, KeySort, KeysWanted, find_keys
 from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
 from support.keys import issue
@@ -53,7 +52,7 @@ async def found(
         if page.next_after is None:
             return ids
         assert len(page.uses) == limit
-        after = BY_NAME.decode(BY_NAME.encode(page.next_after))
+        after = KeyPosition.before(page.next_after.cursor)
         wanted = wanted._replace(after=after)
 
 

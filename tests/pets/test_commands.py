@@ -35,6 +35,10 @@ def lines(text: str) -> list[list[str]]:
         (("list", "--status", "lost"), "Invalid value for '--status'"),
         (("list", "--id", "x"), "Invalid value for '--id'"),
         (("list", "--newest", "--name", "b"), "--newest and --name cannot be used together"),
+        (
+            ("list", "--no-status", "--status", "sold"),
+            "--status and --no-status cannot be used together",
+        ),
         (("show", 0), "Invalid value for 'ID'"),
         (("show", "1/../2"), "Invalid value for 'ID'"),
         (("set-status", 1), "Missing argument '{available|pending|sold|none}'."),
@@ -126,11 +130,17 @@ def test_json_is_the_response_of_the_service(shop: Shop, category: int) -> None:
     assert shop.succeed("pets", "list", "--category", category, "--json").endswith("\n]\n")
 
 
-def test_animals_are_found_by_name_prefix(shop: Shop, category: int) -> None:
-    for name in ("Bella", "Rex", "BELINDA"):
+def test_animals_are_found_by_any_word_of_their_names(shop: Shop, category: int) -> None:
+    for name in ("Old Bella", "Rex", "BELINDA"):
         shop.ask("pets", "add", name, "--category", category)
     found = shop.ask("pets", "list", "--category", category, "--name", "bel")
-    assert [pet["name"] for pet in found] == ["BELINDA", "Bella"]
+    assert [pet["name"] for pet in found] == ["BELINDA", "Old Bella"]
+
+
+def test_animals_without_a_status_are_listed(shop: Shop, category: int) -> None:
+    shop.ask("pets", "add", "Rex", "--category", category, "--status", "sold")
+    without = shop.ask("pets", "add", "Tom", "--category", category)
+    assert shop.ask("pets", "list", "--category", category, "--no-status") == [without]
 
 
 def test_animals_can_be_listed_newest_first(shop: Shop, category: int) -> None:

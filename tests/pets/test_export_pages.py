@@ -109,6 +109,12 @@ async def test_a_file_can_have_semicolons_for_a_spreadsheet(
     assert '<option value="semicolon" selected>' in page.text
 
 
+async def test_animals_without_a_status_can_be_exported(staff: Visitor, service: Service) -> None:
+    await service.store.write(create_pets([NewPet("Rex", 1, "sold"), NewPet("Bella", 1)]))
+    file = await staff.get("/export/pets.csv", status="none")
+    assert file.content.decode("utf-8-sig") == "id,name,categoryId,status\n2,Bella,1,\n"
+
+
 @pytest.mark.parametrize("path", ["/export?part=1", "/export/pets.csv?"])
 async def test_an_invalid_filter_is_reported_at_its_field(staff: Visitor, path: str) -> None:
     page = await staff.get(f"{path}&categoryId=dogs")

@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
+from msgspec import UNSET
 
 from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import InvalidBody
-from petstore.pets.model import NewPet
+from petstore.pets.model import NewPet, Pet, PetFilter
 from support.exploration import explored
 from support.strategies import new_pets
 
@@ -144,3 +145,12 @@ def test_an_id_in_the_body_is_ignored() -> None:
 def test_every_valid_animal_is_accepted_unchanged(pet: dict[str, Any]) -> None:
     taken = decode_json(json.dumps(pet).encode(), NewPet)
     assert msgspec.to_builtins(taken) == pet
+
+
+def test_a_filter_admits_animals_with_or_without_a_status() -> None:
+    pets = [Pet(1, "Bella", 1, "sold"), Pet(2, "Rex", 1)]
+    admitted = {
+        has_status: [pet.id for pet in pets if PetFilter(has_status=has_status).admits(pet)]
+        for has_status in (True, False, UNSET)
+    }
+    assert admitted == {True: [1], False: [2], UNSET: [1, 2]}

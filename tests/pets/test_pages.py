@@ -176,6 +176,29 @@ async def test_the_only_match_of_a_search_takes_the_focus(staff: Visitor) -> Non
     assert focused not in (await staff.get("/pets", name="bel")).text
 
 
+async def test_animals_are_found_by_any_word_of_their_names(staff: Visitor) -> None:
+    await staff.submit("/pets", **BELLA | {"name": "Mr. D\u00e4rcy"})
+    assert "Any word of the name" in (await staff.get("/pets")).text
+    for name in ("mr", "darcy", "MR. DAR"):
+        assert "Mr. D\u00e4rcy" in (await staff.get("/pets", name=name)).text
+
+
+async def test_the_status_filter_finds_animals_without_a_status(
+    service: Service, staff: Visitor
+) -> None:
+    pets = [NewPet("Rex", 1, "sold"), *(NewPet(f"Bella {number:02}", 1) for number in range(51))]
+    await service.store.write(create_pets(pets))
+    first = (await staff.get("/pets", status="none")).text
+    assert '<option value="none" selected>no status' in first
+    assert "Rex" not in first
+    target = first.partition('rel="next"')[0].rpartition('href="/console')[2]
+    page = (await staff.get(target.partition('"')[0].replace("&amp;", "&"))).text
+    assert "Bella 00" in page
+    assert "Rex" not in page
+    assert "Rex" not in (await staff.get("/pets", status="none", name="bella")).text
+    assert "/console/export?status=none" in first
+
+
 async def test_a_search_without_a_match_says_so(staff: Visitor) -> None:
     assert "There are no animals yet." in (await staff.get("/pets")).text
     assert "No animal matches." in (await staff.get("/pets", name="x")).text

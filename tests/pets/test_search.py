@@ -1,4 +1,4 @@
-"""Search animals by the beginning of their names, and fill in the keys of names."""
+"""Search animals by the words of their names, and prepare animals for that."""
 
 import asyncio
 import logging
@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from petstore.databases.contract import Reader, Row, Statement, Store
-from petstore.domain.cursors import NamePosition
-from petstore.domain.names import search_key
+from petstore.domain.words import MatchPosition, first_word, words_of
 from petstore.keys.store import unconditional
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
 from petstore.pets.search import MAX_SCANNED, PetsByName, fill_name_keys, search_pets
@@ -61,6 +60,20 @@ NAMES = (
     "b\\",
     "日本語",
     "Bella",
+    "Mr. Darcy",
+    "Darcy Abel",
+    "Mr. D\u00e4rcy",
+    "Mr. Bean and Mr. Darcy",
+    "O'Brien",
+    "Jean-Luc",
+    "Bella Belinda Bella",
+    "\U0001f436Rex \U0001f436",
+    "!!! ?",
+    "\u0001 \u0002 ! \u0001",
+    "C++",
+    "\ufdfa" * 255,
+    "a\U0001f436" * 127,
+    " ".join(f"w{number}" for number in range(70))[:255],
 )
 PREFIXES = (
     *(name[:size] for name in NAMES for size in (1, 3, 100)),
@@ -75,6 +88,19 @@ PREFIXES = (
         "FFI",
         "\U0001f436\U0001f3fd",
         "be\u0301",
+        "mr",
+        "MR. DAR",
+        "bean and mr",
+        "and",
+        "o'",
+        "bella be",
+        "belinda  bella",
+        "rex \U0001f436",
+        "?",
+        "c+",
+        "w6",
+        "a\U0001f436a",
+        "w1 w2 w",
     ),
 )
 
@@ -106,11 +132,26 @@ async def walk(
     return pages
 
 
-def expected(pets: Sequence[Pet], prefix: str) -> list[Pet]:
+def position(pet: Pet, text: str) -> tuple[str, str, int] | None:
+    """Return what sorts an animal, if a search finds it."""
+    words, (*whole, beginning) = words_of(pet.name), words_of(text)
+    size = len(whole)
+    places = [
+        place
+        for place in range(len(words) - size)
+        if [*words[place : place + size]] == whole and words[place + size].startswith(beginning)
+    ]
+    if not places:
+        return None
+    if whole:
+        return ("", min(" ".join(words[place:]) for place in places), pet.id)
+    return (min(words[place] for place in places), " ".join(words)[:400], pet.id)
+
+
+def expected(pets: Sequence[Pet], text: str) -> list[Pet]:
     """Return those of ``pets`` that a search finds, sorted, as Python does it."""
-    key = search_key(prefix)
-    found = [pet for pet in pets if search_key(pet.name).startswith(key)]
-    return sorted(found, key=lambda pet: (search_key(pet.name), pet.id))
+    found = {pet.id: position(pet, text) for pet in pets}
+    return sorted((pet for pet in pets if found[pet.id]), key=lambda pet: found[pet.id] or ())
 
 
 def ids(pages: list[list[Pet]]) -> list[int]:
@@ -123,7 +164,10 @@ async def add(store: Store, names: Sequence[str]) -> list[Pet]:
 
 async def forget_keys(store: Store, where: str = "1 = 1") -> None:
     """Take the keys of names away, as a process of an older version leaves them."""
-    await store.write(do(f"UPDATE pets SET name_key = NULL WHERE {where}"))  # noqa: S608
+    await store.write(do(f"UPDATE pets SET name_key = NULL, words = NULL WHERE {where}"))  # noqa: S608
+    await store.write(
+        do("DELETE FROM pet_words WHERE pet_id IN (SELECT id FROM pets WHERE words IS NULL)")
+    )
 
 
 # What a search finds
@@ -174,7 +218,9 @@ async def test_a_cursor_of_another_search_is_a_valid_position(
     await add(store, ["Bella", "Berta"])
 
     async def found(key: str, last_id: int) -> list[int]:
-        page = await search_pets(store, "be", wanted, NamePosition(key, last_id), 5)
+        page = await search_pets(
+            store, "be", wanted, MatchPosition(first_word(key), key, last_id), 5
+        )
         return [pet.id for pet in page.items]
 
     assert await found("a", 7) == [1, 2]
@@ -194,7 +240,7 @@ async def test_a_page_reads_a_bounded_number_of_animals(store: Store) -> None:
     last = await store.write(create_pet(NewPet("Bellatrix", 1, "available")))
     reader = CountingReader(store)
     page = await search_pets(reader, "bel", PetFilter("available"), None, 20)
-    assert page == ([], NamePosition("bella", MAX_SCANNED))
+    assert page == ([], MatchPosition("bella", "bella", MAX_SCANNED))
     assert (reader.rows, reader.statements) == (MAX_SCANNED, 10)
     assert await walk(store, "bel", PetFilter("available")) == [[], [], [last]]
 
@@ -210,7 +256,7 @@ async def test_a_page_stops_reading_once_it_is_full(store: Store) -> None:
     await store.write(create_pets([NewPet("Bella", 1, "sold")] * 500))
     reader = CountingReader(store)
     page = await search_pets(reader, "bel", PetFilter("sold"), None, 20)
-    assert page.next_after == NamePosition("bella", 20)
+    assert page.next_after == MatchPosition("bella", "bella", 20)
     assert reader.statements == 1
 
 

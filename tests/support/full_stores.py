@@ -59,7 +59,7 @@ async def fill(store: SqliteStore) -> str:
     gone = await store.write(create_pet(NewPet("Gone", 1, "available"), strict_categories=False))
     await store.write(delete_pet(gone.id, NOW, unconditional))
     # As a process of an older version adds it.
-    await store.write(do("UPDATE pets SET name_key = NULL WHERE id = 3"))
+    await store.write(do("UPDATE pets SET name_key = NULL, words = NULL WHERE id = 3"))
     await store.write(create_category(CategoryCreate("Dogs", "Loyal")))
     await store.write(create_category(CategoryCreate("Élans")))
     await store.write(place_order(OrderCreate(1), NOW, 1440))
@@ -177,7 +177,7 @@ def assert_of_one_moment(
     The ``pets`` and ``orders`` that were acknowledged before are in them, and every animal agrees
     with its order and with the inventory.
     """
-    statuses = {number: status for number, *_, status in there["pets"]}
+    statuses = {number: status for number, *_, status, _ in there["pets"]}
     ordered = {number: pet_id for number, pet_id, *_ in there["orders"]}
     assert set(pets) <= set(statuses)
     assert set(orders) <= set(ordered)

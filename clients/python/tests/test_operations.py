@@ -15,6 +15,7 @@ from clients.python.generate import generated
 from petstore.interface.operation import BASE, Operation
 from petstore.interface.operations import OPERATIONS
 from petstore_client import Client, errors
+from petstore_client._calls import parameters
 from petstore_client._faces import Resource
 from support.client_faces import KEY
 
@@ -126,6 +127,11 @@ def test_a_method_sends_every_parameter_of_its_operation_by_name(name: str) -> N
     is_post = operation.method == "POST"
     assert ("Idempotency-Key" in request.headers) == is_post
     assert ("If-Match" in request.headers) == (operation.method in ("PATCH", "DELETE"))
+
+
+def test_booleans_are_sent_as_the_service_takes_them() -> None:
+    assert parameters(has_status=False) == (("hasStatus", "false"),)
+    assert parameters(has_status=True, limit=1) == (("hasStatus", "true"), ("limit", "1"))
 
 
 def test_the_generated_modules_are_what_the_generator_writes_now() -> None:

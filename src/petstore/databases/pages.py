@@ -6,17 +6,18 @@ the primary key by its statistics, and then perhaps pass over most of the table
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Generic, NamedTuple, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
-from petstore.databases.contract import Reader, Row, Statement, T, Value, placeholder_list
+from petstore.databases.contract import Reader, Row, Statement, T, Value
 from petstore.databases.planner import LAST_ID, SHORT, in_short, index_range, unplanned
 from petstore.errors import NotFound
 
-Filter: TypeAlias = str | int | Sequence[int] | UnsetType
-_Kind: TypeAlias = tuple[str, type | int]  # a column, and the type of its value or how many
+Filter: TypeAlias = str | int | Sequence[int] | Sequence[str] | UnsetType | None
+_Kind: TypeAlias = tuple[str, type | int | None]
+"""A column, and the type of its value or how many values; ``None`` for those without one."""
 _SINGLE = (str, int)
 
 
@@ -59,8 +60,9 @@ async def read_page(
 
     With ``newest_first`` these are the rows with an id below ``after``, by descending id. ``name``
     is the name of the statement. ``filters`` maps a column to the value it must have, in the order
-    of the columns of an index that ends with the id; an unset value does not filter. For ``id`` it
-    is a list of those allowed. The first column of ``select`` is the id, and ids begin at 1.
+    of the columns of an index that ends with the id; an unset value does not filter, and ``None``
+    is for rows without one. For ``id``, and for the last column of the index, it may be a list of
+    those allowed. The first column of ``select`` is the id, and ids begin at 1.
     """
     kinds, parameters = _bound(filters, after)
     sql = _page_sql(
@@ -128,6 +130,8 @@ def _bound(
         if isinstance(wanted, _SINGLE):
             kinds.append((column, type(wanted)))
             parameters.append(wanted)
+        elif wanted is None:
+            kinds.append((column, None))
         elif wanted is not UNSET:
             kinds.append((column, len(wanted)))
             parameters += wanted
@@ -150,24 +154,65 @@ def _page_sql(
 
     Its parameters are the values of ``filters``, the id to start after, and that of ``limit``.
     """
-    conditions, number = [], 1
+    numbers: dict[str, list[int]] = {}
+    number = 1
     for column, kind in filters:
-        if isinstance(kind, int):
-            conditions.append(f"{column} IN ({placeholder_list(number, range(kind))})")
-            number += kind
-        else:
-            conditions.append(f"{column} = ?{number}")
-            number += 1
-    after = f"?{number}" if has_start else str(LAST_ID if newest_first else 0)
-    if has_start:
-        conditions.append(f"id {'<' if newest_first else '>'} {after}")
-        number += 1
-    where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
-    order = f"{where}ORDER BY id{' DESC' if newest_first else ''}"
-    single = {column: kind for column, kind in filters if isinstance(kind, type)}
-    if single and len(single) == len(filters):
-        values = [unplanned(position, kind) for position, kind in enumerate(single.values(), 1)]
-        in_index = index_range([*single], values, "id", after, descending=newest_first)
-        order = f"/*sqlite*/ {order} /*end*/ /*pg {in_index} */"
-    sql = f"{select} {order}"
+        count = kind if isinstance(kind, int) else int(kind is not None)
+        numbers[column] = [*range(number, number + count)]
+        number += count
+    after = f"?{number}" if has_start else ""
+    number += has_start
+    kinds = dict(filters)
+    order = "id DESC" if newest_first else "id"
+    page = partial(_range_sql, select, after=after, order=order)
+    chosen = filters[-1][0] if filters else ""
+    if isinstance(kinds.get(chosen), int) and "id" not in kinds:
+        # Each value has its own range of the index, and its own rows in the order of the page.
+        kinds[chosen] = str
+        rows = f"LIMIT ?{number}{' + 2' if 'OFFSET' in limit else ''}"
+        ranges = [page(kinds, numbers | {chosen: [each]}) for each in numbers[chosen]]
+        parts = " UNION ALL ".join(
+            f"SELECT * FROM ({in_short(sql) if is_short else sql} {rows}) AS part"  # noqa: S608
+            for sql in ranges
+        )
+        return f"SELECT * FROM ({parts}) AS parts ORDER BY {order} {limit}{number}"  # noqa: S608
+    sql = page(kinds, numbers)
     return f"{in_short(sql) if is_short else sql} {limit}{number}"
+
+
+def _range_sql(
+    select: str,
+    kinds: Mapping[str, type | int | None],
+    numbers: Mapping[str, list[int]],
+    *,
+    after: str,
+    order: str,
+) -> str:
+    """Return a SELECT without its LIMIT; ``numbers`` are those of the parameters of a column."""
+    is_descending = order != "id"
+    conditions = []
+    for column, kind in kinds.items():
+        parameters = ", ".join(f"?{number}" for number in numbers[column]) or "NULL"
+        if kind is None:
+            conditions.append(f"{column} IS NULL")
+        elif isinstance(kind, int):
+            # Beside ids, the index of another column would be searched for each value and id.
+            tested = column if column == "id" else f"{column} || ''"
+            conditions.append(f"{tested} IN ({parameters})")
+        else:
+            conditions.append(f"{column} = {parameters}")
+    if after:
+        conditions.append(f"id {'<' if is_descending else '>'} {after}")
+    where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
+    by_id = f"{where}ORDER BY {order}"
+    single = {column: kind for column, kind in kinds.items() if not isinstance(kind, int)}
+    if not single or len(single) < len(kinds):
+        return f"{select} {by_id}"
+    in_index = index_range(
+        [*single],
+        [unplanned(numbers[column][0], kind) if kind else "" for column, kind in single.items()],
+        "id",
+        after or str(LAST_ID if is_descending else 0),
+        descending=is_descending,
+    )
+    return f"{select} /*sqlite*/ {by_id} /*end*/ /*pg {in_index} */"

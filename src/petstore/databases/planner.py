@@ -21,7 +21,7 @@ def index_range(
 
     The index has one or two ``columns``, which must have these ``values``, and then ``key``. The
     rows are those with a ``key`` above ``after``, or below it if ``descending``, in this order.
-    ``values`` are SELECTs (see ``unplanned``).
+    ``values`` are SELECTs (see ``unplanned``); the last one may be empty, for no value.
 
     With ``column = value`` any index on the key would have the order of the rows. The planner
     believes that a list of values may have several, and that compared rows are a ninth of those
@@ -31,8 +31,11 @@ def index_range(
     *leading, last = columns
     conditions = [
         *(f"{column} = ANY (ARRAY{value})" for column, value in zip(leading, values, strict=False)),
-        f"({last}, {key}) {beyond} ({values[-1]}, {after})",
-        f"{last} {bound} {values[-1]}",
+        *(
+            (f"({last}, {key}) {beyond} ({values[-1]}, {after})", f"{last} {bound} {values[-1]}")
+            if values[-1]
+            else (f"{last} IS NULL", f"{key} {beyond} {after}")
+        ),
     ]
     ordered = ", ".join(f"{column}{order}" for column in (*columns, key))
     return f"WHERE {' AND '.join(conditions)} ORDER BY {ordered}"

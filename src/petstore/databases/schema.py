@@ -39,6 +39,7 @@ class Table(NamedTuple):
 
 TABLES = (
     Table("pets", ("id",)),
+    Table("pet_words", ("word_key", "pet_id")),
     Table("categories", ("id",)),
     Table("orders", ("id",)),
     Table("events", ("sequence",), "at", "event_days", in_order=True),

@@ -6,9 +6,10 @@ Each order of a list has cursors of its own form: a cursor of another order is n
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from petstore.domain.names import MAX_SEARCH_KEY
+from petstore.domain.words import MAX_NAME, MatchPosition, first_word
 
 P = TypeVar("P")
 
@@ -39,13 +40,6 @@ class CursorForm(Generic[P]):
         return self._decode(cursor)
 
 
-class NamePosition(NamedTuple):
-    """A position in a list by name and then id: just after the item with this key and id."""
-
-    key: str
-    id: int
-
-
 def base64_text(content: bytes) -> str:
     """Return bytes in base64url without padding (RFC 4648): all cursors are made of it."""
     return urlsafe_b64encode(content).decode("ascii").rstrip("=")
@@ -64,15 +58,21 @@ def _decode_id(cursor: str) -> int:
     return int.from_bytes(base64_bytes(cursor), signed=True)
 
 
-def _encode_name(last: NamePosition) -> str:
-    return f"{_encode_id(last.id)}.{base64_text(last.key.encode())}"
+def _encode_match(last: MatchPosition) -> str:
+    # The word is the first one of most names. The key of the name has it, and older versions take
+    # such a cursor.
+    word = "" if first_word(last.name) == last.word else f".{base64_text(last.word.encode())}"
+    return f"{_encode_id(last.id)}.{base64_text(last.name.encode())}{word}"
 
 
-def _decode_name(cursor: str) -> NamePosition:
-    id_cursor, _, key = cursor.partition(".")
-    position = NamePosition(base64_bytes(key).decode(), _decode_id(id_cursor))
-    is_key = "\0" not in position.key and len(position.key) <= MAX_SEARCH_KEY
-    if not is_key or _encode_name(position) != cursor:
+def _decode_match(cursor: str) -> MatchPosition:
+    id_cursor, name_cursor, *words = cursor.split(".")
+    name = base64_bytes(name_cursor).decode()
+    word = base64_bytes(words[0]).decode() if words else first_word(name)
+    position = MatchPosition(word, name, _decode_id(id_cursor))
+    longest = MAX_NAME if words else MAX_SEARCH_KEY
+    is_key = "\0" not in word + name and len(word) <= longest and len(name) <= longest
+    if not is_key or _encode_match(position) != cursor:
         raise _not_a_cursor()
     return position
 
@@ -96,10 +96,13 @@ NEWEST_FIRST = CursorForm(
 )
 """The id of the last item, in a list that shows new ones first."""
 
+# Four bytes for each character of a key.
+_KEY_LENGTH = (4 * MAX_SEARCH_KEY * 4 + 2) // 3
+
 BY_NAME = CursorForm(
-    rf"{_ID}\.[A-Za-z0-9_-]+",
-    _ID_LENGTH + 1 + (4 * MAX_SEARCH_KEY * 4 + 2) // 3,  # four bytes for each character of a key
-    _encode_name,
-    _decode_name,
+    rf"{_ID}\.[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)?",
+    _ID_LENGTH + 1 + _KEY_LENGTH,
+    _encode_match,
+    _decode_match,
 )
-"""The position of the last item, in a list by name."""
+"""The position of the last item, in the result of a search by name."""

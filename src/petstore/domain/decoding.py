@@ -22,6 +22,7 @@ T = TypeVar("T")
 _MAX_DIGITS = 19
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _START_OF_NUMBER = b"-0123456789"
+_BOOLEANS = {"true": True, "false": False}
 _PATH = " - at `$."
 _FIELD = re.compile(r"\w+")
 # Anchored: the message may quote the refused value, which can look like it.
@@ -93,9 +94,14 @@ def moment_in(text: str) -> datetime | None:
 
 
 def number_or_text(text: str, kind: inspect.Type) -> int | str:
-    """Return the integer in ``text`` if ``kind`` is one; other text stays, and will be refused."""
+    """Return the integer in ``text`` if ``kind`` is one; other text stays, and will be refused.
+
+    So it is with ``true`` and ``false``.
+    """
     if isinstance(kind, inspect.Metadata):
         kind = kind.type
+    if isinstance(kind, inspect.BoolType):
+        return _BOOLEANS.get(text, text)
     number = integer_in(text) if isinstance(kind, inspect.IntType) else None
     return text if number is None else number
 

@@ -14,7 +14,6 @@ from petstore.console.page import HOME, ConsolePage, PageRequest, operation_in_w
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import SCOPE_WORDS
 from petstore.console.templates import isolated
-from petstore.domain.cursors import BY_NAME, NamePosition
 from petstore.errors import InvalidParameter, PetstoreError, PreconditionFailed, ResponseSealed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
@@ -28,7 +27,15 @@ from petstore.keys.form import (
 )
 from petstore.keys.model import check_rights
 from petstore.keys.status import Key, found, rehearsing, select_key
-from petstore.keys.uses import KEY_SORTS, KeySort, KeysWanted, KeyUse, find_keys, find_use
+from petstore.keys.uses import (
+    KEY_SORTS,
+    KeyPosition,
+    KeySort,
+    KeysWanted,
+    KeyUse,
+    find_keys,
+    find_use,
+)
 from petstore.sessions.store import create_link
 
 _LOG = logging.getLogger(__name__)
@@ -60,7 +67,7 @@ async def _list(visit: PageRequest) -> Response:
         "keys.html",
         form=_SEARCH.new(visit.form, None),
         uses=keys.uses,
-        cursor="" if keys.next_after is None else BY_NAME.encode(keys.next_after),
+        cursor="" if keys.next_after is None else keys.next_after.cursor,
         kept={name: text for name, text in kept.items() if text},
         sorts={label: _sort_link(typed, first, sort) for label, first in _SORTS.items()},
         alerts=await find_alerts(store, environment, now),
@@ -70,14 +77,14 @@ async def _list(visit: PageRequest) -> Response:
     )
 
 
-def _position_of(cursor: str) -> NamePosition | None:
+def _position_of(cursor: str) -> KeyPosition | None:
     """Return the position in the list that a page starts after.
 
     Raises:
         InvalidParameter: the cursor is not one of the list.
     """
     try:
-        return BY_NAME.decode(cursor) if cursor else None
+        return KeyPosition.before(cursor) if cursor else None
     except ValueError:
         msg = "cursor: expected the one of a link to the next page"
         raise InvalidParameter(msg) from None

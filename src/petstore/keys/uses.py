@@ -11,8 +11,9 @@ from petstore.clock import DAY, MINUTE, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, placeholder_list
 from petstore.databases.pages import read_page
 from petstore.databases.planner import looked_up
-from petstore.domain.cursors import NamePosition
+from petstore.domain.cursors import BY_NAME
 from petstore.domain.names import MAX_SEARCHED, name_key, search_key
+from petstore.domain.words import MatchPosition, first_word
 from petstore.keys.model import Environment
 from petstore.keys.status import STORED_COLUMNS, Key, stored_key
 from petstore.time_slices import TimeSlices
@@ -43,6 +44,28 @@ class KeyUse(NamedTuple):
     day: int = 0
 
 
+class KeyPosition(NamedTuple):
+    """A position in the list: just after the key with this text, which sorts it, and this id."""
+
+    text: str
+    id: int
+
+    @classmethod
+    def before(cls, cursor: str) -> "KeyPosition":
+        """Return the position in a cursor.
+
+        Raises:
+            ValueError: it is none.
+        """
+        position = BY_NAME.decode(cursor)
+        return cls(position.name, position.id)
+
+    @property
+    def cursor(self) -> str:
+        """The cursor of the list that goes on here."""
+        return BY_NAME.encode(MatchPosition(first_word(self.text), self.text, self.id))
+
+
 class KeysWanted(NamedTuple):
     """Which keys of an environment a page of the list shows.
 
@@ -53,14 +76,14 @@ class KeysWanted(NamedTuple):
     environment: Environment
     words: str = ""
     sort: KeySort = "id"
-    after: NamePosition | None = None
+    after: KeyPosition | None = None
 
 
 class KeysFound(NamedTuple):
     """A page of the list, and the position that the next one starts after."""
 
     uses: Sequence[KeyUse]
-    next_after: NamePosition | None
+    next_after: KeyPosition | None
 
 
 class _Outline(NamedTuple):
@@ -87,7 +110,7 @@ async def find_keys(store: Reader, wanted: KeysWanted, limit: int, now: Millisec
     """
     is_descending, by = wanted.sort.startswith("-"), wanted.sort.removeprefix("-")
     words, slices = name_key(wanted.words[:MAX_SEARCHED]).split(), TimeSlices()
-    best: list[NamePosition] = []
+    best: list[KeyPosition] = []
     async for outlines in _outlines(store, wanted):
         found = (_position(each, by, now) for each in outlines if _matches(each, words))
         beyond = [position for position in found if _is_beyond(position, wanted)]
@@ -136,19 +159,19 @@ def _matches(outline: _Outline, words: Sequence[str]) -> bool:
     return all(word in name for word in words)
 
 
-def _position(outline: _Outline, by: str, now: Milliseconds) -> NamePosition:
+def _position(outline: _Outline, by: str, now: Milliseconds) -> KeyPosition:
     """Return where a key is in the list: by a text that sorts as its value does, and by its id."""
     if by == "name":
-        return NamePosition(search_key(outline.name), outline.id)
+        return KeyPosition(search_key(outline.name), outline.id)
     value = outline.id
     if by == "used":
         value = max(outline.used_at or 0, outline.seen_at or 0)
     elif by == "today":
         _, value = used((0, 0, outline.day, outline.day_used), now)
-    return NamePosition(f"{value:019d}", outline.id)
+    return KeyPosition(f"{value:019d}", outline.id)
 
 
-def _is_beyond(position: NamePosition, wanted: KeysWanted) -> bool:
+def _is_beyond(position: KeyPosition, wanted: KeysWanted) -> bool:
     if wanted.after is None:
         return True
     return position < wanted.after if wanted.sort.startswith("-") else position > wanted.after

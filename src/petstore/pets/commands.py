@@ -46,19 +46,21 @@ def pets() -> None:
 
 @pets.command("list")
 @click.option("--status", type=_STATUS, help="Only those of this status.")
+@click.option("--no-status", is_flag=True, help="Only those without a status.")
 @click.option("--category", type=int, help="Only those of this category, by its ID.")
 @click.option("--id", "ids", type=int, multiple=True, help="Only this one; may be repeated.")
 @click.option(
     "--name",
     type=TEXT,
-    metavar="PREFIX",
-    help="Filters by how the name begins, in any case; sorts by name.",
+    metavar="TEXT",
+    help="Filters by the beginning of any word of the name; sorts by that word.",
 )
 @click.option("--newest", is_flag=True, help="The newest first.")
 @list_options
 def list_pets(
     *,
     status: Status | None,
+    no_status: bool,
     category: int | None,
     ids: tuple[int, ...],
     name: str | None,
@@ -70,9 +72,13 @@ def list_pets(
     if newest and name is not None:
         msg = "--newest and --name cannot be used together"
         raise click.UsageError(msg)
+    if no_status and status is not None:
+        msg = "--status and --no-status cannot be used together"
+        raise click.UsageError(msg)
     pages = partial(
         client.pets.pages,
         status=status,
+        has_status=False if no_status else None,
         category_id=category,
         id=ids or None,
         name=name,

@@ -18,8 +18,8 @@ from petstore.pets.operations import ListPetsQuery
 from petstore.pets.pages import (
     CATEGORY_FILTER,
     STATUS_FILTER,
+    filters_of,
     suggested_categories,
-    with_category,
 )
 from petstore.pets.store import count_pets_after, next_pets_after
 
@@ -120,7 +120,7 @@ async def _query(visit: PageRequest) -> dict[str, Any]:
     Raises:
         UnknownCategory: no category has the name.
     """
-    return await with_category(visit, _FILTERS.body(_FILTERS.typed(visit.form)))
+    return await filters_of(visit, _FILTERS.body(_FILTERS.typed(visit.form)))
 
 
 def _filter(query: Mapping[str, Any]) -> PetFilter:
@@ -130,7 +130,7 @@ def _filter(query: Mapping[str, Any]) -> PetFilter:
         InvalidParameter: a field has an invalid value.
     """
     values = convert(query, ListPetsQuery, InvalidParameter)
-    return PetFilter(values.status, values.category_id)
+    return PetFilter(values.status, values.category_id, has_status=values.has_status)
 
 
 def _part(visit: PageRequest) -> _Part:

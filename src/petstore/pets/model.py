@@ -1,7 +1,7 @@
 """Animals, as interface.md (section "Resources and their fields") describes them."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -9,6 +9,8 @@ from petstore.domain.fields import NOT_BLANK, Id, Int64
 from petstore.errors import IllegalTransition
 
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
+
+STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
 PetName = Annotated[
     str,
@@ -48,7 +50,7 @@ _MOVES: dict[PetStatus, tuple[PetStatus | None, ...]] = {
     "pending": ("available", "sold"),
     "sold": ("available",),
 }
-_ANY: tuple[PetStatus | None, ...] = ("available", "pending", "sold")
+_ANY: tuple[PetStatus | None, ...] = STATUSES
 
 
 class NewPet(Struct, frozen=True, rename="camel"):
@@ -82,11 +84,14 @@ class PetFilter(Struct, frozen=True):
     status: PetStatus | UnsetType = UNSET
     category_id: int | UnsetType = UNSET
     ids: Sequence[int] | UnsetType = UNSET
+    has_status: bool | UnsetType = UNSET
 
     def admits(self, pet: Pet) -> bool:
-        """Return whether ``pet`` has the status and the category; ``ids`` are not looked at."""
-        return (self.status is UNSET or self.status == pet.status) and (
-            self.category_id is UNSET or self.category_id == pet.category_id
+        """Return whether ``pet`` passes the filters; ``ids`` are not looked at."""
+        return (
+            (self.status is UNSET or self.status == pet.status)
+            and (self.category_id is UNSET or self.category_id == pet.category_id)
+            and (self.has_status is UNSET or self.has_status == (pet.status is not UNSET))
         )
 
 

@@ -35,6 +35,19 @@ class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
     status: Annotated[Status, Meta(description="Filters by availability status.")] | UnsetType = (
         UNSET
     )
+    has_status: (
+        Annotated[
+            bool,
+            Meta(
+                description=(
+                    "`false` for the animals without a status, `true` for those with one. Cannot be"
+                    " `false` together with `status`."
+                ),
+                extra={"expected": "true or false"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
     category_id: Annotated[Int64, Meta(description="Filters by category.")] | UnsetType = UNSET
     id: (
         Annotated[
@@ -58,8 +71,10 @@ class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
                 max_length=MAX_SEARCHED,
                 pattern=NO_U0000,
                 description=(
-                    "Only animals whose name begins with this text, ignoring case, sorted by name"
-                    " and then `id`. Cannot be used together with `sort`, and has no U+0000."
+                    "Only animals with a word in their name that begins with this text, ignoring"
+                    " case and marks on letters, sorted by that word, then by name and `id`. A text"
+                    " of several words finds names with these words one after the other. Cannot be"
+                    " used together with `sort`, and has no U+0000."
                 ),
                 extra={"expected": "1 to 100 characters, without U+0000"},
             ),
@@ -71,7 +86,11 @@ class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
 
 async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[list[Pet]]:
     query = call.query
-    wanted, limit = PetFilter(query.status, query.category_id, query.id), query.limit
+    if query.status is not UNSET and query.has_status is False:
+        msg = "hasStatus: expected true, or no status beside it"
+        raise InvalidParameter(msg)
+    wanted = PetFilter(query.status, query.category_id, query.id, query.has_status)
+    limit = query.limit
     if query.name is not UNSET:
         return await _search(context, query, query.name, wanted)
     newest_first = query.sort == "-id"
@@ -79,18 +98,19 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
     start, reader = query.start(form), await context.reader()
     page = await list_pets(reader, wanted, start, limit, newest_first=newest_first)
     ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
+    # With or without a status is no filter of an extent: whatever changes among the ids shows.
     shown = Extent.of("pet", ids, query.status, query.category_id)
     return page_result(page, form, shown)
 
 
 async def _search(
-    context: Context, query: ListPetsQuery, prefix: str, wanted: PetFilter
+    context: Context, query: ListPetsQuery, text: str, wanted: PetFilter
 ) -> Result[list[Pet]]:
     if query.sort is not UNSET:
         msg = "sort: expected no sort together with name; a search is sorted by name"
         raise InvalidParameter(msg)
     after = query.start(BY_NAME)
-    page = await search_pets(await context.reader(), prefix, wanted, after, query.limit)
+    page = await search_pets(await context.reader(), text, wanted, after, query.limit)
     return page_result(page, BY_NAME)
 
 
@@ -140,10 +160,10 @@ OPERATIONS = (
         summary="List animals",
         description=(
             "Returns a paginated list of animals, by ascending `id`. With `sort=-id` the newest"
-            " come first; with `name` the animals are sorted by name. If there are more, the"
-            ' `Link` header has the address of the next page with `rel="next"`; the last page has'
-            " none. With `name` and another filter, a page may be shorter than `limit`, or even"
-            " empty, and still have a next page."
+            " come first; with `name` the animals are sorted by the word that matches. If there are"
+            ' more, the `Link` header has the address of the next page with `rel="next"`; the last'
+            " page has none. With `name`, a page may be shorter than `limit`, or even empty, and"
+            " still have a next page."
         ),
         handler=_list,
         scope="pets:read",

@@ -40,12 +40,14 @@ from petstore.pets.model import Inventory, Pet, PetStatus, statuses_after
 _ON_A_PAGE = 50
 _SUGGESTED_CATEGORIES = 100
 _STATUSES = tuple((status, status) for status in ("available", "pending", "sold"))
-STATUS_FILTER = choice("status", "Status", ("", "any"), *_STATUSES, parse=optional)
+_NO_STATUS = "none"
+_STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
+STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
 CATEGORY_FILTER = Field(
     *("categoryId", "Category"), parse=optional, attributes={"list": "category-names"}
 )
 _FILTERS = FieldSet(
-    Field("name", "Name", parse=optional, caption="Name begins with", type="search"),
+    Field("name", "Name", parse=optional, caption="Any word of the name", type="search"),
     STATUS_FILTER,
     CATEGORY_FILTER,
     Field("id", "Number", parse=optional, attributes={"inputmode": "numeric"}),
@@ -97,7 +99,7 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
 
 async def _query(visit: PageRequest, wanted: Texts) -> dict[str, Any]:
     """Return the query of ``listPets``: by name, or the newest first."""
-    query = await with_category(visit, _FILTERS.body(wanted))
+    query = await filters_of(visit, _FILTERS.body(wanted))
     if wanted["id"]:
         query["id"] = [typed_id(wanted["id"])]
         if query["id"] == [None]:
@@ -308,6 +310,19 @@ async def with_category(visit: PageRequest, body: dict[str, Any]) -> dict[str, A
         )
         raise UnknownCategory(msg)
     return body | {"categoryId": category_id}
+
+
+async def filters_of(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
+    """Return the filters that a person typed as ``listPets`` takes them.
+
+    Raises:
+        UnknownCategory: the category is not a number, and none has this name.
+    """
+    query = await with_category(visit, body)
+    if query.get("status") == _NO_STATUS:
+        del query["status"]
+        query["hasStatus"] = False
+    return query
 
 
 async def _category_names(visit: PageRequest, ids: Collection[int]) -> dict[int, str]:

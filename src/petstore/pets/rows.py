@@ -1,9 +1,13 @@
 """Pets as rows of the database."""
 
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
 from msgspec import UNSET
 
-from petstore.databases.contract import Row, Value
-from petstore.domain.names import search_key
+from petstore.databases.contract import Row, Statement, Value, placeholders
+from petstore.domain.words import name_key_of, word_keys_of, words_of
 from petstore.pets.model import NewPet, Pet
 
 VALUES = ("name", "category_id", "status")
@@ -11,6 +15,10 @@ VALUES = ("name", "category_id", "status")
 
 COLUMNS = f"id, {', '.join(VALUES)}"
 """The columns of ``pet_of``."""
+
+OR_KEPT = " ON CONFLICT (word_key, pet_id) DO NOTHING"
+
+_WORDS_AT_ONCE = 500
 
 
 def pet_of(row: Row) -> Pet:
@@ -24,6 +32,50 @@ def values_of(pet: NewPet | Pet) -> tuple[Value, ...]:
     return (pet.name, pet.category_id, None if pet.status is UNSET else pet.status)
 
 
-def new_row_of(new: NewPet) -> tuple[Value, ...]:
-    """Return the values of ``VALUES``, and the key of the name."""
-    return (*values_of(new), search_key(new.name))
+class NameKeys(NamedTuple):
+    """What a search finds a name by: the key of the name, and those of its words but the first.
+
+    ``words`` has all words of the name, if its key is too short for them.
+    """
+
+    name_key: str
+    words: str = ""
+    word_keys: Sequence[str] = ()
+
+    @property
+    def values(self) -> tuple[str, str]:
+        """The values of the columns ``name_key`` and ``words``."""
+        return self[:2]
+
+
+def keys_of(name: str) -> NameKeys:
+    """Return what a search finds a name by."""
+    words = words_of(name)
+    key = name_key_of(words)
+    if len(words) == 1:
+        return NameKeys(key)
+    text = " ".join(words)
+    return NameKeys(key, "" if key == text else text, word_keys_of(words))
+
+
+def inserted_words(
+    keys: Iterable[tuple[int, Sequence[str]]], or_kept: str = ""
+) -> Iterator[Statement]:
+    """Yield what inserts the keys of words, those of each id of an animal.
+
+    ``OR_KEPT`` leaves those that are there. That makes an INSERT of PostgreSQL dearer.
+    """
+    values: list[Value] = []
+    for pet_id, word_keys in keys:
+        for key in word_keys:
+            values += (key, pet_id)
+    for start in range(0, len(values), 2 * _WORDS_AT_ONCE):
+        some = values[start : start + 2 * _WORDS_AT_ONCE]
+        sql = _insert_words(len(some) // 2, or_kept)
+        yield Statement(sql, some, may_wait=True, name="insert_pet_words")
+
+
+@cache
+def _insert_words(rows: int, or_kept: str) -> str:
+    values = placeholders(2, rows)
+    return f"INSERT INTO pet_words (word_key, pet_id) VALUES {values}{or_kept}"  # noqa: S608

@@ -1,7 +1,10 @@
-"""Search pets by the beginning of their names, along the index of their keys.
+"""Search pets by the words of their names, along the indexes of their keys.
 
-The service writes the key of a name with the name (``petstore.domain.names``). Where a process of
-an older version wrote an animal, the key is missing; ``fill_name_keys`` fills it in.
+The service writes the keys with the name (``petstore.domain.words``). ``name_key`` has the whole
+name and so its first word; the other words are rows of ``pet_words``. Where a process of an older
+version wrote an animal, ``words`` is missing, and its ``name_key`` is as that version makes it or
+missing too. ``fill_name_keys`` prepares those; until then a search finds them by the beginning of
+the name, as the older version does.
 """
 
 import asyncio
@@ -12,24 +15,41 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from petstore.chores import PeriodicTask
-from petstore.databases.contract import Reader, Statement, Store, Unit, placeholders
-from petstore.databases.planner import SHORT, in_short, unplanned
-from petstore.domain.cursors import NamePosition
+from petstore.databases.contract import (
+    Reader,
+    Row,
+    Statement,
+    Store,
+    Unit,
+    Value,
+    placeholders,
+)
+from petstore.databases.planner import SHORT, in_short, looked_up, unplanned
 from petstore.domain.names import end_of_prefix, search_key
+from petstore.domain.words import (
+    MAX_WORD,
+    MatchPosition,
+    SearchText,
+    first_word,
+    name_key_of,
+    phrase_key_of,
+    position_at_start,
+    position_within,
+    word_key_of,
+    words_of,
+)
 from petstore.pets.model import Pet, PetFilter
-from petstore.pets.rows import COLUMNS, pet_of
+from petstore.pets.rows import COLUMNS, OR_KEPT, inserted_words, keys_of, pet_of
 from petstore.pets.store import list_pets
 
 MAX_SCANNED = 2_000
 """The most animals that one page of a search looks at."""
 
-# Without a collation, SQLite would look up the key alone, and pass over the ids one by one.
-_AFTER = (
-    "/*sqlite*/ (name_key, id) > (?2, ?3 COLLATE BINARY) /*end*/"
-    f" /*pg (name_key, id) > ({unplanned(2, str)}, ?3) */"
+_BY_NAME = f"SELECT {COLUMNS}, name_key, words, 0 FROM pets"  # noqa: S608 - only names
+_BY_WORD = (
+    "SELECT p.id, p.name, p.category_id, p.status, word_key, p.words, 1"  # noqa: S608
+    f" FROM pet_words {looked_up('JOIN', 'pets', 'p', 'id', 'pet_id')}"
 )
-_BEFORE_END = f" AND name_key < /*sqlite*/ ?4 /*end*/ /*pg {unplanned(4, str)} */"
-_ORDER = "ORDER BY name_key, id"
 _CHUNK = 200
 _MAX_IDS = 100
 _BATCH = 100
@@ -38,39 +58,131 @@ _LOG = logging.getLogger(__name__)
 
 
 class PetsByName(NamedTuple):
-    """Pets by name and then id, and the position that the next page starts after.
+    """Pets by the word that matched, then name and id, and where the next page starts.
 
     ``next_after`` is ``None`` on the last page.
     """
 
     items: list[Pet]
-    next_after: NamePosition | None
+    next_after: MatchPosition | None
+
+
+class _Range(NamedTuple):
+    """A part of an index: the keys that begin with a text, after a key and an id."""
+
+    prefix: str
+    after: tuple[str, int]
+    is_of_words: bool = False
+
+
+class _Search:
+    """What a search asks for, and where the animals are that it may find."""
+
+    def __init__(self, text: str) -> None:
+        self._text = SearchText(words_of(text))
+        self._as_before = search_key(text)
+        self._prefix = name_key_of(self._text.words)
+        self._has_one_word = len(self._text.words) == 1
+        self._word_prefix = (
+            self._prefix[:MAX_WORD] if self._has_one_word else phrase_key_of(self._text.words, 0)
+        )
+
+    def ranges(self, after: MatchPosition | None) -> list[_Range]:
+        """Return the parts of indexes with all that the search may find after a position."""
+        names = {self._prefix, self._as_before}
+        # One may have the other in it.
+        apart = [one for one in names if not any(one.startswith(each) for each in names - {one})]
+        of_names, of_words = _after_names(after), _after_words(after)
+        if not self._has_one_word:
+            key, pet_id = of_names
+            of_words = (f" {key}", pet_id)
+        ranges = [_Range(one, max((one, 0), of_names)) for one in sorted(apart)]
+        if self._has_one_word and self._word_prefix.startswith(" "):
+            return ranges  # a text of white space: there the keys of several words are
+        start = max((self._word_prefix, 0), of_words)
+        return [*ranges, _Range(self._word_prefix, start, is_of_words=True)]
+
+    def position_of(self, row: Row) -> MatchPosition:
+        """Return the position of a row of one of the ranges."""
+        pet_id, _, _, _, key, _, is_of_words = row
+        if is_of_words and self._has_one_word:
+            return position_within(key, pet_id)
+        return position_at_start(key[1:] if is_of_words else key, pet_id)
+
+    def order(self, row: Row) -> tuple[MatchPosition, int]:
+        """Return what sorts rows. Of two in one position, that of the first word is found."""
+        return self.position_of(row), row[-1]
+
+    def finds(self, row: Row) -> bool:
+        """Return whether the search finds the animal of a row, and finds it there."""
+        _, name, _, _, key, prepared, is_of_words = row
+        if prepared is None:
+            return search_key(name).startswith(self._as_before)
+        words = words_of(name)
+        place = self._text.place_in(words)
+        if not place or not is_of_words:
+            return place == 0 and not is_of_words
+        return bool(key == self._key_of(words, place))
+
+    def position_in(self, name: str, pet_id: int) -> MatchPosition | None:
+        """Return the position of an animal with a name, ``None`` if the search does not find it."""
+        words = words_of(name)
+        place = self._text.place_in(words)
+        if not place:
+            return None if place is None else position_at_start(name_key_of(words), pet_id)
+        key = self._key_of(words, place)
+        if self._has_one_word:
+            return position_within(key, pet_id)
+        return position_at_start(key[1:], pet_id)
+
+    def _key_of(self, words: tuple[str, ...], place: int) -> str:
+        return word_key_of(words, place) if self._has_one_word else phrase_key_of(words, place)
+
+
+def _after_names(after: MatchPosition | None) -> tuple[str, int]:
+    """Return the key and the id after which the keys of names are after a position."""
+    if after is None:
+        return ("", 0)
+    word, name, pet_id = after
+    if first_word(name) == word:
+        return (name, pet_id)
+    # All keys with this word are before the name, or all of them are after it.
+    return (word, 0) if name < word else (f"{word}!", 0)
+
+
+def _after_words(after: MatchPosition | None) -> tuple[str, int]:
+    """Return the key and the id after which the keys of words are after a position."""
+    return ("", 0) if after is None else (f"{after.word} {after.name}", after.id)
 
 
 async def search_pets(
-    store: Reader, prefix: str, wanted: PetFilter, after: NamePosition | None, limit: int
+    store: Reader, text: str, wanted: PetFilter, after: MatchPosition | None, limit: int
 ) -> PetsByName:
-    """Return the first ``limit`` pets behind ``after`` whose names begin with ``prefix``.
+    """Return the first ``limit`` pets behind ``after`` with a word that begins with ``text``.
 
-    Case does not matter. With filters, one page looks at ``MAX_SCANNED`` animals at most. So it may
+    Neither case nor marks on letters matter. A text of several words finds names with these words
+    one after the other. One page looks at ``MAX_SCANNED`` animals at most. So with filters it may
     have fewer than ``limit``, even none, while there is a next one.
     """
+    search = _Search(text)
     if wanted.ids is not UNSET:
-        return await _search_ids(store, prefix, wanted, after, limit)
+        return await _search_ids(store, search, wanted, after, limit)
     # One more than the page holds shows whether there is a next one.
     size = limit + 1 if wanted == PetFilter() else _CHUNK
     found: list[Pet] = []
     scanned = 0
     while True:
-        rows = await store.read(_select_by_name(prefix, after, size))
-        for *row, key in rows:
-            pet = pet_of(tuple(row))
-            if wanted.admits(pet):
+        ranges = search.ranges(after)
+        rows = await store.read(_select_ranges(ranges, size))
+        # The first ones of each range have the first ones of all.
+        for row in sorted(rows, key=search.order)[:size]:
+            pet = pet_of(row[:4])
+            if wanted.admits(pet) and search.finds(row):
                 if len(found) == limit:
                     return PetsByName(found, after)
                 found.append(pet)
-            after = NamePosition(key, pet.id)
-        scanned += len(rows)
+            after = search.position_of(row)
+        scanned += size
         if len(rows) < size:
             return PetsByName(found, None)
         if scanned >= MAX_SCANNED:
@@ -78,52 +190,60 @@ async def search_pets(
 
 
 async def _search_ids(
-    store: Reader, prefix: str, wanted: PetFilter, after: NamePosition | None, limit: int
+    store: Reader, search: _Search, wanted: PetFilter, after: MatchPosition | None, limit: int
 ) -> PetsByName:
     """Search the pets with the wanted ids: they are read at once, and sorted here."""
-    key = search_key(prefix)
     pets = (await list_pets(store, wanted, None, _MAX_IDS)).items
-    by_position = {NamePosition(search_key(pet.name), pet.id): pet for pet in pets}
+    by_position = {search.position_in(pet.name, pet.id): pet for pet in pets}
     positions = sorted(
         position
         for position in by_position
-        if position.key.startswith(key) and (after is None or position > after)
+        if position is not None and (after is None or position > after)
     )
     next_after = positions[limit - 1] if len(positions) > limit else None
     return PetsByName([by_position[position] for position in positions[:limit]], next_after)
 
 
-def _select_by_name(prefix: str, after: NamePosition | None, limit: int) -> Statement:
-    """Return the SELECT of pets by name, ``after`` a position: each row has its key at the end."""
-    first = search_key(prefix)
-    if after is None or after.key < first:
-        after = NamePosition(first, 0)
-    end = end_of_prefix(first)
-    conditions = f"{_AFTER}{_BEFORE_END if end else ''}"
-    sql = f"SELECT {COLUMNS}, name_key FROM pets WHERE {conditions} {_ORDER}"  # noqa: S608
-    return Statement(
-        f"{in_short(sql) if limit <= SHORT + 1 else sql} LIMIT ?1",
-        (limit, *after, end) if end else (limit, *after),
-        name="search_pets",
-    )
+def _select_ranges(ranges: list[_Range], limit: int) -> Statement:
+    """Return the SELECT of the first pets of each range: each row has its key near the end."""
+    selects = []
+    parameters: list[Value] = [limit]
+    for prefix, after, is_of_words in ranges:
+        number = len(parameters) + 1
+        end = end_of_prefix(prefix)
+        parameters += (*after, end) if end else after
+        key, pet_id = ("word_key", "pet_id") if is_of_words else ("name_key", "id")
+        # Without a collation, SQLite would look up the key alone, and pass over the ids.
+        conditions = (
+            f"/*sqlite*/ ({key}, {pet_id}) > (?{number}, ?{number + 1} COLLATE BINARY) /*end*/"
+            f" /*pg ({key}, {pet_id}) > ({unplanned(number, str)}, ?{number + 1}) */"
+        )
+        if end:
+            last = number + 2
+            conditions += f" AND {key} < /*sqlite*/ ?{last} /*end*/ /*pg {unplanned(last, str)} */"
+        select = _BY_WORD if is_of_words else _BY_NAME
+        sql = f"{select} WHERE {conditions} ORDER BY {key}, {pet_id}"
+        selects.append(f"{in_short(sql) if limit <= SHORT + 1 else sql} LIMIT ?1")
+    every = " UNION ALL ".join(f"SELECT * FROM ({select}) AS found" for select in selects)  # noqa: S608
+    return Statement(every, parameters, name="search_pets")
 
 
 def filling_name_keys(store: Store) -> PeriodicTask:
-    """Return what fills in the keys that older versions leave out."""
+    """Return what prepares the animals that older versions wrote."""
     return PeriodicTask(
         partial(fill_name_keys, store), 1, "animals not prepared for searches by name"
     )
 
 
 async def fill_name_keys(store: Store) -> None:
-    """Fill in the keys that are missing, a few at a time: no request waits for long.
+    """Prepare the animals that are not, a few at a time: no request waits for long.
 
     Any number of processes may do so at once.
 
     Raises:
         Unavailable: the database is unreachable, full or failing.
     """
-    if not await store.read(_select_without_key(0, 1)):
+    if not await store.read(_select_without_words(0, 1)):
         return
     ids = await store.write(_fill_batch(0))
     if len(ids) < _BATCH:  # what a process of an older version has just written
@@ -138,26 +258,30 @@ async def fill_name_keys(store: Store) -> None:
 
 
 def _fill_batch(after: int) -> Unit[list[int]]:
-    """Fill in the keys of some pets with an id above ``after``; return their ids, ascending."""
-    # What another process is changing has its key by then, or gets it the next time.
-    rows = yield _select_without_key(after, _BATCH, "/*pg FOR UPDATE SKIP LOCKED */")
+    """Prepare some pets with an id above ``after``; return their ids, ascending."""
+    # What another process is changing is prepared by then, or the next time.
+    rows = yield _select_without_words(after, _BATCH, "/*pg FOR UPDATE SKIP LOCKED */")
     if rows:
+        keys = {pet_id: keys_of(name) for pet_id, name in rows}
         # As text: PostgreSQL takes parameters in VALUES for text.
-        values = [value for pet_id, name in rows for value in (str(pet_id), search_key(name))]
+        values = [str(value) for pet_id, each in keys.items() for value in (pet_id, *each.values)]
         yield Statement(
-            f"WITH filled (id, name_key) AS (VALUES {placeholders(2, len(rows))})"  # noqa: S608
-            " UPDATE pets SET name_key = filled.name_key FROM filled"
-            " WHERE pets.id = CAST(filled.id AS BIGINT)",
+            f"WITH filled (id, name_key, words) AS (VALUES {placeholders(3, len(rows))})"  # noqa: S608
+            " UPDATE pets SET name_key = filled.name_key, words = filled.words"
+            " FROM filled WHERE pets.id = CAST(filled.id AS BIGINT)",
             values,
             name="fill_name_keys",
+        )
+        yield from inserted_words(
+            ((pet_id, each.word_keys) for pet_id, each in keys.items()), OR_KEPT
         )
     return [pet_id for pet_id, _ in rows]
 
 
-def _select_without_key(after: int, limit: int, lock: str = "") -> Statement:
+def _select_without_words(after: int, limit: int, lock: str = "") -> Statement:
     return Statement(
-        "SELECT id, name FROM pets WHERE name_key IS NULL AND id > ?1"  # noqa: S608 - a comment
-        f" ORDER BY name_key, id LIMIT ?2 {lock}",
+        "SELECT id, name FROM pets WHERE words IS NULL AND id > ?1"  # noqa: S608 - a comment
+        f" ORDER BY words, id LIMIT ?2 {lock}",
         (after, limit),
-        name="select_pets_without_key",
+        name="select_pets_without_words",
     )

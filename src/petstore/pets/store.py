@@ -3,27 +3,37 @@
 from collections.abc import Callable, Iterable
 from itertools import chain, islice
 
+from msgspec import UNSET
 from msgspec.structs import astuple
 
 from petstore.categories.store import require_category
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Statement, Unit, placeholder_list, placeholders
 from petstore.databases.pages import Filter, Page, found, read_count, read_next_after, read_page
-from petstore.domain.names import search_key
 from petstore.errors import PetReserved
 from petstore.events.model import SERVICE, Author, resource_event
 from petstore.events.store import record
 from petstore.orders.store import free_if_lapsed
-from petstore.pets.model import Inventory, NewPet, Pet, PetFilter, PetPatch, patched, status_after
-from petstore.pets.rows import COLUMNS, VALUES, new_row_of, pet_of, values_of
+from petstore.pets.model import (
+    STATUSES,
+    Inventory,
+    NewPet,
+    Pet,
+    PetFilter,
+    PetPatch,
+    patched,
+    status_after,
+)
+from petstore.pets.rows import COLUMNS, VALUES, inserted_words, keys_of, pet_of, values_of
 
 _SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
-_INSERTED = f"{', '.join(VALUES)}, name_key"
+_INSERTED = f"{', '.join(VALUES)}, name_key, words"
 _INSERT = f"INSERT INTO pets ({_INSERTED}) VALUES"
 _WIDTH = len(VALUES)
+_KEYS = 2  # name_key and words
 _INSERT_ONE = (
     f"INSERT INTO pets ({_INSERTED}/*pg , id */) /*pg OVERRIDING SYSTEM VALUE */"  # noqa: S608
-    f" VALUES ({placeholder_list(1, _INSERTED.split())}/*pg , ?{_WIDTH + 2} */)"
+    f" VALUES ({placeholder_list(1, _INSERTED.split())}/*pg , ?{_WIDTH + _KEYS + 1} */)"
 )
 _UPDATE = f"UPDATE pets SET ({', '.join(VALUES)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
@@ -88,7 +98,11 @@ def create_pet(
     """
     if strict_categories:
         yield from require_category(new.category_id)
-    ((pet_id,),) = yield Statement(_INSERT_ONE, new_row_of(new), gives_id="pets", name="insert_pet")
+    keys = keys_of(new.name)
+    values = (*values_of(new), *keys.values)
+    ((pet_id,),) = yield Statement(_INSERT_ONE, values, gives_id="pets", name="insert_pet")
+    if keys.word_keys:
+        yield from inserted_words([(pet_id, keys.word_keys)])
     pet = Pet(pet_id, *astuple(new))
     yield record(now, resource_event("pet.created", pet), by=by)
     return pet
@@ -98,12 +112,16 @@ def create_pets(
     news: Iterable[NewPet], *, now: Milliseconds, by: Author = SERVICE
 ) -> Unit[list[Pet]]:
     """Add many pets in the order given, a hundred in each statement, and return them."""
-    rows = map(new_row_of, news)
+    rest = iter(news)
     created: list[Pet] = []
-    while batch := list(islice(rows, _ROWS_AT_ONCE)):
-        values = tuple(chain.from_iterable(batch))
-        sql = f"{_INSERT} {placeholders(_WIDTH + 1, len(batch))} RETURNING {COLUMNS}"
+    while batch := list(islice(rest, _ROWS_AT_ONCE)):
+        keys = {new.name: keys_of(new.name) for new in batch}
+        values = tuple(
+            chain.from_iterable((*values_of(new), *keys[new.name].values) for new in batch)
+        )
+        sql = f"{_INSERT} {placeholders(_WIDTH + _KEYS, len(batch))} RETURNING {COLUMNS}"
         pets = [*map(pet_of, sorted((yield Statement(sql, values, name="insert_pets"))))]
+        yield from inserted_words((pet.id, keys[pet.name].word_keys) for pet in pets)
         yield record(now, *(resource_event("pet.created", pet) for pet in pets), by=by)
         created += pets
     return created
@@ -136,12 +154,14 @@ def update_pet(
     if changed != pet:
         yield Statement(_UPDATE, (*values_of(changed), pet_id), name="update_pet")
         if changed.name != pet.name:
-            # The database has cleared the key of the old name: an older version would not know it.
+            # The database has cleared those of the old name: an older version would not know them.
+            keys = keys_of(changed.name)
             yield Statement(
-                "UPDATE pets SET name_key = ?1 WHERE id = ?2",
-                (search_key(changed.name), pet_id),
+                "UPDATE pets SET name_key = ?1, words = ?2 WHERE id = ?3",
+                (*keys.values, pet_id),
                 name="update_pet_name_key",
             )
+            yield from inserted_words([(pet_id, keys.word_keys)])
         yield record(now, resource_event("pet.updated", changed, pet), by=by)
     return changed
 
@@ -163,7 +183,10 @@ def delete_pet(
 
 
 def _filters(wanted: PetFilter) -> dict[str, Filter]:
-    return {"category_id": wanted.category_id, "status": wanted.status}
+    status: Filter = wanted.status
+    if status is UNSET and wanted.has_status is not UNSET:
+        status = STATUSES if wanted.has_status else None
+    return {"category_id": wanted.category_id, "status": status}
 
 
 def _locked(pet_id: int, now: Milliseconds) -> Unit[Pet]:

@@ -167,8 +167,12 @@ def parameters(**values: object) -> tuple[tuple[str, str], ...]:
         if value is not None and (not items or None in items):
             msg = f"{name}: expected at least one, and no None"
             raise ValueError(msg)
-        pairs += [(_camel(name), str(item)) for item in items if item is not None]
+        pairs += [(_camel(name), _text(item)) for item in items if item is not None]
     return tuple(pairs)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def members(**values: object) -> dict[str, object]:

@@ -44,6 +44,7 @@ class Pets(PetById[D]):
         self,
         *,
         status: PetStatus | None = None,
+        has_status: bool | None = None,
         category_id: int | None = None,
         id: int | Sequence[int] | None = None,
         name: str | None = None,
@@ -54,14 +55,19 @@ class Pets(PetById[D]):
         """List animals.
 
         Iterates over animals, by ascending ``id``. With ``sort=-id`` the newest come first;
-        with ``name`` the animals are sorted by name. Your key needs the scope ``pets:read``.
+        with ``name`` the animals are sorted by the word that matches. Your key needs the scope
+        ``pets:read``.
 
         Args:
             status: Filters by availability status.
+            has_status: ``false`` for the animals without a status, ``true`` for those with one.
+                Cannot be ``false`` together with ``status``.
             category_id: Filters by category.
             id: Filters by identifier; may be repeated, up to 100 times.
-            name: Only animals whose name begins with this text, ignoring case, sorted by name
-                and then ``id``. Cannot be used together with ``sort``, and has no U+0000.
+            name: Only animals with a word in their name that begins with this text, ignoring
+                case and marks on letters, sorted by that word, then by name and ``id``. A text
+                of several words finds names with these words one after the other. Cannot be
+                used together with ``sort``, and has no U+0000.
             sort: The order: ``id`` (the default), or ``-id`` for the newest first.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
@@ -72,6 +78,7 @@ class Pets(PetById[D]):
             Pet,
             parameters(
                 status=status,
+                has_status=has_status,
                 category_id=category_id,
                 id=id,
                 name=name,

@@ -1,0 +1,2 @@
+-- Another change takes this number.
+SELECT 1;
