@@ -457,10 +457,16 @@ class TestInviting:
         by_person = await person_principal(store, admin.id, clock)
         await invite(store, clock, by_key, by=by_person)
         assert await ends_of(by_key) == [(by_person.token, current)]
-        await invite(store, clock, admin.id, by=by_person)
-        assert await ends_of(admin.id) == [(None, by_person.token)]
         await invite(store, clock, by_key)
         assert await ends_of(by_key) == [(None, current)]
+
+    async def test_nobody_resets_their_own_password_without_knowing_it(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        admin = await add_active(store, clock, role="administrator")
+        by = await person_principal(store, admin.id, clock)
+        with pytest.raises(BeyondOwnRights, match="change your password there"):
+            await invite(store, clock, admin.id, by=by)
 
     async def test_who_signed_in_by_a_link_of_another_cannot_invite(
         self, store: Store, clock: ManualClock

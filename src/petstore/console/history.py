@@ -1,6 +1,6 @@
 """The history of a resource as its page shows it: who changed what, and when."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -13,7 +13,7 @@ from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import NotFound
 from petstore.events.history import PastEvent, orders_before, read_latest
-from petstore.events.model import actor_of
+from petstore.events.model import Actor, actor_of
 from petstore.http.messages import Response
 from petstore.keys.status import names_of_callers
 
@@ -140,5 +140,16 @@ async def _names(visit: PageRequest, events: Iterable[PastEvent]) -> dict[str | 
     found = await names_of_callers(visit.services.store, ids) if ids else {}
     names: dict[str | None, str] = {None: _UNKNOWN}
     for author, actor in authors.items():
-        names[author] = found.get(actor.id, author) if actor.id else _SERVICE
+        names[author] = _name_of(visit, actor, found) if actor.id else _SERVICE
     return names
+
+
+def _name_of(visit: PageRequest, actor: Actor, names: Mapping[int, str]) -> str:
+    """Return what to call a key or a person.
+
+    A key is perhaps that of a customer, who does not learn the names of the staff and of others.
+    """
+    own = visit.caller
+    if own.role is None and "keys:admin" not in own.scopes and actor.id != own.id:
+        return "Another key" if actor.type == "key" else "Somebody of the shop"
+    return names.get(actor.id or 0, f"{actor.type} {actor.id}")

@@ -133,8 +133,9 @@ async def _end_device(visit: PageRequest) -> Response:
 
 
 async def _end_others(visit: PageRequest) -> Response:
-    session = _session_of(visit)
-    await visit.services.store.write(end_sessions(session.caller.id, session.digest))
+    session, store = _session_of(visit), visit.services.store
+    if len(await list_devices(store, session.caller.id, visit.services.clock())) > 1:
+        await store.write(end_sessions(session.caller.id, session.digest))
     return await visit.redirect(_HOME, Notice("You are signed out everywhere else."))
 
 

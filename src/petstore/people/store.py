@@ -17,7 +17,13 @@ from petstore.databases.contract import Reader, Row, Statement, Unit, placeholde
 from petstore.databases.pages import Page, found, read_page
 from petstore.databases.planner import looked_up
 from petstore.domain.names import name_key
-from petstore.errors import LastAdministrator, LoginTaken, NotFound, PersonDisabled
+from petstore.errors import (
+    BeyondOwnRights,
+    LastAdministrator,
+    LoginTaken,
+    NotFound,
+    PersonDisabled,
+)
 from petstore.keys.history import KeyEvent, PersonAction, insert_changes, read_history
 from petstore.keys.model import PREFIXES, ROLES, Caller, Environment, KeyFields, Role
 from petstore.keys.status import COLUMNS, caller_of, values_of
@@ -184,7 +190,8 @@ def invite_person(
     Raises:
         NotFound: the principal sees no person with this id.
         PersonDisabled: the person is disabled.
-        BeyondOwnRights: the person has rights that the actor does not have.
+        BeyondOwnRights: the person has rights that the actor does not have, or is the actor, who
+            needs the password until now to set another one.
     """
     by = yield from begin_change(by, now)
     person = yield from _read(person_id, by)
@@ -210,7 +217,8 @@ def change_person(
         NotFound: the principal sees no person with this id.
         LoginTaken: another person has the login.
         LastAdministrator: there would be no active administrator.
-        BeyondOwnRights: the person would get rights that the actor does not have.
+        BeyondOwnRights: the person would get rights that the actor does not have, or has them and
+            would get another login.
     """
     by = yield from begin_change(by, now)
     before = yield from _read(person_id, by)
@@ -223,7 +231,7 @@ def change_person(
     if was_disabled != is_disabled:
         action = "disabled" if is_disabled else "enabled"
     gets_more = action == "enabled" or not after.caller.scopes <= before.caller.scopes
-    if by.caller is not None and gets_more:
+    if by.caller is not None and (gets_more or after.login != before.login):
         check_role(by.caller, after.caller)
     if before.is_administrator and not after.is_administrator:
         yield from _require_other_administrator(before.caller)
@@ -276,6 +284,9 @@ def _stored(row: Row) -> StoredPerson:
 
 def _invite(person: StoredPerson, by: Principal, now: Milliseconds) -> Unit[Added]:
     if by.caller is not None:
+        if by.caller.id == person.caller.id:
+            msg = "this is your own account: change your password there"
+            raise BeyondOwnRights(msg)
         check_role(by.caller, person.caller)
     maker = by if by.caller is not None else None
     secret = yield from create_link(person.caller.id, by.name, now, maker, "invitation")
