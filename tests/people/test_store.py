@@ -316,6 +316,18 @@ class TestTheLastAdministrator:
         with pytest.raises(LastAdministrator):
             await alter(store, clock, second.id, role="clerk")
 
+    @pytest.mark.parametrize("changes", [{"state": "disabled"}, {"role": "manager"}])
+    async def test_who_is_signed_in_by_a_link_alone_cannot_lock_themselves_out(
+        self, store: Store, clock: ManualClock, changes: dict[str, Any]
+    ) -> None:
+        invited = (await add(store, clock, role="administrator")).person
+        by = await person_principal(store, invited.id, clock)
+        with pytest.raises(LastAdministrator):
+            await alter(store, clock, invited.id, by=by, **changes)
+        await add_active(store, clock, login="other", role="administrator")
+        changed = await alter(store, clock, invited.id, by=by, **changes)
+        assert (changed.role, changed.state) != (invited.role, invited.state)
+
 
 class TestDisabling:
     async def test_a_disabled_person_is_signed_out_and_their_links_end(
