@@ -7,6 +7,7 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -181,7 +182,7 @@ async def test_a_start_says_how_the_demo_administrator_gets_back(
     clock: ManualClock,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    changes: dict[str, str],
+    changes: dict[str, Any],
     ways_back: list[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -279,6 +279,7 @@ class TestDisabling:
         disabled = await succeed(ada, await ada.get(path), "Disable Grace")
         assert "Grace is disabled, and signed out everywhere." in words(disabled)
         assert (await grace.get("/pets")).status_code == 303
+        assert "You may no longer sign in here." in words(await grace.get("/sign-in"))
         assert "Disable Grace" not in buttons_of(disabled)
         assert "Make a password link" not in buttons_of(disabled)
         refused = await ada.post(f"{path}/invite")
@@ -322,6 +323,7 @@ class TestDevices:
             ended = await ada.submit(f"{path}/end-device", device=oldest.digest.hex())
             assert text in words(ended)
         assert (await first.get("/pets")).status_code == 303
+        assert "You were signed out here by an administrator" in words(await first.get("/sign-in"))
         assert (await second.get("/pets")).status_code == 200
         assert "Signed out on a device" in words(await ada.get(f"{path}/history"))
         odd = await ada.submit(f"{path}/end-device", device="no digest")

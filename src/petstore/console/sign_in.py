@@ -48,9 +48,10 @@ _ENDS: Mapping[SessionEnd, str] = {
     "away": "You were signed out, because you did nothing here for 30 days.",
     "disabled": "You may no longer sign in here. Ask an administrator if that is a mistake.",
     "password": (
-        "You were signed out, because your password was set anew, or the link that signed you in"
-        " has ended. Sign in with the new password."
+        "You were signed out, because your password was set anew, the link that signed you in has"
+        " ended, or you were disabled for a time. Sign in with your password."
     ),
+    "device": "You were signed out here by an administrator, or from another of your devices.",
 }
 _WRONG = (
     "The login or the password is wrong. Check both; the password also for small and capital"

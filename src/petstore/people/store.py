@@ -30,7 +30,7 @@ from petstore.people.model import (
     PersonWithInvitation,
     check_role,
 )
-from petstore.sessions.store import INVITATION_LIFE, create_link, end_device, end_sessions
+from petstore.sessions.store import INVITATION_LIFE, create_link, delete_links, end_device
 
 _COLUMNS = (
     # The id is that of the table whose key gives the order of a page.
@@ -231,8 +231,9 @@ def change_person(
         yield from _require_free_login(after.login)
     yield from _save(after)
     if action == "disabled":
-        yield from end_sessions(person_id)
-        # Or a session that begins just now would go on once the person is enabled again.
+        yield from delete_links(person_id)
+        # The sessions stay, to say why they have ended; once the person is enabled again, that is
+        # because of their token.
         yield from _begin_generation(person_id, now)
     yield insert_changes(by.name, action, person_id, before.fields, after.fields, now)
     return after.shown
