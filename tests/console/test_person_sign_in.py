@@ -1,6 +1,7 @@
 """Signing in with a login and a password, and what nobody can do by trying others."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -74,6 +75,12 @@ def bearer(service: Service, secret: str) -> Visitor:
     return person
 
 
+def focused(page: str) -> str:
+    """Return the one field that has the focus."""
+    (field,) = re.findall(r"<input[^>]* autofocus[^>]*>", page)
+    return str(field)
+
+
 def cookies_of(response: httpx.Response) -> dict[str, str]:
     """Return the cookies that a response sets, by their names."""
     lines = response.headers.get_list("set-cookie")
@@ -120,6 +127,7 @@ async def test_whatever_is_wrong_the_response_is_the_same(
 async def test_the_right_password_signs_in_with_the_login_in_any_case(service: Service) -> None:
     await add_with_password(service)
     visitor = newcomer(service)
+    assert 'name="login"' in focused((await visitor.get("/sign-in")).text)
     signed = await sign_in(visitor, f"  {LOGIN.upper()} ", next="/orders")
     assert (signed.status_code, signed.headers["location"]) == (303, "/console/orders")
     assert "Grace" in (await visitor.get("/pets")).text
@@ -153,6 +161,7 @@ async def test_a_refused_form_keeps_the_login_and_whether_to_stay(service: Servi
     page = await sign_in(newcomer(service), "<b>ada", WRONG_PASSWORD, stays="true")
     assert 'value="&lt;b&gt;ada" autocomplete="username"' in page.text
     assert 'value="true" checked' in page.text
+    assert 'name="password"' in focused(page.text)
     assert WRONG_PASSWORD not in page.text
     assert 'aria-describedby="sign-in-problem"' in page.text
 
