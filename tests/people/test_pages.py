@@ -244,6 +244,7 @@ class TestInviting:
         assert shown.status_code == 200
         assert LINK.search(shown.text)
         assert "The password until now works until the link is used." in words(shown)
+        assert "Add another person" not in words(shown)
 
     async def test_an_invited_person_gets_another_invitation(
         self, service: Service, ada: Visitor
@@ -254,6 +255,7 @@ class TestInviting:
         (secret,) = LINK.findall(shown.text)
         assert secret != added.secret
         assert "can then sign in as grace@shop.example" in words(shown)
+        assert "Add another person" in words(shown)
 
 
 class TestDisabling:
