@@ -203,16 +203,41 @@ class TestChanging:
         await succeed(ada, await ada.get(f"/people/{person.id}"), "Save", role="clerk")
         assert (await grace.get("/pets/new")).status_code == 200
 
-    async def test_the_last_administrator_stays(self, ada: Visitor) -> None:
+    async def test_the_last_administrator_stays(self, service: Service, ada: Visitor) -> None:
         path = f"/people/{ada.key_id}"
         page = await ada.get(path)
         assert "This is you." in words(page)
+        assert "Set a password under" not in words(page)
         for refused in (
             await press(ada, page, "Save", role="clerk"),
             await press(ada, page, "Disable Ada"),
         ):
             assert refused.status_code == 409
-            assert "is the last active administrator" in words(refused)
+            assert (
+                "You are the last administrator. First make somebody an administrator who has set"
+                " a password."
+            ) in words(refused)
+        key = await signed_in(service)
+        refused = await press(key, await key.get(path), "Disable Ada")
+        assert "is the last active administrator" in words(refused)
+
+    async def test_who_disables_themselves_is_told_that_they_are_out(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        other = await add_active(service.store, service.clock, role="administrator")
+        told = "You are signed out at once, and only another administrator lets you in again."
+        assert told not in words(await ada.get(f"/people/{other.id}"))
+        page = await ada.get(f"/people/{ada.key_id}")
+        assert told in words(page)
+        assert (await press(ada, page, "Disable Ada")).status_code == 303
+        assert "You may no longer sign in here." in words(await ada.get("/sign-in"))
+
+    async def test_who_has_no_password_yet_is_told_to_set_one(self, service: Service) -> None:
+        demo = (await add(service.store, service.clock, role="administrator")).person
+        visitor = await signed_in_again(service, demo.id)
+        page = await visitor.get(f"/people/{demo.id}")
+        assert "Set a password under Your account, or you cannot come back." in words(page)
+        assert '<a href="/console/account">Your account</a>' in page.text
 
     async def test_who_is_no_administrator_any_more_leaves_these_pages(
         self, service: Service, ada: Visitor
