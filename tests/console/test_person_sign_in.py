@@ -449,7 +449,8 @@ async def test_the_limit_tells_when_to_try_again_and_keeps_the_form(shop: Servic
         refused = await sign_in(visitor, password=WRONG_PASSWORD, next="/orders")
     assert refused.status_code == 429
     assert refused.headers["retry-after"] == "60"
-    assert "wait 60 seconds" in words(refused)
+    told = "Too many wrong passwords for this login. Wait 60 seconds."
+    assert told in words(refused)
     assert 'name="next" value="/orders"' in refused.text
 
 
