@@ -415,12 +415,15 @@ class TestKeys:
         assert (await ada.post("/people", **GRACE)).status_code == 403
 
 
-async def test_a_page_beyond_a_role_says_which_role_and_what_it_lacks(service: Service) -> None:
+async def test_a_page_beyond_a_role_says_which_role_and_who_can_change_it(
+    service: Service,
+) -> None:
     viewer = await signed_in_person(service, role="viewer")
     refused = await viewer.get("/pets/new")
     assert refused.status_code == 403
     assert "You may not do this" in words(refused)
-    assert "The role viewer lacks the scope pets:write." in words(refused)
+    told = "Your role (Viewer) does not include this. An administrator can change that."
+    assert told in words(refused)
 
 
 async def test_a_person_is_offered_no_events_about_keys(service: Service) -> None:
