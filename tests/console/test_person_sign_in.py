@@ -139,7 +139,7 @@ async def test_the_start_page_of_a_person_is_the_list_of_animals(service: Servic
     assert (await person.get("")).headers["location"] == "/console/pets"
     page = await person.get("/pets")
     assert 'href="/console/usage"' not in page.text
-    assert 'href="/console/account"' in page.text
+    assert '<a href="/console/account" title="Your account"><bdi>Grace</bdi></a>' in page.text
 
 
 async def test_a_form_that_was_sent_too_late_is_kept_with_a_password_too(service: Service) -> None:

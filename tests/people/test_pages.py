@@ -55,7 +55,10 @@ class TestAccess:
             assert (await visitor.post(f"/people{path}")).status_code == 403, path
 
     async def test_a_key_that_administers_keys_manages_people_too(self, staff: Visitor) -> None:
-        assert '<a href="/console/people">People</a>' in (await staff.get("/help")).text
+        shown = (await staff.get("/help")).text
+        assert '<a href="/console/people">People</a>' in shown
+        for keys, path in (("g p", "/people"), ("g t", "/activity")):
+            assert f'<a href="/console{path}" data-key="{keys}">' in shown
         page = await press(staff, await staff.get("/people/new"), "Add and get the link", **GRACE)
         assert page.status_code == 201
 
