@@ -55,7 +55,10 @@ class TestAccess:
             assert (await visitor.post(f"/people{path}")).status_code == 403, path
 
     async def test_a_key_that_administers_keys_manages_people_too(self, staff: Visitor) -> None:
-        assert '<a href="/console/people">People</a>' in (await staff.get("/help")).text
+        shown = (await staff.get("/help")).text
+        assert '<a href="/console/people">People</a>' in shown
+        for keys, path in (("g p", "/people"), ("g t", "/activity")):
+            assert f'<a href="/console{path}" data-key="{keys}">' in shown
         page = await press(staff, await staff.get("/people/new"), "Add and get the link", **GRACE)
         assert page.status_code == 201
 
@@ -203,16 +206,41 @@ class TestChanging:
         await succeed(ada, await ada.get(f"/people/{person.id}"), "Save", role="clerk")
         assert (await grace.get("/pets/new")).status_code == 200
 
-    async def test_the_last_administrator_stays(self, ada: Visitor) -> None:
+    async def test_the_last_administrator_stays(self, service: Service, ada: Visitor) -> None:
         path = f"/people/{ada.key_id}"
         page = await ada.get(path)
         assert "This is you." in words(page)
+        assert "Set a password under" not in words(page)
         for refused in (
             await press(ada, page, "Save", role="clerk"),
             await press(ada, page, "Disable Ada"),
         ):
             assert refused.status_code == 409
-            assert "is the last active administrator" in words(refused)
+            assert (
+                "You are the last administrator. First make somebody an administrator who has set"
+                " a password."
+            ) in words(refused)
+        key = await signed_in(service)
+        refused = await press(key, await key.get(path), "Disable Ada")
+        assert "is the last active administrator" in words(refused)
+
+    async def test_who_disables_themselves_is_told_that_they_are_out(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        other = await add_active(service.store, service.clock, role="administrator")
+        told = "You are signed out at once, and only another administrator lets you in again."
+        assert told not in words(await ada.get(f"/people/{other.id}"))
+        page = await ada.get(f"/people/{ada.key_id}")
+        assert told in words(page)
+        assert (await press(ada, page, "Disable Ada")).status_code == 303
+        assert "You may no longer sign in here." in words(await ada.get("/sign-in"))
+
+    async def test_who_has_no_password_yet_is_told_to_set_one(self, service: Service) -> None:
+        demo = (await add(service.store, service.clock, role="administrator")).person
+        visitor = await signed_in_again(service, demo.id)
+        page = await visitor.get(f"/people/{demo.id}")
+        assert "Set a password under Your account, or you cannot come back." in words(page)
+        assert '<a href="/console/account">Your account</a>' in page.text
 
     async def test_who_is_no_administrator_any_more_leaves_these_pages(
         self, service: Service, ada: Visitor
@@ -244,6 +272,7 @@ class TestInviting:
         assert shown.status_code == 200
         assert LINK.search(shown.text)
         assert "The password until now works until the link is used." in words(shown)
+        assert "Add another person" not in words(shown)
 
     async def test_an_invited_person_gets_another_invitation(
         self, service: Service, ada: Visitor
@@ -254,6 +283,7 @@ class TestInviting:
         (secret,) = LINK.findall(shown.text)
         assert secret != added.secret
         assert "can then sign in as grace@shop.example" in words(shown)
+        assert "Add another person" in words(shown)
 
 
 class TestDisabling:
@@ -279,6 +309,7 @@ class TestDisabling:
         disabled = await succeed(ada, await ada.get(path), "Disable Grace")
         assert "Grace is disabled, and signed out everywhere." in words(disabled)
         assert (await grace.get("/pets")).status_code == 303
+        assert "You may no longer sign in here." in words(await grace.get("/sign-in"))
         assert "Disable Grace" not in buttons_of(disabled)
         assert "Make a password link" not in buttons_of(disabled)
         refused = await ada.post(f"{path}/invite")
@@ -322,6 +353,7 @@ class TestDevices:
             ended = await ada.submit(f"{path}/end-device", device=oldest.digest.hex())
             assert text in words(ended)
         assert (await first.get("/pets")).status_code == 303
+        assert "You were signed out here by an administrator" in words(await first.get("/sign-in"))
         assert (await second.get("/pets")).status_code == 200
         assert "Signed out on a device" in words(await ada.get(f"{path}/history"))
         odd = await ada.submit(f"{path}/end-device", device="no digest")
@@ -386,12 +418,15 @@ class TestKeys:
         assert (await ada.post("/people", **GRACE)).status_code == 403
 
 
-async def test_a_page_beyond_a_role_says_which_role_and_what_it_lacks(service: Service) -> None:
+async def test_a_page_beyond_a_role_says_which_role_and_who_can_change_it(
+    service: Service,
+) -> None:
     viewer = await signed_in_person(service, role="viewer")
     refused = await viewer.get("/pets/new")
     assert refused.status_code == 403
     assert "You may not do this" in words(refused)
-    assert "The role viewer lacks the scope pets:write." in words(refused)
+    told = "Your role (Viewer) does not include this. An administrator can change that."
+    assert told in words(refused)
 
 
 async def test_a_person_is_offered_no_events_about_keys(service: Service) -> None:

@@ -24,7 +24,7 @@ _FORM = FieldSet(
         attributes={"required": "", "maxlength": 100, "autocomplete": "name"},
     )
 )
-_LABELS = {"current": "Your password until now", "password": "New password"}
+_LABELS = {"current": "Present password", "password": "New password"}
 
 
 class OwnName(Struct, frozen=True):

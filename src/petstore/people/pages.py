@@ -10,7 +10,7 @@ from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
-from petstore.errors import PetstoreError, ResponseSealed
+from petstore.errors import LastAdministrator, PetstoreError, ResponseSealed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.history import KeyEvent
@@ -43,6 +43,10 @@ _SENT_BEFORE = Problem(
     "",
     "This form was sent before, and the link was shown then. It cannot be shown again. Find the"
     " person in the list, and make a new link.",
+)
+_LAST = Problem(
+    "",
+    "You are the last administrator. First make somebody an administrator who has set a password.",
 )
 _HOURS = INVITATION_LIFE // HOUR
 
@@ -102,7 +106,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         error=error,
         person=person,
         form=form,
-        problem=_SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem,
+        problem=_problem(visit, error) or form.problem,
         role=_ROLE_NAMES[person.role],
         may_do=scopes_in_words(ROLES[person.role]),
         devices=[(each, utc_second(each.created_at), utc_second(each.used_at)) for each in devices],
@@ -110,6 +114,14 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         is_own=person.id == visit.caller.id,
         hours=_HOURS,
     )
+
+
+def _problem(visit: PageRequest, error: PetstoreError | None) -> Problem | None:
+    """Return what is wrong if the page has words of its own for it."""
+    if isinstance(error, ResponseSealed):
+        return _SENT_BEFORE
+    is_own = visit.path_id == visit.caller.id
+    return _LAST if isinstance(error, LastAdministrator) and is_own else None
 
 
 async def _update(visit: PageRequest) -> Response:

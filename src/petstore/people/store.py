@@ -36,7 +36,7 @@ from petstore.people.model import (
     PersonWithInvitation,
     check_role,
 )
-from petstore.sessions.store import INVITATION_LIFE, create_link, end_device, end_sessions
+from petstore.sessions.store import INVITATION_LIFE, create_link, delete_links, end_device
 
 _COLUMNS = (
     # The id is that of the table whose key gives the order of a page.
@@ -69,9 +69,9 @@ class StoredPerson(NamedTuple):
         return "active" if self.has_password else "invited"
 
     @property
-    def is_administrator(self) -> bool:
-        """Whether it is an active administrator."""
-        return self.caller.role == "administrator" and self.state == "active"
+    def administers(self) -> bool:
+        """Whether it is an administrator who is not disabled, though perhaps only invited."""
+        return self.caller.role == "administrator" and self.state != "disabled"
 
     @property
     def shown(self) -> Person:
@@ -216,7 +216,8 @@ def change_person(
     Raises:
         NotFound: the principal sees no person with this id.
         LoginTaken: another person has the login.
-        LastAdministrator: there would be no active administrator.
+        LastAdministrator: there would be no active administrator, or somebody would take this from
+            themselves while nobody else is one.
         BeyondOwnRights: the person would get rights that the actor does not have, or has them and
             would get another login.
     """
@@ -233,14 +234,14 @@ def change_person(
     gets_more = action == "enabled" or not after.caller.scopes <= before.caller.scopes
     if by.caller is not None and (gets_more or after.login != before.login):
         check_role(by.caller, after.caller)
-    if before.is_administrator and not after.is_administrator:
-        yield from _require_other_administrator(before.caller)
+    yield from _require_administrator(before, after, by)
     if name_key(after.login) != name_key(before.login):
         yield from _require_free_login(after.login)
     yield from _save(after)
     if action == "disabled":
-        yield from end_sessions(person_id)
-        # Or a session that begins just now would go on once the person is enabled again.
+        yield from delete_links(person_id)
+        # The sessions stay, to say why they have ended; once the person is enabled again, that is
+        # because of their token.
         yield from _begin_generation(person_id, now)
     yield insert_changes(by.name, action, person_id, before.fields, after.fields, now)
     return after.shown
@@ -331,6 +332,14 @@ def _require_free_login(login: str) -> Unit[None]:
     if rows:
         msg = f"login: another person already has the login {login!r}"
         raise LoginTaken(msg)
+
+
+def _require_administrator(before: StoredPerson, after: StoredPerson, by: Principal) -> Unit[None]:
+    # Who is only invited may be signed in by a link, and could never undo it.
+    is_own = by.caller is not None and by.caller.id == before.caller.id
+    counts = before.has_password or is_own
+    if before.administers and counts and not after.administers:
+        yield from _require_other_administrator(before.caller)
 
 
 def _require_other_administrator(person: Caller) -> Unit[None]:
