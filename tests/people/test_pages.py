@@ -439,3 +439,11 @@ async def test_a_person_is_offered_no_events_about_keys(service: Service) -> Non
 async def test_the_page_of_a_person_leads_to_what_they_did(ada: Visitor) -> None:
     page = (await ada.get(f"/people/{ada.key_id}")).text
     assert f'href="/console/activity?by=person/{ada.key_id}"' in page
+
+
+async def test_nobody_is_offered_a_password_link_for_themselves(ada: Visitor) -> None:
+    own = (await ada.get(f"/people/{ada.key_id}")).text
+    assert "/invite" not in own
+    refused = await ada.post(f"/people/{ada.key_id}/invite", once="1")
+    assert refused.status_code == 403
+    assert "change your password there" in words(refused)
