@@ -150,11 +150,23 @@ async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: V
     assert "Earlier" not in words(rest)
 
 
-async def test_an_import_is_one_line(ada: Visitor) -> None:
-    content = b"name,categoryId,status\n" + b"".join(b"Rex,1,\n" for _ in range(30))
+@pytest.mark.parametrize(("animals", "rest"), [(2, "1 more change"), (30, "29 more changes")])
+async def test_an_import_is_one_line(ada: Visitor, animals: int, rest: str) -> None:
+    content = b"name,categoryId,status\n" + b"Rex,1,\n" * animals
     sent = await ada.post("/import", files={"file": ("animals.csv", content, "text/csv")})
     await changed(ada, sent.headers["location"].removeprefix("/console"))
-    assert told(await ada.get("/activity")) == ["Ada added Rex and 29 more"]
+    assert told(await ada.get("/activity")) == [f"Ada added Rex and {rest}"]
+
+
+async def test_each_act_on_a_person_is_a_line_of_its_own(service: Service, ada: Visitor) -> None:
+    grace = await signed_in_person(service, "clerk", "Grace")
+    for path in ("disable", "enable", "disable"):
+        await changed(ada, f"/people/{grace.key_id}/{path}")
+    assert told(await ada.get("/activity")) == [
+        "Ada disabled the person Grace",
+        "Ada enabled the person Grace",
+        "Ada disabled the person Grace",
+    ]
 
 
 async def test_a_long_search_without_a_result_offers_to_go_on(

@@ -5,7 +5,7 @@ however rare what is wanted may be. No index has authors or times: each change w
 """
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -155,25 +155,29 @@ async def _events(store: Reader, wanted: ActivityFilter, before: int) -> _Found:
         f" AND key_id IS NULL ORDER BY sequence DESC LIMIT {_ROWS}"
     )
     rest: Sequence[Value] = (wanted.since, wanted.until, wanted.by, *types)
-    search = _Search(store, "events", "sequence", sql, rest)
+    search = _Search(store, "events", "sequence", sql, rest, _request_of)
     return await search.run(wanted, before if types else 0)
 
 
 async def _changes(store: Reader, wanted: ActivityFilter, before: int) -> _Found:
     by, here = wanted.by.replace("/", " "), wanted.environment or ""
     rest = (wanted.since, wanted.until, by, here)
-    search = _Search(store, "api_key_events", "id", _SELECT_CHANGES, rest)
+    search = _Search(store, "api_key_events", "id", _SELECT_CHANGES, rest, _each)
     return await search.run(wanted, before if here else 0)
 
 
 class _Search(NamedTuple):
-    """A search of a table backwards by its key."""
+    """A search of a table backwards by its key.
+
+    Rows that follow each other and have the same ``group`` are one entry.
+    """
 
     store: Reader
     table: str
     key: str
     sql: str
     rest: Sequence[Value]
+    group: Callable[[Row], Hashable]
 
     async def run(self, wanted: ActivityFilter, before: int) -> _Found:
         """Search from before a number on until there is a page, or enough was searched."""
@@ -182,7 +186,7 @@ class _Search(NamedTuple):
             low, high = await self._range(wanted, before)
         rows: list[Row] = []
         for _ in range(_WINDOWS):
-            if high <= low or len(_groups(rows)) > ON_A_PAGE:
+            if high <= low or len(self._groups(rows)) > ON_A_PAGE:
                 break
             start = max(low, high - _WINDOW)
             values = (high, start, *self.rest)
@@ -190,7 +194,7 @@ class _Search(NamedTuple):
             rows += found
             high = int(found[-1][0]) if len(found) == _ROWS else start
             await asyncio.sleep(0)
-        return _Found(_groups(rows), high, await self._time_of(high), high <= low)
+        return _Found(self._groups(rows), high, await self._time_of(high), high <= low)
 
     async def _range(self, wanted: ActivityFilter, before: int) -> tuple[int, int]:
         """Return the first number to look at, and one above the last."""
@@ -223,13 +227,19 @@ class _Search(NamedTuple):
         rows = await self.store.read(Statement(sql, (number,), name="select_time_of_activity"))
         return int(rows[0][0]) if rows else LAST_MOMENT
 
-
-def _groups(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return rows in groups: those of one type and one request that follow each other."""
-    return [list(group) for _, group in groupby(rows, _what)]
+    def _groups(self, rows: Sequence[Row]) -> list[list[Row]]:
+        return [list(group) for _, group in groupby(rows, self.group)]
 
 
-def _what(row: Row) -> tuple[Any, ...]:
-    """Return what is the same in events of one request, and is of this one in other rows."""
-    is_of_request = len(row) == 1 + len(PAST.split()) and row[-1] is not None
-    return (row[2], row[-2], row[-1]) if is_of_request else (row[0],)
+def _request_of(row: Row) -> Hashable:
+    """Return what is the same in events of one type and one request.
+
+    An event without a request is alone.
+    """
+    sequence, _, kind, *_, actor, request_id = row
+    return sequence if request_id is None else (kind, actor, request_id)
+
+
+def _each(row: Row) -> Hashable:
+    """Return what no other row has: each change to a key or a person is an act of its own."""
+    return int(row[0])

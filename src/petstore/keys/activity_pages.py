@@ -141,7 +141,8 @@ async def _lines(visit: PageRequest, entries: Sequence[ActivityEntry]) -> list[H
     for entry in entries:
         line = next(told if isinstance(entry.done, PastEvent) else changed)
         if entry.others:
-            what = Markup("{} and {} more").format(line.what, entry.others)
+            noun = "change" if entry.others == 1 else "changes"
+            what = Markup("{} and {} more {}").format(line.what, entry.others, noun)
             line = line._replace(what=what)
         lines.append(line)
     return lines
