@@ -4,10 +4,11 @@ import re
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from petstore.clock import DAY, SECOND
 from petstore.keys.activity import ON_A_PAGE
-from petstore.keys.history import insert_event
+from petstore.keys.history import insert_changes, insert_event
 from support.keys import change, stored_key
 from support.service import Service
 from support.staff import signed_in_person
@@ -193,18 +194,48 @@ async def test_each_change_of_a_key_or_a_person_is_told_in_words(
     person = await stored_key(service.store, grace.key_id)
     now = service.clock()
 
+    renamed = replace(person, name="Hopper")
+    other, sent = f"person {ada.key_id}", f"person {grace.key_id}"
+
     def recorded() -> object:
         yield insert_event("key 77", "rotated", caller, caller, now)
         yield insert_event("link", "link_used", caller, caller, now)
-        yield insert_event("person 1", "revoked", person, person, now)
+        yield insert_event("link", "link_used", person, person, now)
+        yield insert_event("link", "password_set", person, person, now)
+        yield insert_event(sent, "password_set", person, person, now)
+        yield insert_event(other, "password_set", person, person, now)
+        yield insert_event(sent, "changed", person, renamed, now)
+        yield insert_changes(
+            *(other, "changed", grace.key_id),
+            *({"name": "G", "role": "clerk"}, {"name": "H", "role": "viewer"}, now),
+        )
+        yield insert_changes(
+            *(other, "enabled", grace.key_id),
+            *({"state": "disabled", "role": "viewer"}, {"state": "active", "role": "clerk"}, now),
+        )
+        yield insert_event(sent, "device_ended", person, person, now)
+        yield insert_event(other, "changed", person, person, now)
 
     await service.store.write(recorded())  # type: ignore[arg-type]
     assert told(await ada.get("/activity", kind="key")) == [
-        "Ada revoked the person Grace",
-        "Somebody with a link signed in by a link as the key Till",
+        "Ada changed the person Grace",
+        "Grace signed the person Grace out on a device",
+        "Ada enabled the person Grace and changed the role from Viewer to Clerk",
+        "Ada changed the name of the person Grace from G to H and the role from Clerk to Viewer",
+        "Grace renamed the person Grace to Hopper",
+        "Ada set the password of the person Grace",
+        "Grace set a new password",
+        "Grace set a password with a link",
+        "Grace signed in by a link",
+        "Somebody signed in by a link as the key Till",
         "key 77 gave the key Till a new token",
-        "the operator changed the key Till: allowed networks",
+        "the operator changed the networks of the key Till from anywhere to 10.0.0.0/8",
         "the operator added the key Till",
+    ]
+    history = await ada.get(f"/keys/{key.id}/history")
+    assert told(history)[1:3] == [
+        "key 77 gave this key a new token",
+        "the operator changed the networks from anywhere to 10.0.0.0/8",
     ]
 
 

@@ -69,14 +69,18 @@ async def history_of(visit: PageRequest, resource: str) -> History:
 
     The address may have the sequence ``before`` which to begin.
     """
-    before = None
-    if visit.request.method != "POST":
-        before = integer_in(visit.form.text("before"))
-    if before is not None and not 0 < before <= INT64_MAX:
-        before = None
+    before = place_of(visit)
     found = await read_latest(visit.services.store, resource, before)
     lines = await lines_of(visit, found.events)
     return History(resource, lines, found.earlier, before is None, visit.services.clock())
+
+
+def place_of(visit: PageRequest) -> int | None:
+    """Return before which number the history of a page begins, ``None`` at the newest."""
+    if visit.request.method == "POST":
+        return None
+    before = integer_in(visit.form.text("before"))
+    return before if before is not None and 0 < before <= INT64_MAX else None
 
 
 async def gone_page(visit: PageRequest, resource: str, gone: NotFound) -> Response:

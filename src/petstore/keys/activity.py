@@ -5,17 +5,16 @@ however rare what is wanted may be. No index has authors or times: each change w
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
-
-from msgspec import json
+from typing import NamedTuple
 
 from petstore.clock import SECOND, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Value, placeholder_list
 from petstore.databases.planner import LAST_ID, looked_up
 from petstore.events.history import PAST, PastEvent, past_event
-from petstore.keys.model import Environment, Role
+from petstore.keys.history import CallerChange, change_of
+from petstore.keys.model import Environment
 
 ON_A_PAGE = 20
 """How many entries a page of the activity has at most."""
@@ -50,19 +49,6 @@ class ActivityFilter(NamedTuple):
     by: str = ""
     since: Milliseconds = 0
     until: Milliseconds = LAST_MOMENT
-
-
-class CallerChange(NamedTuple):
-    """A change to a key, or to a person, who has a ``role``."""
-
-    id: int
-    at: Milliseconds
-    actor: str
-    action: str
-    changes: Mapping[str, Any]
-    caller_id: int
-    name: str
-    role: Role | None
 
 
 class ActivityEntry(NamedTuple):
@@ -141,9 +127,7 @@ def _entry(which: int, group: list[Row]) -> ActivityEntry:
     if which == 0:
         sequence, at, kind, *rest = first
         return ActivityEntry(past_event((sequence, 0, kind, at, *rest)), len(group) - 1)
-    change_id, at, actor, action, changes, *key = first
-    decoded = json.decode(changes)
-    return ActivityEntry(CallerChange(change_id, at, actor, action, decoded, *key), len(group) - 1)
+    return ActivityEntry(change_of(first), len(group) - 1)
 
 
 async def _events(store: Reader, wanted: ActivityFilter, before: int) -> _Found:
