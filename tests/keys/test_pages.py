@@ -155,7 +155,7 @@ class TestChanging:
     async def test_a_conflict_shows_the_change_of_another_administrator_and_keeps_the_input(
         self, staff: Visitor, service: Service
     ) -> None:
-        other = await signed_in(service)
+        other = await signed_in(service, name="Other")
         key_id = (await service.issue("free", name="Till")).id
         path = f"/keys/{key_id}"
         mine, theirs = [await change_form(each, key_id) for each in (staff, other)]
@@ -163,7 +163,10 @@ class TestChanging:
         conflict = await staff.post(path, **mine | {"plan": "pro", "perDay": ""})
         assert conflict.status_code == 412
         assert "Somebody else changed this key while you were looking at it." in conflict.text
-        assert "Name: Till → Till 3 Plan: free → business, and you want pro" in words(conflict)
+        assert (
+            "Name: Till → Till 3. Other changed the name just now."
+            " Plan: free → business, and you want pro. Other changed the plan just now."
+        ) in words(conflict)
         saved = await staff.submit(path, **form_to(conflict, path).fields)
         assert "Till 3 is changed." in words(saved)
         assert (await get_key(service.store, key_id, None, service.clock)).plan == "pro"

@@ -195,11 +195,16 @@ class TestChanging:
         person = await add_active(service.store, service.clock)
         path = f"/people/{person.id}"
         form = await fields_of(ada, person.id)
-        await alter(service.store, service.clock, person.id, name="Hopper", role="viewer")
+        eve = await signed_in_person(service, name="Eve", login="eve")
+        await succeed(eve, await eve.get(path), "Save", name="Hopper", role="viewer")
+        service.clock.advance(61)
         conflict = await ada.post(path, **form | {"role": "manager"})
         assert conflict.status_code == 412
         assert "Somebody else changed this person while you were looking at it." in words(conflict)
-        assert "Name: Grace → Hopper Role: clerk → viewer, and you want manager" in words(conflict)
+        assert (
+            "Name: Grace → Hopper. Eve changed the name a minute ago."
+            " Role: clerk → viewer, and you want manager. Eve changed the role a minute ago."
+        ) in words(conflict)
         await succeed(ada, conflict, "Save mine anyway")
         after = await find_person(service.store, person.id, None)
         assert (after.name, after.role) == ("Hopper", "manager")

@@ -118,6 +118,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         error=error,
         key=key,
         form=form,
+        history=await history_of_caller(visit, key.id) if form.is_conflict else None,
         meters=[charts.meter(f"Used {name}", used, limit) for name, used, limit in _windows(use)],
         refused=await visit.services.refusals.of_key(key.id),
         operation_in_words=operation_in_words,

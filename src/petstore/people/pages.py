@@ -86,6 +86,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         error=error,
         person=person,
         form=form,
+        history=await history_of_caller(visit, person.id) if form.is_conflict else None,
         problem=_SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem,
         role=_ROLE_NAMES[person.role],
         may_do=scopes_in_words(ROLES[person.role]),
