@@ -138,6 +138,13 @@ async def test_a_place_before_everything_is_the_end(ada: Visitor) -> None:
     assert "Latest" in words(page)
 
 
+async def test_a_search_that_finds_nothing_says_so(service: Service, ada: Visitor) -> None:
+    found = words(await ada.get("/activity", kind="category"))
+    assert "Nothing found. Choose another person, kind or day." in found
+    await service.store.write(do("DELETE FROM api_key_events"))
+    assert "No changes are kept." in words(await ada.get("/activity"))
+
+
 async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: Visitor) -> None:
     for number in range(ON_A_PAGE + 5):
         await changed(ada, "/pets", **BELLA | {"name": f"Bella {number}"})
