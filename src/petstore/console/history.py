@@ -16,6 +16,7 @@ from petstore.events.history import PastEvent, orders_before, read_latest
 from petstore.events.model import actor_of
 from petstore.http.messages import Response
 from petstore.keys.status import names_of_callers
+from petstore.pets.store import names_of_pets
 
 _NOUNS = {"pet": "animal", "category": "category"}
 _UNKNOWN, _SERVICE = "Somebody unknown", "The service"
@@ -111,7 +112,11 @@ async def lines_of(
     ids = {value for each in events for value in _category_ids(each)}
     if ids and visit.may("listCategories"):
         categories = await names_of_categories(store, ids)
-    facts = SentenceFacts(visit.home, visit.may, orders, categories)
+    animals: dict[int, str] = {}
+    if visit.may("listPets"):
+        placed = {each.data["petId"] for each in events if each.type == "order.placed"}
+        animals = await names_of_pets(store, placed)
+    facts = SentenceFacts(visit.home, visit.may, orders, categories, animals)
     names = await _names(visit, events)
     return [
         HistoryLine(

@@ -27,6 +27,7 @@ _WINDOWS = 10
 _ROWS = 1000
 # The times are those of several clocks, so not quite in order.
 _CLOCKS_DIFFER: Milliseconds = 10 * SECOND
+_MOVE_AN_ANIMAL = {"order.placed", "order.delivered", "order.cancelled", "order.lapsed"}
 _WANTED = "at >= ?3 AND at < ?4 AND (?5 = '' OR actor = ?5)"
 _OF_KEYS = looked_up("JOIN", "api_keys", "k", "id", "e.key_id")
 _SELECT_CHANGES = (
@@ -123,11 +124,11 @@ def _start(found: _Found, taken: int, before: int) -> int:
 
 
 def _entry(which: int, group: list[Row]) -> ActivityEntry:
-    first = group[0]
-    if which == 0:
-        sequence, at, kind, *rest = first
-        return ActivityEntry(past_event((sequence, 0, kind, at, *rest)), len(group) - 1)
-    return ActivityEntry(change_of(first), len(group) - 1)
+    if which:
+        return ActivityEntry(change_of(group[0]), 0)
+    sequence, at, kind, *rest = group[0]
+    others = sum(row[2] == kind for row in group[1:])
+    return ActivityEntry(past_event((sequence, 0, kind, at, *rest)), others)
 
 
 async def _events(store: Reader, wanted: ActivityFilter, before: int) -> _Found:
@@ -218,10 +219,14 @@ class _Search(NamedTuple):
 def _request_of(row: Row) -> Hashable:
     """Return what is the same in events of one type and one request.
 
-    An event without a request is alone.
+    The event of an order is with that of its animal, which comes right after it. An event without a
+    request is alone otherwise.
     """
     sequence, _, kind, *_, actor, request_id = row
-    return sequence if request_id is None else (kind, actor, request_id)
+    moves_animal = kind in _MOVE_AN_ANIMAL
+    if request_id is None:
+        return int(sequence) + moves_animal
+    return "pet.updated" if moves_animal else kind, actor, request_id
 
 
 def _each(row: Row) -> Hashable:
