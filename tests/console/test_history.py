@@ -112,9 +112,9 @@ async def test_the_page_of_an_order_tells_who_changed_what(
         "Grace removed the ship date",
         "Grace changed the ship date from 24 Dec 2026, 10:00 UTC to 25 Dec 2026, 10:00 UTC",
         "Grace set the ship date to 24 Dec 2026, 10:00 UTC",
-        "Grace placed it for animal 1",
+        "Grace placed it for Bella",
     ]
-    assert 'for <a href="/console/pets/1">animal 1</a>' in page.text
+    assert 'for <a href="/console/pets/1"><bdi>Bella</bdi></a>' in page.text
     await changed(grace, "/pets", **BELLA)
     await changed(grace, "/pets/2/reserve")
     service.clock.advance(DAY / SECOND)

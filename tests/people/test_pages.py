@@ -3,9 +3,11 @@
 import re
 from typing import Any
 
+import httpx
 import pytest
 
 from petstore.databases.contract import Statement
+from petstore.events.history import ON_A_PAGE
 from petstore.keys.model import SCOPES
 from petstore.people.store import find_person
 from petstore.sessions.store import list_devices
@@ -37,6 +39,12 @@ async def person_id_of(service: Service, login: str = "grace@shop.example") -> i
     sql = "SELECT id FROM people WHERE login = ?1"
     ((person_id,),) = await service.store.read(Statement(sql, (login,)))
     return int(person_id)
+
+
+def acts_on(page: httpx.Response) -> list[str]:
+    """Return who did what on the page of a history."""
+    items = re.findall(r"<li data-resource=\"[^\"]+\"><span>(.*?)</span> <span", page.text)
+    return [" ".join(re.sub("<[^>]*>", "", item).split()) for item in items]
 
 
 async def fields_of(visitor: Visitor, person_id: int) -> dict[str, Any]:
@@ -190,11 +198,16 @@ class TestChanging:
         person = await add_active(service.store, service.clock)
         path = f"/people/{person.id}"
         form = await fields_of(ada, person.id)
-        await alter(service.store, service.clock, person.id, name="Hopper", role="viewer")
+        eve = await signed_in_person(service, name="Eve", login="eve")
+        await succeed(eve, await eve.get(path), "Save", name="Hopper", role="viewer")
+        service.clock.advance(61)
         conflict = await ada.post(path, **form | {"role": "manager"})
         assert conflict.status_code == 412
         assert "Somebody else changed this person while you were looking at it." in words(conflict)
-        assert "Name: Grace → Hopper Role: clerk → viewer, and you want manager" in words(conflict)
+        assert (
+            "Name: Grace → Hopper. Eve changed the name a minute ago."
+            " Role: clerk → viewer, and you want manager. Eve changed the role a minute ago."
+        ) in words(conflict)
         await succeed(ada, conflict, "Save mine anyway")
         after = await find_person(service.store, person.id, None)
         assert (after.name, after.role) == ("Hopper", "manager")
@@ -355,7 +368,9 @@ class TestDevices:
         assert (await first.get("/pets")).status_code == 303
         assert "You were signed out here by an administrator" in words(await first.get("/sign-in"))
         assert (await second.get("/pets")).status_code == 200
-        assert "Signed out on a device" in words(await ada.get(f"{path}/history"))
+        assert acts_on(await ada.get(f"{path}/history"))[0] == (
+            "Ada signed this person out on a device"
+        )
         odd = await ada.submit(f"{path}/end-device", device="no digest")
         assert "That device was signed out already." in words(odd)
 
@@ -371,21 +386,46 @@ class TestDevices:
 
 
 class TestHistory:
-    async def test_the_history_says_who_changed_what(self, service: Service, ada: Visitor) -> None:
+    async def test_the_history_says_who_changed_what_with_the_newest_first(
+        self, service: Service, ada: Visitor
+    ) -> None:
         added = await add(service.store, service.clock)
         path = f"/people/{added.person.id}"
-        await succeed(ada, await ada.get(path), "Save", role="manager", login="hopper")
-        key = await signed_in(service)
+        await succeed(ada, await ada.get(path), "Save", role="manager", login="hop")
+        key = await signed_in(service, name="Till")
         await succeed(key, await key.get(path), "Disable Grace")
         page = await ada.get(f"{path}/history")
-        text = words(page)
-        assert "Added Name: Grace Login: grace@shop.example Role: Clerk State: invited" in text
-        assert "Invited the operator" in text
-        assert "Changed Login: grace@shop.example → hopper Role: Clerk → Manager" in text
-        assert "Disabled State: invited → disabled" in text
-        assert f'<a href="/console/people/{ada.key_id}">person {ada.key_id}</a>' in page.text
-        assert f'<a href="/console/keys/{key.key_id}">key {key.key_id}</a>' in page.text
+        old = "grace@shop.example"
+        new = f"the name Grace, the login {old} and the role Clerk"
+        assert acts_on(page) == [
+            "Till disabled this person",
+            f"Ada changed the login from {old} to hop and the role from Clerk to Manager",
+            "the operator made a password link for this person",
+            f"the operator added this person, with {new}",
+        ]
+        for author, name in ((f"person/{ada.key_id}", "Ada"), (f"key/{key.key_id}", "Till")):
+            assert f'href="/console/activity?by={author}"><bdi>{name}</bdi></a>' in page.text
         assert added.secret not in page.text
+
+    async def test_earlier_changes_are_on_further_pages(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        person = await add_active(service.store, service.clock)
+        for number in range(ON_A_PAGE):
+            await alter(service.store, service.clock, person.id, name=f"Grace {number}")
+        path = f"/people/{person.id}/history"
+        first = await ada.get(path)
+        assert len(acts_on(first)) == ON_A_PAGE
+        assert 'data-refresh="30"' in first.text
+        (before,) = re.findall(
+            rf'href="/console{path}\?before=([0-9]+)#history">Earlier', first.text
+        )
+        rest = await ada.get(path, before=before)
+        assert "changed the name from Grace to Grace 0" not in words(rest)
+        assert acts_on(rest)[-1].startswith("the operator added this person")
+        assert "data-refresh" not in rest.text
+        assert f'<a href="/console{path}#history">Latest</a>' in rest.text
+        assert acts_on(await ada.get(path, before="x")) == acts_on(first)
 
     async def test_a_person_without_a_history_has_an_empty_page(
         self, service: Service, ada: Visitor
@@ -407,7 +447,14 @@ class TestKeys:
         await service.issue(scopes=frozenset(SCOPES))
         await ada.submit(f"/keys/{key_id}/revoke")
         history = await ada.get(f"/keys/{key_id}/history")
-        assert f'<a href="/console/people/{ada.key_id}">person {ada.key_id}</a>' in history.text
+        scopes = ", ".join(sorted(SCOPES))
+        assert acts_on(history) == [
+            "Ada revoked this key",
+            "Ada gave this key a new token",
+            "Ada made a sign-in link for this key",
+            "Ada changed the name from Till to Till 2",
+            f"Ada added this key, with the name Till, the plan business and the scopes {scopes}",
+        ]
 
     async def test_an_administrator_who_was_just_demoted_changes_nothing(
         self, service: Service, ada: Visitor

@@ -16,6 +16,7 @@ from petstore.events.history import PastEvent, orders_before, read_latest
 from petstore.events.model import Actor, actor_of
 from petstore.http.messages import Response
 from petstore.keys.status import names_of_callers
+from petstore.pets.store import names_of_pets
 
 _NOUNS = {"pet": "animal", "category": "category"}
 _UNKNOWN, _SERVICE = "Somebody unknown", "The service"
@@ -69,14 +70,18 @@ async def history_of(visit: PageRequest, resource: str) -> History:
 
     The address may have the sequence ``before`` which to begin.
     """
-    before = None
-    if visit.request.method != "POST":
-        before = integer_in(visit.form.text("before"))
-    if before is not None and not 0 < before <= INT64_MAX:
-        before = None
+    before = place_of(visit)
     found = await read_latest(visit.services.store, resource, before)
     lines = await lines_of(visit, found.events)
     return History(resource, lines, found.earlier, before is None, visit.services.clock())
+
+
+def place_of(visit: PageRequest) -> int | None:
+    """Return before which number the history of a page begins, ``None`` at the newest."""
+    if visit.request.method == "POST":
+        return None
+    before = integer_in(visit.form.text("before"))
+    return before if before is not None and 0 < before <= INT64_MAX else None
 
 
 async def gone_page(visit: PageRequest, resource: str, gone: NotFound) -> Response:
@@ -107,7 +112,11 @@ async def lines_of(
     ids = {value for each in events for value in _category_ids(each)}
     if ids and visit.may("listCategories"):
         categories = await names_of_categories(store, ids)
-    facts = SentenceFacts(visit.home, visit.may, orders, categories)
+    animals: dict[int, str] = {}
+    if visit.may("listPets"):
+        placed = {each.data["petId"] for each in events if each.type == "order.placed"}
+        animals = await names_of_pets(store, placed)
+    facts = SentenceFacts(visit.home, visit.may, orders, categories, animals)
     names = await _names(visit, events)
     return [
         HistoryLine(

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet, undo_fields
 from petstore.console.forms import Problem, problem_of
 from petstore.console.notices import Notice, Undo, change_notice
@@ -70,6 +71,7 @@ async def _page(
         role=(caller.role or "").capitalize(),
         may_do=scopes_in_words(caller.scopes),
         form=form,
+        history=await history_of_caller(visit, caller.id) if form.is_conflict else None,
         problem=problem or form.problem,
         wrong=problem,
         devices=await list_devices(services.store, caller.id, services.clock()),
