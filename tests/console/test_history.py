@@ -9,6 +9,7 @@ from petstore.clock import DAY, HOUR, MINUTE, SECOND
 from petstore.events.history import ON_A_PAGE
 from petstore.events.model import SERVICE, Author, NewEvent
 from petstore.events.store import record
+from petstore.keys.model import SCOPES
 from support.history import published_by
 from support.page_forms import press
 from support.service import Service
@@ -111,9 +112,9 @@ async def test_the_page_of_an_order_tells_who_changed_what(
         "Grace removed the ship date",
         "Grace changed the ship date from 24 Dec 2026, 10:00 UTC to 25 Dec 2026, 10:00 UTC",
         "Grace set the ship date to 24 Dec 2026, 10:00 UTC",
-        "Grace placed it for animal 1",
+        "Grace placed it for Bella",
     ]
-    assert 'for <a href="/console/pets/1">animal 1</a>' in page.text
+    assert 'for <a href="/console/pets/1"><bdi>Bella</bdi></a>' in page.text
     await changed(grace, "/pets", **BELLA)
     await changed(grace, "/pets/2/reserve")
     service.clock.advance(DAY / SECOND)
@@ -149,7 +150,20 @@ async def test_a_key_or_a_person_without_a_row_is_called_by_its_number(
 ) -> None:
     await changed(grace, "/pets", **BELLA)
     await service.store.write(do("UPDATE events SET actor = 'person/77'"))
-    assert await history_of(grace, "/pets/1") == ["person/77 added it"]
+    assert await history_of(grace, "/pets/1") == ["person 77 added it"]
+
+
+async def test_a_key_learns_no_names_but_its_own(service: Service, grace: Visitor) -> None:
+    await changed(grace, "/pets", **BELLA)
+    other = await signed_in(service)
+    await changed(other, "/pets/1", name="Rex")
+    scopes = frozenset({"pets:read", "pets:write"})
+    own = await signed_in(service, name="Website", scopes=scopes)
+    await changed(own, "/pets/1", name="Max")
+    lines = [line.partition(" ")[0] for line in await history_of(own, "/pets/1")]
+    assert lines == ["Website", "Another", "Somebody"]
+    admin = await signed_in(service, scopes=frozenset(SCOPES))
+    assert (await history_of(admin, "/pets/1"))[-1] == "Grace added it"
 
 
 async def test_an_event_of_a_newer_version_is_named_by_its_type(
@@ -244,8 +258,8 @@ async def test_a_history_that_is_no_longer_kept_is_empty(service: Service, grace
 @pytest.mark.parametrize(
     ("scopes", "told"),
     [
-        ({"pets:read", "orders:read"}, "Grace reserved it with order 1"),
-        ({"pets:read"}, "Grace set the status to pending"),
+        ({"pets:read", "orders:read"}, "Somebody of the shop reserved it with order 1"),
+        ({"pets:read"}, "Somebody of the shop set the status to pending"),
     ],
 )
 async def test_a_history_tells_only_what_the_scopes_may_read(

@@ -1,6 +1,7 @@
 """Signing in with a login and a password, and what nobody can do by trying others."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -74,6 +75,12 @@ def bearer(service: Service, secret: str) -> Visitor:
     return person
 
 
+def focused(page: str) -> str:
+    """Return the one field that has the focus."""
+    (field,) = re.findall(r"<input[^>]* autofocus[^>]*>", page)
+    return str(field)
+
+
 def cookies_of(response: httpx.Response) -> dict[str, str]:
     """Return the cookies that a response sets, by their names."""
     lines = response.headers.get_list("set-cookie")
@@ -131,6 +138,7 @@ async def test_a_text_that_no_password_has_counts_for_no_login(shop: Service) ->
 async def test_the_right_password_signs_in_with_the_login_in_any_case(service: Service) -> None:
     await add_with_password(service)
     visitor = newcomer(service)
+    assert 'name="login"' in focused((await visitor.get("/sign-in")).text)
     signed = await sign_in(visitor, f"  {LOGIN.upper()} ", next="/orders")
     assert (signed.status_code, signed.headers["location"]) == (303, "/console/orders")
     assert "Grace" in (await visitor.get("/pets")).text
@@ -142,7 +150,7 @@ async def test_the_start_page_of_a_person_is_the_list_of_animals(service: Servic
     assert (await person.get("")).headers["location"] == "/console/pets"
     page = await person.get("/pets")
     assert 'href="/console/usage"' not in page.text
-    assert 'href="/console/account"' in page.text
+    assert '<a href="/console/account" title="Your account"><bdi>Grace</bdi></a>' in page.text
 
 
 async def test_a_form_that_was_sent_too_late_is_kept_with_a_password_too(service: Service) -> None:
@@ -164,6 +172,7 @@ async def test_a_refused_form_keeps_the_login_and_whether_to_stay(service: Servi
     page = await sign_in(newcomer(service), "<b>ada", WRONG_PASSWORD, stays="true")
     assert 'value="&lt;b&gt;ada" autocomplete="username"' in page.text
     assert 'value="true" checked' in page.text
+    assert 'name="password"' in focused(page.text)
     assert WRONG_PASSWORD not in page.text
     assert 'aria-describedby="sign-in-problem"' in page.text
 
@@ -451,7 +460,8 @@ async def test_the_limit_tells_when_to_try_again_and_keeps_the_form(shop: Servic
         refused = await sign_in(visitor, password=WRONG_PASSWORD, next="/orders")
     assert refused.status_code == 429
     assert refused.headers["retry-after"] == "60"
-    assert "wait 60 seconds" in words(refused)
+    told = "Too many wrong passwords for this login. Wait 60 seconds."
+    assert told in words(refused)
     assert 'name="next" value="/orders"' in refused.text
 
 

@@ -42,7 +42,7 @@ async def test_a_rotation_ends_the_links_of_its_key_and_their_sessions(
     assert "your key has a new token" in told
     refused = await newcomer(service).post(unused)
     assert refused.status_code == 401
-    assert "has a new token" in words(refused)
+    assert "This link was used before, or it has ended." in words(refused)
 
 
 async def test_sessions_and_links_of_an_old_token_end_with_its_grace_period(

@@ -465,7 +465,10 @@ async def test_the_reason_is_shown_only_to_the_owner_of_the_session(service: Ser
 async def test_signing_out_ends_the_session_on_the_server(service: Service, staff: Visitor) -> None:
     secret = staff.client.cookies["petstore_console"]
     left = await staff.post("/sign-out")
-    assert (left.status_code, left.headers["location"]) == (303, "/console/sign-in")
+    location = "/console/sign-in?signed-out=true"
+    assert (left.status_code, left.headers["location"]) == (303, location)
+    assert "You are signed out." in words(await staff.client.get(location))
+    assert "You are signed out." not in words(await staff.get("/sign-in"))
     assert "Max-Age=0" in cookie_of(left)
     assert not await is_signed_in(bearer(service, secret))
 
@@ -488,7 +491,7 @@ async def test_signing_out_works_when_the_limit_of_the_key_is_used_up(database: 
         assert (await phone.post("/sign-out")).status_code == 303
         assert "Sign out everywhere" in words(await owner.get("/session"))
         left = await owner.post("/session/end-all")
-        assert left.headers["location"] == "/console/sign-in"
+        assert left.headers["location"] == "/console/sign-in?signed-out=true"
         for person in (thief, owner, phone):
             assert not await is_signed_in(person)
         assert await is_signed_in(colleague)
@@ -519,7 +522,8 @@ async def test_a_link_works_once(service: Service, stranger: Visitor) -> None:
     assert await is_signed_in(stranger)
     again = await newcomer(service).post(link)
     assert again.status_code == 401
-    assert "used already" in again.text
+    told = "This link was used before, or it has ended. Ask for another one. Sign in"
+    assert told in words(again)
 
 
 async def test_opening_a_link_does_not_use_it_up(service: Service, stranger: Visitor) -> None:

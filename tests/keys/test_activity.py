@@ -12,9 +12,9 @@ from petstore.keys.activity import (
     ON_A_PAGE,
     ActivityFilter,
     ActivityPage,
-    CallerChange,
     read_activity,
 )
+from petstore.keys.history import CallerChange
 from support.changes import NOW
 from support.history import published
 from support.keys import change, issue

@@ -4,10 +4,11 @@ import re
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from petstore.clock import DAY, SECOND
 from petstore.keys.activity import ON_A_PAGE
-from petstore.keys.history import insert_event
+from petstore.keys.history import insert_changes, insert_event
 from support.keys import change, stored_key
 from support.service import Service
 from support.staff import signed_in_person
@@ -59,20 +60,52 @@ async def test_the_activity_tells_who_did_what_with_the_newest_first(
     await ada.post("/keys", name="Till", plan="free", scopes="pets:read")
     page = await ada.get("/activity")
     found = told(page)
-    while "Ada added Dogs" not in found or len(found) < 6:  # until PostgreSQL has published them
+    while "Ada added Dogs" not in found or len(found) < 5:  # until PostgreSQL has published them
         page = await ada.get("/activity")
         found = told(page)
     assert found == [
         "Ada added the key Till",
         "Ada added Dogs",
         "Grace reserved Bello with order 1",
-        "Grace placed order 1 for animal 1",
-        "Grace changed the name of Bello from Bella to Bello",
+        "Grace renamed Bella to Bello",
         "Grace added Bella",
     ]
     for link in ("/pets/1", "/orders/1", "/categories/1", "/keys/3"):
         assert f'<a href="/console{link}">' in page.text
     assert f'<a href="/console/activity?by=person/{grace.key_id}"><bdi>Grace</bdi>' in page.text
+
+
+async def test_an_order_and_its_animal_are_one_line(service: Service, ada: Visitor) -> None:
+    for name in ("Bella", "Rex"):
+        await changed(ada, "/pets", **BELLA | {"name": name})
+    for path in ("/pets/1/reserve", "/orders/1/cancel", "/pets/2/reserve", "/orders/2/approve"):
+        await changed(ada, path)
+    await changed(ada, "/orders/2/deliver")
+    await changed(ada, "/pets/1/reserve")
+    service.clock.advance(DAY / SECOND)
+    ada = await signed_in_person(service, "administrator", "Ada")
+    await ada.get("/pets/1")  # which settles the lapse
+    assert told(await ada.get("/activity"))[:-2] == [
+        "The service made Bella available again, because order 3 lapsed",
+        "Ada reserved Bella with order 3",
+        "Ada sold Rex with order 2",
+        "Ada approved order 2",
+        "Ada reserved Rex with order 2",
+        "Ada cancelled order 1, so Bella is available again",
+        "Ada reserved Bella with order 1",
+    ]
+    assert told(await ada.get("/activity", kind="order")) == [
+        "The service cancelled order 3, because nobody approved it in time",
+        "Ada placed order 3 for Bella",
+        "Ada delivered order 2",
+        "Ada approved order 2",
+        "Ada placed order 2 for Rex",
+        "Ada cancelled order 1",
+        "Ada placed order 1 for Bella",
+    ]
+    await changed(ada, "/pets/1/delete")
+    found = told(await ada.get("/activity", kind="order"))
+    assert found[1] == "Ada placed order 3 for animal 1"
 
 
 async def test_the_activity_is_filtered_by_person_kind_and_day(
@@ -137,6 +170,13 @@ async def test_a_place_before_everything_is_the_end(ada: Visitor) -> None:
     assert "Latest" in words(page)
 
 
+async def test_a_search_that_finds_nothing_says_so(service: Service, ada: Visitor) -> None:
+    found = words(await ada.get("/activity", kind="category"))
+    assert "Nothing found. Choose another person, kind or day." in found
+    await service.store.write(do("DELETE FROM api_key_events"))
+    assert "No changes are kept." in words(await ada.get("/activity"))
+
+
 async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: Visitor) -> None:
     for number in range(ON_A_PAGE + 5):
         await changed(ada, "/pets", **BELLA | {"name": f"Bella {number}"})
@@ -150,11 +190,23 @@ async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: V
     assert "Earlier" not in words(rest)
 
 
-async def test_an_import_is_one_line(ada: Visitor) -> None:
-    content = b"name,categoryId,status\n" + b"".join(b"Rex,1,\n" for _ in range(30))
+@pytest.mark.parametrize(("animals", "rest"), [(2, "1 more change"), (30, "29 more changes")])
+async def test_an_import_is_one_line(ada: Visitor, animals: int, rest: str) -> None:
+    content = b"name,categoryId,status\n" + b"Rex,1,\n" * animals
     sent = await ada.post("/import", files={"file": ("animals.csv", content, "text/csv")})
     await changed(ada, sent.headers["location"].removeprefix("/console"))
-    assert told(await ada.get("/activity")) == ["Ada added Rex and 29 more"]
+    assert told(await ada.get("/activity")) == [f"Ada added Rex and {rest}"]
+
+
+async def test_each_act_on_a_person_is_a_line_of_its_own(service: Service, ada: Visitor) -> None:
+    grace = await signed_in_person(service, "clerk", "Grace")
+    for path in ("disable", "enable", "disable"):
+        await changed(ada, f"/people/{grace.key_id}/{path}")
+    assert told(await ada.get("/activity")) == [
+        "Ada disabled the person Grace",
+        "Ada enabled the person Grace",
+        "Ada disabled the person Grace",
+    ]
 
 
 async def test_a_long_search_without_a_result_offers_to_go_on(
@@ -181,18 +233,48 @@ async def test_each_change_of_a_key_or_a_person_is_told_in_words(
     person = await stored_key(service.store, grace.key_id)
     now = service.clock()
 
+    renamed = replace(person, name="Hopper")
+    other, sent = f"person {ada.key_id}", f"person {grace.key_id}"
+
     def recorded() -> object:
         yield insert_event("key 77", "rotated", caller, caller, now)
         yield insert_event("link", "link_used", caller, caller, now)
-        yield insert_event("person 1", "revoked", person, person, now)
+        yield insert_event("link", "link_used", person, person, now)
+        yield insert_event("link", "password_set", person, person, now)
+        yield insert_event(sent, "password_set", person, person, now)
+        yield insert_event(other, "password_set", person, person, now)
+        yield insert_event(sent, "changed", person, renamed, now)
+        yield insert_changes(
+            *(other, "changed", grace.key_id),
+            *({"name": "G", "role": "clerk"}, {"name": "H", "role": "viewer"}, now),
+        )
+        yield insert_changes(
+            *(other, "enabled", grace.key_id),
+            *({"state": "disabled", "role": "viewer"}, {"state": "active", "role": "clerk"}, now),
+        )
+        yield insert_event(sent, "device_ended", person, person, now)
+        yield insert_event(other, "changed", person, person, now)
 
     await service.store.write(recorded())  # type: ignore[arg-type]
     assert told(await ada.get("/activity", kind="key")) == [
-        "Ada revoked the person Grace",
-        "Somebody with a link signed in by a link as the key Till",
+        "Ada changed the person Grace",
+        "Grace signed the person Grace out on a device",
+        "Ada enabled the person Grace and changed the role from Viewer to Clerk",
+        "Ada changed the name of the person Grace from G to H and the role from Clerk to Viewer",
+        "Grace renamed the person Grace to Hopper",
+        "Ada set the password of the person Grace",
+        "Grace set a new password",
+        "Grace set a password with a link",
+        "Grace signed in by a link",
+        "Somebody signed in by a link as the key Till",
         "key 77 gave the key Till a new token",
-        "the operator changed the key Till: allowed networks",
+        "the operator changed the networks of the key Till from anywhere to 10.0.0.0/8",
         "the operator added the key Till",
+    ]
+    history = await ada.get(f"/keys/{key.id}/history")
+    assert told(history)[1:3] == [
+        "key 77 gave this key a new token",
+        "the operator changed the networks from anywhere to 10.0.0.0/8",
     ]
 
 

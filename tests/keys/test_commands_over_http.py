@@ -1,7 +1,9 @@
 """``petstore keys`` beside a service that is running, which follows without a restart."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -114,11 +116,20 @@ def test_an_owner_rotates_the_own_key_with_an_hour_of_grace(
 ) -> None:
     number, token = issue(keys, "--scope", "pets:read")
     rotated = Shop(server.url, token)("rotate-key")
-    assert rotated.stderr == f"Key {number} (app) rotated. The token is shown this once.\n"
+    said = re.fullmatch(
+        rf"Key {number} \(app\) rotated\. The old token works until (.*) UTC at the latest\."
+        r" The new token is shown this once\.\n",
+        rotated.stderr,
+    )
+    assert said is not None
+    until = datetime.strptime(said[1], "%d %b %Y, %H:%M:%S").replace(tzinfo=UTC)
+    assert timedelta(minutes=50) < until - datetime.now(UTC) <= timedelta(hours=1)
     new = rotated.stdout.strip()
     assert [ask(server, each).status_code for each in (token, new)] == [200, 200]
     refused = Shop(server.url, token)("rotate-key")
     assert (refused.exit_code, refused.stdout) == (ExitStatus.KEY, "")
     assert "only its newest token can do that" in refused.stderr
-    last = Shop(server.url, new).succeed("rotate-key", "--grace", "0s").strip()
+    ended = Shop(server.url, new)("rotate-key", "--grace", "0s")
+    assert "The old token has ended. The new token is shown" in ended.stderr
+    last = ended.stdout.strip()
     assert [ask(server, each).status_code for each in (token, new, last)] == [401, 401, 200]

@@ -90,7 +90,7 @@ async def test_a_person_changes_the_own_name_and_undoes_it(
 ) -> None:
     changed = await succeed(grace, await grace.get("/account"), "Save", name="Grace Hopper")
     assert "Your name is changed." in words(changed)
-    assert 'title="Grace Hopper"' in changed.text
+    assert 'title="Your account"><bdi>Grace Hopper</bdi>' in changed.text
     back = await succeed(grace, changed, "Undo")
     assert (await read_account(service.store, grace.key_id)).caller.name == "Grace"
     assert "Your name is as it was before." in words(back)
@@ -104,6 +104,7 @@ async def test_a_name_that_somebody_else_changed_is_not_overwritten(
     refused = await press(grace, page, "Save", name="Grace Hopper")
     assert refused.status_code == 412
     assert "Somebody else changed this account" in words(refused)
+    assert "you want Grace Hopper. the operator changed the name just now." in words(refused)
     assert (await read_account(service.store, grace.key_id)).caller.name == "Grace H."
 
 
@@ -129,8 +130,8 @@ async def test_the_password_is_changed_with_the_one_until_now(
 @pytest.mark.parametrize(
     ("current", "password", "told"),
     [
-        (WRONG_PASSWORD, OTHER_PASSWORD, "Your password until now: this is not your password"),
-        ("", OTHER_PASSWORD, "Your password until now: this is not your password"),
+        (WRONG_PASSWORD, OTHER_PASSWORD, "Present password: this is not your password"),
+        ("", OTHER_PASSWORD, "Present password: this is not your password"),
         (PASSWORD, "x" * 9, "New password: expected 10 to 200 characters"),
         (PASSWORD, "x" * 201, "New password: expected 10 to 200 characters"),
     ],

@@ -90,7 +90,8 @@ def test_the_link_of_a_new_person_is_alone_on_standard_output(command: Command) 
     result = command("people", "add", *GRACE)
     assert LINK.fullmatch(result.stdout)
     assert result.stderr.endswith(
-        "Give this link to person 1 (Grace Hopper). It sets a password, once, within 72 hours:\n"
+        "Give this link to person 1 (Grace Hopper). It sets a password, once, within 72 hours, at"
+        " http://127.0.0.1:8000 (--port and --public-url choose another):\n"
     )
     assert "There is no store at" in result.stderr
     (person,) = people(command)
@@ -131,8 +132,9 @@ def test_the_settings_of_the_service_apply_to_links(command: Command) -> None:
 
 def test_a_new_invitation_is_another_link(command: Command) -> None:
     first = add(command)
-    result = command("people", "invite", "1")
+    result = command("people", "invite", "1", "--public-url", "https://shop.example")
     assert result.stdout != first
+    assert result.stderr.endswith("once, within 72 hours:\n")
     assert result.stderr.startswith("Give this link to person 1 (Grace Hopper).")
     command.succeed("people", "disable", "1")
     words = command.fail("people", "invite", "1", status=1)

@@ -17,7 +17,7 @@ from support.passwords import (
     person_at,
     sign_in,
 )
-from support.people import add, alter, invite
+from support.people import add, alter, invite, signed_in_person
 from support.service import Service, running_service
 from support.stores import do
 from support.visitor import Visitor, newcomer, words
@@ -54,6 +54,7 @@ async def test_the_page_shows_who_is_invited_and_asks_for_a_password(
         assert page.status_code == 200
         assert "set-cookie" not in page.headers
     assert "Welcome, Grace" in words(page)
+    assert 'value="true" checked' not in page.text
     form = form_of(page, BUTTON)
     assert form.path == path_of(invited)
     assert form.fields["login"] == LOGIN
@@ -67,7 +68,12 @@ async def test_a_person_sets_the_password_and_is_signed_in(
 ) -> None:
     others = {"stays": "true"} if stays else {}
     accepted = await visitor.post(path_of(invited), password=PASSWORD, **others)
-    assert (accepted.status_code, accepted.headers["location"]) == (303, "/console")
+    start, _, notice = accepted.headers["location"].partition("?notice=")
+    assert (accepted.status_code, start) == (303, "/console")
+    led = await visitor.get("", notice=notice)
+    assert led.headers["location"] == f"/console/pets?notice={notice.replace('=', '%3D')}"
+    told = "Your password is set. From now on you sign in with it and your login."
+    assert told in words(await visitor.get("/pets", notice=notice))
     session, known = accepted.headers.get_list("set-cookie")
     assert ("Max-Age" in session) is stays
     assert known.startswith("petstore_known=")
@@ -79,8 +85,9 @@ async def test_a_person_sets_the_password_and_is_signed_in(
 async def test_a_password_that_cannot_be_is_refused_and_the_link_works_on(
     visitor: Visitor, invited: Added, password: str
 ) -> None:
-    refused = await visitor.post(path_of(invited), password=password)
+    refused = await visitor.post(path_of(invited), password=password, stays="true")
     assert refused.status_code == 400
+    assert 'value="true" checked' in refused.text
     assert "Password: expected 10 to 200 characters." in words(refused)
     assert 'aria-invalid="true"' in refused.text
     assert (await visitor.post(path_of(invited), password=PASSWORD)).status_code == 303
@@ -91,9 +98,22 @@ async def test_an_invitation_of_somebody_with_a_password_sets_another(service: S
     again = await invite(service.store, service.clock, person.key_id)
     assert (await person.get("/account")).status_code == 200
     visitor = newcomer(service)
+    page = words(await visitor.get(path_of(again)))
+    assert "Set a new password You are then signed out on every other device." in page
+    assert "Welcome" not in page
     assert (await visitor.post(path_of(again), password=OTHER_PASSWORD)).status_code == 303
     assert (await person.get("/account")).status_code == 303
     assert (await sign_in(newcomer(service))).status_code == 401
+
+
+async def test_whoever_opens_the_link_of_somebody_else_is_told_so(
+    service: Service, invited: Added
+) -> None:
+    ada = await signed_in_person(service)
+    told = "You are signed in as Ada. This is the link of Grace."
+    assert told in words(await ada.get(path_of(invited)))
+    own = await invite(service.store, service.clock, ada.key_id)
+    assert "You are signed in as" not in words(await ada.get(path_of(own)))
 
 
 @pytest.mark.parametrize("what", ["used", "expired", "replaced", "disabled", "sign-in", "made up"])

@@ -71,9 +71,22 @@ def refusal(giver: Caller, role: Role) -> str:
     return refused.value.message
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_a_key_with_every_scope_gives_every_role_whatever_its_limits(role: Role) -> None:
+@pytest.mark.parametrize("role", [role for role in ROLES if role != "administrator"])
+def test_a_key_with_every_scope_gives_every_other_role_whatever_its_limits(role: Role) -> None:
     check_role(ADMIN, person(role))
+
+
+@pytest.mark.parametrize("limits", [{"per_minute": 5}, {"per_day": 5}])
+def test_a_key_with_limits_makes_nobody_an_administrator(limits: dict[str, int]) -> None:
+    giver = replace(ADMIN, plan="enterprise", **limits)
+    assert refusal(giver, "administrator") == (
+        "role: your key cannot give a role that creates keys without limits, as it has limits"
+    )
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_key_without_limits_and_an_administrator_give_every_role(role: Role) -> None:
+    check_role(replace(ADMIN, plan="enterprise"), person(role))
     check_role(person("administrator"), person(role))
 
 

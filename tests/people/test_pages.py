@@ -3,9 +3,11 @@
 import re
 from typing import Any
 
+import httpx
 import pytest
 
 from petstore.databases.contract import Statement
+from petstore.events.history import ON_A_PAGE
 from petstore.keys.model import SCOPES
 from petstore.people.store import find_person
 from petstore.sessions.store import list_devices
@@ -39,6 +41,12 @@ async def person_id_of(service: Service, login: str = "grace@shop.example") -> i
     return int(person_id)
 
 
+def acts_on(page: httpx.Response) -> list[str]:
+    """Return who did what on the page of a history."""
+    items = re.findall(r"<li data-resource=\"[^\"]+\"><span>(.*?)</span> <span", page.text)
+    return [" ".join(re.sub("<[^>]*>", "", item).split()) for item in items]
+
+
 async def fields_of(visitor: Visitor, person_id: int) -> dict[str, Any]:
     path = f"/people/{person_id}"
     return form_to(await visitor.get(path), path).fields
@@ -55,7 +63,10 @@ class TestAccess:
             assert (await visitor.post(f"/people{path}")).status_code == 403, path
 
     async def test_a_key_that_administers_keys_manages_people_too(self, staff: Visitor) -> None:
-        assert '<a href="/console/people">People</a>' in (await staff.get("/help")).text
+        shown = (await staff.get("/help")).text
+        assert '<a href="/console/people">People</a>' in shown
+        for keys, path in (("g p", "/people"), ("g t", "/activity")):
+            assert f'<a href="/console{path}" data-key="{keys}">' in shown
         page = await press(staff, await staff.get("/people/new"), "Add and get the link", **GRACE)
         assert page.status_code == 201
 
@@ -187,11 +198,16 @@ class TestChanging:
         person = await add_active(service.store, service.clock)
         path = f"/people/{person.id}"
         form = await fields_of(ada, person.id)
-        await alter(service.store, service.clock, person.id, name="Hopper", role="viewer")
+        eve = await signed_in_person(service, name="Eve", login="eve")
+        await succeed(eve, await eve.get(path), "Save", name="Hopper", role="viewer")
+        service.clock.advance(61)
         conflict = await ada.post(path, **form | {"role": "manager"})
         assert conflict.status_code == 412
         assert "Somebody else changed this person while you were looking at it." in words(conflict)
-        assert "Name: Grace → Hopper Role: clerk → viewer, and you want manager" in words(conflict)
+        assert (
+            "Name: Grace → Hopper. Eve changed the name a minute ago."
+            " Role: clerk → viewer, and you want manager. Eve changed the role a minute ago."
+        ) in words(conflict)
         await succeed(ada, conflict, "Save mine anyway")
         after = await find_person(service.store, person.id, None)
         assert (after.name, after.role) == ("Hopper", "manager")
@@ -203,16 +219,41 @@ class TestChanging:
         await succeed(ada, await ada.get(f"/people/{person.id}"), "Save", role="clerk")
         assert (await grace.get("/pets/new")).status_code == 200
 
-    async def test_the_last_administrator_stays(self, ada: Visitor) -> None:
+    async def test_the_last_administrator_stays(self, service: Service, ada: Visitor) -> None:
         path = f"/people/{ada.key_id}"
         page = await ada.get(path)
         assert "This is you." in words(page)
+        assert "Set a password under" not in words(page)
         for refused in (
             await press(ada, page, "Save", role="clerk"),
             await press(ada, page, "Disable Ada"),
         ):
             assert refused.status_code == 409
-            assert "is the last active administrator" in words(refused)
+            assert (
+                "You are the last administrator. First make somebody an administrator who has set"
+                " a password."
+            ) in words(refused)
+        key = await signed_in(service)
+        refused = await press(key, await key.get(path), "Disable Ada")
+        assert "is the last active administrator" in words(refused)
+
+    async def test_who_disables_themselves_is_told_that_they_are_out(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        other = await add_active(service.store, service.clock, role="administrator")
+        told = "You are signed out at once, and only another administrator lets you in again."
+        assert told not in words(await ada.get(f"/people/{other.id}"))
+        page = await ada.get(f"/people/{ada.key_id}")
+        assert told in words(page)
+        assert (await press(ada, page, "Disable Ada")).status_code == 303
+        assert "You may no longer sign in here." in words(await ada.get("/sign-in"))
+
+    async def test_who_has_no_password_yet_is_told_to_set_one(self, service: Service) -> None:
+        demo = (await add(service.store, service.clock, role="administrator")).person
+        visitor = await signed_in_again(service, demo.id)
+        page = await visitor.get(f"/people/{demo.id}")
+        assert "Set a password under Your account, or you cannot come back." in words(page)
+        assert '<a href="/console/account">Your account</a>' in page.text
 
     async def test_who_is_no_administrator_any_more_leaves_these_pages(
         self, service: Service, ada: Visitor
@@ -244,6 +285,7 @@ class TestInviting:
         assert shown.status_code == 200
         assert LINK.search(shown.text)
         assert "The password until now works until the link is used." in words(shown)
+        assert "Add another person" not in words(shown)
 
     async def test_an_invited_person_gets_another_invitation(
         self, service: Service, ada: Visitor
@@ -254,6 +296,7 @@ class TestInviting:
         (secret,) = LINK.findall(shown.text)
         assert secret != added.secret
         assert "can then sign in as grace@shop.example" in words(shown)
+        assert "Add another person" in words(shown)
 
 
 class TestDisabling:
@@ -279,6 +322,7 @@ class TestDisabling:
         disabled = await succeed(ada, await ada.get(path), "Disable Grace")
         assert "Grace is disabled, and signed out everywhere." in words(disabled)
         assert (await grace.get("/pets")).status_code == 303
+        assert "You may no longer sign in here." in words(await grace.get("/sign-in"))
         assert "Disable Grace" not in buttons_of(disabled)
         assert "Make a password link" not in buttons_of(disabled)
         refused = await ada.post(f"{path}/invite")
@@ -322,8 +366,11 @@ class TestDevices:
             ended = await ada.submit(f"{path}/end-device", device=oldest.digest.hex())
             assert text in words(ended)
         assert (await first.get("/pets")).status_code == 303
+        assert "You were signed out here by an administrator" in words(await first.get("/sign-in"))
         assert (await second.get("/pets")).status_code == 200
-        assert "Signed out on a device" in words(await ada.get(f"{path}/history"))
+        assert acts_on(await ada.get(f"{path}/history"))[0] == (
+            "Ada signed this person out on a device"
+        )
         odd = await ada.submit(f"{path}/end-device", device="no digest")
         assert "That device was signed out already." in words(odd)
 
@@ -339,21 +386,46 @@ class TestDevices:
 
 
 class TestHistory:
-    async def test_the_history_says_who_changed_what(self, service: Service, ada: Visitor) -> None:
+    async def test_the_history_says_who_changed_what_with_the_newest_first(
+        self, service: Service, ada: Visitor
+    ) -> None:
         added = await add(service.store, service.clock)
         path = f"/people/{added.person.id}"
-        await succeed(ada, await ada.get(path), "Save", role="manager", login="hopper")
-        key = await signed_in(service)
+        await succeed(ada, await ada.get(path), "Save", role="manager", login="hop")
+        key = await signed_in(service, name="Till")
         await succeed(key, await key.get(path), "Disable Grace")
         page = await ada.get(f"{path}/history")
-        text = words(page)
-        assert "Added Name: Grace Login: grace@shop.example Role: Clerk State: invited" in text
-        assert "Invited the operator" in text
-        assert "Changed Login: grace@shop.example → hopper Role: Clerk → Manager" in text
-        assert "Disabled State: invited → disabled" in text
-        assert f'<a href="/console/people/{ada.key_id}">person {ada.key_id}</a>' in page.text
-        assert f'<a href="/console/keys/{key.key_id}">key {key.key_id}</a>' in page.text
+        old = "grace@shop.example"
+        new = f"the name Grace, the login {old} and the role Clerk"
+        assert acts_on(page) == [
+            "Till disabled this person",
+            f"Ada changed the login from {old} to hop and the role from Clerk to Manager",
+            "the operator made a password link for this person",
+            f"the operator added this person, with {new}",
+        ]
+        for author, name in ((f"person/{ada.key_id}", "Ada"), (f"key/{key.key_id}", "Till")):
+            assert f'href="/console/activity?by={author}"><bdi>{name}</bdi></a>' in page.text
         assert added.secret not in page.text
+
+    async def test_earlier_changes_are_on_further_pages(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        person = await add_active(service.store, service.clock)
+        for number in range(ON_A_PAGE):
+            await alter(service.store, service.clock, person.id, name=f"Grace {number}")
+        path = f"/people/{person.id}/history"
+        first = await ada.get(path)
+        assert len(acts_on(first)) == ON_A_PAGE
+        assert 'data-refresh="30"' in first.text
+        (before,) = re.findall(
+            rf'href="/console{path}\?before=([0-9]+)#history">Earlier', first.text
+        )
+        rest = await ada.get(path, before=before)
+        assert "changed the name from Grace to Grace 0" not in words(rest)
+        assert acts_on(rest)[-1].startswith("the operator added this person")
+        assert "data-refresh" not in rest.text
+        assert f'<a href="/console{path}#history">Latest</a>' in rest.text
+        assert acts_on(await ada.get(path, before="x")) == acts_on(first)
 
     async def test_a_person_without_a_history_has_an_empty_page(
         self, service: Service, ada: Visitor
@@ -375,7 +447,14 @@ class TestKeys:
         await service.issue(scopes=frozenset(SCOPES))
         await ada.submit(f"/keys/{key_id}/revoke")
         history = await ada.get(f"/keys/{key_id}/history")
-        assert f'<a href="/console/people/{ada.key_id}">person {ada.key_id}</a>' in history.text
+        scopes = ", ".join(sorted(SCOPES))
+        assert acts_on(history) == [
+            "Ada revoked this key",
+            "Ada gave this key a new token",
+            "Ada made a sign-in link for this key",
+            "Ada changed the name from Till to Till 2",
+            f"Ada added this key, with the name Till, the plan business and the scopes {scopes}",
+        ]
 
     async def test_an_administrator_who_was_just_demoted_changes_nothing(
         self, service: Service, ada: Visitor
@@ -386,12 +465,15 @@ class TestKeys:
         assert (await ada.post("/people", **GRACE)).status_code == 403
 
 
-async def test_a_page_beyond_a_role_says_which_role_and_what_it_lacks(service: Service) -> None:
+async def test_a_page_beyond_a_role_says_which_role_and_who_can_change_it(
+    service: Service,
+) -> None:
     viewer = await signed_in_person(service, role="viewer")
     refused = await viewer.get("/pets/new")
     assert refused.status_code == 403
     assert "You may not do this" in words(refused)
-    assert "The role viewer lacks the scope pets:write." in words(refused)
+    told = "Your role (Viewer) does not include this. An administrator can change that."
+    assert told in words(refused)
 
 
 async def test_a_person_is_offered_no_events_about_keys(service: Service) -> None:
@@ -404,3 +486,11 @@ async def test_a_person_is_offered_no_events_about_keys(service: Service) -> Non
 async def test_the_page_of_a_person_leads_to_what_they_did(ada: Visitor) -> None:
     page = (await ada.get(f"/people/{ada.key_id}")).text
     assert f'href="/console/activity?by=person/{ada.key_id}"' in page
+
+
+async def test_nobody_is_offered_a_password_link_for_themselves(ada: Visitor) -> None:
+    own = (await ada.get(f"/people/{ada.key_id}")).text
+    assert "/invite" not in own
+    refused = await ada.post(f"/people/{ada.key_id}/invite", once="1")
+    assert refused.status_code == 403
+    assert "change your password there" in words(refused)

@@ -58,6 +58,11 @@ def test_the_explanation_of_a_link_is_not_on_standard_output(command: Command) -
     command.create_key()
     result = command("console", "link", "1")
     assert LINK.fullmatch(result.stdout)
+    assert result.stderr == (
+        "This link signs one person in with key 1, once, within 10 minutes, at"
+        " http://127.0.0.1:8000 (--port and --public-url choose another):\n"
+    )
+    result = command("console", "link", "1", "--public-url", "https://shop.example")
     assert result.stderr == "This link signs one person in with key 1, once, within 10 minutes:\n"
 
 

@@ -34,6 +34,7 @@ from petstore.sessions.store import (
     list_devices,
     open_session,
     read_seal,
+    rebind_session,
     touch_session,
     use_link,
 )
@@ -605,4 +606,16 @@ async def test_a_device_ends_only_for_the_one_whose_it_is(
     assert await found(store, secret, clock) is not None
     assert await store.write(end_device(key.id, device.digest))
     assert not await store.write(end_device(key.id, device.digest))
-    assert await found(store, secret, clock) is None
+    assert await find(store, secret, clock) == "device"
+    assert await list_devices(store, key.id, clock()) == []
+
+
+async def test_a_device_that_ended_does_not_come_back_with_another_token(
+    store: Store, clock: ManualClock, key: Caller, token: bytes
+) -> None:
+    secret = await store.write(open_session(key.id, token, clock()))
+    session = await found(store, secret, clock)
+    assert session is not None
+    assert await store.write(end_device(key.id, session.digest))
+    await store.write(rebind_session(session, token))
+    assert await find(store, secret, clock) == "device"

@@ -354,5 +354,6 @@ async def test_a_person_has_no_page_of_usage(service: Service, staff: Visitor) -
     role = "UPDATE api_keys SET role = 'administrator' WHERE id = ?1"
     await service.store.write(do(role, staff.key_id))
     assert 'href="/console/usage"' not in (await staff.get("/pets")).text
-    assert (await staff.get("/usage")).status_code == 404
+    page = await staff.get("/usage")
+    assert (page.status_code, page.headers["location"]) == (303, "/console/account")
     assert (await staff.post("/usage/rotate", graceSeconds="0")).status_code == 404

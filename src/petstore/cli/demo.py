@@ -1,9 +1,11 @@
 """The demo store: sample animals, a key in a file beside the database, and an administrator."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.resources import files
 from io import BytesIO
 from pathlib import Path, PurePosixPath
+from shlex import quote
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -16,7 +18,7 @@ from petstore.errors import CategoryNameTaken
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Environment, KeyFields
 from petstore.keys.store import Principal, create_key
-from petstore.people.accounts import find_account
+from petstore.people.accounts import Account, find_account
 from petstore.people.model import PersonCreate
 from petstore.people.store import add_person
 from petstore.pets.files import open_import_file
@@ -24,7 +26,7 @@ from petstore.pets.imports import ImportRun, import_pets
 from petstore.pets.model import PetFilter
 from petstore.pets.store import list_pets
 from petstore.sessions.store import create_link
-from petstore.settings import Settings, is_postgres, sqlite_path
+from petstore.settings import Settings, is_postgres, masked, sqlite_path
 
 _BY = Principal("petstore serve --demo")
 _LOGINS: dict[Environment, str] = {"production": "demo", "staging": "staging-demo"}
@@ -33,11 +35,13 @@ _LOGINS: dict[Environment, str] = {"production": "demo", "staging": "staging-dem
 class Demo(NamedTuple):
     """The token of a key, and the secret of a link that signs the administrator in.
 
-    The ``link`` is empty if somebody has disabled that person.
+    The ``link`` is empty if somebody has disabled that person. ``ways_back`` are commands that make
+    them an active administrator again.
     """
 
     token: str
     link: str
+    ways_back: Sequence[str]
 
 
 async def prepare_demo(store: Store, settings: Settings) -> Demo:
@@ -51,7 +55,11 @@ async def prepare_demo(store: Store, settings: Settings) -> Demo:
     if not (await list_pets(store, PetFilter(), None, 1)).items:
         await _import_samples(store)
     token = await _demo_token(store, settings.environment, _token_file(settings))
-    return Demo(token, await _demo_link(store, settings.environment))
+    account, now = await _demo_account(store, settings.environment), system_clock()
+    link, ways_back = "", _ways_back(account, settings.database)
+    if account.caller.state(now) == "active":
+        link = await store.write(create_link(account.caller.id, _BY.name, now))
+    return Demo(token, link, ways_back)
 
 
 async def _import_samples(store: Store) -> None:
@@ -78,18 +86,28 @@ async def _demo_token(store: Store, environment: Environment, file: Path) -> str
     return token
 
 
-async def _demo_link(store: Store, environment: Environment) -> str:
-    """Return the secret of a link that signs the demo's administrator in."""
-    login, now = _LOGINS[environment], system_clock()
+async def _demo_account(store: Store, environment: Environment) -> Account:
+    """Return the account of the demo's administrator, who is added if there is none."""
+    login = _LOGINS[environment]
     account = await find_account(store, login, environment)
     if account is None:
         new = PersonCreate("Demo", login, "administrator")
-        await store.write(add_person(new, _BY, environment, now))
+        await store.write(add_person(new, _BY, environment, system_clock()))
         account = await find_account(store, login, environment)
     assert account is not None  # noqa: S101 - it is there now
-    if account.caller.state(now) != "active":
-        return ""
-    return await store.write(create_link(account.caller.id, _BY.name, now))
+    return account
+
+
+def _ways_back(account: Account, database: str) -> Sequence[str]:
+    """Return the commands that make somebody an active administrator again, and let them in."""
+    person, is_disabled = account.caller, account.caller.revoked_at is not None
+    commands = [f"enable {person.id}"] if is_disabled else []
+    if person.role != "administrator":
+        commands.append(f"change {person.id} --role administrator")
+    if is_disabled:
+        commands.append(f"invite {person.id}")
+    option = "" if database == Settings().database else f" --database {quote(masked(database))}"
+    return [f"petstore people {command}{option}" for command in commands]
 
 
 def _token_file(settings: Settings) -> Path:

@@ -302,6 +302,11 @@ def service_url(public_url: str, host: str, port: int) -> str:
     return public_url.rstrip("/") or settings.listening_url
 
 
+def assumed_address(public_url: str, address: str) -> str:
+    """Return what a command adds to the note of a link whose address follows from the port."""
+    return "" if public_url else f", at {address} (--port and --public-url choose another)"
+
+
 def _option(setting: str) -> str:
     return f"--{setting.replace('_', '-')}"
 

@@ -73,6 +73,10 @@ def announce(address: str, settings: Settings, demo: "Demo | None") -> None:
     click.echo(f"Console is at   {address}/console")
     if demo is not None and demo.link:
         click.echo(f"Sign in:        {address}/console/link/{demo.link}")
+    if demo is not None and demo.ways_back:
+        click.echo("The person of the demo is no active administrator any more. To change that:")
+        for command in demo.ways_back:
+            click.echo(f"  {command}")
     if settings.metrics_port:
         metrics = replace(settings, port=settings.metrics_port)
         click.echo(f"Metrics at      {metrics.listening_url}/metrics")

@@ -36,6 +36,7 @@ from petstore.errors import (
     InternalError,
     KeyBanned,
     MissingKey,
+    MissingScope,
     NetworkNotAllowed,
     NotFound,
     PetstoreError,
@@ -79,6 +80,7 @@ _PAGES_A_REQUEST = 5
 _MAX_KEPT = 4096
 # A person can only send the same again, later.
 _NOT_MENDED = (RateLimitExceeded, KeyBanned, Unavailable)
+_BEYOND_ROLE = "Your role ({}) does not include this. An administrator can change that."
 _TOO_LATE = (
     "You were signed out before this arrived. Sign in again; then you can send what you typed."
 )
@@ -363,6 +365,9 @@ def _refusal(route: Route[ConsolePage], request: Request) -> PetstoreError:
 def _error_page(visit: PageRequest, error: PetstoreError) -> Response:
     _log(visit, error)
     failure = failure_of(error, visit.id)
+    role = visit.caller.role if visit.session is not None else None
+    if role is not None and isinstance(error, MissingScope) and error.headers:
+        failure = failure._replace(message=_BEYOND_ROLE.format(role.capitalize()))
     return visit.page(
         "error.html", error=error, failure=failure, again=visit.again, lost_file=visit.lost_file
     )

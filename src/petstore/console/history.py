@@ -1,6 +1,6 @@
 """The history of a resource as its page shows it: who changed what, and when."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -13,9 +13,10 @@ from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import NotFound
 from petstore.events.history import PastEvent, orders_before, read_latest
-from petstore.events.model import actor_of
+from petstore.events.model import Actor, actor_of
 from petstore.http.messages import Response
 from petstore.keys.status import names_of_callers
+from petstore.pets.store import names_of_pets
 
 _NOUNS = {"pet": "animal", "category": "category"}
 _UNKNOWN, _SERVICE = "Somebody unknown", "The service"
@@ -69,14 +70,18 @@ async def history_of(visit: PageRequest, resource: str) -> History:
 
     The address may have the sequence ``before`` which to begin.
     """
-    before = None
-    if visit.request.method != "POST":
-        before = integer_in(visit.form.text("before"))
-    if before is not None and not 0 < before <= INT64_MAX:
-        before = None
+    before = place_of(visit)
     found = await read_latest(visit.services.store, resource, before)
     lines = await lines_of(visit, found.events)
     return History(resource, lines, found.earlier, before is None, visit.services.clock())
+
+
+def place_of(visit: PageRequest) -> int | None:
+    """Return before which number the history of a page begins, ``None`` at the newest."""
+    if visit.request.method == "POST":
+        return None
+    before = integer_in(visit.form.text("before"))
+    return before if before is not None and 0 < before <= INT64_MAX else None
 
 
 async def gone_page(visit: PageRequest, resource: str, gone: NotFound) -> Response:
@@ -107,7 +112,11 @@ async def lines_of(
     ids = {value for each in events for value in _category_ids(each)}
     if ids and visit.may("listCategories"):
         categories = await names_of_categories(store, ids)
-    facts = SentenceFacts(visit.home, visit.may, orders, categories)
+    animals: dict[int, str] = {}
+    if visit.may("listPets"):
+        placed = {each.data["petId"] for each in events if each.type == "order.placed"}
+        animals = await names_of_pets(store, placed)
+    facts = SentenceFacts(visit.home, visit.may, orders, categories, animals)
     names = await _names(visit, events)
     return [
         HistoryLine(
@@ -140,5 +149,16 @@ async def _names(visit: PageRequest, events: Iterable[PastEvent]) -> dict[str | 
     found = await names_of_callers(visit.services.store, ids) if ids else {}
     names: dict[str | None, str] = {None: _UNKNOWN}
     for author, actor in authors.items():
-        names[author] = found.get(actor.id, author) if actor.id else _SERVICE
+        names[author] = _name_of(visit, actor, found) if actor.id else _SERVICE
     return names
+
+
+def _name_of(visit: PageRequest, actor: Actor, names: Mapping[int, str]) -> str:
+    """Return what to call a key or a person.
+
+    A key is perhaps that of a customer, who does not learn the names of the staff and of others.
+    """
+    own = visit.caller
+    if own.role is None and "keys:admin" not in own.scopes and actor.id != own.id:
+        return "Another key" if actor.type == "key" else "Somebody of the shop"
+    return names.get(actor.id or 0, f"{actor.type} {actor.id}")

@@ -292,9 +292,13 @@ class PageRequest(Struct):
         ``path`` may have a query, and is relative to ``HOME``.
         """
         if notice is not None:
-            sealed = seal_notice(notice, self._secret)
-            path += f"{'&' if '?' in path else '?'}notice={sealed}"
+            path = with_notice(path, notice, self._secret)
         return redirect(f"{self.home}{path}")
+
+
+def with_notice(path: str, notice: Notice, secret: bytes) -> str:
+    """Return the path of a page that shows a notice in the session with this secret."""
+    return f"{path}{'&' if '?' in path else '?'}notice={seal_notice(notice, secret)}"
 
 
 def redirect(target: str) -> Response:

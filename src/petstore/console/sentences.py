@@ -39,13 +39,15 @@ class SentenceFacts(NamedTuple):
     """What sentences tell beside the events themselves, and the person may read.
 
     ``orders`` has the event of the order that changed an animal, by the sequence of the animal's.
-    ``categories`` has names. A resource is linked if the person ``may`` open its page.
+    ``categories`` and ``animals`` have names. A resource is linked if the person ``may`` open its
+    page.
     """
 
     home: str
     may: Callable[[str], bool]
     orders: Mapping[int, PastEvent] = {}
     categories: Mapping[int, str] = {}
+    animals: Mapping[int, str] = {}
 
 
 def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) -> Markup:
@@ -81,6 +83,8 @@ def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup) -> Ma
     if after is None:
         return Markup("removed the {}{}").format(label, of_it)
     new = _value(name, after, facts)
+    if name == "name" and of_it:
+        return Markup("renamed {} to {}").format(_value(name, before, facts), it)
     if before is None:
         return Markup("set the {}{} to {}").format(label, of_it, new)
     old = _value(name, before, facts)
@@ -106,7 +110,9 @@ def _link(event: PastEvent, facts: SentenceFacts) -> Markup:
 
 
 def _animal(pet_id: Any, facts: SentenceFacts) -> Markup:
-    return _linked("pet", pet_id, Markup("animal {}").format(pet_id), facts)
+    name = facts.animals.get(pet_id)
+    shown = Markup("animal {}").format(pet_id) if name is None else _value("name", name, facts)
+    return _linked("pet", pet_id, shown, facts)
 
 
 def _linked(kind: str, number: Any, shown: Markup, facts: SentenceFacts) -> Markup:

@@ -187,7 +187,10 @@ class SessionLimits:
         # Charged first: so many at once are no more than one after another.
         decision = self._wrong.take(holder)
         if decision.verdict != "admitted":
-            raise refusal(decision, _PASSWORD)
+            refused = refusal(decision, _PASSWORD)
+            seconds = refused.headers["Retry-After"]
+            refused.message = f"too many wrong passwords for this login. Wait {seconds} seconds"
+            raise refused
         is_wrong = False
         try:
             yield

@@ -16,7 +16,15 @@ from petstore.console.browsers import (
 )
 from petstore.console.failures import failure_of
 from petstore.console.forms import EMPTY, Form, PendingForm, kept_in, page_address
-from petstore.console.page import HOME, MAX_FORM, ConsolePage, PageRequest, redirect
+from petstore.console.notices import Notice
+from petstore.console.page import (
+    HOME,
+    MAX_FORM,
+    ConsolePage,
+    PageRequest,
+    redirect,
+    with_notice,
+)
 from petstore.console.scopes import scopes_in_words
 from petstore.errors import InvalidKey, Overloaded, PetstoreError, Unavailable
 from petstore.http.messages import Response
@@ -35,6 +43,7 @@ from petstore.sessions.store import (
 
 _SIGN_IN = "/sign-in"
 _KEY = "key"
+_LEFT = "signed-out"
 _STARTS = (("/pets", "listPets"), ("/orders", "listOrders"), ("/usage", "getUsage"))
 _ENDS: Mapping[SessionEnd, str] = {
     "revoked": "Your key was revoked. Ask the person who gave it to you for another one.",
@@ -48,9 +57,10 @@ _ENDS: Mapping[SessionEnd, str] = {
     "away": "You were signed out, because you did nothing here for 30 days.",
     "disabled": "You may no longer sign in here. Ask an administrator if that is a mistake.",
     "password": (
-        "You were signed out, because your password was set anew, or the link that signed you in"
-        " has ended. Sign in with the new password."
+        "You were signed out, because your password was set anew, the link that signed you in has"
+        " ended, or you were disabled for a time. Sign in with your password."
     ),
+    "device": "You were signed out here by an administrator, or from another of your devices.",
 }
 _WRONG = (
     "The login or the password is wrong. Check both; the password also for small and capital"
@@ -85,6 +95,8 @@ async def sign_in_page(
         problem=problem,
         ended=_ENDS[visit.ended] if visit.ended else "",
         typed=typed,
+        # Anybody can lead here. So the text is none of theirs, and true: there is no session.
+        notice=Notice("You are signed out.") if visit.form.text(_LEFT) else None,
         has_people=has_people,
         with_key=_KEY in typed.fields or not (has_people or typed.fields),
     )
@@ -284,30 +296,40 @@ def told_to_nobody(page: Response) -> Response:
     return replace(page, headers=[*headers, _ORIGIN_ONLY])
 
 
-def signed_in(visit: PageRequest, secret: str, *, stays: bool = False) -> Response:
+def signed_in(
+    visit: PageRequest, secret: str, notice: Notice | None = None, *, stays: bool = False
+) -> Response:
     """Return what a person gets who has just signed in: the page that they wanted."""
     again = kept_in(visit.form)
     if again is None:
-        response = redirect(visit.home + page_address(visit.form.raw("next")))
+        path = page_address(visit.form.raw("next"))
+        if notice is not None:
+            path = with_notice(path, notice, secret.encode("latin-1"))
+        response = redirect(visit.home + path)
     else:
         response = visit.page("again.html", again=again)
     cookie = session_cookie(secret, visit.root, stays=stays)
     return replace(response, headers=[*response.headers, cookie])
 
 
-async def signed_in_person(visit: PageRequest, secret: str, login: str, *, stays: bool) -> Response:
+async def signed_in_person(
+    visit: PageRequest, secret: str, login: str, notice: Notice | None = None, *, stays: bool
+) -> Response:
     """Return what a person gets who has just used a password; the browser knows them from now on.
 
     Raises:
         Unavailable: the database is unreachable.
     """
-    response, seal = signed_in(visit, secret, stays=stays), await visit.limits.issued_seal()
+    seal = await visit.limits.issued_seal()
+    response = signed_in(visit, secret, notice, stays=stays)
     known = known_of(visit.request, visit.root).with_login(login, seal)
     return replace(response, headers=[*response.headers, known_cookie(known, visit.root)])
 
 
 async def _start(visit: PageRequest) -> Response:
-    return await visit.redirect(next(path for path, needed in _STARTS if visit.may(needed)))
+    path = next(path for path, needed in _STARTS if visit.may(needed))
+    notice = visit.form.text("notice")
+    return await visit.redirect(path + (f"?{urlencode({'notice': notice})}" if notice else ""))
 
 
 async def _show_session(visit: PageRequest) -> Response:
@@ -328,7 +350,7 @@ async def _sign_out_everywhere(visit: PageRequest) -> Response:
 
 
 def _signed_out(visit: PageRequest) -> Response:
-    response = redirect(visit.home + _SIGN_IN)
+    response = redirect(f"{visit.home}{_SIGN_IN}?{_LEFT}=true")
     return replace(response, headers=[*response.headers, no_cookie(visit.root)])
 
 

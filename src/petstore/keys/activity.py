@@ -5,17 +5,16 @@ however rare what is wanted may be. No index has authors or times: each change w
 """
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, NamedTuple
-
-from msgspec import json
+from typing import NamedTuple
 
 from petstore.clock import SECOND, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Value, placeholder_list
 from petstore.databases.planner import LAST_ID, looked_up
 from petstore.events.history import PAST, PastEvent, past_event
-from petstore.keys.model import Environment, Role
+from petstore.keys.history import CallerChange, change_of
+from petstore.keys.model import Environment
 
 ON_A_PAGE = 20
 """How many entries a page of the activity has at most."""
@@ -28,6 +27,7 @@ _WINDOWS = 10
 _ROWS = 1000
 # The times are those of several clocks, so not quite in order.
 _CLOCKS_DIFFER: Milliseconds = 10 * SECOND
+_MOVE_AN_ANIMAL = {"order.placed", "order.delivered", "order.cancelled", "order.lapsed"}
 _WANTED = "at >= ?3 AND at < ?4 AND (?5 = '' OR actor = ?5)"
 _OF_KEYS = looked_up("JOIN", "api_keys", "k", "id", "e.key_id")
 _SELECT_CHANGES = (
@@ -50,19 +50,6 @@ class ActivityFilter(NamedTuple):
     by: str = ""
     since: Milliseconds = 0
     until: Milliseconds = LAST_MOMENT
-
-
-class CallerChange(NamedTuple):
-    """A change to a key, or to a person, who has a ``role``."""
-
-    id: int
-    at: Milliseconds
-    actor: str
-    action: str
-    changes: Mapping[str, Any]
-    caller_id: int
-    name: str
-    role: Role | None
 
 
 class ActivityEntry(NamedTuple):
@@ -137,13 +124,11 @@ def _start(found: _Found, taken: int, before: int) -> int:
 
 
 def _entry(which: int, group: list[Row]) -> ActivityEntry:
-    first = group[0]
-    if which == 0:
-        sequence, at, kind, *rest = first
-        return ActivityEntry(past_event((sequence, 0, kind, at, *rest)), len(group) - 1)
-    change_id, at, actor, action, changes, *key = first
-    decoded = json.decode(changes)
-    return ActivityEntry(CallerChange(change_id, at, actor, action, decoded, *key), len(group) - 1)
+    if which:
+        return ActivityEntry(change_of(group[0]), 0)
+    sequence, at, kind, *rest = group[0]
+    others = sum(row[2] == kind for row in group[1:])
+    return ActivityEntry(past_event((sequence, 0, kind, at, *rest)), others)
 
 
 async def _events(store: Reader, wanted: ActivityFilter, before: int) -> _Found:
@@ -155,25 +140,29 @@ async def _events(store: Reader, wanted: ActivityFilter, before: int) -> _Found:
         f" AND key_id IS NULL ORDER BY sequence DESC LIMIT {_ROWS}"
     )
     rest: Sequence[Value] = (wanted.since, wanted.until, wanted.by, *types)
-    search = _Search(store, "events", "sequence", sql, rest)
+    search = _Search(store, "events", "sequence", sql, rest, _request_of)
     return await search.run(wanted, before if types else 0)
 
 
 async def _changes(store: Reader, wanted: ActivityFilter, before: int) -> _Found:
     by, here = wanted.by.replace("/", " "), wanted.environment or ""
     rest = (wanted.since, wanted.until, by, here)
-    search = _Search(store, "api_key_events", "id", _SELECT_CHANGES, rest)
+    search = _Search(store, "api_key_events", "id", _SELECT_CHANGES, rest, _each)
     return await search.run(wanted, before if here else 0)
 
 
 class _Search(NamedTuple):
-    """A search of a table backwards by its key."""
+    """A search of a table backwards by its key.
+
+    Rows that follow each other and have the same ``group`` are one entry.
+    """
 
     store: Reader
     table: str
     key: str
     sql: str
     rest: Sequence[Value]
+    group: Callable[[Row], Hashable]
 
     async def run(self, wanted: ActivityFilter, before: int) -> _Found:
         """Search from before a number on until there is a page, or enough was searched."""
@@ -182,7 +171,7 @@ class _Search(NamedTuple):
             low, high = await self._range(wanted, before)
         rows: list[Row] = []
         for _ in range(_WINDOWS):
-            if high <= low or len(_groups(rows)) > ON_A_PAGE:
+            if high <= low or len(self._groups(rows)) > ON_A_PAGE:
                 break
             start = max(low, high - _WINDOW)
             values = (high, start, *self.rest)
@@ -190,7 +179,7 @@ class _Search(NamedTuple):
             rows += found
             high = int(found[-1][0]) if len(found) == _ROWS else start
             await asyncio.sleep(0)
-        return _Found(_groups(rows), high, await self._time_of(high), high <= low)
+        return _Found(self._groups(rows), high, await self._time_of(high), high <= low)
 
     async def _range(self, wanted: ActivityFilter, before: int) -> tuple[int, int]:
         """Return the first number to look at, and one above the last."""
@@ -223,13 +212,23 @@ class _Search(NamedTuple):
         rows = await self.store.read(Statement(sql, (number,), name="select_time_of_activity"))
         return int(rows[0][0]) if rows else LAST_MOMENT
 
-
-def _groups(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return rows in groups: those of one type and one request that follow each other."""
-    return [list(group) for _, group in groupby(rows, _what)]
+    def _groups(self, rows: Sequence[Row]) -> list[list[Row]]:
+        return [list(group) for _, group in groupby(rows, self.group)]
 
 
-def _what(row: Row) -> tuple[Any, ...]:
-    """Return what is the same in events of one request, and is of this one in other rows."""
-    is_of_request = len(row) == 1 + len(PAST.split()) and row[-1] is not None
-    return (row[2], row[-2], row[-1]) if is_of_request else (row[0],)
+def _request_of(row: Row) -> Hashable:
+    """Return what is the same in events of one type and one request.
+
+    The event of an order is with that of its animal, which comes right after it. An event without a
+    request is alone otherwise.
+    """
+    sequence, _, kind, *_, actor, request_id = row
+    moves_animal = kind in _MOVE_AN_ANIMAL
+    if request_id is None:
+        return int(sequence) + moves_animal
+    return "pet.updated" if moves_animal else kind, actor, request_id
+
+
+def _each(row: Row) -> Hashable:
+    """Return what no other row has: each change to a key or a person is an act of its own."""
+    return int(row[0])

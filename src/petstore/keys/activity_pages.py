@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 from petstore.clock import DAY, SECOND, Milliseconds
+from petstore.console.caller_changes import lines_of_changes
 from petstore.console.fields import Field, FieldSet, Texts, choice
 from petstore.console.history import HistoryLine, lines_of
 from petstore.console.page import ConsolePage, PageRequest
@@ -22,10 +23,10 @@ from petstore.keys.activity import (
     ActivityEntry,
     ActivityFilter,
     ActivityPage,
-    CallerChange,
     read_activity,
 )
-from petstore.keys.status import names_of_callers, newest_callers
+from petstore.keys.history import CallerChange
+from petstore.keys.status import newest_callers
 
 _OFFERED = 200
 _BY = re.compile(r"(?:key|person)/[1-9][0-9]{0,18}")
@@ -33,16 +34,6 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _KEYS = "key"
 _KINDS = {"pet": "animals", "order": "orders", "category": "categories", _KEYS: "keys and people"}
 _OF_RESOURCES = {kind for kind in EVENT_TYPES if kind_of(kind) in _KINDS.keys() - {_KEYS}}
-_ACTIONS = {
-    "created": Markup("added {}"),
-    "rotated": Markup("gave {} a new token"),
-    "unbanned": Markup("lifted the ban of {}"),
-    "link_created": Markup("made a sign-in link for {}"),
-    "link_used": Markup("signed in by a link as {}"),
-    "password_set": Markup("set the password of {}"),
-    "device_ended": Markup("signed {} out on a device"),
-}
-_BY_LINK = "Somebody with a link"
 
 
 def _filters(callers: Sequence[tuple[str, str]] = ()) -> FieldSet:
@@ -136,59 +127,16 @@ async def _lines(visit: PageRequest, entries: Sequence[ActivityEntry]) -> list[H
     events = [each.done for each in entries if isinstance(each.done, PastEvent)]
     changes = [each.done for each in entries if isinstance(each.done, CallerChange)]
     told = iter(await lines_of(visit, events, names_it=True))
-    changed = iter(await _lines_of_changes(visit, changes))
+    changed = iter(await lines_of_changes(visit, changes, names_it=True))
     lines = []
     for entry in entries:
         line = next(told if isinstance(entry.done, PastEvent) else changed)
         if entry.others:
-            what = Markup("{} and {} more").format(line.what, entry.others)
+            noun = "change" if entry.others == 1 else "changes"
+            what = Markup("{} and {} more {}").format(line.what, entry.others, noun)
             line = line._replace(what=what)
         lines.append(line)
     return lines
-
-
-async def _lines_of_changes(
-    visit: PageRequest, changes: Sequence[CallerChange]
-) -> list[HistoryLine]:
-    authors = {each.actor: each.actor.replace(" ", "/") for each in changes}
-    ids = {int(by.partition("/")[2]) for by in authors.values() if _BY.fullmatch(by)}
-    names = await names_of_callers(visit.services.store, ids) if ids else {}
-    return [
-        HistoryLine(
-            f"change-{each.id}",
-            each.action,
-            each.at,
-            _name(each.actor, authors[each.actor], names),
-            authors[each.actor] if _BY.fullmatch(authors[each.actor]) else "",
-            _what(visit, each),
-            frozenset(each.changes),
-        )
-        for each in changes
-    ]
-
-
-def _name(actor: str, by: str, names: dict[int, str]) -> str:
-    if _BY.fullmatch(by):
-        return names.get(int(by.partition("/")[2]), actor)
-    return _BY_LINK if actor == "link" else actor
-
-
-def _what(visit: PageRequest, change: CallerChange) -> Markup:
-    """Return what was done to a key or a person, as a sentence goes on."""
-    kind, page = ("person", "people") if change.role else ("key", "keys")
-    it = Markup('the {} <a href="{}/{}/{}"><bdi>{}</bdi></a>').format(
-        kind, visit.home, page, change.caller_id, change.name
-    )
-    if change.action == "changed":
-        fields = ", ".join(_words(name) for name in change.changes)
-        return Markup("changed {}: {}").format(it, fields)
-    told = _ACTIONS.get(change.action)
-    return Markup("{} {}").format(_words(change.action), it) if told is None else told.format(it)
-
-
-def _words(name: str) -> str:
-    """Return a name of the interface in words, such as ``allowed networks``."""
-    return re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", name).replace("_", " ")
 
 
 PAGES = (ConsolePage("GET", "/activity", _show, "listKeys", _show),)

@@ -31,7 +31,7 @@ from petstore.cli.output import (
     printable,
 )
 from petstore.cli.stores import in_store, note_new_store, operator
-from petstore.clock import SECOND, Milliseconds, system_clock
+from petstore.clock import SECOND, Milliseconds, system_clock, utc_second
 from petstore.databases.contract import Store, T, Unit
 from petstore.domain.names import name_key
 from petstore.domain.networks import canonical_networks
@@ -297,10 +297,12 @@ def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
 def rotate_own(*, client: "Client", grace: Milliseconds) -> None:
     """Issue a new token for your own key, and print it alone on standard output."""
     key = client.keys.rotate_current(grace_seconds=grace // SECOND)
+    end = f"works until {utc_second(system_clock() + grace):%d %b %Y, %H:%M:%S} UTC at the latest"
     print_secret(
         "token",
         key.token,
-        f"Key {key.id} ({printable(key.name)}) rotated. The token is shown this once.",
+        f"Key {key.id} ({printable(key.name)}) rotated. The old token"
+        f" {end if grace else 'has ended'}. The new token is shown this once.",
         f"key {key.id} was rotated, but nobody saw its token: ask an administrator of the keys",
     )
 

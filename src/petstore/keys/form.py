@@ -1,27 +1,18 @@
-"""The form of a key, which offers what the key of the person can give, and keys in words."""
+"""The form of a key, which offers what the key of the person can give."""
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
 
 from petstore.clock import Milliseconds, rfc3339, utc
 from petstore.console.fields import Field, FieldSet, Texts, choice, undo_fields, words
 from petstore.console.forms import number_or_text
 from petstore.console.scopes import SCOPE_WORDS
 from petstore.domain.plans import PLANS, UNLIMITED, PlanName
-from petstore.keys.history import KeyEvent
 from petstore.keys.model import SCOPES, Caller
 from petstore.keys.status import Key
 
-Shown: TypeAlias = str | datetime
-"""A value as a page shows it."""
-
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_ACTIONS = {"link_created": "Sign-in link made", "link_used": "Signed in with a link"}
-_MOMENTS = ("expiresAt", "revokedAt")
-_NONE = {"allowedNetworks": "anywhere", "expiresAt": "never", "revokedAt": "never"}
 
 
 _REHEARSAL = Field(
@@ -31,14 +22,6 @@ _REHEARSAL = Field(
     control="box",
     caption="Rehearse the sunset: deprecated operations respond to this key as if they had ended",
 )
-
-
-class ChangeInWords(NamedTuple):
-    """A field that changed. What is created has nothing ``before``."""
-
-    label: str
-    before: Shown | None
-    after: Shown
 
 
 def key_form(own: Caller, now: Texts | None = None) -> FieldSet:
@@ -86,25 +69,6 @@ def undo_of(before: Key, after: Key, own: Caller) -> dict[str, str]:
     if before.expires_at != after.expires_at and before.expires_at is not None:
         texts["expiresAt"] = rfc3339(int(before.expires_at.timestamp() * 1000))
     return undo_fields(texts, form.texts(after))
-
-
-def action_in_words(action: str) -> str:
-    """Return what was done to a key."""
-    return _ACTIONS.get(action, action.capitalize())
-
-
-def changes_in_words(event: KeyEvent, own: Caller) -> Sequence[ChangeInWords]:
-    """Return the changes of an event of the history of a key."""
-    is_new = event.action == "created"
-    labels = key_form(own).labels | {"revokedAt": "Revoked"}
-    return [
-        ChangeInWords(
-            labels.get(name, name),
-            None if is_new else _shown(name, change.before),
-            _shown(name, change.after),
-        )
-        for name, change in event.changes.items()
-    ]
 
 
 def _limit_field(name: str, window: str, own: int) -> Field:
@@ -184,13 +148,3 @@ def _end_of(own_end: Milliseconds | None, text: str) -> str | None:
     if own_end is not None and text == f"{utc(own_end):%Y-%m-%d}":
         return rfc3339(own_end)
     return f"{text}T23:59:59Z"
-
-
-def _shown(name: str, value: Any) -> Shown:
-    if value in (None, []):
-        return _NONE.get(name, "none")
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(value)
-    return datetime.fromisoformat(value) if name in _MOMENTS else str(value)

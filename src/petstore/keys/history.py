@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -11,7 +11,7 @@ from petstore.clock import Milliseconds, rfc3339, utc_second
 from petstore.databases.contract import Reader, Statement
 from petstore.databases.pages import Page, read_page
 from petstore.domain.fields import Id
-from petstore.keys.model import Caller, CallerKind, Environment, KeyFields
+from petstore.keys.model import Caller, CallerKind, Environment, KeyFields, Role
 from petstore.keys.status import Key, found, select_key
 
 _MOMENTS = ("expiresAt", "revokedAt")
@@ -77,6 +77,24 @@ class KeyEvent(Struct, frozen=True):
     ]
 
 
+class CallerChange(NamedTuple):
+    """A change to a key, or to a person, who has a ``role``, as the console shows it."""
+
+    id: int
+    at: Milliseconds
+    actor: str
+    action: str
+    changes: Mapping[str, Any]
+    caller_id: int
+    name: str
+    role: Role | None
+
+    @property
+    def kind(self) -> CallerKind:
+        """Whether it is about a key or a person."""
+        return "key" if self.role is None else "person"
+
+
 async def list_history(
     store: Reader, key_id: int, environment: Environment | None, after: int | None, limit: int
 ) -> Page[KeyEvent]:
@@ -97,6 +115,31 @@ async def read_history(
     return await read_page(
         *(store, "select_key_events", select, {about: caller_id}, after, limit, _event_of)
     )
+
+
+async def read_latest_changes(
+    store: Reader, caller_id: int, before: int | None, limit: int
+) -> Page[CallerChange]:
+    """Return the last ``limit`` changes to a key or a person, the newest first.
+
+    They are those with an id below ``before``, if that is given.
+    """
+    select = (
+        "SELECT id, at, actor, action, changes, key_id,"
+        " (SELECT name FROM api_keys k WHERE k.id = key_id),"
+        " (SELECT role FROM api_keys k WHERE k.id = key_id) FROM api_key_events"
+    )
+    wanted = {"key_id": caller_id}
+    return await read_page(
+        *(store, "select_latest_key_events", select, wanted, before, limit, change_of),
+        newest_first=True,
+    )
+
+
+def change_of(row: Sequence[Any]) -> CallerChange:
+    """Return the change in a row of its columns, of which ``changes`` is encoded."""
+    change_id, at, actor, action, changes, *caller = row
+    return CallerChange(change_id, at, actor, action, msgspec.json.decode(changes), *caller)
 
 
 async def list_changes_by(store: Reader, key_id: int) -> list[tuple[CallerKind, int, KeyEvent]]:

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from petstore.clock import DAY
 from petstore.console import charts
+from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet, Texts
 from petstore.console.forms import Problem
 from petstore.console.notices import Notice, Undo, change_notice
@@ -19,8 +20,6 @@ from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.alerts import EXPIRES_SOON, MAX_ALERTS, find_alerts
 from petstore.keys.form import (
-    action_in_words,
-    changes_in_words,
     key_form,
     new_fields,
     undo_of,
@@ -126,6 +125,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         error=error,
         key=key,
         form=form,
+        history=await history_of_caller(visit, key.id) if form.is_conflict else None,
         meters=[charts.meter(f"Used {name}", used, limit) for name, used, limit in _windows(use)],
         refused=await visit.services.refusals.of_key(key.id),
         operation_in_words=operation_in_words,
@@ -195,14 +195,8 @@ async def _link(visit: PageRequest) -> Response:
 
 async def _history(visit: PageRequest) -> Response:
     key = await _get(visit)
-    events = await visit.list_page("listKeyHistory")
-    return visit.page(
-        "key_history.html",
-        key=key.value,
-        cursor=events.next,
-        action_in_words=action_in_words,
-        events=[(event, changes_in_words(event, visit.caller)) for event in events.value],
-    )
+    history = await history_of_caller(visit, visit.path_id)
+    return visit.page("key_history.html", key=key.value, history=history)
 
 
 async def _get(visit: PageRequest) -> Result[Any]:

@@ -45,6 +45,15 @@ _DECODERS = [
     if type(field.default) in _OF_VALUE
 ]
 
+# Whatever a process of version 2.0.0 has written, which takes a person for a key.
+_OF_PEOPLE: dict[str, Any] = {
+    "plan": "enterprise",
+    "per_minute": None,
+    "per_day": None,
+    "expires_at": None,
+    "allowed_networks": (),
+}
+
 _READ_AT_ONCE = 500
 _LIMITS = looked_up("LEFT JOIN", "rate_limits", "r", "key_id", "k.id")
 _SELECT = f"SELECT {', '.join(STORED_COLUMNS)} FROM api_keys k {_LIMITS}"  # noqa: S608 - only names
@@ -216,7 +225,7 @@ def caller_of(row: Row) -> Caller:
     for name, decode in _DECODERS:
         values[name] = decode(values[name])
     if values["role"] is not None:
-        values["scopes"] = ROLES[values["role"]]
+        values |= _OF_PEOPLE | {"scopes": ROLES[values["role"]]}
     return Caller(**values)
 
 

@@ -340,7 +340,7 @@ def _require_other_admin_key(key: Caller) -> Unit[None]:
     """Refuse to end the last admin key: another must live at least as long."""
     others = yield Statement(
         "SELECT id FROM api_keys WHERE environment = ?1 AND id <> ?2"
-        " AND scopes LIKE '%keys:admin%' AND revoked_at IS NULL"
+        " AND role IS NULL AND scopes LIKE '%keys:admin%' AND revoked_at IS NULL"
         " AND (expires_at IS NULL OR expires_at >= ?3) LIMIT 1",
         (key.environment, key.id, key.expires_at),
         name="select_other_admin_key",

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet, undo_fields
 from petstore.console.forms import Problem, problem_of
 from petstore.console.notices import Notice, Undo, change_notice
@@ -24,7 +25,7 @@ _FORM = FieldSet(
         attributes={"required": "", "maxlength": 100, "autocomplete": "name"},
     )
 )
-_LABELS = {"current": "Your password until now", "password": "New password"}
+_LABELS = {"current": "Present password", "password": "New password"}
 
 
 class OwnName(Struct, frozen=True):
@@ -70,6 +71,7 @@ async def _page(
         role=(caller.role or "").capitalize(),
         may_do=scopes_in_words(caller.scopes),
         form=form,
+        history=await history_of_caller(visit, caller.id) if form.is_conflict else None,
         problem=problem or form.problem,
         wrong=problem,
         devices=await list_devices(services.store, caller.id, services.clock()),
@@ -133,8 +135,9 @@ async def _end_device(visit: PageRequest) -> Response:
 
 
 async def _end_others(visit: PageRequest) -> Response:
-    session = _session_of(visit)
-    await visit.services.store.write(end_sessions(session.caller.id, session.digest))
+    session, store = _session_of(visit), visit.services.store
+    if len(await list_devices(store, session.caller.id, visit.services.clock())) > 1:
+        await store.write(end_sessions(session.caller.id, session.digest))
     return await visit.redirect(_HOME, Notice("You are signed out everywhere else."))
 
 

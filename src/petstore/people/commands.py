@@ -8,6 +8,7 @@ from msgspec import to_builtins
 
 from petstore.cli.options import (
     ID,
+    assumed_address,
     database_option,
     given,
     json_option,
@@ -21,8 +22,8 @@ from petstore.clock import HOUR, system_clock
 from petstore.databases.contract import Store, T, Unit
 from petstore.keys.model import PREFIXES, ROLES, Environment
 from petstore.keys.store import Principal
-from petstore.people.model import Login, Person, PersonCreate, PersonState
-from petstore.people.store import Added, add_person, change_person, invite_person, list_people
+from petstore.people.model import Login, Person, PersonCreate, PersonState, PersonWithInvitation
+from petstore.people.store import add_person, change_person, invite_person, list_people
 from petstore.sessions.store import INVITATION_LIFE
 
 _AT_ONCE = 500
@@ -84,7 +85,8 @@ def add(
     note_new_store(database)
     unit = add_person(PersonCreate(**options), Principal(operator()), environment, now)
     added = _write(database, unit, create=True)
-    _print_invitation(added, root, now, as_json=as_json)
+    shown = added.shown(root, now)
+    _print_invitation(shown, assumed_address(public_url, root), as_json=as_json)
 
 
 @people.command("list")
@@ -143,7 +145,8 @@ def invite(
     """
     root, now = service_url(public_url, host, port), system_clock()
     added = _write(database, invite_person(person_id, Principal(operator()), now))
-    _print_invitation(added, root, now, as_json=as_json)
+    shown = added.shown(root, now)
+    _print_invitation(shown, assumed_address(public_url, root), as_json=as_json)
 
 
 @people.command()
@@ -175,8 +178,7 @@ def _change(
         click.echo(f"Person {person_id} {done}.", err=True)
 
 
-def _print_invitation(added: Added, root: str, now: int, *, as_json: bool) -> None:
-    shown = added.shown(root, now)
+def _print_invitation(shown: PersonWithInvitation, where: str, *, as_json: bool) -> None:
     if as_json:
         print_json(to_builtins(shown))
         return
@@ -184,7 +186,7 @@ def _print_invitation(added: Added, root: str, now: int, *, as_json: bool) -> No
         "link",
         shown.invitation.url,
         f"Give this link to person {shown.id} ({printable(shown.name)}). It sets a password, once,"
-        f" within {INVITATION_LIFE // HOUR} hours:",
+        f" within {INVITATION_LIFE // HOUR} hours{where}:",
         f"nobody saw it: petstore people invite {shown.id} makes another",
     )
 

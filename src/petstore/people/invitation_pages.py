@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 from petstore.console.failures import failure_of
+from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.sign_in import (
     browser_of,
@@ -17,6 +18,7 @@ from petstore.limits.minutes import network_of
 from petstore.people.accounts import Account, accept_invitation, find_invitation
 from petstore.people.passwords import MIN_LENGTH, Asker, Rank, check_password
 
+_FROM_NOW_ON = "From now on you sign in with it and your login."
 _PATH = "/invitation/{secret}"
 
 
@@ -43,7 +45,8 @@ async def _accept(visit: PageRequest) -> Response:
         if account is None or secret is None:
             visit.limits.note_end(visit.parameter)
             raise visit.beyond or NotFound("the invitation has ended")
-    return await signed_in_person(visit, secret, account.login, stays=wants_to_stay(visit))
+    notice, stays = Notice(f"Your password is set. {_FROM_NOW_ON}"), wants_to_stay(visit)
+    return await signed_in_person(visit, secret, account.login, notice, stays=stays)
 
 
 async def _session_of(visit: PageRequest) -> str | None:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.domain.fields import PRINTABLE, VISIBLE, Id
+from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import BeyondOwnRights
 from petstore.keys.model import ROLES, Caller, Role, check_rights
 
@@ -113,11 +114,15 @@ def check_role(giver: Caller, person: Caller) -> None:
     """Refuse a ``person`` who would have more than the ``giver`` has.
 
     Nobody knows when a person leaves, and people sign in anywhere. So a key that expires or has
-    networks can give no role.
+    networks can give no role. Who administers keys can create one without limits, so a key with
+    limits cannot give that.
 
     Raises:
-        BeyondOwnRights: the role has another scope, or the giver has an end or networks.
+        BeyondOwnRights: the role has another scope, or the giver has an end, networks or limits.
     """
+    if "keys:admin" in person.scopes and giver.limits != Limits(UNLIMITED, UNLIMITED):
+        msg = "role: your key cannot give a role that creates keys without limits, as it has limits"
+        raise BeyondOwnRights(msg)
     try:
         check_rights(giver, person)
     except BeyondOwnRights as error:

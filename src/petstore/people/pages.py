@@ -1,19 +1,18 @@
 """The pages of people, for administrators: list, add, change, invite and disable them."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from petstore.clock import HOUR, utc_second
+from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet, choice, undo_fields
 from petstore.console.forms import Problem
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
-from petstore.errors import PetstoreError, ResponseSealed
+from petstore.errors import LastAdministrator, PetstoreError, ResponseSealed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.keys.history import KeyEvent
 from petstore.keys.model import ROLES, Caller, Role
 from petstore.keys.store import Principal
 from petstore.people.model import Person
@@ -32,27 +31,16 @@ _ROLE_HINTS: dict[Role, str] = {
     "manager": "as a clerk, and manages webhooks for programs",
     "administrator": "everything, people and keys too",
 }
-_ACTIONS = {
-    "created": "Added",
-    "device_ended": "Signed out on a device",
-    "link_created": "Sign-in link made",
-    "link_used": "Signed in with a link",
-}
-_LABELS = {"name": "Name", "login": "Login", "role": "Role", "state": "State"}
 _SENT_BEFORE = Problem(
     "",
     "This form was sent before, and the link was shown then. It cannot be shown again. Find the"
     " person in the list, and make a new link.",
 )
+_LAST = Problem(
+    "",
+    "You are the last administrator. First make somebody an administrator who has set a password.",
+)
 _HOURS = INVITATION_LIFE // HOUR
-
-
-class _PersonChange(NamedTuple):
-    """A field that changed. One who is new has nothing ``before``."""
-
-    label: str
-    before: str | None
-    after: str
 
 
 def _form(own: Caller, now: str = "") -> FieldSet:
@@ -102,7 +90,8 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         error=error,
         person=person,
         form=form,
-        problem=_SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem,
+        history=await history_of_caller(visit, person.id) if form.is_conflict else None,
+        problem=_problem(visit, error) or form.problem,
         role=_ROLE_NAMES[person.role],
         may_do=scopes_in_words(ROLES[person.role]),
         devices=[(each, utc_second(each.created_at), utc_second(each.used_at)) for each in devices],
@@ -110,6 +99,14 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         is_own=person.id == visit.caller.id,
         hours=_HOURS,
     )
+
+
+def _problem(visit: PageRequest, error: PetstoreError | None) -> Problem | None:
+    """Return what is wrong if the page has words of its own for it."""
+    if isinstance(error, ResponseSealed):
+        return _SENT_BEFORE
+    is_own = visit.path_id == visit.caller.id
+    return _LAST if isinstance(error, LastAdministrator) and is_own else None
 
 
 async def _update(visit: PageRequest) -> Response:
@@ -162,40 +159,12 @@ async def _end_device(visit: PageRequest) -> Response:
 
 async def _history(visit: PageRequest) -> Response:
     person = await _get(visit)
-    events = await visit.list_page("listPersonHistory")
-    return visit.page(
-        "person_history.html",
-        person=person.value,
-        cursor=events.next,
-        events=[
-            (
-                event,
-                _ACTIONS.get(event.action, event.action.replace("_", " ").capitalize()),
-                _changes_of(event),
-            )
-            for event in events.value
-        ],
-    )
+    history = await history_of_caller(visit, visit.path_id)
+    return visit.page("person_history.html", person=person.value, history=history)
 
 
 async def _get(visit: PageRequest) -> Result[Any]:
     return await visit.execute("getPerson")
-
-
-def _changes_of(event: KeyEvent) -> Sequence[_PersonChange]:
-    """Return the changes of an event of the history of a person, in words."""
-    return [
-        _PersonChange(
-            _LABELS.get(name, name),
-            None if change.before is None else _in_words(name, change.before),
-            _in_words(name, change.after),
-        )
-        for name, change in event.changes.items()
-    ]
-
-
-def _in_words(name: str, value: Any) -> str:
-    return _ROLE_NAMES[value] if name == "role" else str(value)
 
 
 def _bytes_of(text: str) -> bytes:

@@ -17,7 +17,13 @@ from petstore.databases.contract import Reader, Row, Statement, Unit, placeholde
 from petstore.databases.pages import Page, found, read_page
 from petstore.databases.planner import looked_up
 from petstore.domain.names import name_key
-from petstore.errors import LastAdministrator, LoginTaken, NotFound, PersonDisabled
+from petstore.errors import (
+    BeyondOwnRights,
+    LastAdministrator,
+    LoginTaken,
+    NotFound,
+    PersonDisabled,
+)
 from petstore.keys.history import KeyEvent, PersonAction, insert_changes, read_history
 from petstore.keys.model import PREFIXES, ROLES, Caller, Environment, KeyFields, Role
 from petstore.keys.status import COLUMNS, caller_of, values_of
@@ -30,7 +36,7 @@ from petstore.people.model import (
     PersonWithInvitation,
     check_role,
 )
-from petstore.sessions.store import INVITATION_LIFE, create_link, end_device, end_sessions
+from petstore.sessions.store import INVITATION_LIFE, create_link, delete_links, end_device
 
 _COLUMNS = (
     # The id is that of the table whose key gives the order of a page.
@@ -63,9 +69,9 @@ class StoredPerson(NamedTuple):
         return "active" if self.has_password else "invited"
 
     @property
-    def is_administrator(self) -> bool:
-        """Whether it is an active administrator."""
-        return self.caller.role == "administrator" and self.state == "active"
+    def administers(self) -> bool:
+        """Whether it is an administrator who is not disabled, though perhaps only invited."""
+        return self.caller.role == "administrator" and self.state != "disabled"
 
     @property
     def shown(self) -> Person:
@@ -184,7 +190,8 @@ def invite_person(
     Raises:
         NotFound: the principal sees no person with this id.
         PersonDisabled: the person is disabled.
-        BeyondOwnRights: the person has rights that the actor does not have.
+        BeyondOwnRights: the person has rights that the actor does not have, or is the actor, who
+            needs the password until now to set another one.
     """
     by = yield from begin_change(by, now)
     person = yield from _read(person_id, by)
@@ -209,8 +216,10 @@ def change_person(
     Raises:
         NotFound: the principal sees no person with this id.
         LoginTaken: another person has the login.
-        LastAdministrator: there would be no active administrator.
-        BeyondOwnRights: the person would get rights that the actor does not have.
+        LastAdministrator: there would be no active administrator, or somebody would take this from
+            themselves while nobody else is one.
+        BeyondOwnRights: the person would get rights that the actor does not have, or has them and
+            would get another login.
     """
     by = yield from begin_change(by, now)
     before = yield from _read(person_id, by)
@@ -223,16 +232,16 @@ def change_person(
     if was_disabled != is_disabled:
         action = "disabled" if is_disabled else "enabled"
     gets_more = action == "enabled" or not after.caller.scopes <= before.caller.scopes
-    if by.caller is not None and gets_more:
+    if by.caller is not None and (gets_more or after.login != before.login):
         check_role(by.caller, after.caller)
-    if before.is_administrator and not after.is_administrator:
-        yield from _require_other_administrator(before.caller)
+    yield from _require_administrator(before, after, by)
     if name_key(after.login) != name_key(before.login):
         yield from _require_free_login(after.login)
     yield from _save(after)
     if action == "disabled":
-        yield from end_sessions(person_id)
-        # Or a session that begins just now would go on once the person is enabled again.
+        yield from delete_links(person_id)
+        # The sessions stay, to say why they have ended; once the person is enabled again, that is
+        # because of their token.
         yield from _begin_generation(person_id, now)
     yield insert_changes(by.name, action, person_id, before.fields, after.fields, now)
     return after.shown
@@ -276,6 +285,9 @@ def _stored(row: Row) -> StoredPerson:
 
 def _invite(person: StoredPerson, by: Principal, now: Milliseconds) -> Unit[Added]:
     if by.caller is not None:
+        if by.caller.id == person.caller.id:
+            msg = "this is your own account: change your password there"
+            raise BeyondOwnRights(msg)
         check_role(by.caller, person.caller)
     maker = by if by.caller is not None else None
     secret = yield from create_link(person.caller.id, by.name, now, maker, "invitation")
@@ -320,6 +332,14 @@ def _require_free_login(login: str) -> Unit[None]:
     if rows:
         msg = f"login: another person already has the login {login!r}"
         raise LoginTaken(msg)
+
+
+def _require_administrator(before: StoredPerson, after: StoredPerson, by: Principal) -> Unit[None]:
+    # Who is only invited may be signed in by a link, and could never undo it.
+    is_own = by.caller is not None and by.caller.id == before.caller.id
+    counts = before.has_password or is_own
+    if before.administers and counts and not after.administers:
+        yield from _require_other_administrator(before.caller)
 
 
 def _require_other_administrator(person: Caller) -> Unit[None]:

@@ -1,6 +1,6 @@
 """List, add, change and delete pets."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain, islice
 
 from msgspec import UNSET
@@ -77,6 +77,14 @@ async def get_pet(store: Reader, pet_id: int) -> Pet:
     """Return one pet, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (pet_id,), name="select_pet")
     return found(await store.read(select), pet_of, "pet", pet_id)
+
+
+async def names_of_pets(store: Reader, ids: Collection[int]) -> dict[int, str]:
+    """Return the names of those animals among ``ids`` that are in the store."""
+    if not ids:
+        return {}
+    sql = f"SELECT id, name FROM pets WHERE id IN {placeholders(len(ids))}"  # noqa: S608
+    return dict(await store.read(Statement(sql, tuple(ids), name="select_pet_names")))
 
 
 async def get_inventory(store: Reader) -> Inventory:

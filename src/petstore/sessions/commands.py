@@ -2,7 +2,13 @@
 
 import click
 
-from petstore.cli.options import ID, database_option, link_options, service_url
+from petstore.cli.options import (
+    ID,
+    assumed_address,
+    database_option,
+    link_options,
+    service_url,
+)
 from petstore.cli.output import SectionedGroup, print_secret
 from petstore.cli.stores import in_store, operator
 from petstore.clock import MINUTE, system_clock
@@ -37,6 +43,6 @@ def link(*, key_id: int, database: str, public_url: str, host: str, port: int) -
         "link",
         f"{address}{HOME}/link/{secret}",
         f"This link signs one person in with key {key_id}, once, within {LINK_LIFE // MINUTE}"
-        " minutes:",
+        f" minutes{assumed_address(public_url, address)}:",
         f"nobody saw it: petstore console link {key_id} makes another",
     )

@@ -48,12 +48,15 @@ Or 1,000 new ones within a minute would end one that is used all the time.
 """
 
 SessionEnd: TypeAlias = Literal[
-    "revoked", "expired", "replaced", "disabled", "password", "unused", "away", "longest"
+    "revoked", "expired", "replaced", "disabled", "password", "device", "unused", "away", "longest"
 ]
-"""Why a session has ended: with its key or a token of it, with its person or a password, or because
-of its last use or its age. One that stays was ``away``."""
+"""Why a session has ended: with its key or a token of it, with its person or a password, because
+somebody ended it on this device, or because of its last use or its age. One that stays was
+``away``."""
 
 _LIVES: dict[LinkPurpose, Milliseconds] = {"sign_in": LINK_LIFE, "invitation": INVITATION_LIFE}
+# No token has this digest. The row stays, so that the browser is told why its session ended.
+_ENDED = b""
 _TOUCH: Milliseconds = 60 * SECOND
 _SELECT_SEAL = Statement("SELECT secret FROM console_seal", name="select_seal")
 
@@ -276,10 +279,10 @@ def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
 
 
 def rebind_session(session: Session, token: bytes) -> Unit[None]:
-    """Let a session end with another token of its key."""
+    """Let a session end with another token of its key, unless somebody has just ended it."""
     yield Statement(
-        "UPDATE console_sessions SET token_digest = ?1 WHERE digest = ?2",
-        (token_digest(token), session.digest),
+        "UPDATE console_sessions SET token_digest = ?1 WHERE digest = ?2 AND token_digest = ?3",
+        (token_digest(token), session.digest, session.token),
         name="update_session_token",
     )
 
@@ -311,9 +314,10 @@ def end_device(caller_id: int, digest: bytes) -> Unit[bool]:
     """End a session of a caller, and return whether there was one."""
     yield count_up_revision()
     ended = yield Statement(
-        "DELETE FROM console_sessions WHERE digest = ?1 AND key_id = ?2 RETURNING 1",
-        (digest, caller_id),
-        name="delete_device",
+        "UPDATE console_sessions SET token_digest = ?3"
+        " WHERE digest = ?1 AND key_id = ?2 AND token_digest <> ?3 RETURNING 1",
+        (digest, caller_id, _ENDED),
+        name="end_device",
     )
     return bool(ended)
 
@@ -329,6 +333,11 @@ def end_sessions(key_id: int, kept: bytes = b"") -> Unit[None]:
         (key_id, kept),
         name="delete_sessions",
     )
+    yield from delete_links(key_id)
+
+
+def delete_links(key_id: int) -> Unit[None]:
+    """End every link that could begin a session of a caller, or one that the caller grants."""
     yield Statement(
         f"DELETE FROM console_links WHERE {_BY_KEY}",  # noqa: S608 - only names
         (key_id,),
@@ -492,10 +501,12 @@ def _grants_of(row: Row) -> Unit[list[Row]]:
 def _session_of(
     digest: bytes, key: Caller, row: Row, grants: list[Row], now: Milliseconds
 ) -> Session | SessionEnd:
+    created_at, used_at, token, device, stays = row[_VALUES]
+    if token == _ENDED:
+        return "device"
     until = _until_replaced(key, row, grants, now)
     if not isinstance(until, Caller):
         return until
-    created_at, used_at, token, device, stays = row[_VALUES]
     session = Session(
         *(digest, until, created_at, used_at, token, row[_GRANTED_BY]), device, bool(stays)
     )

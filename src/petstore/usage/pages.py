@@ -38,6 +38,8 @@ async def _rotate(visit: PageRequest) -> Response:
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     services, own = visit.services, visit.caller
+    if own.role is not None and error is None:  # a person has no limits
+        return await visit.redirect("/account")
     usage: Usage = (await visit.execute("getUsage")).value
     key = await get_key(services.store, own.id, own.environment, services.clock)
     now = services.clock()
