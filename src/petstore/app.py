@@ -43,6 +43,7 @@ from petstore.observability.hooks import Observer, Observers
 from petstore.observability.measured import Metrics
 from petstore.observability.process import report_process
 from petstore.observability.registry import Registry, SharedMetrics
+from petstore.orders.buyers import forgetting
 from petstore.orders.reservations import Reservations
 from petstore.pets.search import filling_name_keys
 from petstore.settings import Settings, is_postgres
@@ -85,6 +86,7 @@ def create_app(
         deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
         responses=Responses(store, clock),
         reservation_minutes=settings.reservation_minutes,
+        currency=settings.currency,
         strict_categories=settings.strict_categories,
         webhook_secret=secret_file_of(settings),
         webhook_networks=settings.webhook_networks,
@@ -153,6 +155,7 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         filling_name_keys(store),
         KeyNotices(store, clock, calls.operations).chore,
         pruning(store, clock, days),
+        forgetting(store, clock, settings.buyer_days),
     ]
 
 

@@ -19,6 +19,7 @@ from petstore.events.commands import events
 from petstore.keys.commands import keys
 from petstore.orders.commands import orders
 from petstore.pets.commands import pets
+from petstore.sales.commands import sales
 from petstore.sessions.commands import console
 from petstore.usage.commands import inventory, usage
 from petstore.webhooks.commands import webhooks
@@ -85,5 +86,5 @@ main.add_section("Run the service", serve, deliver)
 main.add_section("Work on its store", keys, console, deprecations, copy, backup, restore)
 main.add_section(
     f"Ask a running service, with the key in {KEY}",
-    *(pets, orders, categories, inventory, events, webhooks, usage),
+    *(pets, orders, sales, categories, inventory, events, webhooks, usage),
 )

@@ -15,9 +15,19 @@ from petstore.databases.contract import Reader, Row, Statement, T, Value, placeh
 from petstore.databases.planner import LAST_ID, SHORT, in_short, index_range, unplanned
 from petstore.errors import NotFound
 
-Filter: TypeAlias = str | int | Sequence[int] | UnsetType
+Filter: TypeAlias = "str | int | Sequence[int] | Below | UnsetType"
 _Kind: TypeAlias = tuple[str, type | int]  # a column, and the type of its value or how many
 _SINGLE = (str, int)
+
+
+class Below(NamedTuple):
+    """A filter of a page: a number is below a ``value``. No index is searched by it.
+
+    Rows from the id ``end`` on are left out, so that a page ends there.
+    """
+
+    value: int
+    end: int
 
 
 class Page(NamedTuple, Generic[T]):
@@ -60,14 +70,24 @@ async def read_page(
     With ``newest_first`` these are the rows with an id below ``after``, by descending id. ``name``
     is the name of the statement. ``filters`` maps a column to the value it must have, in the order
     of the columns of an index that ends with the id; an unset value does not filter. For ``id`` it
-    is a list of those allowed. The first column of ``select`` is the id, and ids begin at 1.
+    is a list of those allowed; the last filter may be a ``Below``. The first column of ``select``
+    is the id, and ids begin at 1.
     """
+    column, below = next(
+        ((column, wanted) for column, wanted in filters.items() if isinstance(wanted, Below)),
+        ("", None),
+    )
+    if below is not None and newest_first:
+        after = below.end if after is None else min(after, below.end)
     kinds, parameters = _bound(filters, after)
+    if below is not None:
+        parameters += [below.value] if newest_first else [below.end, below.value]
     sql = _page_sql(
         *(select, kinds, "LIMIT ?"),
         has_start=after is not None,
         newest_first=newest_first,
         is_short=limit <= SHORT,
+        below=column,
     )
     # One row more than the page holds shows whether there is a next page.
     rows = await reader.read(Statement(sql, (*parameters, limit + 1), name=name))
@@ -128,7 +148,7 @@ def _bound(
         if isinstance(wanted, _SINGLE):
             kinds.append((column, type(wanted)))
             parameters.append(wanted)
-        elif wanted is not UNSET:
+        elif wanted is not UNSET and not isinstance(wanted, Below):
             kinds.append((column, len(wanted)))
             parameters += wanted
     if after is not None:
@@ -145,10 +165,12 @@ def _page_sql(
     has_start: bool,
     newest_first: bool = False,
     is_short: bool = False,
+    below: str = "",
 ) -> str:
     """Return the SELECT of a page.
 
-    Its parameters are the values of ``filters``, the id to start after, and that of ``limit``.
+    Its parameters are the values of ``filters``, the id to start after, that to end before and the
+    value of the column ``below``, and that of ``limit``.
     """
     conditions, number = [], 1
     for column, kind in filters:
@@ -162,12 +184,23 @@ def _page_sql(
     if has_start:
         conditions.append(f"id {'<' if newest_first else '>'} {after}")
         number += 1
+    end, rest = "", ""
+    if below:
+        if not newest_first:
+            end = f"?{number}"
+            conditions.append(f"id < {end}")
+            number += 1
+        rest = f"{below} + 0 < ?{number}"  # so that no index is searched by it
+        conditions.append(rest)
+        number += 1
     where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
     order = f"{where}ORDER BY id{' DESC' if newest_first else ''}"
     single = {column: kind for column, kind in filters if isinstance(kind, type)}
     if single and len(single) == len(filters):
         values = [unplanned(position, kind) for position, kind in enumerate(single.values(), 1)]
-        in_index = index_range([*single], values, "id", after, descending=newest_first)
+        in_index = index_range(
+            *([*single], values, "id", after), descending=newest_first, end=end, rest=rest
+        )
         order = f"/*sqlite*/ {order} /*end*/ /*pg {in_index} */"
     sql = f"{select} {order}"
     return f"{in_short(sql) if is_short else sql} {limit}{number}"

@@ -69,6 +69,7 @@ TABLES = (
     Table("console_import_batches", ("import_id", "start")),
     # The inventory follows from the animals, and the outbox is copied with the events.
     Table("inventory", ("status",), is_copied=False),
+    Table("category_inventory", ("category_id", "status"), is_copied=False),
     Table("events_outbox", ("position",), is_copied=False),
 )
 """All tables, a referenced table before the one that refers to it: rows are copied in this order.

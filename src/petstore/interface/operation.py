@@ -60,6 +60,7 @@ class Services:
     deprecated_calls: DeprecatedCalls
     responses: Responses
     reservation_minutes: int
+    currency: str
     strict_categories: bool
     webhook_secret: SecretFile
     webhook_networks: Networks

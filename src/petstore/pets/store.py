@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from itertools import chain, islice
+from typing import get_args
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from petstore.categories.store import require_category
 from petstore.clock import Milliseconds
@@ -14,7 +15,17 @@ from petstore.errors import PetReserved
 from petstore.events.model import SERVICE, Author, resource_event
 from petstore.events.store import record
 from petstore.orders.store import free_if_lapsed
-from petstore.pets.model import Inventory, NewPet, Pet, PetFilter, PetPatch, patched, status_after
+from petstore.pets.model import (
+    CategoryCounts,
+    Inventory,
+    NewPet,
+    Pet,
+    PetFilter,
+    PetPatch,
+    PetStatus,
+    patched,
+    status_after,
+)
 from petstore.pets.rows import COLUMNS, VALUES, new_row_of, pet_of, values_of
 
 _SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
@@ -27,6 +38,25 @@ _INSERT_ONE = (
 )
 _UPDATE = f"UPDATE pets SET ({', '.join(VALUES)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
+
+MAX_CATEGORIES = 1_000
+"""The most categories of an inventory."""
+
+# One category after another along the index, so that the rest of them costs nothing.
+_SELECT_CATEGORIES = Statement(
+    "WITH RECURSIVE found (category_id) AS ("  # noqa: S608 - only names
+    " SELECT min(category_id) FROM category_inventory UNION ALL"
+    " SELECT (SELECT min(category_id) FROM category_inventory AS next"
+    " WHERE next.category_id > found.category_id) FROM found WHERE category_id IS NOT NULL"
+    ") SELECT "
+    + ", ".join(
+        "(SELECT CAST(coalesce(sum(pets), 0) AS BIGINT) FROM category_inventory AS counted"  # noqa: S608
+        f" WHERE counted.category_id = found.category_id AND status = '{status}')"
+        for status in get_args(PetStatus)
+    )
+    + f", category_id FROM found WHERE category_id IS NOT NULL LIMIT {MAX_CATEGORIES + 1}",
+    name="select_category_inventory",
+)
 
 
 async def list_pets(
@@ -76,6 +106,23 @@ async def get_inventory(store: Reader) -> Inventory:
         name="select_inventory",
     )
     return Inventory(**dict(await store.read(select)))
+
+
+async def get_inventory_by_category(store: Reader) -> Inventory:
+    """Return the number of pets by status, and by category and status.
+
+    It has the first ``MAX_CATEGORIES``, and the rest in one row.
+    """
+    totals, rows = await get_inventory(store), await store.read(_SELECT_CATEGORIES)
+    shown = [CategoryCounts(*row) for row in rows]
+    if len(shown) > MAX_CATEGORIES:
+        del shown[MAX_CATEGORIES:]
+        others = (
+            max(0, getattr(totals, status) - sum(getattr(each, status) for each in shown))
+            for status in get_args(PetStatus)
+        )
+        shown.append(CategoryCounts(*others))
+    return replace(totals, categories=shown)
 
 
 def create_pet(
