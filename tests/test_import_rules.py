@@ -68,14 +68,14 @@ def modules_of(*packages: str) -> list[str]:
 
 RESOURCES = (
     *("pets", "orders", "categories", "keys", "events", "webhooks", "usage", "deprecations"),
-    "sessions",
+    *("sales", "sessions"),
 )
 LAYERS = {
     "model": ("model", "addresses", "examples", "schedule", "secrets", "signatures"),
     "store": (
         *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
         *("reservations", "responses", "rows", "search"),
-        *("alerts", "cache", "history", "notices", "status"),
+        *("alerts", "buyers", "cache", "history", "notices", "status"),
         *(
             "deliverer",
             "deliveries",

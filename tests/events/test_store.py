@@ -159,15 +159,22 @@ async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_anima
     until = {"reservedUntil": "2026-12-01T12:01:00Z"}
     placed = {"id": 1, "petId": 1, "status": "placed"} | PLACED | until
     dated = placed | {"shipDate": "2027-01-01T00:00:00Z"}
-    approved = dated | {"status": "approved"}
+    now = "2026-12-01T12:00:00Z"
+    approved = dated | {"status": "approved", "approvedAt": now}
     del approved["reservedUntil"]
-    delivered = approved | {"status": "delivered", "complete": True}
+    delivered = approved | {"status": "delivered", "complete": True, "deliveredAt": now}
     assert (await shown(store))[1:] == [
         ("order.placed", "order/1", placed, None),
         ("pet.updated", "pet/1", {**pet, "status": "pending"}, {"status": "available"}),
         ("order.updated", "order/1", dated, {"shipDate": None}),
-        ("order.approved", "order/1", approved, {"status": "placed", **until}),
-        ("order.delivered", "order/1", delivered, {"status": "approved", "complete": False}),
+        (
+            *("order.approved", "order/1", approved),
+            {"status": "placed", **until, "approvedAt": None},
+        ),
+        (
+            *("order.delivered", "order/1", delivered),
+            {"status": "approved", "complete": False, "deliveredAt": None},
+        ),
         ("pet.updated", "pet/1", {**pet, "status": "sold"}, {"status": "pending"}),
     ]
 
@@ -204,7 +211,8 @@ async def test_every_kind_of_end_of_a_reservation_is_recorded(
     (*_, (kind, _, order, before), (moved, _, pet, _)) = await shown(store)
     assert (kind, moved) == (f"order.{name}", "pet.updated")
     assert (order["status"], pet["status"]) == ("cancelled", "available")
-    assert before == {"status": "placed", "reservedUntil": "2026-12-01T12:01:00Z"}
+    until = "2026-12-01T12:01:00Z"
+    assert before == {"status": "placed", "reservedUntil": until, "cancelledAt": None}
     assert len(await events_after(store)) == 5
 
 

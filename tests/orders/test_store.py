@@ -3,7 +3,7 @@
 import pytest
 from msgspec import UNSET
 
-from petstore.databases.contract import Row, Store, Unit
+from petstore.databases.contract import Store, Unit
 from petstore.errors import IllegalTransition, OrderClosed, PetNotAvailable
 from petstore.keys.store import unconditional
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, OrderStatus
@@ -11,13 +11,14 @@ from petstore.orders.store import cancel_order, get_order, list_orders, place_or
 from petstore.pets.model import NewPet, PetStatus
 from petstore.pets.store import delete_pet, get_pet
 from support.changes import create_pet
+from support.order_rows import order_row
 from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 NOW = 1_000_000
-PLACED: Row = (5, 1, "placed", None, NOW, NOW + 60_000)
-CANCELLED: Row = (5, 1, "cancelled", None, NOW, None)
+PLACED = order_row(5, 1, "placed", NOW, NOW + 60_000)
+CANCELLED = order_row(5, 1, "cancelled", NOW)
 
 
 async def add(store: Store, status: PetStatus | None = "available") -> None:

@@ -301,4 +301,6 @@ def can_be_undone(order: Order, now: datetime) -> bool:
 
 def without_personal_data(order: Order) -> Order:
     """Return ``order`` as events show it: without buyer and note."""
+    if order.buyer is UNSET and order.note is UNSET:
+        return order
     return replace(order, buyer=UNSET, note=UNSET)
