@@ -75,7 +75,7 @@ LAYERS = {
     "store": (
         *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
         *("reservations", "responses", "rows", "search"),
-        *("alerts", "buyers", "cache", "history", "notices", "status"),
+        *("alerts", "buyers", "cache", "history", "notices", "refusals", "status", "uses"),
         *(
             "deliverer",
             "deliveries",

@@ -41,6 +41,7 @@ _CALLS = {
     "updateKey": 'key = client.keys.update(7, plan="business")',
     "revokeKey": "client.keys.revoke(7)",
     "rotateKey": "key = client.keys.rotate(7, grace_seconds=3600)",
+    "rotateCurrentKey": "key = client.keys.rotate_current(grace_seconds=3600)",
     "unbanKey": "client.keys.unban(7)",
     "listKeyHistory": "for change in client.keys.history(7):\n    print(change.at, change.action)",
     "listDeprecations": (

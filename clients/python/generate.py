@@ -22,8 +22,13 @@ PACKAGE = Path(__file__).parent / "src/petstore_client"
 
 _BASES = {"Pets": "PetById", "Orders": "OrderSteps", "Events": "EventFeed"}
 _BY_HAND = ("getPet", "listEvents")
-_NAMES = {"Inventory": "InventoryCounts", "Sales": "SalesCounts", "Usage": "KeyUsage", "KeyPlan": "PlanName"}
-_STATUSES = {400: "BadRequest", 403: "Forbidden", 409: "Conflict", 410: "Gone"}
+_NAMES = {
+    "Inventory": "InventoryCounts",
+    "Sales": "SalesCounts",
+    "Usage": "KeyUsage",
+    "KeyPlan": "PlanName",
+}
+_STATUSES = {400: "BadRequest", 403: "Forbidden", 409: "Conflict", 410: "Gone", 429: "RateLimited"}
 _HEADERS = {"POST": "idempotency_key", "PATCH": "if_match", "DELETE": "if_match"}
 _FORMATS = {"date": "date", "date-time": "datetime"}
 _TYPES = {"boolean": "bool", "integer": "int", "object": "Mapping[str, Any]", "string": "str"}
@@ -50,7 +55,7 @@ _HEAD = '''\
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Generic, Literal, TypeAlias
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 from petstore_client._calls import Call, Listing, given, into, members, nothing, parameters
 from petstore_client._event_stream import EventFeed
 from petstore_client._faces import D, Resource, listing, operation, paging
@@ -104,6 +109,8 @@ def _model(name: str) -> str:
 def _held(member: dict[str, Any]) -> str:
     """Return the type of a field of a model, and its default."""
     kind = _type(member)
+    if member.get("default") == []:  # an earlier service may not have it
+        return f"{kind} = field(default_factory=list)"
     if "default" in member:
         return f"{kind} = {member['default']!r}"
     return kind if member["is_required"] and "anyOf" not in member else f"{kind} | None = None"
@@ -132,6 +139,7 @@ def _method(row: Operation) -> str:
     verb, last = re.split("[A-Z]", row.id)[0], row.path.split("/")[-1]
     # A list of something else is called as that is: ``keys.history``.
     name = last if verb == "list" and last != _resource(row) else verb
+    name += "_current" * ("/current/" in row.path)
     body = row.body or row.query
     sent = _members(_SENT[body.__name__]) if body else {}
     first = {_snake(row.parameter): f"The ``id`` of the {row.resource}."} if row.parameter else {}

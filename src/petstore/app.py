@@ -47,6 +47,7 @@ from petstore.orders.buyers import forgetting
 from petstore.orders.reservations import Reservations
 from petstore.pets.search import filling_name_keys
 from petstore.settings import Settings, is_postgres
+from petstore.usage.refusals import Refusals
 from petstore.usage.responses import Responses
 
 _USAGE_TABLE = 20_000
@@ -85,6 +86,7 @@ def create_app(
         reservations=Reservations(store, clock),
         deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
         responses=Responses(store, clock),
+        refusals=Refusals(store, clock),
         reservation_minutes=settings.reservation_minutes,
         currency=settings.currency,
         strict_categories=settings.strict_categories,
@@ -96,12 +98,11 @@ def create_app(
     addresses, health = Addresses(settings.public_url), HealthPages(store)
     bodies = BodyReader(settings.max_body_bytes, settings.body_timeout)
     visits = MinuteLimiter[int](clock, settings.console_per_minute, _USAGE_TABLE)
-    well_known = WellKnown(addresses, settings.security_contact, clock)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
         pages=Pages(
-            _pages(health, addresses, well_known),
+            _pages(health, addresses, WellKnown(addresses, settings.security_contact, clock)),
             Console(services, bodies, visits, addresses.public_url),
         ),
         bodies=bodies,
@@ -150,6 +151,7 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         *limiter_chores(services.limiter, save_seconds),
         calls.chore(save_seconds),
         services.responses.chore,
+        services.refusals.chore,
         services.keys.chore(settings.key_refresh_seconds),
         bodies.chore,
         filling_name_keys(store),

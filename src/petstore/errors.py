@@ -211,6 +211,12 @@ class KeyBanned(PetstoreError, status=429, code="api_key_banned"):
     """The key kept sending requests after a 429 and is banned for a while."""
 
 
+class TooManyRotations(PetstoreError, status=429, code="too_many_rotations"):
+    """The API key has rotated itself as often as it may in one day."""
+
+    limit = "rotation_day"
+
+
 class HeaderFieldsTooLarge(PetstoreError, status=431, code="header_fields_too_large"):
     """The head is too large, or has too many header fields (RFC 6585 section 5)."""
 

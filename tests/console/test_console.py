@@ -30,7 +30,7 @@ NEEDS = {
     "orders:read": r"GET /orders(/{orderId})?|GET /inventory",
     "orders:write": r"POST /orders.*|GET /orders/new|POST /pets/{petId}/reserve",
     "webhooks:write": r"\w+ /webhooks.*",
-    "keys:admin": r"\w+ /keys.*|GET /deprecations|POST /usage/rotate",
+    "keys:admin": r"\w+ /keys.*|GET /deprecations",
 }
 """The pages of each scope."""
 

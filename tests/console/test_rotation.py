@@ -56,6 +56,8 @@ async def test_sessions_and_links_of_an_old_token_end_with_its_grace_period(
     for person in (staff, thief, late):
         refused = await person.post(f"/keys/{staff.key_id}/link")
         assert "your key cannot give a longer life than its own" in words(refused)
+        refused = await person.post("/usage/rotate", graceSeconds="0")
+        assert "only its newest token can do that" in words(refused)
     owner = newcomer(service, new.token, staff.key_id)
     await owner.post("/sign-in", key=new.token)
     helper = await by_link(service, owner, staff.key_id)

@@ -195,9 +195,24 @@ DELIVERER: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "skipped": lambda store: store.write(resume_batch(2, "now", LAST_ID, 0)),
 }
 WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None)
-KEY_ROW = (1, "Till", "free", None, None, "pets:read", None, "", 0, "production", 0, None, None)
+KEY_ROW = (
+    1,
+    "Till",
+    "free",
+    None,
+    None,
+    "pets:read",
+    None,
+    "",
+    0,
+    "production",
+    0,
+    None,
+    None,
+    None,
+)
 FOUND: dict[str, list[Row]] = {
-    "select_key": [(*KEY_ROW, None, None, None)],
+    "select_key": [(*KEY_ROW, None, None, None, None)],
     "lock_webhook": [WEBHOOK_ROW],
     "select_backlog": [(None, None, 0)],
     "select_webhook_health": [(0, None, None, 1, 1, None)],

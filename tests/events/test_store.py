@@ -163,7 +163,7 @@ async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_anima
     approved = dated | {"status": "approved", "approvedAt": now}
     del approved["reservedUntil"]
     delivered = approved | {"status": "delivered", "complete": True, "deliveredAt": now}
-    assert (await shown(store))[1:] == [
+    expected: list[tuple[Any, ...]] = [
         ("order.placed", "order/1", placed, None),
         ("pet.updated", "pet/1", {**pet, "status": "pending"}, {"status": "available"}),
         ("order.updated", "order/1", dated, {"shipDate": None}),
@@ -177,6 +177,7 @@ async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_anima
         ),
         ("pet.updated", "pet/1", {**pet, "status": "sold"}, {"status": "pending"}),
     ]
+    assert (await shown(store))[1:] == expected
 
 
 async def test_a_date_that_changes_only_its_offset_is_recorded_with_the_old_one(

@@ -1,5 +1,7 @@
 """Paths are matched as sent, and say which methods they take."""
 
+from typing import Any
+
 import pytest
 
 from support.cases import case
@@ -45,6 +47,7 @@ async def test_the_error_for_a_long_path_shortens_it(service: Service) -> None:
         ("get", "/v1/pets", "GET, HEAD, POST"),
         ("POST", "/v1/pets/1", "DELETE, GET, HEAD, PATCH"),
         ("GET", "/v1/keys/1/rotate", "POST"),
+        ("GET", "/v1/keys/current/rotate", "POST"),
         ("DELETE", "/v1/keys/x/rotate", "POST"),
         ("POST", "/v1/keys/1/history", "GET, HEAD"),
         ("POST", "/v1/usage", "GET, HEAD"),
@@ -91,3 +94,21 @@ async def test_a_parameter_can_be_in_the_middle_of_a_path(service: Service) -> N
     rotated = await service.request("POST", f"/v1/keys/{key.id}/rotate", key.token)
     assert rotated.status_code == 200
     assert rotated.json()["id"] == key.id
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("GET", "/keys/current"), ("PATCH", "/keys/current"), ("DELETE", "/keys/current")),
+        *(("POST", "/keys/current/unban"), ("GET", "/keys/current/history")),
+        *(("POST", "/keys/current/rotate/"), ("POST", "/keys/Current/rotate")),
+        *(("POST", "/keys/%63urrent/rotate"), ("POST", "/webhooks/current/rotate")),
+    ],
+)
+async def test_the_current_key_can_only_be_rotated(
+    service: Service, method: str, path: str
+) -> None:
+    key = await service.issue(scopes=frozenset({"keys:admin", "webhooks:write"}))
+    body: dict[str, Any] = {"json": {}} if method in ("PATCH", "POST") else {}
+    response = await service.request(method, f"/v1{path}", key.token, **body)
+    assert_error(response, 404, "not_found")

@@ -7,9 +7,10 @@ import pytest
 
 from petstore.clock import DAY, MINUTE, SECOND
 from petstore.databases.contract import Store
-from petstore.keys.alerts import MAX_ALERTS, KeyUse, find_alerts, find_use
+from petstore.keys.alerts import MAX_ALERTS, find_alerts
 from petstore.keys.notices import KeyNotices
 from petstore.keys.status import get_key
+from petstore.keys.uses import KeyUse, find_use
 from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
 from support.keys import issue, revoke, unban

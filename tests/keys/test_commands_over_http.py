@@ -7,11 +7,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from petstore.cli.client_failures import ExitStatus
 from petstore.clock import SECOND, system_clock
 from support.command import Command
 from support.manual_clock import ManualClock
 from support.process import ServerProcess
 from support.service import Service, running_service
+from support.shop import Shop
 from support.waiting import eventually, within
 
 HOUR = 3600
@@ -105,3 +107,18 @@ class TestByTheClock:
 
         await eventually(is_free)
         assert (await asyncio.to_thread(command.show_key))["bannedUntil"] is None
+
+
+def test_an_owner_rotates_the_own_key_with_an_hour_of_grace(
+    server: ServerProcess, keys: Command
+) -> None:
+    number, token = issue(keys, "--scope", "pets:read")
+    rotated = Shop(server.url, token)("rotate-key")
+    assert rotated.stderr == f"Key {number} (app) rotated. The token is shown this once.\n"
+    new = rotated.stdout.strip()
+    assert [ask(server, each).status_code for each in (token, new)] == [200, 200]
+    refused = Shop(server.url, token)("rotate-key")
+    assert (refused.exit_code, refused.stdout) == (ExitStatus.KEY, "")
+    assert "only its newest token can do that" in refused.stderr
+    last = Shop(server.url, new).succeed("rotate-key", "--grace", "0s").strip()
+    assert [ask(server, each).status_code for each in (token, new, last)] == [401, 401, 200]

@@ -14,6 +14,7 @@ from support.cases import case
 from support.error_body import assert_error
 from support.keys import revoke
 from support.service import SERVICE_URL, Service, running_service
+from support.stores import do
 
 pytestmark = pytest.mark.anyio
 
@@ -279,6 +280,24 @@ async def test_the_last_use_of_a_key_is_reported(service: Service, admin: Admin)
         assert (await admin.show(2))["lastUsedAt"] == moment
         service.clock.advance(90)
     assert (await admin.show(2))["lastUsedAt"] == "2026-12-01T12:01:30Z"
+
+
+@pytest.mark.each_database
+async def test_a_use_of_the_console_is_the_last_use_and_makes_another_version(
+    service: Service, admin: Admin
+) -> None:
+    await admin.create()
+    before = (await admin.ask("GET", "/2")).headers["ETag"]
+    seen = "UPDATE api_keys SET seen_at = ?1 WHERE id = 2"
+    await service.store.write(do(seen, service.clock() + 999))
+    response = await admin.ask("GET", "/2")
+    assert response.json()["lastUsedAt"] == NOON
+    assert response.headers["ETag"] != before
+    old, current = {"If-Match": before}, {"If-Match": response.headers["ETag"]}
+    refused = await admin.ask("PATCH", "/2", {"name": "new"}, headers=old)
+    assert_error(refused, 412, "precondition_failed")
+    changed = await admin.ask("PATCH", "/2", {"name": "new"}, headers=current)
+    assert changed.json()["lastUsedAt"] == NOON
 
 
 async def follow(admin: Admin, path: str) -> list[list[dict[str, Any]]]:

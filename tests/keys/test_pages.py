@@ -5,6 +5,7 @@ import html
 import re
 from typing import Any
 
+import httpx
 import pytest
 
 from petstore.clock import DAY, MINUTE
@@ -27,6 +28,12 @@ TOKEN = re.compile(r"ps_live_[0-9A-Za-z]{38}")
 
 async def change_form(visitor: Visitor, key_id: int) -> dict[str, Any]:
     return form_to(await visitor.get(f"/keys/{key_id}"), f"/keys/{key_id}").fields
+
+
+def search_form(page: httpx.Response) -> dict[str, str]:
+    """Return what the form sends that searches the list."""
+    (form,) = re.findall('<form class="filters".*?</form>', page.text, re.DOTALL)
+    return dict(re.findall(r'name="(\w+)"[^>]* value="([^"]*)"', form))
 
 
 class TestCreating:
@@ -296,6 +303,82 @@ class TestTheList:
         rest = await staff.get("/keys", cursor=more)
         assert rest.text.count("status active") == 1
         assert (await staff.get("/keys", cursor="broken")).status_code == 400
+
+    async def test_a_key_is_shown_with_its_usage_and_its_last_use(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        limited = await service.issue("enterprise", name="Limited", per_minute=5, per_day=2000)
+        for _ in range(3):
+            await service.request("GET", "/v1/pets", limited.token)
+        await service.limiter.save()
+        text = words(await staff.get("/keys", name="limited"))
+        assert "Limited active 3 of 5 3 of 2 000 1 Dec 2026, 12:00 UTC enterprise never" in text
+
+    async def test_keys_are_found_by_name_or_number(self, staff: Visitor, service: Service) -> None:
+        for name in ("Till 1", "Kennel bot"):
+            await service.issue("free", name=name)
+        form = search_form(await staff.get("/keys", sort="-used"))
+        assert form == {"sort": "-used", "name": ""}
+        for typed, found in (("bot", "Kennel bot"), ("TILL", "Till 1"), ("3", "Kennel bot")):
+            page = await staff.get("/keys", **form | {"name": typed})
+            assert search_form(page) == {"sort": "-used", "name": typed}
+            assert page.text.count("status active") == 1
+            assert found in words(page)
+        nothing = words(await staff.get("/keys", name="parrot"))
+        assert "No key matches." in nothing
+        assert "Needs a look now" in nothing
+
+    @pytest.mark.parametrize(
+        ("sort", "label", "order", "link"),
+        [
+            ("", "Created", "ascending", "-id"),
+            ("id", "Created", "ascending", "-id"),
+            ("-id", "Created", "descending", "id"),
+            ("name", "Name", "ascending", "-name"),
+            ("-name", "Name", "descending", "name"),
+            ("-used", "Last used", "descending", "used"),
+            ("used", "Last used", "ascending", "-used"),
+            ("-today", "Today", "descending", "today"),
+            ("today", "Today", "ascending", "-today"),
+            ("nonsense", "Created", "ascending", "-id"),
+        ],
+    )
+    async def test_the_head_of_the_table_sorts_and_says_the_order(
+        self, staff: Visitor, sort: str, label: str, order: str, link: str
+    ) -> None:
+        html = (await staff.get("/keys", sort=sort, name="t&t")).text
+        assert "No key matches." in html
+        html = (await staff.get("/keys", sort=sort, name="test")).text
+        (head,) = re.findall(r'<th [^>]*aria-sort="(\w+)"><a href="([^"]+)">([^<]+)</a>', html)
+        assert head == (order, f"?sort={link}&amp;name=test", label)
+        firsts = re.findall(r'<th scope="col"(?: class="number")?><a href="\?sort=([^&]+)&', html)
+        assert set(firsts) == {"name", "-today", "-used", "-id"} - {
+            link,
+            link.removeprefix("-"),
+        } - {f"-{link}"}
+
+    async def test_a_sorted_search_goes_on_on_the_next_page(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        await asyncio.gather(*(service.issue("free", name=f"Till {n}") for n in range(51)))
+        first = await staff.get("/keys", sort="-name", name="till")
+        assert first.text.index("Till 9") < first.text.index("Till 8")
+        assert "Till 0<" not in first.text
+        (more,) = re.findall(r'<a href="([^"]+)" rel="next"', first.text)
+        rest = await staff.client.get(html.unescape(more))
+        assert re.findall(r"<bdi>(Till \d+)</bdi>", rest.text) == ["Till 0"]
+        assert 'aria-sort="descending"' in rest.text
+        assert search_form(rest) == {"sort": "-name", "name": "till"}
+
+    async def test_the_page_of_a_key_shows_what_a_limit_refused(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        key = await service.issue(per_minute=1)
+        path = f"/keys/{key.id}"
+        assert "No request was refused in the last 7 days." in words(await staff.get(path))
+        for _ in range(3):
+            await service.request("GET", "/v1/pets", key.token)
+        assert "1 Dec 2026, 12:00 UTCList animals2" in words(await staff.get(path))
 
     async def test_a_key_near_a_limit_and_an_expiring_key_need_attention(
         self, staff: Visitor, service: Service

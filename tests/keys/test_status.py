@@ -10,6 +10,7 @@ from petstore.limits.contract import NEVER, State
 from petstore.limits.database import StoredRateLimits
 from support.keys import change, issue, revoke, unban
 from support.manual_clock import ManualClock
+from support.stores import do
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -77,6 +78,26 @@ async def test_a_ban_shows_until_it_is_lifted_despite_clock_skew(
         assert recalled is not None
         assert recalled.unbanned_at < unbanned_at
         clock.advance(1)
+
+
+@pytest.mark.parametrize(
+    ("used", "seen", "last"), [(None, 2, 2), (1, None, 1), (1, 2, 2), (2, 1, 2), (2, 2, 2)]
+)
+async def test_the_last_use_is_one_of_the_interface_or_of_the_console(
+    store: Store, clock: ManualClock, used: int | None, seen: int | None, last: int
+) -> None:
+    key_id = (await issue(store, clock)).id
+    start = clock()
+    clock.advance(600)
+    if used is not None:
+        await StoredRateLimits(store).save([(key_id, State(used_at=start + used * MINUTE))])
+    if seen is not None:
+        at = start + seen * MINUTE + 999
+        await store.write(do("UPDATE api_keys SET seen_at = ?2 WHERE id = ?1", key_id, at))
+    expected = utc_second(start + last * MINUTE)
+    assert (await get_key(store, key_id, None, clock)).last_used_at == expected
+    (listed,) = (await list_keys(store, None, None, 100, clock)).items
+    assert listed.last_used_at == expected
 
 
 async def test_all_keys_are_listed_by_id(store: Store, clock: ManualClock) -> None:

@@ -28,6 +28,7 @@ from petstore.pets.model import NewPet
 from petstore.pets.store import delete_pet
 from petstore.sessions.store import create_link, open_session
 from petstore.settings import is_postgres, sqlite_path
+from petstore.usage.refusals import Refusals
 from petstore.usage.responses import Responses
 from support.changes import create_category, create_pet, import_batch
 from support.memory_folder import folder_in_memory
@@ -81,6 +82,9 @@ async def fill(store: SqliteStore) -> str:
     responses = Responses(store, lambda: NOW)
     responses.add((1, NOW // DAY, 429))
     await responses.flush()
+    refusals = Refusals(store, lambda: NOW)
+    refusals.count(1, NOW, "listPets")
+    await refusals.flush()
     await store.write(do("INSERT INTO key_notices VALUES (1, 'banned', ?1, ?1)", NOW))
     await store.write(
         do(

@@ -135,7 +135,10 @@ class StoreModel:
                 rows.setdefault(key, []).append(order.get("amount", 0))
         name = "day" if by == "day" else "categoryId"
         return {
-            **{"from": str(days[0]), "to": str(today), "timeZone": "UTC", "by": by},
+            "from": str(days[0]),
+            "to": str(today),
+            "timeZone": "UTC",
+            "by": by,
             "rows": [
                 {"orders": len(found), "amount": sum(found), "currency": "USD", name: key}
                 for key, found in sorted(rows.items())

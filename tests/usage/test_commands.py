@@ -39,6 +39,20 @@ def shown(usage: Mapping[str, object]) -> list[list[str]]:
     return [line.split() for line in printed.splitlines()]
 
 
+def test_refused_requests_are_shown_by_hour_and_operation() -> None:
+    hour = "2026-11-21T10:00:00Z"
+    refused = [
+        {"hour": hour, "operation": "listPets", "requests": 1200},
+        {"hour": hour, "operation": None, "requests": 1},
+    ]
+    lines = shown({**USAGE, "refused": refused})
+    at = lines.index(["hour", "(UTC)", "refused", "(429)", "requests"])
+    assert lines[at + 1 :] == [
+        ["2026-11-21", "10:00", "listPets", "1200"],
+        ["2026-11-21", "10:00", "-", "1"],
+    ]
+
+
 def test_an_inventory_without_animals_says_so() -> None:
     with odd_service(response(200, {})) as service:
         result = Shop(service.url, "a-key")("inventory")

@@ -26,6 +26,7 @@ async def test_a_new_key_has_no_usage(service: Service) -> None:
         "day": {"limit": 1000, "remaining": 1000, "reset": MIDNIGHT},
         "bannedUntil": None,
         "deprecated": [],
+        "refused": [],
     }
     assert len(days) == 30
     assert days[0] == {"date": "2026-11-02", "requests": 0}

@@ -4,12 +4,15 @@ import re
 
 import pytest
 
-from petstore.clock import DAY, MINUTE
+from petstore.clock import DAY, HOUR, MINUTE
+from petstore.keys.history import list_history
+from petstore.keys.store import MAX_OWN_ROTATIONS
 from petstore.limits.contract import BanRules
 from support.keys import rotate
+from support.page_forms import form_to
 from support.service import Service
 from support.stores import do
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, newcomer, signed_in
 
 pytestmark = pytest.mark.anyio
 
@@ -244,17 +247,112 @@ async def test_a_token_in_its_grace_period_cannot_rotate_its_key(
 ) -> None:
     await rotate(service.store, service.clock, staff.key_id, 60 * MINUTE)
     assert "Sign in with the new token to rotate the key again." in await usage_of(staff)
-    for path in ("/usage/rotate", f"/keys/{staff.key_id}/rotate"):
+    refusals = {
+        "/usage/rotate": "only its newest token can do that",
+        f"/keys/{staff.key_id}/rotate": "your key cannot give a longer life than its own",
+    }
+    for path, refusal in refusals.items():
         page = await staff.post(path, **OLD_TOKEN_KEEPS)
         assert page.status_code == 403
-        assert "your key cannot give a longer life than its own" in page.text
+        assert refusal in page.text
 
 
-async def test_without_the_admin_scope_the_page_says_who_can_rotate_the_key(
+async def test_an_owner_without_any_scope_rotates_the_own_key_and_stays_signed_in(
     service: Service,
 ) -> None:
-    owner = await signed_in(service, scopes=frozenset({"pets:read"}))
-    response = await owner.get("/usage")
-    assert "ask for a rotation of key" in response.text
-    assert "/usage/rotate" not in response.text
-    assert (await owner.post("/usage/rotate", **OLD_TOKEN_KEEPS)).status_code == 403
+    owner = await signed_in(service, scopes=frozenset())
+    other = newcomer(service, owner.token, owner.key_id)
+    await other.post("/sign-in", key=owner.token)
+    form = form_to(await owner.get("/usage"), "/usage/rotate").fields
+    page = await owner.post("/usage/rotate", **form | {"graceSeconds": "0"})
+    new = shown_token(page.text)
+    assert (await service.request("GET", "/v1/usage", new)).status_code == 200
+    assert (await owner.get("/usage")).status_code == 200
+    assert (await other.get("/usage")).status_code == 303
+    history = await list_history(service.store, owner.key_id, None, None, 10)
+    assert [(each.action, each.by) for each in history.items] == [
+        ("created", "the operator"),
+        ("rotated", f"key {owner.key_id}"),
+    ]
+
+
+async def test_the_page_says_when_the_key_can_rotate_itself_again(service: Service) -> None:
+    owner = await signed_in(service, scopes=frozenset())
+    for _ in range(MAX_OWN_ROTATIONS):
+        assert (await owner.post("/usage/rotate", graceSeconds="0")).status_code == 200
+    refused = await owner.post("/usage/rotate", graceSeconds="0")
+    assert refused.status_code == 429
+    assert "this key has rotated itself 5 times today, the maximum" in refused.text
+    assert refused.headers["retry-after"] == "43200"
+    assert (await owner.get("/usage")).status_code == 200
+
+
+async def test_the_owner_of_a_banned_key_can_rotate_it_and_the_ban_stays(service: Service) -> None:
+    owner = await signed_in(service, per_minute=1, scopes=frozenset())
+    await service.request("GET", "/v1/x", owner.token)
+    await service.request("GET", "/v1/x", owner.token)
+    service.clock.advance(2)
+    for _ in range(service.settings.ban_strikes):
+        await service.request("GET", "/v1/x", owner.token)
+    page = await owner.post("/usage/rotate", graceSeconds="0")
+    refused = await service.request("GET", "/v1/x", shown_token(page.text))
+    assert refused.json()["code"] == "api_key_banned"
+
+
+async def test_an_administrator_can_rotate_the_own_key_more_often(staff: Visitor) -> None:
+    for _ in range(MAX_OWN_ROTATIONS):
+        await staff.post("/usage/rotate", graceSeconds="0")
+    assert (await staff.post("/usage/rotate", graceSeconds="0")).status_code == 429
+    path = f"/keys/{staff.key_id}/rotate"
+    assert (await staff.post(path, graceSeconds="0")).status_code == 200
+
+
+async def test_somebody_with_a_link_of_another_key_gets_no_token(
+    service: Service, staff: Visitor
+) -> None:
+    key_id = (await service.issue(name="Till", scopes=frozenset())).id
+    page = await staff.post(f"/keys/{key_id}/link")
+    (secret,) = re.findall(r"/console/link/([\w-]+)<", page.text)
+    helper = newcomer(service, key_id=key_id)
+    assert (await helper.post(f"/link/{secret}")).status_code == 303
+    words = await usage_of(helper)
+    assert "You signed in by a link of another key." in words
+    assert "Rotate this key" not in words
+    refused = await helper.post("/usage/rotate", graceSeconds="0")
+    assert refused.status_code == 403
+    assert "you signed in by a link of another key: sign in with this key" in refused.text
+
+
+# Refused by a limit
+
+
+async def test_refused_requests_are_shown_by_hour_and_in_words(service: Service) -> None:
+    owner = await signed_in(service, per_minute=1, scopes=frozenset({"pets:read"}))
+    assert "No request was refused in the last 7 days." in await usage_of(owner)
+    for path in ("/v1/pets", "/v1/pets", "/v1/pets", "/v1/nothing"):
+        await service.request("GET", path, owner.token)
+    service.app.services.refusals.count(owner.key_id, service.clock(), "ofAnotherVersion")
+    words = await usage_of(owner)
+    for row in ("List animals 2", "A path or a method that there is not 1", "ofAnotherVersion 1"):
+        assert f"1 Dec 2026, 12:00 UTC {row}" in words
+
+
+async def test_the_newest_24_rows_are_shown(service: Service) -> None:
+    owner = await signed_in(service)
+    for hours in range(25):
+        now = service.clock() - hours * HOUR
+        service.app.services.refusals.count(owner.key_id, now, "listPets")
+    html = (await owner.get("/usage")).text
+    table = html[html.index("Refused by a limit") : html.index("Calls that will end")]
+    times = re.findall(r'<td><time datetime="([^"]+)"', table)
+    assert (len(times), times) == (24, sorted(times, reverse=True))
+    assert "The newest 24 of 25 rows." in text_of(table)
+
+
+async def test_a_person_has_no_page_of_usage(service: Service, staff: Visitor) -> None:
+    assert 'href="/console/usage"' in (await staff.get("/pets")).text
+    role = "UPDATE api_keys SET role = 'administrator' WHERE id = ?1"
+    await service.store.write(do(role, staff.key_id))
+    assert 'href="/console/usage"' not in (await staff.get("/pets")).text
+    assert (await staff.get("/usage")).status_code == 404
+    assert (await staff.post("/usage/rotate", graceSeconds="0")).status_code == 404

@@ -10,6 +10,7 @@ from petstore.limits.contract import BanRules
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.memory import MemoryLimiter
 from petstore.limits.minutes import MinuteLimiter, network_of
+from petstore.usage.refusals import Refusals
 from petstore.usage.store import Usage, get_usage
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
@@ -37,7 +38,8 @@ class UsingKey:
 
     async def usage(self) -> Usage:
         calls = DeprecatedCalls(self.store, self.clock, ())
-        return await get_usage(self.store, self.limiter, calls, self.key)
+        refusals = Refusals(self.store, self.clock)
+        return await get_usage(self.store, self.limiter, calls, refusals, self.key)
 
 
 @pytest.fixture

@@ -349,6 +349,19 @@ def test_after_a_long_429_only_calls_that_are_not_counted_are_sent(clock: Sleepi
     assert service.asked[1].target == "/v1/usage"
 
 
+def test_a_key_that_was_rotated_too_often_holds_up_no_other_call(clock: SleepingClock) -> None:
+    refusal = error(429, "too_many_rotations", "tomorrow", Retry_After=43200)
+    with (
+        odd_service(refusal, response(200, [PET])) as service,
+        Client(KEY, f"{service.url}/v1", clock=clock, max_wait=1e9) as client,
+    ):
+        with pytest.raises(errors.TooManyRotations, match="tomorrow") as raised:
+            client.keys.rotate_current()
+        assert raised.value.retry_after == 43200
+        assert client.pets.get(7).id == 7
+    assert clock.sleeps == []
+
+
 # Time
 
 

@@ -177,14 +177,19 @@ def test_a_key_is_created_changed_rotated_and_revoked(use: Uses, server: ServerP
             till.pets.create(name="Bella", category_id=FREE)
     rotated = use("keys.rotate", key.id, grace_seconds=0)
     assert rotated.token != key.token
+    with Client(rotated.token, f"{server.url}/v1") as till:
+        rotated = till.keys.rotate_current(grace_seconds=3600)
+        with pytest.raises(errors.BeyondOwnRights):
+            till.keys.rotate_current()
     use("keys.unban", key.id)
     use("keys.revoke", key.id)
     with Client(rotated.token, f"{server.url}/v1") as till, pytest.raises(errors.Unauthorized):
         till.pets.get(1)
     actions = [change.action for change in use("keys.history", key.id)]
-    assert actions == ["created", "changed", "rotated", "unbanned", "revoked"]
+    assert actions == ["created", "changed", "rotated", "rotated", "unbanned", "revoked"]
     assert key.id in [each.id for each in use("keys.list")]
     assert use("keys.deprecations") == []
+    assert use("usage.get").refused == []
     assert use("usage.get").deprecated == []  # the client itself calls nothing deprecated
 
 

@@ -16,7 +16,7 @@ from petstore.cli.output import SectionedGroup, drop_unwritten
 from petstore.cli.serve import report_failed_start, serve
 from petstore.deprecations.commands import deprecations
 from petstore.events.commands import events
-from petstore.keys.commands import keys
+from petstore.keys.commands import keys, rotate_own
 from petstore.orders.commands import orders
 from petstore.pets.commands import pets
 from petstore.sales.commands import sales
@@ -86,5 +86,5 @@ main.add_section("Run the service", serve, deliver)
 main.add_section("Work on its store", keys, console, deprecations, copy, backup, restore)
 main.add_section(
     f"Ask a running service, with the key in {KEY}",
-    *(pets, orders, sales, categories, inventory, events, webhooks, usage),
+    *(pets, orders, sales, categories, inventory, events, webhooks, usage, rotate_own),
 )

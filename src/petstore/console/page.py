@@ -56,6 +56,8 @@ Handler: TypeAlias = "Callable[[PageRequest], Awaitable[Response]]"
 Refused: TypeAlias = "Callable[[PageRequest, PetstoreError], Awaitable[Response]] | None"
 
 _BY_ID = {operation.id: operation for operation in OPERATIONS}
+# A person has neither limits nor a token.
+_OF_KEYS = ("getUsage", "rotateCurrentKey")
 _SECOND_CLICK_SECONDS = 0.05
 # Changes of animals, categories and orders. Keys and webhooks can be changed at the limit as well:
 # a key that others have used up must be replaced.
@@ -159,9 +161,11 @@ class PageRequest(Struct):
         return session_secret(self.request, self.root).encode("latin-1")
 
     def may(self, operation_id: str) -> bool:
-        """Return whether the key may carry out an operation."""
+        """Return whether the key or the person may carry out an operation."""
+        if self.session is None or (operation_id in _OF_KEYS and self.caller.kind != "key"):
+            return False
         scope = scope_of(operation_id)
-        return self.session is not None and (scope is None or scope in self.caller.scopes)
+        return scope is None or scope in self.caller.scopes
 
     async def find_session_again(self) -> None:
         """Find the session as it is now: it, its key or its rights may have ended meanwhile.
@@ -299,6 +303,14 @@ def redirect(target: str) -> Response:
 def scope_of(operation_id: str) -> Scope | None:
     """Return the scope of an operation."""
     return _BY_ID[operation_id].scope
+
+
+def operation_in_words(operation_id: str | None) -> str:
+    """Return what an operation does; a later or an earlier version may have others."""
+    if operation_id is None:
+        return "A path or a method that there is not"
+    operation = _BY_ID.get(operation_id)
+    return operation_id if operation is None else operation.summary
 
 
 def _conditions(if_match: str) -> Conditions:

@@ -17,22 +17,21 @@ GRACES = (
 """When the old token ends: what the field ``graceSeconds`` of the form has, and words for it."""
 
 
-async def rotate(visit: PageRequest, key_id: int, back: str) -> Response:
+async def rotate(visit: PageRequest, operation_id: str, back: str) -> Response:
     """Rotate a key as the form wants it, and return the page that shows its new token.
 
-    ``back`` is the page to go on with. The response is the only place that has the token, so it is
-    no redirect; a form that is sent twice rotates twice, and the last page has the token that
-    counts.
+    The operation is ``rotateKey`` for a key that an administrator chooses, ``rotateCurrentKey`` for
+    the own one. ``back`` is the page to go on with. The response is the only place that has the
+    token, so it is no redirect; a form that is sent twice rotates twice, and the last page has the
+    token that counts.
 
     Raises:
-        PetstoreError: what ``rotateKey`` responds with.
+        PetstoreError: what the operation responds with.
     """
     grace = visit.form.text("graceSeconds")
-    rotated = await visit.execute(
-        "rotateKey", path_id=key_id, body={"graceSeconds": number_or_text(grace)}
-    )
-    assert visit.session is not None  # noqa: S101 - rotateKey needs a scope
-    if key_id == visit.caller.id:
+    rotated = await visit.execute(operation_id, {"graceSeconds": number_or_text(grace)})
+    assert visit.session is not None  # noqa: S101 - only public pages have none
+    if rotated.value.id == visit.caller.id:
         # If this fails, the session ends with the old token; the new one must be shown anyway.
         with suppress(Unavailable):
             token = rotated.value.token.encode("ascii")

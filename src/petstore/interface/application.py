@@ -77,6 +77,7 @@ _KEYED = _PUBLIC + b"\r\nvary: Authorization\r\n"
 _PRIVATE = _KEYED + b"cache-control: private, no-cache"
 _NO_STORE = _KEYED + b"cache-control: no-store"
 _FIRST_ERROR = 400
+_TOO_MANY = 429
 _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY: Query[Any] = Query(None)
 _EMPTY_BODY = b"{}"
@@ -438,6 +439,9 @@ class Application:
                 person = caller.id
             if decision is not None:  # not at the console, which has no limits
                 self.services.responses.add((caller.id, decision.day_number, response.status))
+                if response.status == _TOO_MANY:
+                    refused = "" if operation is None else operation.id
+                    self.services.refusals.count(caller.id, decision.now, refused)
         seconds = time.perf_counter() - exchange.started - response.waited
         line = RequestLine(
             request=exchange.request_id,

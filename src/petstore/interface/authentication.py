@@ -19,9 +19,14 @@ async def authenticate(token: bytes, keys: ApiKeyCache) -> Caller:
     """
     key = await keys.find(token)
     if key is None:
-        msg = "Authorization: the API key is not valid here, or no longer valid"
-        raise InvalidKey(msg, _INVALID)
+        raise invalid_key()
     return key
+
+
+def invalid_key() -> InvalidKey:
+    """Return the 401 for a key that is not valid here and now."""
+    msg = "Authorization: the API key is not valid here, or no longer valid"
+    return InvalidKey(msg, _INVALID)
 
 
 def bearer_token(request: Request) -> bytes:

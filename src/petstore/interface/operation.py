@@ -29,6 +29,7 @@ from petstore.limits.contract import RateLimiter
 from petstore.limits.minutes import MinuteLimiter
 from petstore.orders.reservations import Reservations
 from petstore.sessions.store import Session, find_session
+from petstore.usage.refusals import Refusals
 from petstore.usage.responses import Responses
 from petstore.webhooks.model import Networks
 
@@ -59,6 +60,7 @@ class Services:
     reservations: Reservations
     deprecated_calls: DeprecatedCalls
     responses: Responses
+    refusals: Refusals
     reservation_minutes: int
     currency: str
     strict_categories: bool

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from petstore.clock import DAY, MINUTE, Milliseconds
-from petstore.databases.contract import Reader, Row, Statement
+from petstore.databases.contract import Reader, Statement
 from petstore.databases.planner import looked_up
 from petstore.domain.plans import PLANS
 from petstore.keys.model import Environment
-from petstore.keys.status import STORED_COLUMNS, Key, stored_key
+from petstore.keys.status import STORED_COLUMNS
+from petstore.keys.uses import USE_COLUMNS, KeyUse, use_of
 from petstore.limits.contract import NEVER
 
 EXPIRES_SOON: Milliseconds = 14 * DAY
@@ -23,21 +24,12 @@ MAX_ALERTS = 10
 """The maximum number of keys in each list."""
 
 _Window: TypeAlias = Literal["minute", "day"]
-_USE = ("r.minute_started", "r.minute_used", "r.day", "r.day_used")
-_KEYS = f"SELECT {', '.join((*STORED_COLUMNS, *_USE))} FROM"
+_KEYS = f"SELECT {', '.join((*STORED_COLUMNS, *USE_COLUMNS))} FROM"
 # Few keys need a look: no database may begin with all keys of an environment, by its index.
 _HERE = "k.environment || '' = ?1"
 _IN_FORCE = f"{_HERE} AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?2)"
 
 _IS_BANNED = f"r.banned_until > ?2 AND r.banned_at > coalesce(k.pardoned_at, {NEVER})"
-
-
-class KeyUse(NamedTuple):
-    """A key, and the requests of its minute and its day."""
-
-    key: Key
-    minute: int = 0
-    day: int = 0
 
 
 class KeyAlerts(NamedTuple):
@@ -72,31 +64,8 @@ async def find_alerts(store: Reader, environment: Environment, now: Milliseconds
     )
 
 
-async def find_use(store: Reader, key: Key, now: Milliseconds) -> KeyUse:
-    """Return what a key has used."""
-    select = Statement(
-        f"SELECT {', '.join(_USE)} FROM rate_limits r WHERE r.key_id = ?1",  # noqa: S608
-        (key.id,),
-        name="select_key_use",
-    )
-    rows = await store.read(select)
-    return KeyUse(key, *_used(rows[0], now)) if rows else KeyUse(key)
-
-
 async def _find(store: Reader, select: Statement, now: Milliseconds) -> Sequence[KeyUse]:
-    return [
-        KeyUse(stored_key(row).shown(now), *_used(row[len(STORED_COLUMNS) :], now))
-        for row in await store.read(select)
-    ]
-
-
-def _used(row: Row, now: Milliseconds) -> tuple[int, int]:
-    """Return the requests of the minute and of the day at ``now``."""
-    minute_started, minute_used, day, day_used = row
-    if day is None:  # never used
-        return 0, 0
-    in_minute = minute_used if now < minute_started + MINUTE else 0
-    return in_minute, day_used if now < (day + 1) * DAY else 0
+    return [use_of(row, now) for row in await store.read(select)]
 
 
 def _is_near(window: _Window, used: str) -> str:

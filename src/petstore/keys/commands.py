@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from msgspec import to_builtins
 
+from petstore.cli.client import client_option
 from petstore.cli.options import (
     ID,
     NONE,
@@ -30,7 +31,7 @@ from petstore.cli.output import (
     printable,
 )
 from petstore.cli.stores import in_store, note_new_store, operator
-from petstore.clock import Milliseconds, system_clock
+from petstore.clock import SECOND, Milliseconds, system_clock
 from petstore.databases.contract import Store, T, Unit
 from petstore.domain.names import name_key
 from petstore.domain.networks import canonical_networks
@@ -48,6 +49,9 @@ from petstore.keys.model import (
 )
 from petstore.keys.status import Key, KeyWithToken, every_key, get_key
 from petstore.keys.store import Principal, unconditional
+
+if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
+    from petstore_client import Client
 
 _ALL = 2**62
 _DISPENSABLE = ("scopes", "created", "environment", "expires", "last used (UTC)", "plan")
@@ -278,6 +282,26 @@ def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
     """Issue a new token for a key, and print it alone on standard output. Usage carries over."""
     unit = api_keys.rotate_key(key_id, grace, Principal(operator()), system_clock(), unconditional)
     _print_issued(_write(database, unit), "rotated")
+
+
+@click.command("rotate-key")
+@click.option(
+    "--grace",
+    type=Duration(),
+    default="1h",
+    show_default=True,
+    help="How long the old token stays valid.",
+)
+@client_option
+def rotate_own(*, client: "Client", grace: Milliseconds) -> None:
+    """Issue a new token for your own key, and print it alone on standard output."""
+    key = client.keys.rotate_current(grace_seconds=grace // SECOND)
+    print_secret(
+        "token",
+        key.token,
+        f"Key {key.id} ({printable(key.name)}) rotated. The token is shown this once.",
+        f"key {key.id} was rotated, but nobody saw its token: ask an administrator of the keys",
+    )
 
 
 @keys.command()

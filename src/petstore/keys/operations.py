@@ -16,8 +16,10 @@ from petstore.errors import (
     KeyEnded,
     LastAdminKey,
     ResponseSealed,
+    TooManyRotations,
     Unavailable,
 )
+from petstore.interface.authentication import invalid_key, require_network
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, page_result
@@ -29,17 +31,21 @@ from petstore.keys.model import (
     KeyCreate,
     KeyFields,
     KeyPatch,
+    digest,
 )
 from petstore.keys.status import Key, KeyWithToken, get_key, list_keys
 from petstore.keys.store import (
+    MAX_OWN_ROTATIONS,
+    Owner,
     Principal,
     change_key,
     create_key,
     revoke_key,
     rotate_key,
+    rotate_own_key,
     unban_key,
 )
-from petstore.sessions.store import find_session_caller
+from petstore.sessions.store import find_own_token, find_session_caller
 
 
 class Rotation(Struct, frozen=True, rename="camel"):
@@ -89,6 +95,12 @@ async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWit
     return await _change(context, unit, is_sealed=True)
 
 
+async def _rotate_own(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
+    grace, now = call.body.grace_seconds * SECOND, context.services.clock()
+    unit = rotate_own_key(grace, partial(_find_owner, context), now)
+    return await _change(context, unit, is_sealed=True)
+
+
 async def _revoke(context: Context, call: Call[None, None]) -> Result[Key]:
     now, check = context.services.clock(), context.conditions.check
     return await _change(context, revoke_key(call.path_id, _principal(context), now, check))
@@ -124,6 +136,22 @@ def _find_caller(context: Context) -> Unit[Caller | None]:
     if context.session is not None:
         return find_session_caller(context.session, context.services.clock())
     return find_key(context.token)
+
+
+def _find_owner(context: Context) -> Unit[Owner]:
+    """Return the key of the client as it is within a unit of work, and the token of the client.
+
+    Raises:
+        InvalidKey: the token, the session or the key has ended meanwhile.
+        NetworkNotAllowed: the key may no longer be used from there.
+    """
+    caller = yield from _find_caller(context)
+    if caller is None or caller.state(context.services.clock()) != "active":
+        raise invalid_key()
+    require_network(caller, context.address)
+    if context.session is None:
+        return Owner(caller, digest(context.token))
+    return Owner(caller, (yield from find_own_token(context.session)))
 
 
 def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:
@@ -252,6 +280,26 @@ OPERATIONS = (
         body_required=False,
         success=Success(200, "The key and its new token.", KeyWithToken, _ISSUED),
         errors=(BeyondOwnRights, KeyEnded, ResponseSealed),
+    ),
+    _operation(
+        id="rotateCurrentKey",
+        method="POST",
+        path="/keys/current/rotate",
+        summary="Rotate your own key",
+        description=(
+            "Issues a new token for the key of the request, which needs no scope. Usage, limits"
+            " and bans carry over. The old token stays valid for `graceSeconds`, but can no longer"
+            f" rotate the key. A key may do this {MAX_OWN_ROTATIONS} times a day (UTC). The new"
+            " token is shown only once."
+        ),
+        handler=_rotate_own,
+        scope=None,
+        tagged=False,
+        body=Rotation,
+        body_example={"graceSeconds": 3600},
+        body_required=False,
+        success=Success(200, "Your key and its new token.", KeyWithToken, _ISSUED),
+        errors=(BeyondOwnRights, ResponseSealed, TooManyRotations),
     ),
     _operation(
         id="unbanKey",

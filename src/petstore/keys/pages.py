@@ -1,21 +1,24 @@
 """The pages of keys, for administrators: find, create, change, rotate, revoke and unban them."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from petstore.clock import DAY
 from petstore.console import charts
+from petstore.console.fields import Field, FieldSet, Texts
 from petstore.console.forms import Problem
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import HOME, ConsolePage, PageRequest
+from petstore.console.page import HOME, ConsolePage, PageRequest, operation_in_words
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import SCOPE_WORDS
 from petstore.console.templates import isolated
-from petstore.errors import PetstoreError, PreconditionFailed, ResponseSealed
+from petstore.domain.cursors import BY_NAME, NamePosition
+from petstore.errors import InvalidParameter, PetstoreError, PreconditionFailed, ResponseSealed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.keys.alerts import EXPIRES_SOON, MAX_ALERTS, KeyUse, find_alerts, find_use
+from petstore.keys.alerts import EXPIRES_SOON, MAX_ALERTS, find_alerts
 from petstore.keys.form import (
     action_in_words,
     changes_in_words,
@@ -25,9 +28,20 @@ from petstore.keys.form import (
 )
 from petstore.keys.model import check_rights
 from petstore.keys.status import Key, found, rehearsing, select_key
+from petstore.keys.uses import KEY_SORTS, KeySort, KeysWanted, KeyUse, find_keys, find_use
 from petstore.sessions.store import create_link
 
 _LOG = logging.getLogger(__name__)
+_ON_A_PAGE = 50
+_SEARCH = FieldSet(Field("name", "Name or number", type="search"))
+_SORTS: Mapping[str, KeySort] = {
+    "Name": "name",
+    "#Today": "-today",
+    "Last used": "-used",
+    "Created": "-id",
+}
+"""The columns that the list is sorted by, each with the order after the first click."""
+
 _SENT_BEFORE = Problem(
     "",
     "This form was sent before, and the key is there. Its token was shown then and cannot be shown"
@@ -36,17 +50,49 @@ _SENT_BEFORE = Problem(
 
 
 async def _list(visit: PageRequest) -> Response:
-    keys = await visit.list_page("listKeys")
-    services = visit.services
-    alerts = await find_alerts(services.store, visit.caller.environment, services.clock())
+    store, now, environment = visit.services.store, visit.services.clock(), visit.caller.environment
+    typed = _SEARCH.typed(visit.form)
+    sort: KeySort = next((each for each in KEY_SORTS if each == visit.form.text("sort")), "id")
+    kept = {**typed, "sort": "" if sort == "id" else sort}
+    wanted = KeysWanted(environment, typed["name"], sort, _position_of(visit.form.text("cursor")))
+    keys = await find_keys(store, wanted, _ON_A_PAGE, now)
     return visit.page(
         "keys.html",
-        keys=keys,
-        alerts=alerts,
+        form=_SEARCH.new(visit.form, None),
+        uses=keys.uses,
+        cursor="" if keys.next_after is None else BY_NAME.encode(keys.next_after),
+        kept={name: text for name, text in kept.items() if text},
+        sorts={label: _sort_link(typed, first, sort) for label, first in _SORTS.items()},
+        alerts=await find_alerts(store, environment, now),
         windows=_windows,
         most=MAX_ALERTS,
         days=EXPIRES_SOON // DAY,
     )
+
+
+def _position_of(cursor: str) -> NamePosition | None:
+    """Return the position in the list that a page starts after.
+
+    Raises:
+        InvalidParameter: the cursor is not one of the list.
+    """
+    try:
+        return BY_NAME.decode(cursor) if cursor else None
+    except ValueError:
+        msg = "cursor: expected the one of a link to the next page"
+        raise InvalidParameter(msg) from None
+
+
+def _sort_link(typed: Texts, first: str, sort: str) -> tuple[str, str]:
+    """Return the query that sorts by a column, and the order that it has now, if any.
+
+    ``first`` is the order after the first click; the second one turns it round.
+    """
+    by, is_descending = sort.removeprefix("-"), sort.startswith("-")
+    is_sorted = first.removeprefix("-") == by
+    other = by if is_descending else f"-{by}"
+    link = urlencode({"sort": other if is_sorted else first, **typed})
+    return link, ("descending" if is_descending else "ascending") if is_sorted else ""
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -74,6 +120,8 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         key=key,
         form=form,
         meters=[charts.meter(f"Used {name}", used, limit) for name, used, limit in _windows(use)],
+        refused=await visit.services.refusals.of_key(key.id),
+        operation_in_words=operation_in_words,
         scope_words=SCOPE_WORDS,
         graces=GRACES,
         is_own=key.id == visit.caller.id,
@@ -98,7 +146,7 @@ async def _update(visit: PageRequest) -> Response:
 
 
 async def _rotate(visit: PageRequest) -> Response:
-    return await rotate(visit, visit.path_id, _path(visit))
+    return await rotate(visit, "rotateKey", _path(visit))
 
 
 async def _revoke(visit: PageRequest) -> Response:

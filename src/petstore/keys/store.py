@@ -10,10 +10,17 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import asdict, replace
 
-from petstore.clock import Milliseconds
+from petstore.clock import DAY, Milliseconds, seconds_up
 from petstore.databases.contract import Statement, Unit, placeholders
 from petstore.domain.plans import PlanName
-from petstore.errors import InvalidBody, KeyEnded, LastAdminKey, MissingScope
+from petstore.errors import (
+    BeyondOwnRights,
+    InvalidBody,
+    KeyEnded,
+    LastAdminKey,
+    MissingScope,
+    TooManyRotations,
+)
 from petstore.keys.history import Action, insert_event
 from petstore.keys.model import (
     Caller,
@@ -33,8 +40,13 @@ from petstore.keys.status import (
     values_of,
 )
 
+MAX_OWN_ROTATIONS = 5
+"""How often a key may rotate itself on one day (UTC)."""
+
 _VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
 _UPDATE = f"UPDATE api_keys SET {_VALUES} WHERE id = ?1"  # noqa: S608 - only names
+# This row lock makes changes to keys wait for each other.
+_LOCK = Statement("UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision")
 
 
 class Principal(NamedTuple):
@@ -53,6 +65,16 @@ class Principal(NamedTuple):
     def environment(self) -> Environment | None:
         """The environment whose keys it sees; ``None`` is all of them."""
         return self.caller.environment if self.caller else None
+
+
+class Owner(NamedTuple):
+    """A key whose client changes it, and the digest of the token that the client has.
+
+    Somebody who signed in by a link of another key has no token of this one.
+    """
+
+    key: Caller
+    token: bytes | None
 
 
 def create_key(
@@ -133,15 +155,28 @@ def rotate_key(
         raise KeyEnded(msg)
     if by.caller is not None:
         check_rights(by.caller, key)
-    yield Statement(
-        "UPDATE api_key_tokens SET expires_at = ?1"
-        " WHERE key_id = ?2 AND (expires_at IS NULL OR expires_at > ?1)",
-        (now + grace, key_id),
-        name="end_tokens",
-    )
-    token = yield from _issue_token(key)
-    yield insert_event(by.name, "rotated", key, key, now)
-    return KeyWithToken(**asdict(shown), token=token)
+    return (yield from _rotate(stored, grace, by.name, now))
+
+
+def rotate_own_key(
+    grace: Milliseconds, find_owner: Callable[[], Unit[Owner]], now: Milliseconds
+) -> Unit[KeyWithToken]:
+    """Issue a new token for the key of a client, which needs no scope for it.
+
+    ``find_owner`` finds the key once more, if it is still valid. An old token in its grace period
+    cannot rotate: whoever has found it could lock out the owner, who has the new one.
+
+    Raises:
+        BeyondOwnRights: the client does not have the newest token of the key.
+        TooManyRotations: the key has rotated itself often enough today.
+        PetstoreError: what ``find_owner`` raises.
+    """
+    yield _LOCK
+    key, token = yield from find_owner()
+    stored = found((yield select_key(key.id)), key.id, key.environment)
+    yield from _require_newest(token)
+    yield from _require_rotations_left(key, now)
+    return (yield from _rotate(stored, grace, key.label, now))
 
 
 def revoke_key(
@@ -217,10 +252,7 @@ def _begin(by: Principal, now: Milliseconds) -> Unit[Principal]:
         MissingScope: the actor's token or session has ended since the request began, or its key
             has lost the scope or the network.
     """
-    # This row lock makes changes to keys wait for each other.
-    yield Statement(
-        "UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision"
-    )
+    yield _LOCK
     if by.find_caller is None:
         return by
     key = yield from by.find_caller()
@@ -232,6 +264,54 @@ def _begin(by: Principal, now: Milliseconds) -> Unit[Principal]:
 
 def _read(key_id: int, by: Principal) -> Unit[StoredKey]:
     return found((yield select_key(key_id)), key_id, by.environment)
+
+
+def _rotate(
+    stored: StoredKey, grace: Milliseconds, by: str, now: Milliseconds
+) -> Unit[KeyWithToken]:
+    key = stored.key
+    yield Statement(
+        "UPDATE api_key_tokens SET expires_at = ?1"
+        " WHERE key_id = ?2 AND (expires_at IS NULL OR expires_at > ?1)",
+        (now + grace, key.id),
+        name="end_tokens",
+    )
+    token = yield from _issue_token(key)
+    yield insert_event(by, "rotated", key, key, now)
+    return KeyWithToken(**asdict(stored.shown(now)), token=token)
+
+
+def _require_newest(token: bytes | None) -> Unit[None]:
+    """Refuse any token of a key but the newest one, which has no end."""
+    if token is None:
+        msg = "you signed in by a link of another key: sign in with this key to rotate it"
+        raise BeyondOwnRights(msg)
+    newest = yield Statement(
+        "SELECT 1 FROM api_key_tokens WHERE digest = ?1 AND expires_at IS NULL",
+        (token,),
+        name="select_newest_token",
+    )
+    if not newest:
+        msg = "this token ends soon, because the key was rotated: only its newest token can do that"
+        raise BeyondOwnRights(msg)
+
+
+def _require_rotations_left(key: Caller, now: Milliseconds) -> Unit[None]:
+    """Refuse a key that has rotated itself often enough today; rotations by others are free."""
+    today = now // DAY
+    ((rotations,),) = yield Statement(
+        "SELECT count(*) FROM api_key_events"
+        " WHERE key_id = ?1 AND at >= ?2 AND action = 'rotated' AND actor = ?3",
+        (key.id, today * DAY, key.label),
+        name="count_own_rotations",
+    )
+    if rotations >= MAX_OWN_ROTATIONS:
+        seconds = seconds_up((today + 1) * DAY - now)
+        msg = (
+            f"this key has rotated itself {MAX_OWN_ROTATIONS} times today, the maximum: wait"
+            f" {seconds} seconds, or ask an administrator of the keys"
+        )
+        raise TooManyRotations(msg, {"Retry-After": str(seconds)})
 
 
 def _issue_token(key: Caller) -> Unit[str]:

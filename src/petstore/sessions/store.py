@@ -173,6 +173,16 @@ def find_session_caller(digest: bytes, now: Milliseconds) -> Unit[Caller | None]
     return session.caller if isinstance(session, Session) else None
 
 
+def find_own_token(digest: bytes) -> Unit[bytes | None]:
+    """Return the token that a session ends with; ``None`` if a link of another key granted it."""
+    rows = yield Statement(
+        "SELECT token_digest FROM console_sessions WHERE digest = ?1 AND granted_by IS NULL",
+        (digest,),
+        name="select_session_token",
+    )
+    return rows[0][0] if rows else None
+
+
 def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
     """Note that somebody has just used a session."""
     yield Statement(

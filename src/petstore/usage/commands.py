@@ -11,7 +11,7 @@ from petstore.domain.plans import UNLIMITED
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
-    from petstore_client.models import DeprecatedUse, UsageWindow
+    from petstore_client.models import DeprecatedUse, RefusedRequests, UsageWindow
 
 
 @click.command()
@@ -54,6 +54,9 @@ def usage(*, client: "Client", as_json: bool) -> None:
     if busy := [day for day in days if day["requests"] != "0"]:
         click.echo()
         print_table(busy)
+    if used.refused:
+        click.echo()
+        print_table([_refused(each) for each in used.refused])
     if used.deprecated:
         click.echo()
         print_table([_deprecated(use) for use in used.deprecated], ("last call (UTC)",), "--json")
@@ -74,6 +77,14 @@ def _moment(seconds: int) -> str:
         return utc(datetime.fromtimestamp(seconds, UTC))
     except (ValueError, OverflowError, OSError):  # beyond the calendar
         return str(seconds)
+
+
+def _refused(refused: "RefusedRequests") -> dict[str, str]:
+    return {
+        "hour (UTC)": utc(refused.hour),
+        "refused (429)": refused.operation or "-",
+        "requests": str(refused.requests),
+    }
 
 
 def _deprecated(use: "DeprecatedUse") -> dict[str, str]:

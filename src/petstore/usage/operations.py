@@ -7,7 +7,15 @@ from petstore.usage.store import Usage, get_usage
 
 async def _get(context: Context, _: Call[None, None]) -> Result[Usage]:
     services, key = context.services, context.caller
-    return Result(await get_usage(services.store, services.limiter, services.deprecated_calls, key))
+    return Result(
+        await get_usage(
+            services.store,
+            services.limiter,
+            services.deprecated_calls,
+            services.refusals,
+            key,
+        )
+    )
 
 
 OPERATIONS = (
@@ -19,8 +27,9 @@ OPERATIONS = (
         summary="Get the usage of your key",
         description=(
             "Returns the plan of your key, both windows, its ban if there is one, its requests on"
-            " each of the last 30 days (UTC), and the deprecated operations that it called on"
-            " these days. The request costs nothing, and works even at a limit."
+            " each of the last 30 days (UTC), the deprecated operations that it called on these"
+            " days, and the requests that a limit refused in the last 7 days. The request costs"
+            " nothing, and works even at a limit."
         ),
         handler=_get,
         scope=None,
@@ -38,6 +47,9 @@ OPERATIONS = (
                 "bannedUntil": None,
                 "days": [{"date": "2026-11-21", "requests": 1}],
                 "deprecated": [DEPRECATED_USE],
+                "refused": [
+                    {"hour": "2026-11-21T09:00:00Z", "operation": "listPets", "requests": 12}
+                ],
             },
         ),
     ),

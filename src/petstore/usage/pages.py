@@ -8,7 +8,7 @@ from typing import NamedTuple
 from petstore.clock import DAY, utc, utc_second
 from petstore.console.charts import ChartPart, Meter, bars, meter, stacked
 from petstore.console.forms import problem_of
-from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.page import ConsolePage, PageRequest, operation_in_words
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import scopes_in_words
 from petstore.domain.plans import UNLIMITED
@@ -16,6 +16,7 @@ from petstore.errors import PetstoreError
 from petstore.http.messages import Response
 from petstore.keys.alerts import EXPIRES_SOON
 from petstore.keys.status import get_key
+from petstore.keys.store import MAX_OWN_ROTATIONS
 from petstore.usage.responses import DayOfStatus
 from petstore.usage.store import Usage, UsageWindow
 
@@ -32,7 +33,7 @@ class StatusUse(NamedTuple):
 
 
 async def _rotate(visit: PageRequest) -> Response:
-    return await rotate(visit, visit.caller.id, "/usage")
+    return await rotate(visit, "rotateCurrentKey", "/usage")
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -60,7 +61,9 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         responses=stacked("responses", "Responses", "requests", "Result", _parts(statuses)),
         statuses=statuses,
         too_many=next((each for each in statuses if each.status == _TOO_MANY), None),
+        operation_in_words=operation_in_words,
         graces=GRACES,
+        max_rotations=MAX_OWN_ROTATIONS,
     )
 
 
@@ -112,5 +115,5 @@ def _window(label: str, window: UsageWindow) -> tuple[Meter, datetime]:
 
 PAGES = (
     ConsolePage("GET", "/usage", _show, "getUsage"),
-    ConsolePage("POST", "/usage/rotate", _rotate, "rotateKey", _show),
+    ConsolePage("POST", "/usage/rotate", _rotate, "rotateCurrentKey", _show),
 )

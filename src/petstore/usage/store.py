@@ -13,6 +13,7 @@ from petstore.domain.plans import PlanName
 from petstore.keys.model import Caller
 from petstore.limits.contract import RateLimiter
 from petstore.usage.counts import first_day
+from petstore.usage.refusals import Refusals, RefusedRequests
 
 
 class UsageWindow(Struct, frozen=True):
@@ -50,12 +51,25 @@ class Usage(Struct, frozen=True, rename="camel"):
         list[DeprecatedUse],
         Meta(description="The deprecated operations that the key called in the last 30 days."),
     ]
+    refused: Annotated[
+        list[RefusedRequests],
+        Meta(
+            description=(
+                "The requests that a limit refused in the last 7 days, by hour and operation, the"
+                " newest hour first."
+            )
+        ),
+    ] = []
 
 
 async def get_usage(
-    store: Reader, limiter: RateLimiter, deprecated_calls: DeprecatedCalls, key: Caller
+    store: Reader,
+    limiter: RateLimiter,
+    deprecated_calls: DeprecatedCalls,
+    refusals: Refusals,
+    key: Caller,
 ) -> Usage:
-    """Return plan, windows, ban, and the requests and deprecated calls of the last 30 days."""
+    """Return plan, windows, ban, the requests and deprecated calls of 30 days, and refusals."""
     decision = await limiter.look(key)
     today = decision.day_number
     first = first_day(today * DAY)
@@ -76,4 +90,5 @@ async def get_usage(
             UsageDay(utc(day * DAY).date(), requests.get(day, 0)) for day in range(first, today + 1)
         ],
         deprecated=await deprecated_calls.of_key(key.id),
+        refused=await refusals.of_key(key.id),
     )

@@ -12,7 +12,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 from uuid import uuid4
 
 import msgspec
@@ -45,6 +45,8 @@ _SILENT = {
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.TOO_MANY_REQUESTS,
 }
+# A limit of one operation, by the code of its 429: other calls need not wait, and it ends too late.
+_OF_ONE_OPERATION = {"too_many_rotations"}
 _VISIBLE = re.compile(r"[!-~]+")
 _REPEATABLE = {"GET", "POST"}
 _PACKAGE = str(Path(__file__).parent)
@@ -147,7 +149,7 @@ class Session:
         self, limits: RateLimits, call: Call[Any], reply: Reply, error: PetstoreError | None
     ) -> None:
         now = self.clock.now()
-        if isinstance(error, RateLimited):
+        if _holds_up_every_call(error):
             limits.refuse(now, error)
         else:
             # A free call tells of the limits of the others, too.
@@ -195,7 +197,7 @@ class _Attempts:
         Raises:
             PetstoreError: there is none.
         """
-        if isinstance(error, RateLimited):
+        if _holds_up_every_call(error):
             return 0  # the limits know it, and make the next attempt wait
         is_failure = isinstance(outcome, Failure) or error.status in FAILED
         was_sent = outcome.was_sent if isinstance(outcome, Failure) else is_failure
@@ -239,6 +241,10 @@ class _Attempts:
         )
         unknown.idempotency_key = key
         raise unknown from error
+
+
+def _holds_up_every_call(error: PetstoreError | None) -> TypeGuard[RateLimited]:
+    return isinstance(error, RateLimited) and error.code not in _OF_ONE_OPERATION
 
 
 def _request(call: Call[Any], timeout: float) -> Request:

@@ -56,6 +56,7 @@ __all__ = [
     "ServerError",
     "ServiceUnavailable",
     "TimedOut",
+    "TooManyRotations",
     "TooManyWebhooks",
     "Unauthorized",
     "UnexpectedResponse",
@@ -149,3 +150,7 @@ class WebhooksNotConfigured(Conflict, code="webhooks_not_configured"):
 
 class CursorExpired(Gone, code="cursor_expired"):
     """The events after the cursor are no longer kept, or belong to another history."""
+
+
+class TooManyRotations(RateLimited, code="too_many_rotations"):
+    """The API key has rotated itself as often as it may in one day."""

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, Literal, TypeAlias
 
+from msgspec import field
+
 from petstore_client._model import Model, Versioned, without
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "Pet",
     "PetStatus",
     "PlanName",
+    "RefusedRequests",
     "Replay",
     "Sales",
     "SalesBy",
@@ -283,6 +286,20 @@ class DeprecatedUse(Model, frozen=True, kw_only=True):
     last_request_id: str
 
 
+class RefusedRequests(Model, frozen=True, kw_only=True):
+    """The requests to one operation that a limit refused within one hour.
+
+    Attributes:
+        hour: When the hour began.
+        operation: The ``operation_id``; ``None`` if the request was for no operation.
+        requests: The requests that got 429.
+    """
+
+    hour: datetime
+    operation: str | None = None
+    requests: int
+
+
 class Webhook(Versioned, frozen=True, kw_only=True):
     """A webhook, without its secret. ``description`` and times may be ``None``.
 
@@ -496,6 +513,8 @@ class Usage(Model, frozen=True, kw_only=True):
         banned_until: When the ban ends; ``None`` without one.
         days: The requests of each of the last 30 days that had any, oldest first.
         deprecated: The deprecated operations that the key called in the last 30 days.
+        refused: The requests that a limit refused in the last 7 days, by hour and
+            operation, the newest hour first.
     """
 
     plan: PlanName
@@ -504,3 +523,4 @@ class Usage(Model, frozen=True, kw_only=True):
     banned_until: datetime | None = None
     days: list[UsageDay]
     deprecated: list[DeprecatedUse]
+    refused: list[RefusedRequests] = field(default_factory=list)

@@ -738,6 +738,36 @@ class Keys(Resource[D]):
         )
 
     @operation
+    def rotate_current(
+        self, *, grace_seconds: int | None = None, idempotency_key: str | None = None
+    ) -> Call[KeyWithToken]:
+        """Rotate your own key.
+
+        Issues a new token for the key of the request, which needs no scope. Usage, limits and
+        bans carry over. The old token stays valid for ``grace_seconds``, but can no longer
+        rotate the key. A key may do this 5 times a day (UTC). The new token is shown only once.
+
+        Args:
+            grace_seconds: How long the old token stays valid, in seconds. By default ``0``.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            BeyondOwnRights: The API key tries to give another key more rights than it has
+                itself.
+            ResponseSealed: The response contains a token, and was requested with another token
+                than this one.
+            TooManyRotations: The API key has rotated itself as often as it may in one day.
+        """
+        return Call(
+            "rotateCurrentKey",
+            "POST",
+            "/keys/current/rotate",
+            into(KeyWithToken),
+            body=given(grace_seconds=grace_seconds),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
     def unban(self, key_id: int, *, idempotency_key: str | None = None) -> Call[None]:
         """Lift the ban of a key.
 
@@ -803,8 +833,9 @@ class KeyUsage(Resource[D]):
         """Get the usage of your key.
 
         Returns the plan of your key, both windows, its ban if there is one, its requests on
-        each of the last 30 days (UTC), and the deprecated operations that it called on these
-        days. The request costs nothing, and works even at a limit.
+        each of the last 30 days (UTC), the deprecated operations that it called on these days,
+        and the requests that a limit refused in the last 7 days. The request costs nothing, and
+        works even at a limit.
         """
         return Call("getUsage", "GET", "/usage", into(Usage), charged=False)
 

@@ -90,6 +90,10 @@ _MESSAGES: dict[type[PetstoreError], str] = {
     errors.KeyBanned: (
         "this key is banned because it kept sending requests after 429: wait 300 seconds"
     ),
+    errors.TooManyRotations: (
+        "this key has rotated itself 5 times today, the maximum: wait 43200 seconds, or ask an"
+        " administrator of the keys"
+    ),
     errors.InternalError: "the service failed; its log has the reason",
     errors.Unavailable: "the database is not available now; try again",
 }
