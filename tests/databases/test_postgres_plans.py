@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
+from datetime import date
 from functools import partial
 from itertools import count
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ import pytest
 from msgspec import UNSET
 
 from petstore.categories.store import first_category_names, list_categories
+from petstore.clock import utc
 from petstore.databases.contract import Row, Statement
 from petstore.databases.planner import LAST_ID
 from petstore.databases.postgres_connection import connect
@@ -24,6 +26,7 @@ from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import list_uses
 from petstore.domain.cursors import NamePosition
 from petstore.events.changes import RecentChanges
+from petstore.events.model import SERVICE
 from petstore.events.store import newest_position, recent_events
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.alerts import find_alerts
@@ -31,11 +34,15 @@ from petstore.keys.history import list_history
 from petstore.keys.model import SCOPES, Caller
 from petstore.keys.status import list_keys
 from petstore.keys.store import unconditional
+from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderFilter
+from petstore.orders.search import search_orders
 from petstore.orders.store import list_orders
 from petstore.pets.model import PetFilter
 from petstore.pets.search import search_pets
 from petstore.pets.store import list_pets, next_pets_after
+from petstore.sales.model import day_range
+from petstore.sales.store import get_sales
 from petstore.webhooks.deliveries import (
     DueDelivery,
     Outcome,
@@ -49,6 +56,7 @@ from petstore.webhooks.replays import TimeWindow, replay
 from petstore.webhooks.resumption import resume_batch
 from petstore.webhooks.store import list_webhooks
 from support.manual_clock import ManualClock
+from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name
 from support.statements import statements_of
 
@@ -60,6 +68,7 @@ PAGE = 20
 MOST_BLOCKS = 150
 _EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
 CLOCK = ManualClock()
+PACE = 10 * 60_000  # ms between one order and the next
 DEPRECATED = deprecated_operations(OPERATIONS)
 
 OLD, FIRST = f"n <= {HALF}", f"n <= {FEW}"
@@ -70,9 +79,12 @@ FILL = {
         f" CASE WHEN {FIRST} THEN 'ada ' || n WHEN {OLD} THEN 'bella' ELSE 'rex' END"
     ),
     "categories (name, name_key)": "'Kind ' || n, 'kind ' || n",
-    "orders (pet_id, status, placed_at)": (
+    "orders (pet_id, status, placed_at, buyer, buyer_key, delivered_at, amount, category_id)": (
         f"CASE WHEN {FIRST} THEN 1000 + n ELSE n % 5 END,"
-        f" CASE WHEN {OLD} THEN 'delivered' ELSE 'cancelled' END, 0"
+        f" CASE WHEN {OLD} THEN 'delivered' ELSE 'cancelled' END, {PACE} * CAST(n AS BIGINT),"
+        " 'Jane',"
+        f" CASE WHEN {FIRST} THEN 'ada ' || n WHEN {OLD} THEN 'bella' ELSE 'rex' END,"
+        f" CASE WHEN {OLD} THEN {PACE} * CAST(n AS BIGINT) END, 5, n % 5"
     ),
     "api_keys (name, plan, scopes, environment, created_at)": (
         f"'Till', 'free', 'pets:read', CASE WHEN {OLD} THEN 'staging' ELSE 'production' END, 0"
@@ -113,6 +125,11 @@ ORDER_FILTERS = {
     "pet": OrderFilter(UNSET, 3),
     "delivered-pet": OrderFilter("delivered", 3),
     "cancelled-pet": OrderFilter("cancelled", 3),
+    "before": OrderFilter(placed_before=utc(HALF * PACE)),
+    "delivered-before": OrderFilter("delivered", placed_before=utc(HALF * PACE)),
+    "cancelled-before": OrderFilter("cancelled", placed_before=utc(HALF * PACE)),
+    "pet-before": OrderFilter(UNSET, 3, utc(HALF * PACE)),
+    "cancelled-pet-before": OrderFilter("cancelled", 3, utc(HALF * PACE)),
 }
 List: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 
@@ -139,6 +156,13 @@ def search(prefix: str) -> List:
     )
 
 
+def buyers(prefix: str) -> List:
+    """Return a search for buyers."""
+    return lambda store, after: search_orders(
+        store, prefix, OrderFilter(), after and NamePosition("bella", after), PAGE
+    )
+
+
 LISTS: dict[str, List] = {
     **{f"pets {name}": pets(wanted) for name, wanted in PET_FILTERS.items()},
     **{f"a hundred pets {name}": pets(wanted, 100) for name, wanted in PET_FILTERS.items()},
@@ -157,6 +181,7 @@ LISTS: dict[str, List] = {
         for name, wanted in ORDER_FILTERS.items()
     },
     **{f"search {prefix}": search(prefix) for prefix in ("ada", "bel", "rex")},
+    **{f"buyers {prefix}": buyers(prefix) for prefix in ("ada", "bel", "rex")},
     "categories": lambda store, after: list_categories(store, after, PAGE),
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "staging keys": lambda store, after: list_keys(store, "staging", after, PAGE, CLOCK),
@@ -176,12 +201,18 @@ LISTS: dict[str, List] = {
         store, DEPRECATED, None, after and 1000 * after, PAGE // 3, CLOCK
     ),
 }
+# In the middle of the deliveries, of which 144 are on each day.
+DAYS = day_range(date(1970, 3, 1), date(1970, 3, 2), "UTC", utc(0))
 OTHERS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "names of categories": lambda store: first_category_names(store, PAGE),
     "newest event": newest_position,
     "recent events": lambda store: recent_events(store, ROWS - 10),
     "recent changes": lambda store: RecentChanges(store).catch_up(),
     "alerts": lambda store: find_alerts(store, "production", CLOCK()),
+    "sales by day": lambda store: get_sales(store, DAYS, "day", "USD"),
+    "sales by category": lambda store: get_sales(store, DAYS, "category", "USD"),
+    "old buyers": lambda store: store.write(forget_batch(HALF * PACE, 0)),
+    "a buyer": lambda store: forget_buyer(store, "Rex", CLOCK, SERVICE),
 }
 DELIVERY = DueDelivery(ROWS, 2, ROWS, "evt_1", "pet.created", f"pet/{ROWS}", 0, 0)
 NEXT = DueDelivery(ROWS - 1, 2, ROWS - 1, "evt_1", "pet.created", f"pet/{ROWS - 1}", 0, 5)
@@ -211,9 +242,14 @@ KEY_ROW = (
     None,
     None,
 )
+OF_BUYER = [order_row(n, 7, "cancelled", buyer="Rex") for n in range(HALF, HALF + 99)]
 FOUND: dict[str, list[Row]] = {
     "select_key": [(*KEY_ROW, None, None, None, None)],
     "lock_webhook": [WEBHOOK_ROW],
+    "select_later_order": [(HALF + 1,)],
+    "select_orders_of_buyer": OF_BUYER,
+    "lock_closed_orders": OF_BUYER,
+    "lock_orders_with_old_buyers": OF_BUYER,
     "select_backlog": [(None, None, 0)],
     "select_webhook_health": [(0, None, None, 1, 1, None)],
     "update_webhook_health": [WEBHOOK_ROW],
@@ -223,7 +259,14 @@ FOUND: dict[str, list[Row]] = {
 
 # A hundred deliveries, each with a look-up of the one before it.
 # All webhooks are read for the backlog.
-MANY = {"select_due_deliveries": 600, "select_backlog": 650}
+MANY = {"select_due_deliveries": 600, "select_backlog": 650} | {
+    # The rows of two days, none of them known to be visible.
+    **dict.fromkeys(("select_sales_by_day", "select_sales_by_category"), 400),
+    # A hundred orders are locked or changed, some of them in several indexes.
+    **dict.fromkeys(("lock_orders_with_old_buyers", "select_orders_of_buyer"), 600),
+    "insert_events": 600,
+    **dict.fromkeys(("lock_closed_orders", "forget_buyers"), 3_000),
+}
 
 
 def webhook(webhook_id: int) -> LeasedWebhook:
@@ -328,7 +371,7 @@ def test_each_page_reads_few_rows_beyond_its_own(planner: Planner, name: str) ->
 @pytest.mark.parametrize("name", OTHERS)
 def test_console_queries_beside_lists_read_few_rows(planner: Planner, name: str) -> None:
     for statement in statements_of(OTHERS[name], FOUND):
-        planner.require_few_blocks(statement)
+        planner.require_few_blocks(statement, MANY.get(statement.name, MOST_BLOCKS))
 
 
 @pytest.mark.parametrize("name", DELIVERER)

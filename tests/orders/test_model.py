@@ -295,11 +295,11 @@ def test_a_date_can_be_set_with_the_final_status_change() -> None:
 def test_what_a_sale_leaves_can_be_changed_and_removed_until_the_end(
     status: OrderStatus, field: str
 ) -> None:
-    value = 500 if field == "amount" else "Jane"
-    currency = {"currency": "EUR"} if field == "amount" else {}
-    filled = order(status, **{field: value}, **currency)
-    assert changed(order(status), **{field: value}) == filled
-    assert changed(filled, **{field: None}) == order(status)
+    given: dict[str, Any] = {field: 500 if field == "amount" else "Jane"}
+    removed: dict[str, Any] = {field: None}
+    filled = order(status, **given, **({"currency": "EUR"} if field == "amount" else {}))
+    assert changed(order(status), **given) == filled
+    assert changed(filled, **removed) == order(status)
 
 
 @pytest.mark.parametrize("status", ["delivered", "cancelled"])

@@ -42,19 +42,13 @@ _ROWS_AT_ONCE = 100
 MAX_CATEGORIES = 1_000
 """The most categories of an inventory."""
 
-# One category after another along the index, so that the rest of them costs nothing.
+# On PostgreSQL each change is a row of its own, until it is summed up.
+_MAX_COUNTS = {"sqlite": 3 * (MAX_CATEGORIES + 1), "pg": 100_000}
 _SELECT_CATEGORIES = Statement(
-    "WITH RECURSIVE found (category_id) AS ("  # noqa: S608 - only names
-    " SELECT min(category_id) FROM category_inventory UNION ALL"
-    " SELECT (SELECT min(category_id) FROM category_inventory AS next"
-    " WHERE next.category_id > found.category_id) FROM found WHERE category_id IS NOT NULL"
-    ") SELECT "
-    + ", ".join(
-        "(SELECT CAST(coalesce(sum(pets), 0) AS BIGINT) FROM category_inventory AS counted"  # noqa: S608
-        f" WHERE counted.category_id = found.category_id AND status = '{status}')"
-        for status in get_args(PetStatus)
-    )
-    + f", category_id FROM found WHERE category_id IS NOT NULL LIMIT {MAX_CATEGORIES + 1}",
+    "SELECT category_id, status, CAST(sum(pets) AS BIGINT), count(*) FROM ("  # noqa: S608 - numbers
+    "SELECT category_id, status, pets FROM category_inventory ORDER BY category_id LIMIT"
+    f" /*sqlite*/ {_MAX_COUNTS['sqlite']} /*end*/ /*pg {_MAX_COUNTS['pg']} */"
+    ") AS counted GROUP BY category_id, status ORDER BY category_id",
     name="select_category_inventory",
 )
 
@@ -114,15 +108,32 @@ async def get_inventory_by_category(store: Reader) -> Inventory:
     It has the first ``MAX_CATEGORIES``, and the rest in one row.
     """
     totals, rows = await get_inventory(store), await store.read(_SELECT_CATEGORIES)
-    shown = [CategoryCounts(*row) for row in rows]
-    if len(shown) > MAX_CATEGORIES:
-        del shown[MAX_CATEGORIES:]
-        others = (
+    counts: dict[int, dict[str, int]] = {}
+    for category_id, status, pets, _ in rows:
+        counts.setdefault(category_id, {})[status] = pets
+    is_cut = sum(row[3] for row in rows) in _MAX_COUNTS.values()
+    if is_cut:
+        counts.popitem()  # some of its rows may not have been read
+    found = [
+        CategoryCounts(**of, category_id=category_id)
+        for category_id, of in counts.items()
+        if any(of.values())
+    ]
+    shown = found[:MAX_CATEGORIES]
+    if is_cut or len(found) > len(shown):
+        shown.append(_others(totals, shown))
+    return replace(totals, categories=shown)
+
+
+def _others(totals: Inventory, shown: list[CategoryCounts]) -> CategoryCounts:
+    """Return the counts of all categories that are not shown."""
+    return CategoryCounts(
+        *(
+            # Animals may have come between the two reads.
             max(0, getattr(totals, status) - sum(getattr(each, status) for each in shown))
             for status in get_args(PetStatus)
         )
-        shown.append(CategoryCounts(*others))
-    return replace(totals, categories=shown)
+    )
 
 
 def create_pet(

@@ -76,7 +76,7 @@ BEGIN
     IF TG_OP <> 'DELETE' AND NEW.status IS NOT NULL THEN
         INSERT INTO category_inventory VALUES (NEW.category_id, NEW.status, 1);
     END IF;
-    IF random() < 0.02 THEN
+    IF random() < 0.05 THEN
         WITH gathered AS (
             DELETE FROM category_inventory WHERE ctid = ANY (ARRAY(
                 SELECT ctid FROM category_inventory

@@ -73,13 +73,22 @@ BEGIN
         ON CONFLICT DO UPDATE SET pets = pets + 1;
 END;
 
-CREATE TRIGGER pet_moved_to_category AFTER UPDATE OF status, category_id ON pets
-WHEN OLD.status IS NOT NEW.status OR OLD.category_id <> NEW.category_id
+-- From one status to another, as with each order.
+CREATE TRIGGER pet_moved_in_category AFTER UPDATE OF status ON pets
+WHEN OLD.status <> NEW.status AND OLD.category_id = NEW.category_id
 BEGIN
     UPDATE category_inventory SET pets = pets - 1
         WHERE category_id = OLD.category_id AND status = OLD.status;
-    DELETE FROM category_inventory
-        WHERE category_id = OLD.category_id AND status = OLD.status AND pets = 0;
+    INSERT INTO category_inventory VALUES (NEW.category_id, NEW.status, 1)
+        ON CONFLICT DO UPDATE SET pets = pets + 1;
+END;
+
+CREATE TRIGGER pet_changed_category AFTER UPDATE OF status, category_id ON pets
+WHEN OLD.category_id <> NEW.category_id OR (OLD.status IS NULL) <> (NEW.status IS NULL)
+BEGIN
+    UPDATE category_inventory SET pets = pets - 1
+        WHERE category_id = OLD.category_id AND status = OLD.status;
+    DELETE FROM category_inventory WHERE category_id = OLD.category_id AND pets = 0;
     INSERT INTO category_inventory
         SELECT NEW.category_id, NEW.status, 1 WHERE NEW.status IS NOT NULL
         ON CONFLICT DO UPDATE SET pets = pets + 1;
@@ -89,6 +98,5 @@ CREATE TRIGGER pet_deleted_from_category AFTER DELETE ON pets WHEN OLD.status IS
 BEGIN
     UPDATE category_inventory SET pets = pets - 1
         WHERE category_id = OLD.category_id AND status = OLD.status;
-    DELETE FROM category_inventory
-        WHERE category_id = OLD.category_id AND status = OLD.status AND pets = 0;
+    DELETE FROM category_inventory WHERE category_id = OLD.category_id AND pets = 0;
 END;
