@@ -572,6 +572,8 @@ async def work(store: Store, seed: int) -> None:
     random = Random(seed)  # noqa: S311 - what is drawn is no secret
     units = (
         lambda: place_order(OrderCreate(random.randint(1, 6)), NOW, 0),
+        lambda: place_order(OrderCreate(random.randint(1, 6), complete=True), NOW, 0),
+        lambda: move(random.randint(1, 9), status="approved"),
         lambda: cancel_order(random.randint(1, 9), NOW, unconditional),
         lambda: change(random.randint(1, 6), PetPatch(category_id=random.randint(1, 9))),
         lambda: create_pet(BELLA),
@@ -587,7 +589,12 @@ async def everything(store: Store) -> dict[str, Record]:
     orders = await store.read(Statement("SELECT id, pet_id, status FROM orders"))
     return {
         **{f"pet/{row[0]}": dict(zip(_PET, row, strict=True)) for row in pets},
-        **{f"order/{row[0]}": dict(zip(_ORDER, row, strict=True)) | PLACED for row in orders},
+        **{
+            f"order/{row[0]}": PLACED
+            | dict(zip(_ORDER, row, strict=True))
+            | {"complete": row[-1] == "delivered"}
+            for row in orders
+        },
     }
 
 
