@@ -59,7 +59,8 @@ async def fill(store: SqliteStore) -> str:
     await store.write(create_category(CategoryCreate("Dogs", "Loyal")))
     await store.write(create_category(CategoryCreate("Élans")))
     await store.write(place_order(OrderCreate(1), NOW, 1440))
-    await store.write(place_order(OrderCreate(4), NOW, 0))
+    new = OrderCreate(4, buyer="Jäne", note="a\nb", amount=500)
+    await store.write(place_order(new, NOW, 0, "EUR"))
     for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
         await store.write(update_order(2, patch, 0, unconditional))
     await store.write(begin_import(b"digest of a file", again=False))

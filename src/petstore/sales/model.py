@@ -109,15 +109,19 @@ def day_range(
     """
     zone = zone_of(time_zone)
     until = now.astimezone(zone).date() if last is UNSET else last
+    _require_day("to", until)
     since = first if first is not UNSET else max(_FIRST, until - (_DEFAULT_DAYS - 1) * _ONE_DAY)
-    for name, day in (("from", since), ("to", until)):
-        if not _FIRST <= day <= _LAST:
-            msg = f"{name}: expected a date from {_FIRST} to {_LAST}"
-            raise InvalidParameter(msg)
-    if not since <= until < since + MAX_DAYS * _ONE_DAY:
+    _require_day("from", since)
+    if not 0 <= (until - since).days < MAX_DAYS:
         msg = f"from: expected a date up to 'to', and at most {MAX_DAYS} days in all"
         raise InvalidParameter(msg)
     return DayRange(since, until, zone)
+
+
+def _require_day(name: str, day: date) -> None:
+    if not _FIRST <= day <= _LAST:
+        msg = f"{name}: expected a date from {_FIRST} to {_LAST}"
+        raise InvalidParameter(msg)
 
 
 def zone_of(name: str) -> ZoneInfo:
