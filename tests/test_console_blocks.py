@@ -44,6 +44,7 @@ NOT_RUN = {
     "docs/monitoring.md": "Prometheus, a collector and packages from outside",
     "docs/moving.md": "run by tests/deploy/test_postgres_backup.py",
     "docs/operating.md": "forms of one command, for addresses of the reader",
+    "docs/people.md": "a public address of the reader",
     "docs/performance.md": "the benchmarks",
     "docs/reliability.md": "the experiments",
     "docs/runbook.md": "systems that fail",
@@ -73,7 +74,7 @@ KEYS = f"""
 $ make serve
 Petstore is at  http://127.0.0.1:8000/v1
 $ petstore keys create --name "Corner shop" --plan free
-Key 2 (Corner shop) created. The token is shown this once.
+Key 3 (Corner shop) created. The token is shown this once.
 ps_live_…
 {ADMIN}$ AUTH=$ADMIN
 $ API=http://127.0.0.1:8000/v1
@@ -166,6 +167,7 @@ SETUPS = {
     "docs/events.md": DEMO + RECEIVER,
     "docs/importing.md": FILES,
     "docs/keys.md": KEYS,
+    "docs/people.md": KEYS,
     "docs/moving.md": SERVICE,
     "docs/operating.md": SECRETS,
     "docs/guides/back-off.md": DEMO,

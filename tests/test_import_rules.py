@@ -68,14 +68,15 @@ def modules_of(*packages: str) -> list[str]:
 
 RESOURCES = (
     *("pets", "orders", "categories", "keys", "events", "webhooks", "usage", "deprecations"),
-    *("sales", "sessions"),
+    *("sales", "sessions", "people"),
 )
 LAYERS = {
     "model": ("model", "addresses", "examples", "schedule", "secrets", "signatures"),
     "store": (
         *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
         *("reservations", "responses", "rows", "search"),
-        *("alerts", "buyers", "cache", "history", "notices", "refusals", "status", "uses"),
+        *("activity", "alerts", "buyers", "cache", "history", "notices", "refusals"),
+        *("accounts", "passwords", "status", "uses"),
         *(
             "deliverer",
             "deliveries",
@@ -90,9 +91,11 @@ LAYERS = {
     "operations": ("operations",),
     "pages": (
         "pages",
+        "activity_pages",
         "export_pages",
         "form",
         "import_pages",
+        *("account_pages", "invitation_pages"),
     ),
     "commands": ("commands", "file_commands", "transfers"),
 }
@@ -208,6 +211,7 @@ def test_every_package_has_an_import_rule() -> None:
 
 LIBRARIES = {
     "apsw": OPENERS,
+    "argon2": ("petstore.people.passwords",),
     "asyncpg": OPENERS,
     "redis": ("petstore.redis_client",),
     "prometheus_client": ("petstore.observability",),

@@ -7,6 +7,8 @@ from shlex import quote
 from petstore.interface.operation import Operation
 
 _EXAMPLE_ID = "7"
+# Key 7 is no person: both share their ids.
+_EXAMPLE_PERSON = "5"
 _QUERIES = {
     "listPets": "?status=available&limit=20",
     "listOrders": "?status=placed",
@@ -44,6 +46,16 @@ _CALLS = {
     "rotateCurrentKey": "key = client.keys.rotate_current(grace_seconds=3600)",
     "unbanKey": "client.keys.unban(7)",
     "listKeyHistory": "for change in client.keys.history(7):\n    print(change.at, change.action)",
+    "listPeople": "for person in client.people.list():\n    print(person.name, person.state)",
+    "createPerson": (
+        'person = client.people.create(name="Grace", login="grace@shop.example", role="clerk")'
+    ),
+    "getPerson": "person = client.people.get(5)",
+    "updatePerson": 'person = client.people.update(5, role="manager")',
+    "invitePerson": "link = client.people.invite(5).invitation.url",
+    "listPersonHistory": (
+        "for change in client.people.history(5):\n    print(change.at, change.action)"
+    ),
     "listDeprecations": (
         "for use in client.keys.deprecations():\n    print(use.key_name, use.operation, use.calls)"
     ),
@@ -64,7 +76,8 @@ _CALLS = {
 
 def curl(operation: Operation) -> str:
     """Return a command that calls ``operation``; the shell has the address and the key."""
-    path = re.sub(r"{\w+}", _EXAMPLE_ID, operation.path) + _QUERIES.get(operation.id, "")
+    example = _EXAMPLE_PERSON if operation.parameter == "personId" else _EXAMPLE_ID
+    path = re.sub(r"{\w+}", example, operation.path) + _QUERIES.get(operation.id, "")
     lines = [f'curl "$PETSTORE_URL{path}"', '-H "Authorization: Bearer $PETSTORE_KEY"']
     # With a body, curl sends POST by itself.
     if operation.method != ("GET" if operation.body is None else "POST"):

@@ -22,6 +22,7 @@ from petstore.databases.retention import RetentionDays, pruning
 from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import DeprecatedCalls
 from petstore.events.feed import Feed
+from petstore.events.history import listing
 from petstore.events.store import publishing
 from petstore.interface.addresses import Addresses
 from petstore.interface.application import Application, HttpRules, Pages, PublicPage, RequestHooks
@@ -73,6 +74,7 @@ def create_app(
     observers: Observers = (),
 ) -> Application:
     """Put the service together from its parts."""
+    addresses, feed = Addresses(settings.public_url), _feed(settings, store)
     services = Services(
         store=store,
         readers=create_readers(settings, store, replica, clock),
@@ -80,9 +82,9 @@ def create_app(
         look_ups=address_limiter(settings, clock),
         uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
         clock=clock,
-        keys=ApiKeyCache(store, clock, settings.environment),
+        keys=ApiKeyCache(store, clock, settings.environment, feed.look_at_callers),
         retries=SafeRetries(store, clock),
-        feed=Feed(store, _FEED_SECONDS[is_postgres(settings.database)]),
+        feed=feed,
         reservations=Reservations(store, clock),
         deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
         responses=Responses(store, clock),
@@ -95,8 +97,7 @@ def create_app(
     )
     for observer in observers:
         observer.services(services)
-    addresses, health = Addresses(settings.public_url), HealthPages(store)
-    bodies = BodyReader(settings.max_body_bytes, settings.body_timeout)
+    bodies, health = BodyReader(settings.max_body_bytes, settings.body_timeout), HealthPages(store)
     visits = MinuteLimiter[int](clock, settings.console_per_minute, _USAGE_TABLE)
     return Application(
         services=services,
@@ -114,6 +115,10 @@ def create_app(
         lifespan=partial(_running, services, log, observers, chores_of(settings, services, bodies)),
         on_retire=health.shut_down,
     )
+
+
+def _feed(settings: Settings, store: Store) -> Feed:
+    return Feed(store, _FEED_SECONDS[is_postgres(settings.database)])
 
 
 def create_registry(shared: SharedMetrics, *, serves: bool = True) -> Registry:
@@ -144,8 +149,13 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         "event_days": settings.event_days,
         "history_days": settings.history_days,
     }
+    of_database = (
+        [publishing(store)]
+        if is_postgres(settings.database)
+        else [file_check(store), listing(store)]
+    )
     return [
-        publishing(store) if is_postgres(settings.database) else file_check(store),
+        *of_database,
         # Reservations that lapsed during a stop are free before the first request.
         services.reservations.chore,
         *limiter_chores(services.limiter, save_seconds),

@@ -89,7 +89,7 @@ class NetworkNotAllowed(PetstoreError, status=403, code="network_not_allowed"):
 
 
 class BeyondOwnRights(PetstoreError, status=403, code="beyond_own_rights"):
-    """The API key tries to give another key more rights than it has itself."""
+    """The API key tries to give another key or a person more rights than it has itself."""
 
 
 class CrossSiteRequest(PetstoreError, status=403, code="cross_site_request"):
@@ -142,6 +142,18 @@ class KeyEnded(Conflict, code="api_key_ended"):
 
 class LastAdminKey(Conflict, code="last_admin_key"):
     """This is the last API key with the scope ``keys:admin``."""
+
+
+class LoginTaken(Conflict, code="login_taken"):
+    """Another person has this login, perhaps in another case."""
+
+
+class LastAdministrator(Conflict, code="last_administrator"):
+    """This is the last active person with the role ``administrator``."""
+
+
+class PersonDisabled(Conflict, code="person_disabled"):
+    """The person is disabled, so nobody can invite them."""
 
 
 class TooManyWebhooks(Conflict, code="too_many_webhooks"):

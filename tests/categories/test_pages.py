@@ -182,6 +182,6 @@ async def test_a_category_deleted_by_someone_else_can_be_added_again_from_the_fo
     await succeed(other, page, "Delete Dogs")
     refused = await press(staff, page, "Save", name="Hounds")
     assert refused.status_code == 404
-    assert "Somebody else deleted this category" in words(refused)
+    assert "test deleted this category just now, while you were looking" in words(refused)
     await succeed(staff, refused, "Add the category")
     assert await stored(service, staff) == [{"id": 2, "name": "Hounds"}]

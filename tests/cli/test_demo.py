@@ -12,15 +12,22 @@ import httpx
 import pytest
 
 from petstore.cli.demo import prepare_demo
-from petstore.keys.model import is_token
+from petstore.clock import system_clock
+from petstore.keys.model import Environment, is_token
+from petstore.people.accounts import find_account
+from petstore.people.store import list_people
+from petstore.sessions.store import use_link
 from petstore.settings import Settings
 from support.command import Command
 from support.keys import revoke
 from support.manual_clock import ManualClock
+from support.people import alter
 from support.postgres import database_name
 from support.process import ServerProcess
 from support.servers import servers_in
 from support.stores import open_store
+
+FORM = "application/x-www-form-urlencoded"
 
 
 class Demo:
@@ -29,8 +36,8 @@ class Demo:
     def __init__(self, server: ServerProcess) -> None:
         self.server = server
         assert server.process.stdout is not None
-        self.said = [server.process.stdout.readline() for _ in range(5)]
-        self.token = self.said[4].split("Bearer ")[1].split('"')[0]
+        self.said = [server.process.stdout.readline() for _ in range(6)]
+        self.token = self.said[5].split("Bearer ")[1].split('"')[0]
         self.key_file = server.folder / "petstore.db.demo-key"
 
     def list_pets(self) -> httpx.Response:
@@ -71,12 +78,25 @@ def test_only_the_owner_can_read_the_demo_key_file(demo: Demo) -> None:
 
 
 def test_the_demo_prints_its_address(demo: Demo) -> None:
-    assert demo.said[:4] == [
+    assert [*demo.said[:3], demo.said[4]] == [
         f"Petstore is at  {demo.server.url}/v1\n",
         f"Docs are at     {demo.server.url}/docs\n",
         f"Console is at   {demo.server.url}/console\n",
         "Try it:\n",
     ]
+
+
+def test_the_demo_prints_a_link_that_signs_its_administrator_in(demo: Demo) -> None:
+    name, link = demo.said[3].split(":", 1)
+    assert name == "Sign in"
+    assert link.strip().startswith(f"{demo.server.url}/console/link/")
+    with httpx.Client(headers={"Sec-Fetch-Site": "same-origin"}, follow_redirects=True) as person:
+        page = person.post(link.strip(), headers={"Content-Type": FORM})
+        assert page.url.path == "/console/pets"
+        account = person.get(f"{demo.server.url}/console/account")
+    assert "<bdi>demo</bdi>" in account.text
+    assert "Administrator" in account.text
+    assert "Set a password" in account.text
 
 
 def test_the_demo_key_signs_in_to_the_console_that_the_demo_names(demo: Demo) -> None:
@@ -88,7 +108,7 @@ def test_the_demo_key_signs_in_to_the_console_that_the_demo_names(demo: Demo) ->
 
 
 def test_the_printed_command_works_when_it_is_pasted(demo: Demo) -> None:
-    line = demo.said[4].strip()
+    line = demo.said[5].strip()
     if shutil.which("curl"):
         pasted = ["/bin/sh", "-c", f"{line} --silent"]
         response = subprocess.run(pasted, capture_output=True, text=True, check=True).stdout
@@ -112,7 +132,34 @@ def test_an_environment_variable_starts_a_demo(command: Command) -> None:
 async def prepared(settings: Settings) -> str:
     """Prepare a demo as a start does, and return the token of its key."""
     async with open_store(settings.database) as store:
-        return await prepare_demo(store, settings)
+        return (await prepare_demo(store, settings)).token
+
+
+@pytest.mark.anyio
+async def test_each_environment_has_a_demo_administrator(database: Path) -> None:
+    async with open_store(database) as store:
+        logins: dict[Environment, str] = {"production": "demo", "staging": "staging-demo"}
+        for environment, login in (*logins.items(), *logins.items()):
+            settings = Settings(database=f"sqlite:///{database}", environment=environment)
+            link = (await prepare_demo(store, settings)).link
+            assert await store.write(use_link(link, settings.environment, system_clock()))
+            account = await find_account(store, login, settings.environment)
+            assert account is not None
+            assert account.caller.role == "administrator"
+        assert len((await list_people(store, None, None, 10)).items) == 2
+
+
+@pytest.mark.anyio
+async def test_a_demo_administrator_who_was_disabled_gets_no_link(
+    database: Path, clock: ManualClock
+) -> None:
+    settings = Settings(database=f"sqlite:///{database}")
+    async with open_store(database) as store:
+        await prepare_demo(store, settings)
+        account = await find_account(store, "demo", "production")
+        assert account is not None
+        await alter(store, clock, account.caller.id, state="disabled")
+        assert (await prepare_demo(store, settings)).link == ""
 
 
 @pytest.mark.anyio

@@ -77,8 +77,8 @@ def test_a_conflict_has_what_others_changed_with_what_was_typed() -> None:
     assert form.typed == now | {"dailyLimit": "7"}
     assert (form.opened, form.version, form.is_changed) == (now, '"1"', True)
     assert form.differences == [
-        Difference("Name", "Till1", "Bar", None),
-        Difference("Limit", "", "5", "7"),
+        Difference("Name", "Till1", "Bar", None, "name"),
+        Difference("Limit", "", "5", "7", "dailyLimit"),
     ]
 
 

@@ -3,13 +3,12 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
+from playwright.sync_api import Browser, BrowserContext, expect
 
 from petstore.console.console import PAGES
 from petstore.console.page import HOME
@@ -17,11 +16,16 @@ from petstore.console.templates import isolated
 from support.browser import Visit
 from support.clerk import issue_for_console
 from support.process import ServerProcess
+from support.sight import (
+    AXE,
+    EVERY_RULE,
+    PHONE,
+    TOO_WIDE,
+    VIOLATIONS,
+    assert_no_barrier,
+    on_a_phone,
+)
 from support.visitor import SAME_ORIGIN
-
-# 320 px is also what 1280 px are with 400 % zoom (WCAG 1.4.10).
-PHONE: ViewportSize = {"width": 320, "height": 568}
-DESK: ViewportSize = {"width": 1280, "height": 800}
 
 NAMES = (
     "<img src=x onerror=ran=1><script>ran=1</script>",
@@ -35,28 +39,11 @@ NAMES = (
 ROWS = f"name,categoryId\n{NAMES[0]},1\n{NAMES[2]},no\n".encode()
 PATHS = [page.path for page in PAGES if page.method == "GET"]
 
-AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
-EVERY_RULE = {"rules": {"target-size": {"enabled": True}}}
-COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
-VIOLATIONS = """async options => (await axe.run({resultTypes: ['violations'], ...options}))
-  .violations.flatMap(rule => rule.nodes.map(node => `${rule.id}: ${node.html.slice(0, 200)}`))"""
 OPEN_ALL = "document.querySelectorAll('details').forEach(details => details.open = true)"
-# Links within a text may be as small as the text (WCAG 2.5.8).
-TOO_SMALL = """() => [...document.querySelectorAll('a, button, input, select, textarea, summary')]
-  .filter(control => control.checkVisibility() && getComputedStyle(control).display != 'inline')
-  .filter(control => {
-    const {width, height} = control.getBoundingClientRect();
-    return width < 24 || height < 24;
-  }).map(control => control.outerHTML.slice(0, 80))"""
 MOVING = """() => [...document.querySelectorAll('*')].filter(element => {
   const style = getComputedStyle(element);
   return style.animationName != 'none' || parseFloat(style.transitionDuration) > 0;
 }).map(element => element.outerHTML.slice(0, 80))"""
-TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? []
-  : [...document.querySelectorAll('body *')]
-    .filter(element => element.getBoundingClientRect().right > innerWidth + 1)
-    .filter(element => !element.parentElement.closest('.scroll'))
-    .map(element => element.outerHTML.slice(0, 80))"""
 # Whether the sentence goes on from left to right after a name: the "s" of "is" is behind the "i".
 RUNS_ON = """() => {
   const text = document.querySelector('.notice p').firstChild;
@@ -117,11 +104,15 @@ def visited(shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
         category = add("/categories", name=f"Hostile {uuid4()}")
         for name in NAMES:
             pet = add("/pets", name=name, categoryId=category, status="available")
+        new = {"name": NAMES[0], "login": f"{uuid4()}", "role": "clerk"}
+        invited = client.post("/people", json=new).raise_for_status().json()
         ids = {
             "petId": pet,
             "categoryId": category,
             "orderId": add("/store/orders", petId=pet),
             "keyId": client.get("/keys").raise_for_status().json()[-1]["id"],
+            "secret": invited["invitation"]["url"].rpartition("/")[2],
+            "personId": invited["id"],
             "webhookId": add("/webhooks", url="https://shop.example/hooks", types=["pet.created"]),
         }
     context = browser.new_context(viewport=PHONE, reduced_motion="reduce")
@@ -149,25 +140,6 @@ def visit(visited: Shop) -> Visit:
     visit.requested.clear()
     visit.errors.clear()
     return visit
-
-
-def on_a_phone(page: Page) -> None:
-    page.set_viewport_size(PHONE)
-    page.emulate_media(color_scheme="dark")
-
-
-def assert_no_barrier(page: Page) -> None:
-    """Look at an open page on a phone in the dark, and then at a desk in the light."""
-    on_a_phone(page)
-    page.evaluate(AXE)
-    assert page.evaluate(TOO_WIDE) == []
-    assert page.evaluate(TOO_SMALL) == []
-    assert page.evaluate(VIOLATIONS, EVERY_RULE) == []
-    page.set_viewport_size(DESK)
-    page.emulate_media(color_scheme="light")
-    assert page.evaluate(TOO_WIDE) == []
-    assert page.evaluate(TOO_SMALL) == []
-    assert page.evaluate(VIOLATIONS, COLOURS) == []
 
 
 def is_page(address: str, context: BrowserContext) -> bool:
@@ -268,9 +240,17 @@ def test_a_refused_form_focuses_the_error_which_links_to_the_field(
 def test_the_sign_in_page_is_accessible(browser: Browser, visited: Shop) -> None:
     page = browser.new_page()
     page.goto(visited.address("/pets"))
-    expect(page.get_by_label("API key")).to_be_focused()
+    expect(page.get_by_label("Login")).to_be_focused()
+    page.get_by_label("Login").fill("nobody")
+    page.get_by_label("Password").fill("wrong password")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Login")).to_have_accessible_description(re.compile("is wrong"))
+    assert page.title().startswith("Error: ")
+    page.get_by_text("Sign in with an API key").click()
+    assert_no_barrier(page)
     page.get_by_label("API key").fill("ps_live_wrong")
     page.keyboard.press("Enter")
+    expect(page.get_by_label("API key")).to_be_focused()
     expect(page.get_by_label("API key")).to_have_accessible_description(re.compile("key"))
     assert page.title().startswith("Error: ")
     assert_no_barrier(page)

@@ -252,7 +252,7 @@ def test_signing_out_in_another_tab_is_reported_and_keeps_the_input(arrive: Arri
     typing.locator("main form[method=post] [name=categoryId]").fill("1")
     clerk.open("/pets")
     page.evaluate("document.querySelector('form.account').requestSubmit()")
-    expect(page.get_by_label("API key")).to_be_visible()
+    expect(page.get_by_label("Login")).to_be_visible()
 
     typing.locator("main form[method=post] button").first.click()
     expect(typing.get_by_role("alert")).to_contain_text("You were signed out.")
@@ -266,7 +266,7 @@ def test_a_list_reports_that_its_session_has_ended(arrive: Arrive) -> None:
     elsewhere = clerk.page.context.new_page()
     elsewhere.goto(f"{clerk.shop.url}/console/help")
     elsewhere.evaluate("document.querySelector('form.account').requestSubmit()")
-    expect(elsewhere.get_by_label("API key")).to_be_visible()
+    expect(elsewhere.get_by_label("Login")).to_be_visible()
     clerk.animal()
     expect(clerk.page.get_by_role("alert")).to_contain_text("You were signed out.")
 

@@ -17,8 +17,9 @@ def page(shop: ServerProcess, browser: Browser) -> Iterator[Page]:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{shop.url}/console")
+    page.get_by_text("Sign in with an API key").click()
     page.get_by_label("API key").fill(issue_for_console(shop))
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in with the key").click()
     expect(page.locator("h1")).to_have_text("Animals")
     yield page
     context.close()

@@ -18,6 +18,8 @@ from petstore.keys.model import SCOPES, digest, new_token
 from petstore.keys.store import create_key
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
+from petstore.people.model import PersonCreate
+from petstore.people.store import add_person
 from petstore.pets.model import NewPet
 from petstore.webhooks.model import MAX_WEBHOOKS, WebhookCreate
 from petstore.webhooks.store import create_webhook
@@ -29,7 +31,7 @@ from support.keys import OPERATOR, new_key
 
 HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sysconfig.get_path("scripts")) / "schemathesis"
-MANY = 60
+MANY, PEOPLE = 60, 10
 TIMEOUT_MS = 30_000
 # All is decoded and encoded alike in every form: there the databases are what may differ.
 EXAMPLES = {"sqlite": 6, "postgresql": 3}
@@ -46,6 +48,9 @@ def add_some_of_everything() -> Unit[None]:
     for number in range(1, MANY + 1):
         yield from create_pet(NewPet(f"Ordered {number}", -number, "available"))
         yield from place_order(OrderCreate(MANY + number), now, 1440)
+    for number in range(1, PEOPLE + 1):
+        new = PersonCreate(f"Person {number}", f"person{number}@shop.example", "clerk")
+        yield from add_person(new, OPERATOR, "production", now)
     # An event of each type: so no request has to wait for one.
     for kind in EVENT_TYPES:
         yield record(now, NewEvent(kind, "key/-1", {}))

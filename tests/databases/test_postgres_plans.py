@@ -7,7 +7,7 @@ along the primary key, it passes over half of a table.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import date
 from functools import partial
 from itertools import count
@@ -25,8 +25,10 @@ from petstore.databases.postgres_units import postgres_sql
 from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import list_uses
 from petstore.domain.cursors import NamePosition
+from petstore.errors import CursorExpired
 from petstore.events.changes import RecentChanges
-from petstore.events.model import SERVICE
+from petstore.events.history import read_latest, read_resource
+from petstore.events.model import EVENT_TYPES, SERVICE, Position
 from petstore.events.store import newest_position, recent_events
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.alerts import find_alerts
@@ -38,6 +40,7 @@ from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderFilter
 from petstore.orders.search import search_orders
 from petstore.orders.store import list_orders
+from petstore.people.store import list_people
 from petstore.pets.model import PetFilter
 from petstore.pets.search import search_pets
 from petstore.pets.store import list_pets, next_pets_after
@@ -89,12 +92,14 @@ FILL = {
     "api_keys (name, plan, scopes, environment, created_at)": (
         f"'Till', 'free', 'pets:read', CASE WHEN {OLD} THEN 'staging' ELSE 'production' END, 0"
     ),
+    "people (id, login, login_key)": "n, 'login ' || n, 'login ' || n",
     "rate_limits": "n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0",
     "api_key_events (key_id, at, actor, action, changes)": (
         f"CASE WHEN {FIRST} THEN n WHEN {OLD} THEN 1 ELSE 2 END, 0, 'key 1', 'changed', '{{}}'"
     ),
     "events (sequence, id, type, at, resource, data)": (
-        "n, 'evt_' || n, 'pet.created', n, 'pet/' || n, '{}'"
+        "n, 'evt_' || lpad(n::text, 24, '0'), 'pet.created', n,"
+        f" CASE WHEN {FIRST} THEN 'pet/' || n WHEN {OLD} THEN 'pet/1' ELSE 'pet/2' END, '{{}}'"
     ),
     "webhooks (key_id, url, types, created_at, enabled, secret_version, position, failures)": (
         f"CASE WHEN {FIRST} THEN n WHEN {OLD} THEN 1 ELSE 2 END, 'https://shop.example', '', 0, 1,"
@@ -163,6 +168,18 @@ def buyers(prefix: str) -> List:
     )
 
 
+async def history(resource: str, position: int, store: Any) -> None:
+    """Read the newest events of a resource from before a position."""
+    await read_latest(store, resource, position)
+
+
+async def events_of(resource: str, position: int, store: Any) -> None:
+    """Read the events of a resource after a position, as if it ended far behind."""
+    after = Position(position, bytes(4))
+    with suppress(CursorExpired):  # the recorded statements find no event at the position
+        await read_resource(store, EVENT_TYPES, 1, after, PAGE, resource)
+
+
 LISTS: dict[str, List] = {
     **{f"pets {name}": pets(wanted) for name, wanted in PET_FILTERS.items()},
     **{f"a hundred pets {name}": pets(wanted, 100) for name, wanted in PET_FILTERS.items()},
@@ -186,6 +203,7 @@ LISTS: dict[str, List] = {
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "staging keys": lambda store, after: list_keys(store, "staging", after, PAGE, CLOCK),
     "production keys": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
+    "people": lambda store, after: list_people(store, None, after, PAGE),
     "history of the old key": lambda store, after: list_history(store, 1, None, after, PAGE),
     "history of the new key": lambda store, after: list_history(store, 2, None, after, PAGE),
     "webhooks of the old key": lambda store, after: list_webhooks(store, 1, after, PAGE),
@@ -207,6 +225,12 @@ OTHERS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "names of categories": lambda store: first_category_names(store, PAGE),
     "newest event": newest_position,
     "recent events": lambda store: recent_events(store, ROWS - 10),
+    **{
+        f"{read.__name__} {resource} {position}": partial(read, resource, position)
+        for read in (history, events_of)
+        for resource in ("pet/7", "pet/1", "pet/2", "pet/9")
+        for position in (5, HALF, ROWS - 5)
+    },
     "recent changes": lambda store: RecentChanges(store).catch_up(),
     "alerts": lambda store: find_alerts(store, "production", CLOCK()),
     "sales by day": lambda store: get_sales(store, DAYS, "day", "USD"),
@@ -244,7 +268,9 @@ KEY_ROW = (
 )
 OF_BUYER = [order_row(n, 7, "cancelled", buyer="Rex") for n in range(HALF, HALF + 99)]
 FOUND: dict[str, list[Row]] = {
-    "select_key": [(*KEY_ROW, None, None, None, None)],
+    "select_end_of_search": [(LAST_ID,)],
+    "select_last_event": [(ROWS, "evt_0123456789abcdef01234567")],
+    "select_key": [(*KEY_ROW, *[None] * 4)],
     "lock_webhook": [WEBHOOK_ROW],
     "select_later_order": [(HALF + 1,)],
     "select_orders_of_buyer": OF_BUYER,

@@ -18,6 +18,8 @@ from petstore.errors import (
     CategoryInUse,
     CategoryNameTaken,
     IllegalTransition,
+    LastAdministrator,
+    LoginTaken,
     MissingScope,
     NotFound,
     PetNotAvailable,
@@ -33,6 +35,8 @@ from petstore.keys.store import Principal, revoke_key, unconditional
 from petstore.orders import store as orders
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch
 from petstore.orders.reservations import Reservations
+from petstore.people.model import PersonCreate
+from petstore.people.store import Added, add_person, change_person, find_person, invite_person
 from petstore.pets import store as pets
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
 from petstore.webhooks.leases import active_webhooks, take_leases
@@ -44,8 +48,9 @@ from support.changes import (
     update_category,
 )
 from support.delivering import add_webhook, issue_with_webhooks
-from support.keys import actor, issue, stored_key
+from support.keys import OPERATOR, actor, issue, stored_key
 from support.manual_clock import ManualClock
+from support.people import add, add_active
 from support.postgres import PostgresServer, database_name
 from support.postgres_stores import open_postgres_store
 from support.races import lingering
@@ -283,6 +288,62 @@ async def test_two_administrators_cannot_revoke_each_other(
         await stores[0].write(
             revoke_key(left.caller.id, Principal("operator"), clock(), unconditional)
         )
+
+
+async def test_two_administrators_cannot_disable_each_other(
+    stores: list[PostgresStore], clock: ManualClock
+) -> None:
+    """Nor can one disable the other while the other gets another role: one of them stays."""
+    for number in range(5):
+        one, two = [
+            await add_active(stores[0], clock, login=f"ada-{number}-{n}", role="administrator")
+            for n in range(2)
+        ]
+        changes: tuple[dict[str, Any], ...] = ({"state": "disabled"}, {"role": "clerk"})
+        outcomes = await outcomes_in_any_order(
+            *(
+                store.write(lingering(change_person(person.id, change, OPERATOR, clock())))
+                for store, person, change in zip(stores, (one, two), changes, strict=False)
+            )
+        )
+        assert kinds(outcomes) == {LastAdministrator}
+        stays = one if isinstance(outcomes[0], LastAdministrator) else two
+        assert (await find_person(stores[2], stays.id, None)).role == "administrator"
+        await stores[0].write(do("UPDATE people SET password = NULL"))
+
+
+async def test_a_login_is_assigned_only_once(
+    stores: list[PostgresStore], clock: ManualClock
+) -> None:
+    for number in range(5):
+        logins = [f"grace-{number}", f"GRACE-{number}", f"Grace-{number}"]
+        outcomes = await outcomes_in_any_order(
+            *(
+                store.write(
+                    lingering(
+                        add_person(
+                            PersonCreate("Grace", login, "clerk"), OPERATOR, "production", clock()
+                        )
+                    )
+                )
+                for store, login in zip(stores, logins, strict=True)
+            )
+        )
+        assert Counter(map(type, outcomes)) == {Added: 1, LoginTaken: 2}
+
+
+async def test_of_two_invitations_at_once_one_link_is_left(
+    stores: list[PostgresStore], clock: ManualClock
+) -> None:
+    added = await add(stores[0], clock)
+    await outcomes_in_any_order(
+        *(
+            store.write(lingering(invite_person(added.person.id, OPERATOR, clock())))
+            for store in stores
+        )
+    )
+    ((links,),) = await stores[0].read(Statement("SELECT count(*) FROM console_links"))
+    assert links == 1
 
 
 @pytest.fixture

@@ -156,6 +156,19 @@ def test_other_events_are_printed_with_a_summary_of_their_members() -> None:
     assert printed.endswith("xxx...\n")
 
 
+@pytest.mark.parametrize(
+    ("actor", "told"),
+    [
+        ({"type": "person", "id": 2}, "  by person 2\n"),
+        ({"type": "key", "id": 3}, "  by key 3\n"),
+        ({"type": "service"}, "  by service\n"),
+    ],
+)
+def test_an_event_is_printed_with_who_caused_it(actor: dict[str, Any], told: str) -> None:
+    printed = listen(EVENT | {"actor": actor, "requestId": "r-1"}).stdout
+    assert printed.endswith(f"name: Bella -> Bello ☃{told}")
+
+
 def test_an_event_cannot_control_the_terminal() -> None:
     steering = {**EVENT, "data": {"name": "\x1b[2J"}, "previous": {"name": "\n"}}
     assert "name: \\n -> \\x1b[2J\n" in listen(steering).stdout
@@ -174,6 +187,12 @@ def test_the_command_says_that_it_listens_and_to_which_events() -> None:
     assert result.stderr.splitlines()[0] == "Listening for events; Ctrl-C ends it."
     target = "/v1/events?type=pet.created&type=pet.deleted&cursor=latest&limit=100"
     assert service.asked[0].target == target
+
+
+def test_the_history_of_one_resource_can_be_followed() -> None:
+    with odd_service(feed(), error(403)) as service:
+        Shop(service.url, "a-key")("events", "listen", "--resource", "pet/17", "--from-start")
+    assert service.asked[0].target == "/v1/events?resource=pet%2F17&limit=100"
 
 
 def test_from_start_sends_no_cursor() -> None:

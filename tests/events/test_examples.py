@@ -7,7 +7,7 @@ import pytest
 
 from petstore.categories.model import Category
 from petstore.events.examples import example_of
-from petstore.events.model import EVENT_TYPES, Event, EventType
+from petstore.events.model import EVENT_TYPES, Actor, Event, EventType
 from petstore.orders.model import Order
 from petstore.pets.model import Pet
 from petstore.webhooks.model import Webhook
@@ -50,3 +50,14 @@ def test_only_a_change_has_previous_values(kind: EventType) -> None:
 def test_an_event_about_a_key_names_the_key(kind: EventType) -> None:
     example = example_of(kind)
     assert example["resource"] == f"key/{example['data']['keyId']}"
+
+
+@pytest.mark.parametrize("kind", EVENT_TYPES)
+def test_an_example_names_who_caused_it_and_the_request_if_one_did(kind: EventType) -> None:
+    event = msgspec.convert(example_of(kind), Event)
+    is_of_service = kind.startswith(("key", "depre")) or kind in (
+        "order.lapsed",
+        "webhook.disabled",
+    )
+    assert event.actor == (Actor("service") if is_of_service else Actor("person", 5))
+    assert (event.request_id is msgspec.UNSET) == is_of_service

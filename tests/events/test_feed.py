@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
+from time import process_time
 
 import pytest
 
@@ -51,12 +52,14 @@ async def feed(watched: Watched) -> AsyncIterator[Feed]:
     await feed.close()
 
 
-def recorded(kind: str, key_id: int | None = None) -> Unit[None]:
-    yield record(NOW, NewEvent(kind, "pet/1", {"id": 1}, key_id=key_id))  # type: ignore[arg-type]
+def recorded(kind: str, key_id: int | None = None, resource: str = "pet/1") -> Unit[None]:
+    yield record(NOW, NewEvent(kind, resource, {"id": 1}, key_id=key_id))  # type: ignore[arg-type]
 
 
-async def happened(store: Store, kind: str = "pet.created", key_id: int | None = None) -> None:
-    await store.write(recorded(kind, key_id))
+async def happened(
+    store: Store, kind: str = "pet.created", key_id: int | None = None, resource: str = "pet/1"
+) -> None:
+    await store.write(recorded(kind, key_id, resource))
     await published(store)
 
 
@@ -67,9 +70,13 @@ async def seen(watched: Watched) -> None:
 
 
 def waiting(
-    feed: Feed, after: int = 0, types: Collection[str] = PETS, seconds: float = LONG
+    feed: Feed,
+    after: int = 0,
+    types: Collection[str] = PETS,
+    seconds: float = LONG,
+    resource: str = "",
 ) -> asyncio.Task[bool]:
-    return asyncio.create_task(feed.wait(after, types, 1, seconds))
+    return asyncio.create_task(feed.wait(after, types, 1, seconds, resource=resource))
 
 
 async def test_an_event_committed_by_another_process_wakes_waiting_clients(
@@ -97,6 +104,41 @@ async def test_an_event_of_another_type_or_key_wakes_no_client(
     assert not waiter.done()
     await happened(store, "key.banned", key_id=1)
     assert await waiter
+
+
+async def test_only_an_event_of_its_resource_wakes_a_client(
+    feed: Feed, store: Store, watched: Watched
+) -> None:
+    waiter, any_of_them = waiting(feed, resource="pet/2"), waiting(feed)
+    await happened(store, resource="pet/1")
+    await happened(store, resource="pet/22")
+    await happened(store, "category.created", resource="pet/2")
+    await happened(store, "key.banned", key_id=2, resource="pet/2")
+    await seen(watched)
+    assert await any_of_them
+    assert not waiter.done()
+    await happened(store, resource="pet/2")
+    assert await waiter
+
+
+async def test_thousands_of_events_are_compared_once_with_each_of_a_thousand_clients(
+    feed: Feed, store: Store, watched: Watched
+) -> None:
+    """Else two million comparisons would block the loop for a second."""
+    waiters = [waiting(feed, resource=f"pet/{number}") for number in range(1, 1001)]
+    await eventually(lambda: feed.waiting == 1000)
+
+    def many() -> Unit[None]:
+        events = [NewEvent("pet.created", f"pet/{n}", {"id": n}) for n in range(1001, 3001)]
+        for first in range(0, len(events), 100):
+            yield record(NOW, *events[first : first + 100])
+
+    await store.write(many())
+    await published(store)
+    began = process_time()
+    await seen(watched)
+    assert process_time() - began < 0.5
+    assert not any(waiter.done() for waiter in waiters)
 
 
 async def test_an_event_that_a_client_has_read_does_not_wake_it(
@@ -251,3 +293,18 @@ async def test_a_client_that_disconnects_ends_only_its_own_wait(feed: Feed) -> N
     assert feed.waiting == 1
     feed.release()
     assert not await waits[1]
+
+
+async def test_whoever_waits_looks_again_once_a_key_or_a_person_has_changed(
+    feed: Feed, watched: Watched
+) -> None:
+    waiters = [waiting(feed, types=types) for types in (PETS, frozenset[str](), PETS)]
+    await seen(watched)
+    assert not any(waiter.done() for waiter in waiters)
+    feed.look_at_callers()
+    assert await asyncio.gather(*waiters) == [True, True, True]
+    again = waiting(feed)
+    await seen(watched)
+    assert not again.done()
+    await happened(watched.store)
+    assert await again

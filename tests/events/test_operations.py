@@ -19,6 +19,12 @@ pytestmark = pytest.mark.anyio
 EVENTS = "/v1/events"
 BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 WAIT = 25
+RESOURCE = "resource: expected a kind of resource, pet or order or category or key or webhook, a"
+NO_RESOURCES = (
+    *("", "pet", "pet/", "/17", "dog/17", "Pet/17", "pets/17", "pet/17/1", "pet 17", " pet/17"),
+    *("pet/0", "pet/-1", "pet/+1", "pet/017", "pet/1.0", "pet/1_0", "pet/\uff11", "pet/17\n"),
+    *("pet/9223372036854775808", "pet/" + "1" * 20, "pet/" + "1" * 4000, "pet/1\x00"),
+)
 
 
 async def add_pets(service: Service, token: str, count: int = 1) -> None:
@@ -71,6 +77,7 @@ async def test_an_invalid_parameter_is_refused(service: Service) -> None:
         ({"cursor": "AAAAAAAAABQ"}, cursor),
         ({"cursor": "_" * 16}, cursor),
         ({"cursor": "LATEST"}, cursor),
+        *(({"resource": text}, RESOURCE) for text in NO_RESOURCES),
     ):
         with case(params):
             response = await service.request("GET", EVENTS, key.token, params=params)
@@ -316,3 +323,98 @@ async def test_one_request_searches_a_bounded_part_of_the_feed(service: Service)
     assert response.json() == []
     events, _ = await follow(service, key.token, response.links["next"]["url"], 1)
     assert [event["sequence"] for event in events] == [25_001]
+
+
+# The history of one resource
+
+
+@pytest.mark.each_database
+async def test_the_history_of_a_resource_has_its_events_alone(service: Service) -> None:
+    key = await service.issue()
+    await add_pets(service, key.token, 3)
+    for path, change in (("pets/2", {"name": "Rex"}), ("pets/3", {"name": "Max"})):
+        await service.request("PATCH", f"/v1/{path}", key.token, json=change)
+    await service.request("POST", "/v1/store/orders", key.token, json={"petId": 2})
+    await service.request("DELETE", "/v1/pets/3", key.token)
+    target = f"{EVENTS}?resource=pet%2F2&limit=2&wait={WAIT}"
+    events, target = await follow(service, key.token, target, 3)
+    assert [(event["type"], event["resource"]) for event in events] == [
+        *(("pet.created", "pet/2"), ("pet.updated", "pet/2"), ("pet.updated", "pet/2")),
+    ]
+    assert target.startswith(f"{SERVICE_URL}{EVENTS}?resource=pet%2F2&limit=2&wait={WAIT}&cursor=")
+    for wanted, count in (("type=pet.deleted&resource=pet/3", 1), ("resource=order/1", 1)):
+        found, _ = await follow(service, key.token, f"{EVENTS}?{wanted}&wait={WAIT}", count)
+        assert len(found) == count
+    response = await service.request("GET", f"{EVENTS}?resource=pet/4", key.token)
+    assert (response.status_code, response.json()) == (200, [])
+    assert "next" in response.links
+
+
+@pytest.mark.each_database
+async def test_a_long_poll_of_a_resource_ends_with_an_event_of_it(service: Service) -> None:
+    key = await service.issue()
+    await add_pets(service, key.token, 2)
+    await published(service, key.token, 2)
+    task = await waiting(service, key.token, resource="pet/2")
+    await service.request("PATCH", "/v1/pets/1", key.token, json={"name": "Rex"})
+    await service.request("PATCH", "/v1/pets/2", key.token, json={"name": "Max"})
+    response = await task
+    assert [event["resource"] for event in response.json()] == ["pet/2"]
+    cursor = response.links["next"]["url"].partition("cursor=")[2]
+    assert IN_FEED.decode(cursor).sequence == 4
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize("position", [Position(1, b"mark"), Position(99, b"mark")])
+async def test_an_unknown_cursor_is_refused_for_a_resource_too(
+    service: Service, position: Position
+) -> None:
+    key = await service.issue()
+    await add_pets(service, key.token)
+    await published(service, key.token, 1)
+    params = {"cursor": IN_FEED.encode(position), "resource": "pet/1"}
+    response = await service.request("GET", EVENTS, key.token, params=params)
+    assert_error(response, 410, "cursor_expired")
+
+
+@pytest.mark.parametrize(
+    ("resource", "scope"),
+    [("pet/1", "pets:read"), ("category/1", "pets:read"), ("order/1", "orders:read")],
+)
+async def test_a_resource_beyond_the_scopes_of_the_key_is_refused(
+    service: Service, resource: str, scope: str
+) -> None:
+    key = await service.issue(scopes=frozenset({"webhooks:write"}))
+    response = await service.request("GET", EVENTS, key.token, params={"resource": resource})
+    assert_error(response, 403, "missing_scope")
+    assert f'scope="{scope}"' in response.headers["WWW-Authenticate"]
+
+
+async def test_a_resource_given_twice_is_refused(service: Service) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"{EVENTS}?resource=pet/1&resource=pet/2", key.token)
+    message = assert_error(response, 400, "invalid_parameter")
+    assert message == "resource: expected once, got it twice"
+
+
+async def test_the_history_of_a_key_or_webhook_is_of_its_holder_alone(service: Service) -> None:
+    scopes = frozenset({"webhooks:write"})
+    mine, other = await service.issue(scopes=scopes), await service.issue(scopes=scopes)
+    for key in (mine, other):
+        webhook = {"url": "https://shop.example/hooks"}
+        await service.request("POST", "/v1/webhooks", key.token, json=webhook)
+    await service.request("POST", "/v1/webhooks/1/test", mine.token)
+    for key, count in ((mine, 1), (other, 0)):
+        response = await service.request("GET", f"{EVENTS}?resource=webhook/1", key.token)
+        assert len(response.json()) == count
+    response = await service.request("GET", f"{EVENTS}?resource=key/{mine.id}", other.token)
+    assert response.json() == []
+
+
+async def test_a_key_that_loses_a_scope_gets_no_more_of_the_history(service: Service) -> None:
+    key, other = await service.issue(), await service.issue()
+    task = await waiting(service, key.token, resource="pet/1")
+    await change_key(service, f"scopes = 'orders:read' WHERE id = {key.id}")
+    await service.status_becomes(key.token, 403, "/v1/pets")
+    await add_pets(service, other.token)
+    assert_error(await task, 403, "missing_scope")

@@ -358,10 +358,15 @@ async def test_a_cursor_from_after_a_backup_is_refused_by_the_restored_store(
         assert plain(event)["data"]["name"] == "Max"
 
 
-async def test_recent_events_include_the_key_that_they_concern(store: Store) -> None:
+async def test_recent_events_include_the_key_and_the_resource_that_they_concern(
+    store: Store,
+) -> None:
     await store.write(recorded(told(), told(kind="key.banned", key_id=7)))
     await filled(store, SEARCHED)
-    assert (await recent_events(store, 0))[:2] == [(1, "pet.created", None), (2, "key.banned", 7)]
+    assert (await recent_events(store, 0))[:2] == [
+        (1, "pet.created", None, "pet/1"),
+        (2, "key.banned", 7, "pet/1"),
+    ]
     assert len(await recent_events(store, 0)) == SEARCHED
     assert len(await recent_events(store, 3)) == SEARCHED - 1
 

@@ -26,7 +26,7 @@ def test_operations_on_animals_and_orders_show_lapsed_reservations(operation: Op
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
 def test_responses_about_keys_are_not_cached(operation: Operation) -> None:
-    resources = ("deprecations", "events", "keys", "usage", "webhooks")
+    resources = ("deprecations", "events", "keys", "people", "usage", "webhooks")
     assert operation.no_store == (operation.path.split("/")[1] in resources)
 
 
@@ -35,7 +35,7 @@ def test_an_operation_needs_the_scope_of_its_resource(operation: Operation) -> N
     right = "read" if operation.method == "GET" else "write"
     scopes = {
         **dict.fromkeys(("pets", "categories"), f"pets:{right}"),
-        **dict.fromkeys(("keys", "deprecations"), "keys:admin"),
+        **dict.fromkeys(("keys", "people", "deprecations"), "keys:admin"),
         **dict.fromkeys(("events", "usage"), None),
         "store": f"orders:{right}",
         "webhooks": "webhooks:write",

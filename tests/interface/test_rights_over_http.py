@@ -67,7 +67,7 @@ async def test_a_token_that_was_just_rotated_cannot_change_keys(
     new = await rotate(service.store, service.clock, giver.id)
     response = await service.request("POST", path, giver.token, json=body)
     message = assert_error(response, 403, "missing_scope")
-    assert message == "this key may no longer administer keys"
+    assert message == "key 1 may no longer administer keys"
     await service.app.services.keys.refresh()
     assert (await service.request("GET", "/v1/pets", new.token)).status_code == 200
 
@@ -78,7 +78,7 @@ async def test_a_key_cannot_change_keys_from_a_network_that_it_just_lost(
     assert (await service.request("GET", "/v1/keys", giver.token)).status_code == 200
     await change(service.store, service.clock, giver.id, allowed_networks=("192.0.2.0/24",))
     response = await service.request("POST", "/v1/keys/1/rotate", giver.token, json={})
-    assert assert_error(response, 403, "missing_scope") == "this key may no longer administer keys"
+    assert assert_error(response, 403, "missing_scope") == "key 1 may no longer administer keys"
 
 
 # Giving

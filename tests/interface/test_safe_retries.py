@@ -52,7 +52,7 @@ POSTS = {
         "/keys",
         {"name": "Till", "scopes": ["pets:read", "orders:read"]},
         {"name": "Till", "scopes": ["pets:read"]},
-        "SELECT count(*) - 2 FROM api_keys",
+        "SELECT count(*) - 2 FROM api_keys WHERE role IS NULL",
     ),
     "rotateKey": Post(
         "/keys/2/rotate",
@@ -71,6 +71,18 @@ POSTS = {
         None,
         None,
         "SELECT count(*) FROM api_key_events WHERE action = 'unbanned'",
+    ),
+    "createPerson": Post(
+        "/people",
+        {"name": "Grace", "login": "grace@shop.example", "role": "clerk"},
+        {"name": "Grace", "login": "grace@shop.example", "role": "viewer"},
+        "SELECT count(*) - 1 FROM people",
+    ),
+    "invitePerson": Post(
+        "/people/3/invite",
+        None,
+        None,
+        "SELECT count(*) - 1 FROM api_key_events WHERE action = 'invited' AND key_id = 3",
     ),
     "createWebhook": Post(
         "/webhooks",
@@ -104,12 +116,13 @@ every_post_with_a_body = pytest.mark.parametrize(
     "post", [post for post in POSTS.values() if post.body], ids=[n for n in POSTS if POSTS[n].body]
 )
 every_post_with_a_secret = pytest.mark.parametrize(
-    "name", ["createKey", "rotateKey", "createWebhook", "rotateWebhook"]
+    "name",
+    ["createKey", "rotateKey", "createPerson", "invitePerson", "createWebhook", "rotateWebhook"],
 )
 
 
 class Shop(NamedTuple):
-    """A service with two animals and two keys; the first may do everything, and asks."""
+    """A service with two animals, two keys and a person; the first key may do everything."""
 
     service: Service
     token: str
@@ -138,6 +151,8 @@ class Shop(NamedTuple):
 async def furnish(service: Service) -> Shop:
     shop = Shop(service, (await service.issue(scopes=frozenset(SCOPES))).token)
     await service.issue("free")
+    ada = {"name": "Ada", "login": "ada@shop.example", "role": "administrator"}
+    await shop.ask("POST", "/people", json=ada)
     await shop.ask("POST", "/webhooks", json={"url": URL, "types": ["pet.created"]})
     for status in ("available", "available", "sold"):
         await shop.ask("POST", "/pets", json={**BELLA, "status": status})
@@ -159,6 +174,8 @@ def replace_records(record: bytes) -> Unit[None]:
 def secret_of(response: httpx.Response) -> str:
     """Return the token or the secret in a response."""
     shown = response.json()
+    if "invitation" in shown:
+        return str(shown["invitation"]["url"].rpartition("/")[2])
     return str(shown.get("token") or shown["secret"])
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -114,7 +115,7 @@ def test_all_changes_made_by_one_key_are_listed(command: Command) -> None:
     for name in ("leaked", "made by the thief", "other"):
         command.succeed("keys", "create", "--name", name, "--plan", "free")
     assert command("keys", "history", "--by", "1").stderr == (
-        "Nothing is known of what key 1 did to keys.\n"
+        "Nothing is known of what key 1 did to others.\n"
     )
     store = apsw.Connection(str(command.database))
     store.execute("UPDATE api_key_events SET actor = 'key 1' WHERE key_id = 2")
@@ -126,6 +127,20 @@ def test_all_changes_made_by_one_key_are_listed(command: Command) -> None:
     assert " key 1  created  name: - -> made by the thief;" in line
     (event,) = json.loads(command.succeed("keys", "history", "--by", "1", "--json"))
     assert (event["key"], event["by"], event["action"]) == (2, "key 1", "created")
+
+
+def test_changes_to_people_are_among_those_of_a_key(command: Command) -> None:
+    command.create_key()
+    command.succeed("people", "add", "--name", "Grace", "--login", "grace", "--role", "clerk")
+    command.create_key()
+    command.execute("UPDATE api_key_events SET actor = 'key 1' WHERE key_id > 1")
+    lines = command.succeed("keys", "history", "--by", "1").splitlines()
+    assert [re.split("  +", line)[0] for line in lines] == ["key", "person 2", "person 2", "3"]
+    events = json.loads(command.succeed("keys", "history", "--by", "1", "--json"))
+    assert [(event.get("key"), event.get("person")) for event in events] == [
+        *((None, 2), (None, 2)),
+        (3, None),
+    ]
 
 
 def test_a_user_without_a_name_is_recorded_as_the_command_line(

@@ -17,15 +17,21 @@ from petstore.sessions.secrets import is_sealed
 from petstore.sessions.store import (
     FIRST_SESSIONS,
     IDLE,
+    INVITATION_LIFE,
     LINK_LIFE,
     LONGEST,
     MAX_SESSIONS,
+    STAYS,
+    Browser,
+    Device,
     Session,
     SessionEnd,
     create_link,
+    end_device,
     end_session,
     end_sessions,
     find_session,
+    list_devices,
     open_session,
     read_seal,
     touch_session,
@@ -346,9 +352,9 @@ async def test_a_new_session_ends_the_previous_one(
 ) -> None:
     before = await store.write(open_session(key.id, token, clock()))
     other = await store.write(open_session(key.id, token, clock()))
-    after = await store.write(open_session(key.id, token, clock(), before))
+    after = await store.write(open_session(key.id, token, clock(), Browser(replaced=before)))
     link = await store.write(create_link(key.id, "somebody", clock()))
-    by_link = await store.write(use_link(link, "production", clock(), after))
+    by_link = await store.write(use_link(link, "production", clock(), Browser(replaced=after)))
     assert by_link is not None
     for secret, is_there in [(before, False), (after, False), (by_link, True), (other, True)]:
         assert (await found(store, secret, clock) is not None) is is_there
@@ -452,8 +458,151 @@ async def test_ended_sessions_and_links_are_pruned(
 ) -> None:
     await store.write(open_session(key.id, token, clock()))
     await store.write(create_link(key.id, "somebody", clock()))
-    for passed, left in [(0, (1, 1)), (DAY, (1, 0)), (30 * DAY + 1, (0, 0))]:
+    for passed, left in [(0, (1, 1)), (31 * DAY, (1, 0)), (1, (0, 0))]:
         clock.now += passed
         await prune_all(store, clock, DAYS_KEPT)
         counted = (await count(store, "console_sessions"), await count(store, "console_links"))
         assert counted == left
+
+
+# Sessions that stay, and devices
+
+
+async def test_a_session_that_stays_ends_thirty_days_after_its_last_use(
+    store: Store, clock: ManualClock, key: Caller, token: bytes
+) -> None:
+    secret = await store.write(open_session(key.id, token, clock(), Browser(stays=True)))
+    for _ in range(3):
+        clock.now += STAYS - 1
+        session = await found(store, secret, clock)
+        assert session is not None
+        assert session.ends_at == session.used_at + STAYS
+        await store.write(touch_session(session, clock()))
+    clock.now += STAYS
+    assert await find(store, secret, clock) == "away"
+
+
+async def test_sessions_that_stay_are_among_the_first_which_no_new_one_ends(
+    store: Store, clock: ManualClock, key: Caller, token: bytes
+) -> None:
+    stays = await store.write(open_session(key.id, token, clock(), Browser(stays=True)))
+    clock.now += DAY
+    await add_sessions(store, key, range(1, MAX_SESSIONS), clock(), clock())
+    for _ in range(2):
+        await store.write(open_session(key.id, token, clock() + SECOND))
+    assert await found(store, stays, clock) is not None
+
+
+async def test_a_use_is_noted_with_the_caller(
+    store: Store, clock: ManualClock, key: Caller, token: bytes
+) -> None:
+    session = await found(store, await store.write(open_session(key.id, token, clock())), clock)
+    assert session is not None
+    for _ in range(2):
+        rows = await store.read(next(do("SELECT seen_at FROM api_keys WHERE id = ?1", key.id)))
+        assert rows == [(clock(),)]
+        clock.now += MINUTE
+        await store.write(touch_session(session, clock()))
+
+
+async def test_devices_are_the_sessions_that_have_not_ended(
+    store: Store, clock: ManualClock, key: Caller, token: bytes
+) -> None:
+    other = await issue_stored(store, clock)
+    maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
+    await linked(store, clock, other.id, maker)
+    await linked(store, clock, other.id)
+    await store.write(
+        open_session(other.id, token, clock(), Browser("Safari on iPhone", stays=True))
+    )
+    await store.write(open_session(other.id, token, clock() - LONGEST))
+    await store.write(open_session(other.id, token, clock() - IDLE))
+    clock.now += 1
+    devices = await list_devices(store, other.id, clock())
+    assert sorted((each.device, each.stays) for each in devices) == [
+        ("", False),
+        ("", False),
+        ("Safari on iPhone", True),
+    ]
+    await rotate(store, clock, key.id)  # ends what its session granted, and the token of the last
+    assert [each.device for each in await list_devices(store, other.id, clock())] == [""]
+    clock.now += IDLE
+    assert await list_devices(store, other.id, clock()) == []
+
+
+async def test_one_session_may_be_kept_when_all_others_end(
+    store: Store, clock: ManualClock, key: Caller, token: bytes
+) -> None:
+    secrets = [await store.write(open_session(key.id, token, clock())) for _ in range(3)]
+    kept = await found(store, secrets[0], clock)
+    assert kept is not None
+    await store.write(end_sessions(key.id, kept.digest))
+    assert [await found(store, secret, clock) for secret in secrets] == [kept, None, None]
+
+
+async def test_an_invitation_lives_for_72_hours_and_begins_no_session(
+    store: Store, clock: ManualClock, key: Caller
+) -> None:
+    sign_in = await store.write(create_link(key.id, "somebody", clock()))
+    first, second = [
+        await store.write(create_link(key.id, "somebody", clock(), purpose="invitation"))
+        for _ in range(2)
+    ]
+    rows = await store.read(Statement("SELECT purpose, expires_at FROM console_links"))
+    assert sorted(rows) == [
+        ("invitation", clock() + INVITATION_LIFE),
+        ("sign_in", clock() + LINK_LIFE),
+    ]
+    for secret in (first, second):
+        assert await store.write(use_link(secret, "production", clock())) is None
+    assert await count(store, "console_links") == 2
+    assert await store.write(use_link(sign_in, "production", clock())) is not None
+    history = await list_history(store, key.id, None, None, 100)
+    assert [event.action for event in history.items][1:] == [
+        *("link_created", "invited", "invited", "link_used")
+    ]
+
+
+async def test_devices_are_sessions_that_go_on_with_the_last_used_first(
+    store: Store, clock: ManualClock, key: Caller, token: bytes
+) -> None:
+    other = await issue(store, clock)
+    await store.write(open_session(other.id, other.token.encode("ascii"), clock()))
+    now = clock()
+    for name, stays, created_at, used_at in (
+        ("unused", 0, now - IDLE, now - IDLE),
+        ("old", 0, now - LONGEST, now),
+        ("phone", 0, now - LONGEST + 1, now - IDLE + 1),
+        ("forgotten", 1, now - 2 * STAYS, now - STAYS),
+        ("till", 1, now - 2 * STAYS, now - STAYS + 1),
+        ("desk", 0, now, now),
+    ):
+        secret = await store.write(open_session(key.id, token, clock()))
+        await store.write(
+            do(
+                "UPDATE console_sessions SET device = ?2, stays = ?3, created_at = ?4, used_at = ?5"
+                " WHERE digest = ?1",
+                *(sha256(secret.encode()).digest(), name, stays, created_at, used_at),
+            )
+        )
+    devices = await list_devices(store, key.id, now)
+    assert [(each.device, each.stays) for each in devices] == [
+        *(("desk", False), ("phone", False), ("till", True))
+    ]
+    assert devices[0] == Device(devices[0].digest, "desk", now, now, stays=False)
+    await rotate(store, clock, key.id, 1)
+    assert len(await list_devices(store, key.id, now)) == 3
+    assert await list_devices(store, key.id, now + 1) == []
+
+
+async def test_a_device_ends_only_for_the_one_whose_it_is(
+    store: Store, clock: ManualClock, key: Caller, token: bytes
+) -> None:
+    other = await issue(store, clock)
+    secret = await store.write(open_session(key.id, token, clock()))
+    (device,) = await list_devices(store, key.id, clock())
+    assert not await store.write(end_device(other.id, device.digest))
+    assert await found(store, secret, clock) is not None
+    assert await store.write(end_device(key.id, device.digest))
+    assert not await store.write(end_device(key.id, device.digest))
+    assert await found(store, secret, clock) is None

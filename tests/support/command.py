@@ -54,15 +54,19 @@ class Command:
         """Make an empty store."""
         migrate(SqliteStore(self.database), self.database)
 
+    def execute(self, sql: str) -> list[Any]:
+        """Execute SQL in the store, behind the back of the service; return the rows."""
+        with closing(apsw.Connection(str(self.database))) as connection:
+            return [*connection.execute(sql)]
+
     def make_webhook(self) -> None:
         """Make a store with a key and a webhook, and no secret file."""
         self.make_store()
         self.create_key()
-        with closing(apsw.Connection(str(self.database))) as connection:
-            connection.execute(
-                "INSERT INTO webhooks (key_id, url, types, created_at, enabled, secret_version,"
-                " position, failures) VALUES (1, 'https://shop.example/', '', 0, 1, 1, 0, 0)"
-            )
+        self.execute(
+            "INSERT INTO webhooks (key_id, url, types, created_at, enabled, secret_version,"
+            " position, failures) VALUES (1, 'https://shop.example/', '', 0, 1, 1, 0, 0)"
+        )
 
     def create_key(self, *arguments: str, plan: str = "enterprise") -> str:
         """Issue a key and return its token."""

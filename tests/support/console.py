@@ -55,6 +55,7 @@ _VARYING = [
         r"\bevt_[\w…]+": "EVENT",
         r"(?<=[?&]cursor=)[\w-]{16}(?![\w-])": "CURSOR",
         r"\b[0-9a-f]{32}\b": "DIGEST",
+        r'("requestId":")[0-9a-f]+': r"\1ID",
         r"\b(wait|in) \d+ seconds": r"\1 SOME seconds",
         r"command line \(\w+\)": "command line (USER)",
         r"^(minute +\d+ +)\d+": r"\1LEFT",  # on a busy machine a page takes longer than a minute

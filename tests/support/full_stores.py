@@ -16,12 +16,15 @@ from petstore.databases.copies.contract import COPIED
 from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
 from petstore.deprecations.store import DeprecatedCalls
+from petstore.events.model import Author
 from petstore.keys.model import KeyFields
 from petstore.keys.store import Principal, create_key, revoke_key, rotate_key, unconditional
 from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
+from petstore.people.model import PersonCreate
+from petstore.people.store import add_person
 from petstore.pets.console_imports import store_import
 from petstore.pets.imports import begin_import
 from petstore.pets.model import NewPet
@@ -35,6 +38,7 @@ from support.memory_folder import folder_in_memory
 from support.stores import do, open_store
 
 NOW = 1_800_000_000_000
+GRACE = Author("person/3", "r-1")
 ANIMALS = (
     NewPet("Rex", 1, "available"),
     NewPet("日本語 \U0001f407 \"'\\\t\n", -(2**63), "sold"),
@@ -51,7 +55,7 @@ async def fill(store: SqliteStore) -> str:
     The last animal was deleted, so no animal has the highest id ever assigned.
     """
     for pet in ANIMALS:
-        await store.write(create_pet(pet, strict_categories=False))
+        await store.write(create_pet(pet, strict_categories=False, by=GRACE))
     gone = await store.write(create_pet(NewPet("Gone", 1, "available"), strict_categories=False))
     await store.write(delete_pet(gone.id, NOW, unconditional))
     # As a process of an older version adds it.
@@ -96,7 +100,11 @@ async def fill(store: SqliteStore) -> str:
         )
     )
     await store.write(
-        do("INSERT INTO console_links VALUES (?1, 1, ?2, NULL, NULL)", b"a link", NOW)
+        do(
+            "INSERT INTO console_links (digest, key_id, expires_at) VALUES (?1, 1, ?2)",
+            b"a link",
+            NOW,
+        )
     )
     await store.write(
         do(
@@ -122,6 +130,9 @@ async def _keys(store: SqliteStore) -> str:
     rotated = await store.write(rotate_key(1, DAY, me, NOW, unconditional))
     await store.write(create_key(new, "production", me, NOW))
     await store.write(revoke_key(2, me, NOW, unconditional))
+    person = PersonCreate("Grace", "grace@shop.example", "clerk")
+    await store.write(add_person(person, me, "production", NOW))
+    await store.write(do("UPDATE people SET password = 'no hash'"))
     return rotated.token
 
 

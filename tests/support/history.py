@@ -6,10 +6,12 @@ from typing import Any, TypeAlias
 
 from msgspec.json import decode, encode
 
-from petstore.databases.contract import Store
+from petstore.databases.contract import Statement, Store
 from petstore.databases.postgres import PostgresStore
 from petstore.events.model import EVENT_TYPES, Event, Position
 from petstore.events.store import publish_all, read_feed
+from support.service import Service
+from support.waiting import eventually
 
 Record: TypeAlias = dict[str, Any]
 
@@ -21,6 +23,17 @@ async def published(store: Store) -> None:
     """Give every committed event its place, as the service does."""
     if isinstance(store, PostgresStore):
         await publish_all(store)
+
+
+async def published_by(service: Service) -> None:
+    """Wait until a running service has given every committed event its place."""
+    if isinstance(service.store, PostgresStore):
+        pending = Statement("SELECT 1 FROM events_outbox LIMIT 1")
+
+        async def is_published() -> bool:
+            return not await service.store.read(pending)
+
+        await eventually(is_published)
 
 
 async def events_after(

@@ -34,7 +34,7 @@ class _Reader(HTMLParser):
             if self._open:
                 self.forms.append(PageForm(found["action"].removeprefix("/console"), {}, ""))
         elif tag == "button":
-            self._in_button = True
+            self._in_button = found.get("type") != "button"  # which sends nothing
         elif self._open:
             self._add(tag, found, self.forms[-1].fields)
 
@@ -44,7 +44,7 @@ class _Reader(HTMLParser):
             if "checked" in found:
                 fields.setdefault(found["name"], []).append(found["value"])
         elif tag == "input":
-            fields[found["name"]] = found["value"]
+            fields[found["name"]] = found.get("value", "")
         elif tag == "textarea":
             self._text = found["name"]
             fields[self._text] = ""

@@ -32,7 +32,7 @@ _EMPTY = f"""
     DECLARE used TEXT;
     BEGIN
         SELECT string_agg(relname, ', ') INTO used FROM pg_class
-        WHERE oid IN ({", ".join(f"'{table}'::regclass" for table in _TABLES)}) AND (
+        WHERE oid IN ({", ".join(f"to_regclass('{table}')" for table in _TABLES)}) AND (
             pg_relation_size(oid) > 0 OR EXISTS (
                 SELECT FROM pg_attribute WHERE attrelid = oid AND attidentity <> ''
                 AND pg_sequence_last_value(pg_get_serial_sequence(relname, attname)) IS NOT NULL

@@ -14,7 +14,7 @@ from petstore.clock import DAY, MINUTE, SECOND
 from petstore.databases.contract import Store, Unit
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import WebhooksNotConfigured
-from petstore.events.model import Event, NewEvent
+from petstore.events.model import SERVICE, Author, Event, NewEvent
 from petstore.events.store import publish_all, read_feed, record
 from petstore.keys.store import unconditional
 from petstore.pets.model import NewPet, PetPatch
@@ -43,6 +43,7 @@ from support.waiting import eventually
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 BELLA = NewPet("Bella", 1, "available")
+AUTHOR = Author("person/2", "r-1")
 NO = b"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nsick"
 GAPS = [5 * SECOND, *(m * MINUTE for m in (5, 30, 120, 300, 600, 840, 1200, 1440))]
 
@@ -150,12 +151,27 @@ async def disabled_event(store: Store, key_id: int) -> Event:
     return event
 
 
-def recorded(*events: NewEvent) -> Unit[None]:
+def recorded(*events: NewEvent, by: Author = AUTHOR) -> Unit[None]:
     """Record events."""
-    yield record(ManualClock().now, *events)
+    yield record(ManualClock().now, *events, by=by)
 
 
 # What is delivered
+
+
+async def test_a_delivery_names_who_caused_the_event_and_the_request(
+    store: Store, clock: ManualClock, endpoint: Receiver
+) -> None:
+    pet = NewEvent("pet.created", "pet/1", {"id": 1})
+    async with delivering(store, clock):
+        await store.write(recorded(pet))
+        await settled(store, 1)
+        await store.write(recorded(pet, by=SERVICE))
+        await settled(store, 2)
+    first, second = [request.verified(SECRET) for request in endpoint.requests]
+    assert (first["actor"], first["requestId"]) == ({"type": "person", "id": 2}, "r-1")
+    assert second["actor"] == {"type": "service"}
+    assert "requestId" not in second
 
 
 async def test_each_event_arrives_once_and_signed_as_in_the_feed(

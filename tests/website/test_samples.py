@@ -16,6 +16,7 @@ from support.waiting import within
 from website.samples import curl, python
 
 _ANIMALS = [{"name": f"Animal {number}", "categoryId": 1} for number in range(1, 21)]
+_PERSON = 4  # the number of keys before person 5: people and keys share their ids
 _READS, _CHANGES = ("GET",), ("POST", "PATCH", "DELETE")
 
 
@@ -42,6 +43,8 @@ class Store:
             self._add("/categories", {"name": f"Category {number}"})
             self._add("/store/orders", {"petId": 10 + number})
             self._add("/webhooks", {"url": f"https://shop.example/{number}"})
+            if number == _PERSON:
+                self._add("/people", {"name": "Ada", "login": "ada@shop.example", "role": "clerk"})
             self._add("/keys", {"name": f"Key {number}"})
         self.client.get("/pets/7")  # deprecated
         assert within(30, lambda: bool(self.client.get("/deprecations").json()))

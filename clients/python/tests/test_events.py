@@ -68,6 +68,17 @@ def test_events_are_yielded_one_by_one_and_the_cursor_follows_a_complete_page(
 
 
 @each_face
+def test_the_events_of_one_resource_can_be_followed(face: Face, clock: SleepingClock) -> None:
+    followed = Followed(1, resource="pet/17")
+    with odd_service(page("b"), page("c", "1")) as service:
+        face(service.url, followed, clock)
+    assert [asked.target for asked in service.asked] == [
+        "/v1/events?resource=pet%2F17&limit=100",
+        "/v1/events?resource=pet%2F17&wait=25&limit=100&cursor=b",
+    ]
+
+
+@each_face
 def test_events_can_be_read_in_pages_and_some_are_empty(face: Face, clock: SleepingClock) -> None:
     seen: list[tuple[list[str], str | None]] = []
 

@@ -20,7 +20,7 @@ from support.client_faces import KEY
 
 RESOURCES = (
     *("pets", "categories", "orders", "inventory"),
-    *("keys", "usage", "events", "webhooks"),
+    *("keys", "people", "usage", "events", "webhooks"),
 )
 # ``pets.get`` lists; so the deprecated operation is never called.
 NEVER_CALLED = {"getPet"}

@@ -223,6 +223,10 @@ def test_events_describe_the_changes(use: Uses) -> None:
         f"pet/{pet.id}",
         "Bella",
     )
+    assert event.actor is not None
+    assert (event.actor.type, isinstance(event.actor.id, int)) == ("key", True)
+    assert event.request_id
+    assert [one.id for one in use("events.list", resource=f"pet/{pet.id}")] == [event.id]
 
 
 def test_a_client_can_be_shared_by_threads(server: ServerProcess, token: str) -> None:

@@ -47,8 +47,16 @@ def test_a_delivery_is_a_typed_event() -> None:
     assert (event.id, event.type, event.sequence) == (ID, "pet.created", 41)
     assert event.data == {"id": 7, "name": "Bella", "categoryId": 1}
     assert event.timestamp == datetime(2026, 11, 22, 10, 0, 0, 123000, UTC)
-    assert event.previous is None
+    assert (event.previous, event.actor, event.request_id) == (None, None, None)
     assert verify(BODY.decode(), sign(), [SECRET], clock=now) == event
+
+
+def test_a_delivery_names_who_caused_the_event_and_the_request() -> None:
+    actor = {"type": "person", "id": 2, "later": True}
+    body = json.dumps(EVENT | {"actor": actor, "requestId": "r-1"}).encode()
+    event = verify(body, sign(body), SECRET, clock=now)
+    assert event.actor is not None
+    assert (event.actor.type, event.actor.id, event.request_id) == ("person", 2, "r-1")
 
 
 def test_a_signature_of_the_service_is_verified() -> None:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from petstore.categories.model import Category
 from petstore.console.fields import Field, FieldSet, optional, undo_fields
+from petstore.console.history import gone_page, history_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
@@ -24,20 +25,21 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
 
     A ``NotFound`` means that somebody has deleted the category that the person was changing.
     """
-    found = Result[list[Category]]([])
+    found, history = Result[list[Category]]([]), None
     if not isinstance(error, InvalidParameter):
         found = await visit.list_page("listCategories")
-    form = (
-        _FORM.anew(visit.form, error)
-        if isinstance(error, NotFound)
-        else _FORM.new(visit.form, error)
-    )
+    if isinstance(error, NotFound):
+        form = _FORM.anew(visit.form, error)
+        history = await history_of(visit, _resource(visit))
+    else:
+        form = _FORM.new(visit.form, error)
     return visit.page(
         "categories.html",
         error=error,
         categories=found.value,
         cursor=found.next,
         form=form,
+        history=history,
     )
 
 
@@ -55,7 +57,10 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     """Return the page of a category, with the form as it was sent and what is wrong with it."""
     if isinstance(error, NotFound):
         return await _list(visit, error)
-    found = await _get(visit)
+    try:
+        found = await _get(visit)
+    except NotFound as gone:
+        return await gone_page(visit, _resource(visit), gone)
     now = _FORM.texts(found.value)
     form = _FORM.shown(now, found.version, visit.form, error)
     return visit.page(
@@ -64,6 +69,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         found=found,
         now=now,
         form=form,
+        history=await history_of(visit, _resource(visit)),
     )
 
 
@@ -94,6 +100,10 @@ async def _delete(visit: PageRequest) -> Response:
     return await visit.redirect(
         "/categories", Notice(f"{isolated(category.name)} is deleted.", undo)
     )
+
+
+def _resource(visit: PageRequest) -> str:
+    return f"category/{visit.path_id}"
 
 
 async def _get(visit: PageRequest) -> Result[Any]:

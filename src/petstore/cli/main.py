@@ -18,6 +18,7 @@ from petstore.deprecations.commands import deprecations
 from petstore.events.commands import events
 from petstore.keys.commands import keys, rotate_own
 from petstore.orders.commands import orders
+from petstore.people.commands import people
 from petstore.pets.commands import pets
 from petstore.sales.commands import sales
 from petstore.sessions.commands import console
@@ -83,7 +84,7 @@ def version() -> None:
 
 
 main.add_section("Run the service", serve, deliver)
-main.add_section("Work on its store", keys, console, deprecations, copy, backup, restore)
+main.add_section("Work on its store", keys, people, console, deprecations, copy, backup, restore)
 main.add_section(
     f"Ask a running service, with the key in {KEY}",
     *(pets, orders, sales, categories, inventory, events, webhooks, usage, rotate_own),

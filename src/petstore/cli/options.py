@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from petstore.cli.environment import file_variable, read_secret, refuse_mistyped, successor_of
+from petstore.cli.output import plain_failures
 from petstore.clock import SECOND, Milliseconds
 from petstore.domain.decoding import integer_in, moment_in
 from petstore.domain.networks import canonical_networks
@@ -283,6 +284,22 @@ def settings_options(*names: str, **texts: str) -> Callable[[Command], Command]:
         return command
 
     return decorate
+
+
+link_options = settings_options(
+    public_url="The URL that people use for the service, without /v1.",
+    host="Without --public-url: the address that the service listens on.",
+    port="Without --public-url: the port that the service listens on.",
+)
+"""The options of a command that prints a link: they say where the service is."""
+
+
+def service_url(public_url: str, host: str, port: int) -> str:
+    """Return the URL that people use for the service, from the options of a link."""
+    settings = Settings(public_url=public_url, host=host, port=port)
+    with plain_failures():
+        settings.check()
+    return public_url.rstrip("/") or settings.listening_url
 
 
 def _option(setting: str) -> str:

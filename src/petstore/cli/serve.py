@@ -5,7 +5,7 @@ import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.core import ParameterSource
@@ -21,6 +21,9 @@ from petstore.cli.stores import in_store
 from petstore.logs import LogEvent, is_for_person, record_json
 from petstore.settings import Settings, masked
 
+if TYPE_CHECKING:
+    from petstore.cli.demo import Demo
+
 _SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: "environment"}
 
 
@@ -30,7 +33,7 @@ _SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: 
     is_flag=True,
     envvar="PETSTORE_DEMO",
     show_envvar=True,
-    help="First fill an empty store with sample animals, and create a key for it.",
+    help="First fill an empty store with sample animals, and add a key and an administrator.",
 )
 @click.option(
     "--check",
@@ -51,29 +54,31 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
     # Imported where it is used, so that `petstore --help` is instant.
     from petstore.server.service import prepared_service
 
-    token = None
+    prepared = None
     with ExitStack() as opened:
         with plain_failures():
             service = opened.enter_context(prepared_service(settings))
             if demo:
                 from petstore.cli.demo import prepare_demo
 
-                token = in_store(settings.database, lambda store: prepare_demo(store, settings))
-        announce(service.url, settings, token)
+                prepared = in_store(settings.database, lambda store: prepare_demo(store, settings))
+        announce(service.url, settings, prepared)
         sys.exit(service.run(warnings_of(ctx)))
 
 
-def announce(address: str, settings: Settings, token: str | None) -> None:
-    """Print the URLs of a service at ``address``, and with a demo key a line that tries it."""
+def announce(address: str, settings: Settings, demo: "Demo | None") -> None:
+    """Print the URLs of a service at ``address``, and of a demo how to try it."""
     click.echo(f"Petstore is at  {address}/v1")
     click.echo(f"Docs are at     {address}/docs")
     click.echo(f"Console is at   {address}/console")
+    if demo is not None and demo.link:
+        click.echo(f"Sign in:        {address}/console/link/{demo.link}")
     if settings.metrics_port:
         metrics = replace(settings, port=settings.metrics_port)
         click.echo(f"Metrics at      {metrics.listening_url}/metrics")
-    if token is not None:
+    if demo is not None:
         click.echo("Try it:")
-        click.echo(f'  curl -i -H "Authorization: Bearer {token}" "{address}/v1/pets?limit=3"')
+        click.echo(f'  curl -i -H "Authorization: Bearer {demo.token}" "{address}/v1/pets?limit=3"')
     sys.stdout.flush()
 
 

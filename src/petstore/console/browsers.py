@@ -1,4 +1,4 @@
-"""What a browser sends with each request: the cookie of a session, and where it comes from.
+"""What a browser sends with each request: its cookies, what it is, and where it comes from.
 
 Other sites must not change anything with a person's cookie (RFC 6265bis, Fetch Metadata).
 """
@@ -6,26 +6,89 @@ Other sites must not change anything with a person's cookie (RFC 6265bis, Fetch 
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from petstore.clock import DAY, SECOND, Milliseconds
+from petstore.console.known_browsers import KnownBrowser, known_browser
 from petstore.errors import CrossSiteRequest
 from petstore.http.messages import Request
+from petstore.sessions.store import STAYS
 
-_NAME = "petstore_console"
-_SECURE_NAME = f"__Host-{_NAME}"
+_SESSION = "petstore_console"
+_KNOWN = "petstore_known"
+_SECURE = "__Host-"
+_KNOWN_LIFE: Milliseconds = 365 * DAY
 # An attacker must not let us look at thousands: the name may be anywhere, also in other values.
 _MAX_MENTIONS = 8
 _SPACE = " \t"
 _SITE = b"sec-fetch-site"
 _PORTS = {"http": 80, "https": 443}
+# The first sign that is there counts: most browsers also name those that they are like.
+_BROWSERS = (
+    (b"Edg", "Edge"),
+    (b"OPR/", "Opera"),
+    (b"SamsungBrowser/", "Samsung Internet"),
+    (b"Firefox/", "Firefox"),
+    (b"FxiOS/", "Firefox"),
+    (b"CriOS/", "Chrome"),
+    (b"Chrome/", "Chrome"),
+    (b"Safari/", "Safari"),
+)
+_SYSTEMS = (
+    (b"iPhone", "iPhone"),
+    (b"iPad", "iPad"),
+    (b"Android", "Android"),
+    (b"CrOS", "ChromeOS"),
+    (b"Windows", "Windows"),
+    (b"Mac OS X", "Mac"),
+    (b"Linux", "Linux"),
+)
 
 
 def session_secret(request: Request, root: str) -> str:
-    """Return the secret in the cookie of a request, empty if there is none.
+    """Return the secret in the cookie of a request, empty if there is none."""
+    return _cookie(request, _SESSION, root)
+
+
+def session_cookie(secret: str, root: str, *, stays: bool = False) -> bytes:
+    """Return the header that sets the cookie, until the browser closes or for a session to stay."""
+    return _set_cookie(_SESSION, secret, root, STAYS if stays else None)
+
+
+def no_cookie(root: str) -> bytes:
+    """Return the header that deletes the cookie of the session."""
+    return _set_cookie(_SESSION, "", root, 0)
+
+
+def known_of(request: Request, root: str) -> KnownBrowser:
+    """Return who has signed in with this browser before."""
+    return known_browser(_cookie(request, _KNOWN, root))
+
+
+def known_cookie(browser: KnownBrowser, root: str) -> bytes:
+    """Return the header that keeps who has signed in with this browser."""
+    return _set_cookie(_KNOWN, browser.value, root, _KNOWN_LIFE)
+
+
+def device_of(request: Request) -> str:
+    """Return what a browser is in a few words, such as ``Firefox on Android``.
+
+    Nothing of what it says of itself is repeated; the words are ours.
+    """
+    agent = request.fields.get(b"user-agent", b"")
+    browser = next((words for sign, words in _BROWSERS if sign in agent), "")
+    system = next((words for sign, words in _SYSTEMS if sign in agent), "")
+    if not browser:
+        return system
+    return f"{browser} on {system}" if system else browser
+
+
+def _cookie(request: Request, name: str, root: str) -> str:
+    """Return the value of a cookie, empty if there is none.
 
     Two cookies of the name count as none. Another site below the same domain can set the second
     one, which would sign the person in as somebody else.
     """
     cookies = request.fields.get(b"cookie", b"").decode("latin-1")
-    before, *mentions = cookies.split(f"{_name(root)}=", _MAX_MENTIONS)
+    before, *mentions = cookies.split(f"{_name(name, root)}=", _MAX_MENTIONS)
     values = []
     for mention in mentions:
         if before.rstrip(_SPACE)[-1:] in ("", ";"):
@@ -34,25 +97,16 @@ def session_secret(request: Request, root: str) -> str:
     return values[0] if len(values) == 1 else ""
 
 
-def session_cookie(secret: str, root: str) -> bytes:
-    """Return the header that sets the cookie, until the browser closes."""
-    return _set_cookie(secret, root)
-
-
-def no_cookie(root: str) -> bytes:
-    """Return the header that deletes the cookie."""
-    return _set_cookie("", root) + b"; Max-Age=0"
-
-
-def _set_cookie(value: str, root: str) -> bytes:
+def _set_cookie(name: str, value: str, root: str, life: Milliseconds | None) -> bytes:
     secure = "; Secure" if _is_https(root) else ""
-    text = f"set-cookie: {_name(root)}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"
-    return text.encode("ascii")
+    lasts = "" if life is None else f"; Max-Age={life // SECOND}"
+    text = f"set-cookie: {_name(name, root)}={value}; Path=/; HttpOnly; SameSite=Strict"
+    return (text + secure + lasts).encode("ascii")
 
 
-def _name(root: str) -> str:
+def _name(name: str, root: str) -> str:
     # A browser takes the prefix only together with Secure, which needs https.
-    return _SECURE_NAME if _is_https(root) else _NAME
+    return f"{_SECURE}{name}" if _is_https(root) else name
 
 
 def _is_https(root: str) -> bool:

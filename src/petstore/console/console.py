@@ -5,10 +5,17 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from io import BytesIO
 
+from msgspec.structs import replace
+
 from petstore.categories import pages as categories
 from petstore.clock import Milliseconds
 from petstore.console import sign_in
-from petstore.console.browsers import may_lack_cookie, require_same_origin, session_secret
+from petstore.console.browsers import (
+    may_lack_cookie,
+    require_same_origin,
+    session_cookie,
+    session_secret,
+)
 from petstore.console.failures import failure_of, sentence, with_error
 from petstore.console.files import Files
 from petstore.console.forms import (
@@ -46,9 +53,13 @@ from petstore.interface.operation import Services
 from petstore.interface.parameters import decode_path_id
 from petstore.interface.rate_limit_headers import Holder, refusal
 from petstore.interface.routes import Route, Routes
+from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
 from petstore.limits.minutes import MinuteLimiter
 from petstore.orders import pages as orders
+from petstore.people import account_pages as account
+from petstore.people import invitation_pages as invitations
+from petstore.people import pages as people
 from petstore.pets import export_pages as exports
 from petstore.pets import import_pages as imports
 from petstore.pets import pages as pets
@@ -76,12 +87,19 @@ _FILE_TOO_LATE = (
 )
 
 
+_TOO_LATE_FOR_SECRETS = (
+    "You were signed out before this arrived. Sign in again, and then fill in the form again."
+)
+
+
 async def _help(visit: PageRequest) -> Response:
     return visit.page("help.html")
 
 
 PAGES: tuple[ConsolePage, ...] = (
     *sign_in.PAGES,
+    *invitations.PAGES,
+    *account.PAGES,
     *changes.PAGES,
     *pets.PAGES,
     *orders.PAGES,
@@ -91,6 +109,8 @@ PAGES: tuple[ConsolePage, ...] = (
     *usage.PAGES,
     *webhooks.PAGES,
     *keys.PAGES,
+    *people.PAGES,
+    *activity.PAGES,
     ConsolePage("GET", "/help", _help),
 )
 """The pages of the console: routes and rights come from here."""
@@ -133,7 +153,7 @@ class Console:
             *(exchange.root, exchange.client, exchange.request_id),
         )
         try:
-            return await self._respond(visit, exchange, receive)
+            return _with_cookie(visit, await self._respond(visit, exchange, receive))
         except PetstoreError as error:
             return with_error(_error_page(visit, error), error)
         except Exception:  # noqa: BLE001 - whatever it is, the person gets a page
@@ -168,7 +188,7 @@ class Console:
             try:
                 await self._recognize(visit, exchange, page)
             except NetworkNotAllowed as error:
-                return sign_in_page(visit, error.status, problem=sentence(error.message))
+                return await sign_in_page(visit, error.status, problem=sentence(error.message))
             except MissingKey:
                 if visit.is_refresh:
                     raise
@@ -262,6 +282,7 @@ class Console:
                 raise refusal(decision, _CONSOLE)
         if session.needs_touch(now) and not visit.is_refresh:
             await services.store.write(touch_session(session, now))
+            visit.renews_cookie = session.stays
 
     async def _find_session(self, visit: PageRequest, now: Milliseconds) -> Session | None:
         services, limits = self._services, self._limits
@@ -284,8 +305,9 @@ class Console:
             if beyond is not None:
                 raise beyond
             again = await self._pending(page, visit, receive, MAX_FORM)
-            problem = _FILE_TOO_LATE if again is None else _TOO_LATE
-            return sign_in_page(visit, 401, again=again, problem=problem)
+            lost = _TOO_LATE_FOR_SECRETS if page.has_secret else _FILE_TOO_LATE
+            problem = lost if again is None else _TOO_LATE
+            return await sign_in_page(visit, 401, again=again, problem=problem)
         return arrival_page(visit) if may_lack_cookie(visit.request) else to_sign_in(visit)
 
     async def _pending(
@@ -293,11 +315,11 @@ class Console:
     ) -> PendingForm | None:
         """Return the form of a request to send it again, ``None`` if that cannot be.
 
-        A key that a person typed is not kept, and neither is a file.
+        A key or a password that a person typed is not kept, and neither is a file.
         """
         form, path = visit.form, page_address(visit.request.path.removeprefix(HOME))
         visit.lost_file = page.takes_files
-        if page.signs_in or page.takes_files or not path:
+        if page.signs_in or page.has_secret or page.takes_files or not path:
             return None
         if form is EMPTY:
             try:
@@ -315,6 +337,16 @@ class Console:
         body = await self._bodies.read_any(request, receive, largest)
         with ExitStack() as opened:
             return await decode_form(_content_type(request), BytesIO(body), opened)
+
+
+def _with_cookie(visit: PageRequest, response: Response) -> Response:
+    """Return a response that keeps the cookie of a session that stays, unless it sets another."""
+    sets_cookie = any(line.startswith(b"set-cookie:") for line in response.headers)
+    if not visit.renews_cookie or sets_cookie:
+        return response
+    secret = session_secret(visit.request, visit.root)
+    cookie = session_cookie(secret, visit.root, stays=True)
+    return replace(response, headers=[*response.headers, cookie])
 
 
 def _content_type(request: Request) -> str:

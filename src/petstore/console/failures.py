@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from petstore.errors import CrossSiteRequest, PetstoreError
+from petstore.errors import CrossSiteRequest, Overloaded, PetstoreError
 from petstore.http.messages import Response
 
 _FAULT = 500
@@ -58,7 +58,8 @@ def failure_of(error: PetstoreError, request_id: str) -> PageFailure:
             f" An administrator finds it by the request {request_id}."
         )
     else:
-        text = _TEXTS.get(status) or sentence(error.message)
+        is_busy = isinstance(error, Overloaded)  # which is no matter of the database
+        text = (None if is_busy else _TEXTS.get(status)) or sentence(error.message)
     return PageFailure(status, title, text)
 
 

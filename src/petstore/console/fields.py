@@ -62,12 +62,16 @@ class Field(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """A field that somebody else has changed. ``typed`` is ``None`` if only they did."""
+    """A field that somebody else has changed. ``typed`` is ``None`` if only they did.
+
+    ``name`` is that of the member of the resource.
+    """
 
     label: str
     opened: str
     now: str
     typed: str | None
+    name: str
 
 
 class Edit(NamedTuple):
@@ -205,7 +209,7 @@ class FieldSet:
         """Return what others have changed since the form was opened."""
         changes = edit.changes
         return [
-            Difference(field.label, opened, now[field.name], changes.get(field.name))
+            Difference(field.label, opened, now[field.name], changes.get(field.name), field.name)
             for field in self.fields
             if (opened := edit.opened.get(field.name, now[field.name])) != now[field.name]
         ]

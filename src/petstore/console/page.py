@@ -59,7 +59,7 @@ _BY_ID = {operation.id: operation for operation in OPERATIONS}
 # A person has neither limits nor a token.
 _OF_KEYS = ("getUsage", "rotateCurrentKey")
 _SECOND_CLICK_SECONDS = 0.05
-# Changes of animals, categories and orders. Keys and webhooks can be changed at the limit as well:
+# Changes of animals, categories and orders. Keys, people and webhooks can be changed at the limit:
 # a key that others have used up must be replaced.
 _CHARGED: frozenset[Scope | None] = frozenset({"pets:write", "orders:write"})
 
@@ -74,7 +74,7 @@ class ConsolePage:
     needs no session. One that ``signs_in`` is limited by address. One that ``ends_sessions``, or
     leads there, has a limit of its own: others may have used up that of the key.
     ``max_bytes`` is the maximum size of a form that it takes. One that ``has_file`` receives, sends
-    or adds a file, in turn.
+    or adds a file, in turn. The form of one that ``has_secret`` is never kept to be sent again.
     """
 
     method: Literal["GET", "POST"]
@@ -87,6 +87,7 @@ class ConsolePage:
     ends_sessions: bool = False
     max_bytes: int = MAX_FORM
     has_file: bool = False
+    has_secret: bool = False
 
     @cached_property
     def has_id(self) -> bool:
@@ -108,7 +109,8 @@ class PageRequest(Struct):
     page that a person opens has one.
 
     ``beyond`` is the refusal of an attempt to sign in that fails, from an address that is beyond
-    its limit. After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
+    its limit. ``renews_cookie`` is whether the response sets the cookie of the session once more.
+    After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
     that a file cannot be. The log has the ``id``.
     """
 
@@ -128,6 +130,7 @@ class PageRequest(Struct):
     again: PendingForm | None = None
     lost_file: bool = False
     cursor: str = ""
+    renews_cookie: bool = False
 
     @property
     def caller(self) -> Caller:
@@ -234,7 +237,7 @@ class PageRequest(Struct):
             request_id=self.id,
             # The record of a result with a token is sealed with what the person signed in with.
             token=self._secret,
-            session=self.session.digest,
+            session=self.session,
             conditions=NO_CONDITIONS if is_read else _conditions(version),
             once=self._idempotent(operation, call, once) if once and is_post else None,
             client=self.request,

@@ -10,7 +10,7 @@ SCOPE_WORDS: Mapping[Scope, str] = {
     "orders:read": "See orders and the inventory",
     "orders:write": "Place, approve, deliver and cancel orders",
     "webhooks:write": "Manage webhooks, which send events to programs",
-    "keys:admin": "Manage all keys",
+    "keys:admin": "Manage all keys and people",
 }
 
 

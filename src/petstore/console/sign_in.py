@@ -1,21 +1,31 @@
-"""Signing in with a key or with a link, the session of a person, and signing out."""
+"""Signing in with a password, a key or a link, the session of a key, and signing out."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from petstore.console.browsers import no_cookie, session_cookie, session_secret
+from petstore.console.browsers import (
+    device_of,
+    known_cookie,
+    known_of,
+    no_cookie,
+    session_cookie,
+    session_secret,
+)
 from petstore.console.failures import failure_of
-from petstore.console.forms import PendingForm, kept_in, page_address
+from petstore.console.forms import EMPTY, Form, PendingForm, kept_in, page_address
 from petstore.console.page import HOME, MAX_FORM, ConsolePage, PageRequest, redirect
 from petstore.console.scopes import scopes_in_words
-from petstore.errors import InvalidKey, PetstoreError, Unavailable
+from petstore.errors import InvalidKey, Overloaded, PetstoreError, Unavailable
 from petstore.http.messages import Response
 from petstore.interface.authentication import require_network
 from petstore.keys.model import PREFIXES
+from petstore.people.accounts import Account, find_account, sign_in
+from petstore.people.passwords import Asker
 from petstore.sessions.store import (
+    Browser,
     SessionEnd,
     end_session,
     end_sessions,
@@ -24,6 +34,7 @@ from petstore.sessions.store import (
 )
 
 _SIGN_IN = "/sign-in"
+_KEY = "key"
 _STARTS = (("/pets", "listPets"), ("/orders", "listOrders"), ("/usage", "getUsage"))
 _ENDS: Mapping[SessionEnd, str] = {
     "revoked": "Your key was revoked. Ask the person who gave it to you for another one.",
@@ -34,29 +45,48 @@ _ENDS: Mapping[SessionEnd, str] = {
     ),
     "unused": "You were signed out, because you did nothing here for 30 minutes.",
     "longest": "You were signed out, because 12 hours have passed since you signed in.",
+    "away": "You were signed out, because you did nothing here for 30 days.",
+    "disabled": "You may no longer sign in here. Ask an administrator if that is a mistake.",
+    "password": (
+        "You were signed out, because your password was set anew, or the link that signed you in"
+        " has ended. Sign in with the new password."
+    ),
 }
+_WRONG = (
+    "The login or the password is wrong. Check both; the password also for small and capital"
+    " letters."
+)
 # The page of a link has the secret in its address, which is told to nobody; see the Referrer-Policy
 # of the other pages for why it is not "no-referrer".
 _ORIGIN_ONLY = b"referrer-policy: strict-origin"
 
 
-def sign_in_page(
+async def sign_in_page(
     visit: PageRequest,
     status: int = 200,
     *,
     wanted: str = "",
     again: PendingForm | None = None,
     problem: str = "",
+    typed: Form = EMPTY,
 ) -> Response:
     """Return the page that signs a person in, and then leads to the address ``wanted``.
 
     It keeps the form ``again``, which was sent too late. ``problem`` is what is wrong with the
-    request. Only the browser of a session that has ended is told why.
+    request, or with the sign-in form that was ``typed``. Only the browser of a session that has
+    ended is told why.
     """
-    hidden = again.hidden if again else []
-    ended = _ENDS[visit.ended] if visit.ended else ""
+    has_people = await visit.limits.has_people()
     return visit.page(
-        "sign_in.html", status, next=wanted, hidden=hidden, problem=problem, ended=ended
+        "sign_in.html",
+        status,
+        next=wanted,
+        hidden=again.hidden if again else [],
+        problem=problem,
+        ended=_ENDS[visit.ended] if visit.ended else "",
+        typed=typed,
+        has_people=has_people,
+        with_key=_KEY in typed.fields or not (has_people or typed.fields),
     )
 
 
@@ -78,30 +108,103 @@ async def _show(visit: PageRequest) -> Response:
     wanted = page_address(visit.form.raw("next"))
     if visit.session is not None:
         return redirect(visit.home + wanted)
-    return sign_in_page(visit, wanted=wanted)
+    return await sign_in_page(visit, wanted=wanted)
 
 
 async def _sign_in(visit: PageRequest) -> Response:
-    token = visit.form.text("key").encode("utf-8", "replace")
+    with charged_if_it_fails(visit):
+        if _KEY in visit.form.fields:
+            return signed_in(visit, await _session_by_key(visit))
+        return await _sign_in_person(visit)
+
+
+async def _session_by_key(visit: PageRequest) -> str:
+    token = visit.form.text(_KEY).encode("utf-8", "replace")
     services, limits = visit.services, visit.limits
-    with _charged_if_it_fails(visit):
-        key = await limits.find_key(token, visit.beyond)
-        require_network(key, visit.client)
-        limits.charge_sign_in(key.id, visit.client)
-        replaced = session_secret(visit.request, visit.root)
-        secret = await services.store.write(open_session(key.id, token, services.clock(), replaced))
-    return _signed_in(visit, secret)
+    key = await limits.find_key(token, visit.beyond)
+    require_network(key, visit.client)
+    limits.charge_sign_in(key.id, visit.client)
+    unit = open_session(key.id, token, services.clock(), browser_of(visit))
+    return await services.store.write(unit)
+
+
+async def _sign_in_person(visit: PageRequest) -> Response:
+    """Sign a person in whose login and password are right.
+
+    Raises:
+        InvalidKey: one of them is wrong, or the person may not sign in.
+        RateLimitExceeded: that is so, and the address is beyond its limit; or there were too many.
+        Overloaded: too many passwords wait to be checked.
+    """
+    form, limits, address = visit.form, visit.limits, visit.client
+    login, known = form.line("login"), known_of(visit.request, visit.root)
+    if known.marks:
+        await limits.find_seal(address)
+    try:
+        with limits.password_attempt(
+            login, address, known, is_beyond=visit.beyond is not None
+        ) as asker:
+            account = await _account_with(visit, login, form.raw("password"), asker)
+            limits.charge_sign_in(account.caller.id, address)
+            secret = await _session_of(visit, account, asker)
+    except InvalidKey as error:
+        raise visit.beyond or error from None
+    return await signed_in_person(visit, secret, login, stays=wants_to_stay(visit))
+
+
+async def _account_with(visit: PageRequest, login: str, password: str, asker: Asker) -> Account:
+    """Return the account with a login and a password, or raise ``InvalidKey``.
+
+    Whatever is wrong takes as long, and is not told.
+    """
+    services = visit.services
+    account = await find_account(services.store, login, services.keys.environment)
+    known = None if account is None else account.password
+    is_right = await visit.limits.passwords.verify(password, known, asker)
+    if account is None or not is_right or account.caller.state(services.clock()) != "active":
+        raise InvalidKey(_WRONG)
+    return account
+
+
+async def _session_of(visit: PageRequest, account: Account, asker: Asker) -> str:
+    """Begin a session of an account whose password was verified, and return its secret."""
+    passwords, services, rehashed = visit.limits.passwords, visit.services, None
+    assert account.password is not None  # noqa: S101 - it was verified
+    if passwords.is_outdated(account.password):
+        with suppress(Overloaded):  # the next time, then
+            rehashed = await passwords.hash(visit.form.raw("password"), asker)
+    browser = browser_of(visit, stays=wants_to_stay(visit))
+    unit = sign_in(account, services.clock(), browser, rehashed)
+    secret = await services.store.write(unit)
+    if secret is None:  # it was changed meanwhile
+        raise InvalidKey(_WRONG)
+    return secret
+
+
+def browser_of(visit: PageRequest, *, stays: bool = False) -> Browser:
+    """Return the browser of a visit, in which a session is to begin."""
+    return Browser(device_of(visit.request), stays, session_secret(visit.request, visit.root))
+
+
+def wants_to_stay(visit: PageRequest) -> bool:
+    """Return whether a person wants to stay signed in, as the form says."""
+    return visit.form.text("stays") == "true"
 
 
 async def _sign_in_again(visit: PageRequest, error: PetstoreError) -> Response:
-    """Return the page that signs a person in, with all but the key that they typed."""
-    wanted, again = page_address(visit.form.raw("next")), kept_in(visit.form)
-    problem = _problem_of(visit, error)
-    return sign_in_page(visit, error.status, wanted=wanted, again=again, problem=problem)
+    """Return the page that signs a person in, with all but the secret that they typed."""
+    return await sign_in_page(
+        visit,
+        error.status,
+        wanted=page_address(visit.form.raw("next")),
+        again=kept_in(visit.form),
+        problem=_problem_of(visit, error),
+        typed=visit.form,
+    )
 
 
 @contextmanager
-def _charged_if_it_fails(visit: PageRequest) -> Iterator[None]:
+def charged_if_it_fails(visit: PageRequest) -> Iterator[None]:
     """Give the charge of an attempt back to its address if the person did nothing wrong."""
     try:
         yield
@@ -112,10 +215,12 @@ def _charged_if_it_fails(visit: PageRequest) -> Iterator[None]:
 
 
 def _problem_of(visit: PageRequest, error: PetstoreError) -> str:
-    """Return what is wrong with a token, or what went wrong with it, in words for a person."""
-    own, token = visit.services.keys.environment, visit.form.text("key")
+    """Return what is wrong with a key or a password, or what went wrong, in words for a person."""
+    own, token = visit.services.keys.environment, visit.form.text(_KEY)
     if not isinstance(error, InvalidKey):
         return failure_of(error, "").message
+    if _KEY not in visit.form.fields:
+        return error.message
     if not token:
         return "Enter your key."
     for environment, prefix in PREFIXES.items():
@@ -136,9 +241,9 @@ async def _show_link(visit: PageRequest) -> Response:
 
 
 async def _use_link(visit: PageRequest) -> Response:
-    with _charged_if_it_fails(visit):
+    with charged_if_it_fails(visit):
         secret = await _session_by_link(visit)
-    return _signed_in(visit, secret)
+    return signed_in(visit, secret)
 
 
 async def _session_by_link(visit: PageRequest) -> str:
@@ -150,8 +255,7 @@ async def _session_by_link(visit: PageRequest) -> str:
     """
     services, limits, link = visit.services, visit.limits, visit.parameter
     if await limits.is_worth_a_look_up(link, visit.client):
-        replaced = session_secret(visit.request, visit.root)
-        unit = use_link(link, services.keys.environment, services.clock(), replaced)
+        unit = use_link(link, services.keys.environment, services.clock(), browser_of(visit))
         secret = await services.store.write(unit)
         if secret is not None:
             return secret
@@ -167,18 +271,35 @@ async def _link_again(visit: PageRequest, error: PetstoreError) -> Response:
 
 
 def _link_page(visit: PageRequest, status: int, secret: str, problem: str = "") -> Response:
-    response = visit.page("link.html", status, secret=secret, problem=problem)
-    headers = [line for line in response.headers if not line.startswith(b"referrer-policy:")]
-    return replace(response, headers=[*headers, _ORIGIN_ONLY])
+    return told_to_nobody(visit.page("link.html", status, secret=secret, problem=problem))
 
 
-def _signed_in(visit: PageRequest, secret: str) -> Response:
+def told_to_nobody(page: Response) -> Response:
+    """Return a page whose address has a secret: no other page learns it as its referrer."""
+    headers = [line for line in page.headers if not line.startswith(b"referrer-policy:")]
+    return replace(page, headers=[*headers, _ORIGIN_ONLY])
+
+
+def signed_in(visit: PageRequest, secret: str, *, stays: bool = False) -> Response:
+    """Return what a person gets who has just signed in: the page that they wanted."""
     again = kept_in(visit.form)
     if again is None:
         response = redirect(visit.home + page_address(visit.form.raw("next")))
     else:
         response = visit.page("again.html", again=again)
-    return replace(response, headers=[*response.headers, session_cookie(secret, visit.root)])
+    cookie = session_cookie(secret, visit.root, stays=stays)
+    return replace(response, headers=[*response.headers, cookie])
+
+
+async def signed_in_person(visit: PageRequest, secret: str, login: str, *, stays: bool) -> Response:
+    """Return what a person gets who has just used a password; the browser knows them from now on.
+
+    Raises:
+        Unavailable: the database is unreachable.
+    """
+    response, seal = signed_in(visit, secret, stays=stays), await visit.limits.issued_seal()
+    known = known_of(visit.request, visit.root).with_login(login, seal)
+    return replace(response, headers=[*response.headers, known_cookie(known, visit.root)])
 
 
 async def _start(visit: PageRequest) -> Response:
@@ -186,6 +307,8 @@ async def _start(visit: PageRequest) -> Response:
 
 
 async def _show_session(visit: PageRequest) -> Response:
+    if visit.caller.role is not None:
+        return await visit.redirect("/account")
     return visit.page("session.html", may_do=scopes_in_words(visit.caller.scopes))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from petstore.clock import Milliseconds, utc
+from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, utc
 from petstore.http.messages import Headers, Request, Response
 from petstore.interface.content_codings import choose_coding
 
@@ -97,7 +97,12 @@ class Templates:
         environment.globals["asset"] = lambda name: f"assets/{self._assets[name].name}"
         environment.globals["once"] = secrets.token_urlsafe
         environment.filters.update(
-            time=_time, until=_until, number=_number, grouped=grouped, isolated=isolated
+            time=shown_time,
+            ago=_ago,
+            until=_until,
+            number=_number,
+            grouped=grouped,
+            isolated=isolated,
         )
         return environment
 
@@ -135,7 +140,7 @@ def duration(span: timedelta) -> str:
     return f"{hours} h {rest} min" if rest else f"{hours} h"
 
 
-def _time(moment: datetime | str | Milliseconds) -> Markup:
+def shown_time(moment: datetime | str | Milliseconds) -> Markup:
     """Return a moment in UTC, which the script shows in the zone of the reader.
 
     A text is one of RFC 3339.
@@ -150,6 +155,21 @@ def _time(moment: datetime | str | Milliseconds) -> Markup:
     shown = f"{moment.day} {moment:%b %Y, %H:%M %Z}"
     # Neither can have markup, and escaping them takes longer than all the rest.
     return Markup(f'<time datetime="{machine}">{shown}</time>')  # noqa: S704
+
+
+def ago_in_words(span: Milliseconds) -> str:
+    """Return how long ago something was, such as ``a minute ago``."""
+    for unit, name, one in ((DAY, "day", "a"), (HOUR, "hour", "an"), (MINUTE, "minute", "a")):
+        count = span // unit
+        if count > 0:
+            return f"{one} {name} ago" if count == 1 else f"{count} {name}s ago"
+    return "just now"
+
+
+def _ago(moment: Milliseconds, now: Milliseconds) -> Markup:
+    """Return how long ago a moment is, which the script keeps up to date."""
+    machine = utc(moment).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return Markup(f'<time datetime="{machine}" data-ago>{ago_in_words(now - moment)}</time>')  # noqa: S704 - no markup
 
 
 def _until(moment: datetime, now: datetime) -> Markup:

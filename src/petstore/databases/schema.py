@@ -23,7 +23,7 @@ class Table(NamedTuple):
     Rows are deleted once their ``time`` is longer ago than ``kept_for``; 0 is forever. The column
     ``time`` counts ``time_unit`` since the epoch, and has an index. Rows ``in_order`` of the key
     need none: they are deleted without gaps, but for the newest. A unit of work deletes ``at_once``
-    rows.
+    rows. A table may have the ids of another one, and then gives none itself.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Table(NamedTuple):
     in_order: bool = False
     at_once: int = 500
     is_copied: bool = True
+    ids_of: str = ""
 
 
 TABLES = (
@@ -43,7 +44,7 @@ TABLES = (
     Table("events", ("sequence",), "at", "event_days", in_order=True),
     Table("pet_imports", ("digest",)),
     Table("api_keys", ("id",)),
-    Table("people", ("id",)),
+    Table("people", ("id",), ids_of="api_keys"),
     Table("api_key_tokens", ("digest",), "expires_at", "history_days"),
     Table("api_key_events", ("id",), "at", "history_days", in_order=True),
     Table("api_key_revision", ("revision",)),
@@ -67,14 +68,16 @@ TABLES = (
     # With each import, all its rows are deleted.
     Table("console_imports", ("id",), "created_at", IMPORTS_KEPT, at_once=1),
     Table("console_import_batches", ("import_id", "start")),
-    # The inventory follows from the animals, and the outbox is copied with the events.
+    # The inventory follows from the animals, the resources follow from the events, and the outbox
+    # is copied with the events.
     Table("inventory", ("status",), is_copied=False),
     Table("category_inventory", ("category_id", "status"), is_copied=False),
+    Table("event_resources", ("resource", "sequence"), is_copied=False),
     Table("events_outbox", ("position",), is_copied=False),
 )
 """All tables, a referenced table before the one that refers to it: rows are copied in this order.
 
-SQLite has no ``events_outbox``.
+SQLite has no ``events_outbox``, and PostgreSQL no ``event_resources``.
 """
 
 TABLES_BY_NAME = {table.name: table for table in TABLES}

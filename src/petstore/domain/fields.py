@@ -44,6 +44,15 @@ _CONTROLS = r"\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 
 PRINTABLE = rf"^[^{_CONTROLS}]*[^{_CONTROLS}{_WHITE_SPACE}][^{_CONTROLS}]*(?!\n)$"
 
+# Characters that show nothing can make one login look like another, too.
+_INVISIBLE = (
+    rf"{_CONTROLS}{_WHITE_SPACE}"
+    r"\xad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2064"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0"
+)
+
+VISIBLE = rf"^[^{_INVISIBLE}]*(?!\n)$"
+
 Moment = Annotated[
     datetime, Meta(tz=True, extra={"expected": "a date and time as in 2026-12-24T10:00:00Z"})
 ]

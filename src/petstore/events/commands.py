@@ -116,6 +116,7 @@ def events() -> None:
 @click.option(
     "--type", "types", type=TEXT, multiple=True, help="Only events of this type; may be repeated."
 )
+@click.option("--resource", type=TEXT, help="Only events of this resource, such as pet/17.")
 @click.option("--from-start", is_flag=True, help="Begin with the oldest event that is kept.")
 @click.option(
     "--forward-to",
@@ -138,6 +139,7 @@ def events() -> None:
 def listen(
     *,
     types: tuple[str, ...],
+    resource: str | None,
     from_start: bool,
     receiver_url: str | None,
     secret: bytes | None,
@@ -154,7 +156,8 @@ def listen(
     with client_of(service, absence.wait) as client:
         receiver = None if receiver_url is None else Receiver(receiver_url, secret or _new_secret())
         cursor = None if from_start else "latest"
-        pages = client.events.follow(cursor=cursor, types=types or None).pages()
+        stream = client.events.follow(cursor=cursor, types=types or None, resource=resource)
+        pages = stream.pages()
         try:
             page = next(pages)
             click.echo("Listening for events; Ctrl-C ends it.", err=True)
@@ -182,7 +185,13 @@ def _hand_over(event: Mapping[str, Any], receiver: Receiver | None, *, as_json: 
 
 def _line(event: Mapping[str, Any]) -> str:
     line = f"{event['timestamp']}  {event['type']:<16}  {event['resource']:<11}  "
-    return line + _shortened(", ".join(_changes(event["data"], event.get("previous"))))
+    line += _shortened(", ".join(_changes(event["data"], event.get("previous"))))
+    return f"{line}  by {_author(event['actor'])}" if event.get("actor") else line
+
+
+def _author(actor: Mapping[str, Any]) -> str:
+    """Return who caused an event, such as ``person 2`` or ``service``."""
+    return " ".join(str(actor[name]) for name in ("type", "id") if name in actor)
 
 
 def _changes(data: Mapping[str, Any], previous: Mapping[str, Any] | None) -> list[str]:

@@ -85,6 +85,7 @@ _PREVIOUS: dict[EventType, dict[str, Any]] = {
     "category.updated": {"description": None},
     "webhook.disabled": {"enabled": True, "disabledReason": None},
 }
+_OF_SERVICE = ("order.lapsed", "webhook.disabled")
 
 
 def example_of(event_type: EventType) -> dict[str, Any]:
@@ -101,5 +102,8 @@ def example_of(event_type: EventType) -> dict[str, Any]:
         "sequence": sequence,
         "data": data,
     }
-    previous = _PREVIOUS.get(event_type)
-    return event if previous is None else event | {"previous": previous}
+    if event_type in _PREVIOUS:
+        event["previous"] = _PREVIOUS[event_type]
+    if is_of_key or event_type in _OF_SERVICE:
+        return event | {"actor": {"type": "service"}}
+    return event | {"actor": {"type": "person", "id": 5}, "requestId": "3f9c0a7be1d2"}

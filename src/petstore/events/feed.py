@@ -1,10 +1,10 @@
 """Long polls of the feed: each ends as soon as there is an event for it."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from petstore.events.store import oldest_unpublished, recent_events
 
 _WOKEN_AT_ONCE = 8
 
+_Newest: TypeAlias = dict[tuple[str, int | None], int]
+"""The sequence of the newest event of each type and key."""
+
 
 class Client(Protocol):
     """A waiting client; ``on_lost`` is called when it disconnects."""
@@ -23,11 +26,15 @@ class Client(Protocol):
 
 
 class _Waiter(Struct, eq=False):
-    """Waits for an event after ``after`` of one of ``types``, which the key ``key_id`` may read."""
+    """Waits for an event after ``after`` of one of ``types``, which the key ``key_id`` may read.
+
+    It is an event of the ``resource``, or of any if that is empty.
+    """
 
     after: int
     types: Collection[str]
     key_id: int
+    resource: str
     woken: asyncio.Future[bool]
 
 
@@ -37,6 +44,7 @@ class Feed:
     def __init__(self, store: Reader, seconds: float) -> None:
         self._store = store
         self._seconds = seconds
+        self._has_changed_callers = False
         self._waiters: set[_Waiter] = set()
         self._watching: asyncio.Task[None] | None = None
         self._seen = 0
@@ -54,14 +62,17 @@ class Feed:
         key_id: int,
         seconds: float,
         client: Client | None = None,
+        resource: str = "",
     ) -> bool:
         """Wait for an event after the place ``after``; return whether there was one in time.
 
-        The wait also ends if the ``client`` leaves.
+        Only an event of the ``resource`` counts, if one is given. The wait also ends if the
+        ``client`` leaves.
         """
         if self._is_released:
             return False
-        waiter = _Waiter(after, types, key_id, asyncio.get_running_loop().create_future())
+        woken = asyncio.get_running_loop().create_future()
+        waiter = _Waiter(after, types, key_id, resource, woken)
         self._waiters.add(waiter)
         if self._watching is None:
             self._seen = after
@@ -78,6 +89,13 @@ class Feed:
             self._waiters.discard(waiter)
             if client is not None:
                 client.on_lost = None
+
+    def look_at_callers(self) -> None:
+        """Let all who wait look whether they may still read: a key or a person has changed.
+
+        To them it is as if there may be an event. If there is none, they wait on.
+        """
+        self._has_changed_callers = True
 
     def release(self) -> None:
         """End every wait, now and from now on: this process stops."""
@@ -103,21 +121,34 @@ class Feed:
 
     async def _look(self) -> None:
         seen = self._seen
+        if self._has_changed_callers:
+            self._has_changed_callers = False
+            await self._wake_all(list(self._waiters))
         rows = await recent_events(self._store, seen)
         if not rows:
             return
         if self._seen == seen:  # else somebody has come meanwhile who read less
             self._seen = rows[-1][0]
-        newest = {(kind, key_id): sequence for sequence, kind, key_id in rows}
-        concerned = [waiter for waiter in self._waiters if _concerns(waiter, newest)]
-        for start in range(0, len(concerned), _WOKEN_AT_ONCE):
-            for waiter in concerned[start : start + _WOKEN_AT_ONCE]:
+        newest: dict[str, _Newest] = {"": {}}
+        for sequence, kind, key_id, resource in rows:
+            newest[""][kind, key_id] = sequence
+            newest.setdefault(resource, {})[kind, key_id] = sequence
+        concerned = [
+            waiter
+            for waiter in self._waiters
+            if waiter.resource in newest and _concerns(waiter, newest[waiter.resource])
+        ]
+        await self._wake_all(concerned)
+
+    async def _wake_all(self, waiters: Sequence[_Waiter]) -> None:
+        for start in range(0, len(waiters), _WOKEN_AT_ONCE):
+            for waiter in waiters[start : start + _WOKEN_AT_ONCE]:
                 _wake(waiter, is_event=True)
             await asyncio.sleep(0)  # other requests get their turn
 
 
-def _concerns(waiter: _Waiter, newest: dict[tuple[str, int | None], int]) -> bool:
-    """Return whether a waiter wants one of the ``newest`` events of each type and key."""
+def _concerns(waiter: _Waiter, newest: _Newest) -> bool:
+    """Return whether a waiter wants one of the ``newest`` events."""
     return any(
         sequence > waiter.after and kind in waiter.types and key_id in (None, waiter.key_id)
         for (kind, key_id), sequence in newest.items()

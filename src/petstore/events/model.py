@@ -50,6 +50,16 @@ _SCOPES: dict[str, Scope] = {
 }
 
 
+def kind_of(event_type: EventType) -> str:
+    """Return the kind of the resource that events of a type are about, such as ``pet``."""
+    kind = event_type.partition(".")[0]
+    return "key" if kind == "deprecation" else kind
+
+
+KINDS = tuple(dict.fromkeys(map(kind_of, EVENT_TYPES)))
+"""The kinds of the resources that events are about."""
+
+
 def type_description(types: Iterable[EventType]) -> str:
     """Describe the type of an event that has one of these ``types``."""
     names = ", ".join(f"`{name}`" for name in types)
@@ -207,7 +217,12 @@ def readable_types(scopes: frozenset[Scope]) -> frozenset[EventType]:
 
 def scope_of(kind: EventType) -> Scope | None:
     """Return the scope that reads events of a type; ``None`` for those about a key."""
-    return _SCOPES.get(kind.partition(".")[0])
+    return scope_of_kind(kind_of(kind))
+
+
+def scope_of_kind(kind: str) -> Scope | None:
+    """Return the scope that reads events about resources of a kind; ``None`` for those of a key."""
+    return _SCOPES.get(kind)
 
 
 def changed_members(before: Struct, after: Struct) -> dict[str, Any]:

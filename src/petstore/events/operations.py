@@ -2,21 +2,27 @@
 
 import asyncio
 from collections.abc import Collection
+from functools import partial
 from time import perf_counter
 from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from petstore.domain.decoding import integer_in
+from petstore.domain.fields import INT64_MAX
 from petstore.errors import CursorExpired, InvalidParameter, MissingScope
 from petstore.events.examples import example_of
+from petstore.events.history import read_resource
 from petstore.events.model import (
     EVENT_TYPES,
     IN_FEED,
+    KINDS,
     Event,
     EventType,
     Position,
     readable_types,
     scope_of,
+    scope_of_kind,
 )
 from petstore.events.store import FeedPage, newest_position, read_feed
 from petstore.interface.authentication import require_scope
@@ -26,6 +32,7 @@ from petstore.keys.model import Caller
 
 LATEST = "latest"
 _MAX_SEARCHES = 10
+_RESOURCE = f"a kind of resource, {' or '.join(KINDS)}, a slash and an id, such as pet/17"
 
 
 class ListEventsQuery(Struct, frozen=True):
@@ -39,6 +46,18 @@ class ListEventsQuery(Struct, frozen=True):
                 max_length=100,
                 description="Filters by type; may be repeated, up to 100 times.",
                 extra={"expected": f"one of {', '.join(map(repr, EVENT_TYPES))}"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    resource: (
+        Annotated[
+            str,
+            Meta(
+                pattern=rf"^(?:{'|'.join(KINDS)})/[1-9][0-9]{{0,18}}$",
+                max_length=28,
+                description="Only events of this resource, such as `pet/17`: its history.",
+                extra={"expected": _RESOURCE},
             ),
         ]
         | UnsetType
@@ -76,7 +95,7 @@ class ListEventsQuery(Struct, frozen=True):
 
 
 async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[list[Event]]:
-    query, services = call.query, context.services
+    query, services, resource = call.query, context.services, _resource(call.query)
     types = _types(query, context.caller)
     after: Position | None = None
     if query.cursor == LATEST:
@@ -84,18 +103,18 @@ async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[l
     elif query.cursor is not UNSET:
         after = _position(query.cursor)
     ends, waited = perf_counter() + query.wait, 0.0
-    page = await _search(context, types, after, query.limit)
+    page = await _search(context, types, resource, after, query.limit)
     while not page.events and page.is_last and (began := perf_counter()) < ends:
         after, seconds = page.position, ends - began
         is_news = await services.feed.wait(
-            after.sequence, types, context.caller.id, seconds, context.client
+            after.sequence, types, context.caller.id, seconds, context.client, resource
         )
         waited += perf_counter() - began
         key = await context.find_caller_again()
         if not is_news:
             break
         types = _types(query, key)  # its scopes may be others by now
-        page = await _search(context, types, after, query.limit)
+        page = await _search(context, types, resource, after, query.limit)
     # Also where nothing follows yet, there is a next page.
     return Result(page.events, IN_FEED.encode(page.position), waited=waited)
 
@@ -109,12 +128,28 @@ def _position(cursor: str) -> Position:
         raise InvalidParameter(msg) from None
 
 
+def _resource(query: ListEventsQuery) -> str:
+    """Return the resource whose events are wanted, empty if it is any.
+
+    Raises:
+        InvalidParameter: it has no id of a resource.
+    """
+    resource = query.resource or ""
+    number = integer_in(resource.partition("/")[2]) or 0
+    if resource and not 0 < number <= INT64_MAX:
+        msg = f"resource: expected {_RESOURCE}"
+        raise InvalidParameter(msg)
+    return resource
+
+
 def _types(query: ListEventsQuery, key: Caller) -> Collection[str]:
     """Return the types that are wanted, and that the key may read.
 
     Raises:
-        MissingScope: the key may not read one that the client asks for.
+        MissingScope: the key may not read one that the client asks for, or the resource.
     """
+    if query.resource is not UNSET:
+        require_scope(key, scope_of_kind(query.resource.partition("/")[0]))
     if query.type is UNSET:
         return readable_types(key.scopes)
     for kind in query.type:
@@ -123,16 +158,17 @@ def _types(query: ListEventsQuery, key: Caller) -> Collection[str]:
 
 
 async def _search(
-    context: Context, types: Collection[str], after: Position | None, limit: int
+    context: Context, types: Collection[str], resource: str, after: Position | None, limit: int
 ) -> FeedPage:
     """Read on until there is an event, the feed ends, or enough was searched for one request."""
+    read = partial(read_resource, resource=resource) if resource else read_feed
     store, key_id = context.services.store, context.caller.id
-    page = await read_feed(store, types, key_id, after, limit)
+    page = await read(store, types, key_id, after, limit)
     for _ in range(_MAX_SEARCHES):
         if page.events or page.is_last:
             break
         await asyncio.sleep(0)
-        page = await read_feed(store, types, key_id, page.position, limit)
+        page = await read(store, types, key_id, page.position, limit)
     return page
 
 
@@ -147,8 +183,8 @@ OPERATIONS = (
             "Returns events, oldest first, in the order in which their changes were committed."
             ' Every page has `Link` with `rel="next"`, even an empty one: a client that follows it'
             " sees every event exactly once. A key sees the events that its scopes may read, and"
-            " the events about itself. A page may be empty even if more events follow. With `wait`"
-            " the response waits for an event."
+            " the events about itself. With `resource` they are the history of one resource. A page"
+            " may be empty even if more events follow. With `wait` the response waits for an event."
         ),
         handler=_list,
         scope=None,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.errors import CursorExpired, InvalidParameter, MissingScope
-from petstore.events.model import EVENT_TYPES, EventType, readable_types
+from petstore.events.model import EVENT_TYPES, KINDS, EventType, kind_of, readable_types
 from petstore.events.operations import LATEST
 from petstore.http.messages import Response
 from petstore.interface.messages import json_response
@@ -17,15 +17,6 @@ from petstore.interface.messages import json_response
 _SECONDS = 25
 _AT_ONCE = 100
 _NO_STORE = b"cache-control: no-store"
-
-
-def _kind_of(event: EventType) -> str:
-    """Return the kind of the resource that events of a type are about."""
-    kind = event.partition(".")[0]
-    return "key" if kind == "deprecation" else kind
-
-
-_KINDS = tuple(dict.fromkeys(map(_kind_of, EVENT_TYPES)))
 
 
 class Changes(Struct, frozen=True):
@@ -77,11 +68,11 @@ def _types(visit: PageRequest) -> Collection[EventType]:
         MissingScope: the key may read none of them.
     """
     kinds = visit.form.text("kinds").split()
-    if not kinds or not set(kinds).issubset(_KINDS):
-        msg = f"kinds: expected some of {', '.join(_KINDS)}"
+    if not kinds or not set(kinds).issubset(KINDS):
+        msg = f"kinds: expected some of {', '.join(KINDS)}"
         raise InvalidParameter(msg)
     readable = readable_types(visit.caller.scopes)
-    types = [kind for kind in EVENT_TYPES if kind in readable and _kind_of(kind) in kinds]
+    types = [kind for kind in EVENT_TYPES if kind in readable and kind_of(kind) in kinds]
     if not types:
         msg = "this key may not see these changes"
         raise MissingScope(msg)

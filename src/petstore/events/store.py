@@ -37,7 +37,7 @@ from petstore.events.model import (
     new_event_id,
 )
 
-_COLUMNS = "id, type, at, resource, key_id, data, previous, actor, request_id"
+COLUMNS = "id, type, at, resource, key_id, data, previous, actor, request_id"
 _WIDTH = 9
 _RECORDED = "insert_events"
 _SEARCHED_AT_ONCE = 2000
@@ -80,7 +80,7 @@ def record(now: Milliseconds, *events: NewEvent, by: Author = SERVICE) -> Statem
 @cache
 def _insert(rows: int) -> str:
     values = placeholders(_WIDTH, rows)
-    return f"INSERT INTO events/*pg _outbox */ ({_COLUMNS}) VALUES {values}"  # noqa: S608 - only names
+    return f"INSERT INTO events/*pg _outbox */ ({COLUMNS}) VALUES {values}"  # noqa: S608 - only names
 
 
 def recorded_types(statement: Statement) -> Sequence[Any]:
@@ -90,7 +90,7 @@ def recorded_types(statement: Statement) -> Sequence[Any]:
 
 async def newest_position(store: Reader) -> Position:
     """Return the position behind the newest event."""
-    return await _last_position(store, 2**63 - 1)
+    return await last_position(store, 2**63 - 1)
 
 
 async def read_feed(
@@ -104,13 +104,13 @@ async def read_feed(
     Raises:
         CursorExpired: the event at the position was deleted, or is of another history.
     """
-    first = await _oldest_sequence(store) - 1 if after is None else after.sequence
-    end = await _last_position(store, first + _SEARCHED_AT_ONCE)
+    first = await oldest_sequence(store) - 1 if after is None else after.sequence
+    end = await last_position(store, first + _SEARCHED_AT_ONCE)
     kinds = tuple(types)
     names = placeholder_list(5, kinds)
     rows = await store.read(
         Statement(
-            f"SELECT sequence, {_COLUMNS} FROM events WHERE sequence >= ?1 AND sequence <= ?2"  # noqa: S608
+            f"SELECT sequence, {COLUMNS} FROM events WHERE sequence >= ?1 AND sequence <= ?2"  # noqa: S608
             f" AND (sequence = ?1 OR type IN ({names}) AND (key_id IS NULL OR key_id = ?3))"
             " ORDER BY sequence LIMIT ?4",
             (first, end.sequence, key_id, limit + 2, *kinds),
@@ -119,13 +119,11 @@ async def read_feed(
     )
     known = [Position.behind(*row[:2]) for row in rows[:1] if row[0] == first]
     # Asked last: the first events may just be deleted.
-    is_expired = (
-        await _oldest_sequence(store) > 1 if after == START else after not in (None, *known)
-    )
+    is_expired = await oldest_sequence(store) > 1 if after == START else after not in (None, *known)
     if is_expired:
-        raise _expired()
+        raise expired()
     found = rows[len(known) :]
-    events = [_event_of(row) for row in found[:limit]]
+    events = [event_of(row) for row in found[:limit]]
     if len(found) > limit:
         return FeedPage(events, Position.behind(*found[limit - 1][:2]), is_last=False)
     is_last = end.sequence < first + _SEARCHED_AT_ONCE
@@ -135,21 +133,22 @@ async def read_feed(
 async def read_event(store: Reader, sequence: int, event_id: str) -> Event | None:
     """Return one event, or ``None`` if it is no longer kept."""
     select = Statement(
-        f"SELECT sequence, {_COLUMNS} FROM events WHERE sequence = ?1 AND id = ?2",  # noqa: S608
+        f"SELECT sequence, {COLUMNS} FROM events WHERE sequence = ?1 AND id = ?2",  # noqa: S608
         (sequence, event_id),
         name="select_event",
     )
     rows = await store.read(select)
-    return _event_of(rows[0]) if rows else None
+    return event_of(rows[0]) if rows else None
 
 
 async def recent_events(store: Reader, after: int) -> list[Row]:
-    """Return sequence, type and key of the first events after ``after``, to tell whom they concern.
+    """Return sequence, type, key and resource of the first events after ``after``.
 
-    They are a few thousand at most.
+    They tell whom the events concern. They are a few thousand at most.
     """
     select = Statement(
-        "SELECT sequence, type, key_id FROM events WHERE sequence > ?1 ORDER BY sequence LIMIT ?2",
+        "SELECT sequence, type, key_id, resource FROM events WHERE sequence > ?1"
+        " ORDER BY sequence LIMIT ?2",
         (after, _SEARCHED_AT_ONCE),
         name="select_recent_events",
     )
@@ -217,9 +216,9 @@ def _publish(limit: int) -> Unit[int | None]:
         "  WHERE o.transaction = w.transaction"
         "  AND o.position <= (SELECT max(position) FROM first) RETURNING o.*, w.last"
         "), published AS ("
-        f"  INSERT INTO events (sequence, {_COLUMNS})"
+        f"  INSERT INTO events (sequence, {COLUMNS})"
         "  SELECT (SELECT coalesce(max(sequence), 0) FROM events)"
-        f"  + row_number() OVER (ORDER BY last, position), {_COLUMNS} FROM taken RETURNING 1"
+        f"  + row_number() OVER (ORDER BY last, position), {COLUMNS} FROM taken RETURNING 1"
         ") SELECT count(*) FROM published",
         (limit,),
         name="publish_events",
@@ -227,14 +226,15 @@ def _publish(limit: int) -> Unit[int | None]:
     return int(count)
 
 
-async def _oldest_sequence(store: Reader) -> int:
+async def oldest_sequence(store: Reader) -> int:
     """Return the place of the oldest event that is kept, or 1 before there is any."""
     select = Statement("SELECT min(sequence) FROM events", name="select_oldest_event")
     ((sequence,),) = await store.read(select)
     return sequence or 1
 
 
-async def _last_position(store: Reader, up_to: int) -> Position:
+async def last_position(store: Reader, up_to: int) -> Position:
+    """Return the position behind the last event up to a sequence."""
     rows = await store.read(
         Statement(
             "SELECT sequence, id FROM events WHERE sequence <= ?1 ORDER BY sequence DESC LIMIT 1",
@@ -245,7 +245,8 @@ async def _last_position(store: Reader, up_to: int) -> Position:
     return Position.behind(*rows[0]) if rows else START
 
 
-def _expired() -> CursorExpired:
+def expired() -> CursorExpired:
+    """Return the error of a position whose event is not kept, or is of another history."""
     msg = (
         "cursor: the events after it are no longer kept, or an older backup was restored;"
         " read from the start without a cursor, or continue with cursor=latest"
@@ -253,7 +254,8 @@ def _expired() -> CursorExpired:
     return CursorExpired(msg)
 
 
-def _event_of(row: Row) -> Event:
+def event_of(row: Row) -> Event:
+    """Return the event in a row of its sequence and ``COLUMNS``."""
     sequence, event_id, kind, at, resource, _, data, previous, author, request_id = row
     return Event(
         id=event_id,

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from msgspec import Struct
 
 from petstore.clock import Clock
-from petstore.databases.contract import Reader, Store
+from petstore.databases.contract import Reader, Store, Unit
 from petstore.databases.replicas import Readers
 from petstore.databases.secret_files import SecretFile
 from petstore.deprecations.store import DeprecatedCalls
@@ -23,12 +23,13 @@ from petstore.interface.entity_tags import NO_CONDITIONS, Conditions, entity_tag
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.messages import encode_json
 from petstore.interface.parameters import Values
-from petstore.keys.cache import ApiKeyCache
-from petstore.keys.model import Caller, Scope
+from petstore.keys.cache import ApiKeyCache, find_key
+from petstore.keys.model import Caller, Scope, digest
+from petstore.keys.store import Principal
 from petstore.limits.contract import RateLimiter
 from petstore.limits.minutes import MinuteLimiter
 from petstore.orders.reservations import Reservations
-from petstore.sessions.store import Session, find_session
+from petstore.sessions.store import Session, find_session, find_session_caller
 from petstore.usage.refusals import Refusals
 from petstore.usage.responses import Responses
 from petstore.webhooks.model import Networks
@@ -84,9 +85,9 @@ class Context(Struct, frozen=True):
 
     ``address`` is that of the client, behind trusted proxies, and ``root`` is the URL of the
     service. The events that the call causes name its ``request_id``. ``token`` is what
-    authenticated it: the token of a key, or the secret of a session of the console, whose digest is
-    then in ``session``. ``once`` names the request if it has an ``Idempotency-Key``. ``client`` is
-    told to a long poll, which ends if the client leaves.
+    authenticated it: the token of a key, or the secret of the ``session`` of the console. ``once``
+    names the request if it has an ``Idempotency-Key``. ``client`` is told to a long poll, which
+    ends if the client leaves.
     """
 
     services: Services
@@ -95,7 +96,7 @@ class Context(Struct, frozen=True):
     root: str = ""
     request_id: str = ""
     token: bytes = b""
-    session: bytes | None = None
+    session: Session | None = None
     conditions: Conditions = NO_CONDITIONS
     once: "IdempotentRequest | None" = None
     client: Client | None = None
@@ -104,6 +105,22 @@ class Context(Struct, frozen=True):
     def author(self) -> Author:
         """The author of the events that the call causes."""
         return Author(f"{self.caller.kind}/{self.caller.id}", self.request_id or None)
+
+    @property
+    def principal(self) -> Principal:
+        """The caller as one who changes keys or people."""
+        label, session = self.caller.label, self.session
+        token = digest(self.token) if session is None else session.token
+        granted_by = None if session is None else session.granted_by
+        return Principal(
+            label, self.caller, self.address, self.find_caller_in_unit, token, granted_by
+        )
+
+    def find_caller_in_unit(self) -> Unit[Caller | None]:
+        """Return the caller as it is within a unit of work: its token may have just ended."""
+        if self.session is not None:
+            return find_session_caller(self.session.digest, self.services.clock())
+        return find_key(self.token)
 
     async def reader(self) -> Reader:
         """Return a database that has every change of the key.

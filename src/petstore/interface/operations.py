@@ -6,6 +6,7 @@ from petstore.events import operations as events
 from petstore.interface.operation import Operation
 from petstore.keys import operations as api_keys
 from petstore.orders import operations as orders
+from petstore.people import operations as people
 from petstore.pets import operations as pets
 from petstore.sales import operations as sales
 from petstore.usage import operations as usage
@@ -18,6 +19,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *sales.OPERATIONS,
     *events.OPERATIONS,
     *api_keys.OPERATIONS,
+    *people.OPERATIONS,
     *deprecations.OPERATIONS,
     *usage.OPERATIONS,
     *webhooks.OPERATIONS,

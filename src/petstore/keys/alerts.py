@@ -25,8 +25,9 @@ MAX_ALERTS = 10
 
 _Window: TypeAlias = Literal["minute", "day"]
 _KEYS = f"SELECT {', '.join((*STORED_COLUMNS, *USE_COLUMNS))} FROM"
-# Few keys need a look: no database may begin with all keys of an environment, by its index.
-_HERE = "k.environment || '' = ?1"
+# People have no limits. Few keys need a look: no database may begin with all keys of an
+# environment, by its index.
+_HERE = "k.environment || '' = ?1 AND k.role IS NULL"
 _IN_FORCE = f"{_HERE} AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?2)"
 
 _IS_BANNED = f"r.banned_until > ?2 AND r.banned_at > coalesce(k.pardoned_at, {NEVER})"

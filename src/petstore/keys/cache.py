@@ -1,5 +1,6 @@
 """API keys by their token, from memory while no key has changed."""
 
+from collections.abc import Callable
 from functools import partial
 
 from msgspec.structs import replace
@@ -42,10 +43,16 @@ class ApiKeyCache:
     ``refresh`` asks the database whether any key has changed. The service calls it several times a
     second, so a revocation by another process takes effect within one. Tokens found once count as
     known afterwards too, so their look-ups are not limited. Requests with the same token share one
-    look-up.
+    look-up. ``on_change`` is called when any key or person has changed.
     """
 
-    def __init__(self, store: Reader, clock: Clock, environment: Environment) -> None:
+    def __init__(
+        self,
+        store: Reader,
+        clock: Clock,
+        environment: Environment,
+        on_change: Callable[[], object] = lambda: None,
+    ) -> None:
         self._store = store
         self._clock = clock
         self.environment: Environment = environment
@@ -53,6 +60,7 @@ class ApiKeyCache:
         self._look_ups: SharedCalls[bytes, Caller | None] = SharedCalls()
         self._seen: set[bytes] = set()  # of tokens that were issued, so there are not too many
         self._revision = -1
+        self._on_change = on_change
 
     def chore(self, seconds: float) -> PeriodicTask:
         """Return what calls ``refresh`` every ``seconds``."""
@@ -92,6 +100,7 @@ class ApiKeyCache:
             self._known = {}
             # A look-up from before the refresh is not shared: its row may be stale.
             self._look_ups = SharedCalls()
+            self._on_change()
 
     def _usable(self, key: Caller | None) -> Caller | None:
         return key if key is not None and key.state(self._clock()) == "active" else None

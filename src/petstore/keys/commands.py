@@ -197,24 +197,25 @@ def show(*, key_id: int, as_json: bool, database: str) -> None:
 
 @keys.command()
 @click.argument("key_id", metavar="ID", type=ID, required=False)
-@click.option("--by", type=ID, metavar="ID", help="Instead: what this key did to any key.")
+@click.option("--by", type=ID, metavar="ID", help="Instead: what this key did to others.")
 @json_option
 @database_option
 def history(*, key_id: int | None, by: int | None, as_json: bool, database: str) -> None:
     """Show every change to a key, with its author and time, or all changes by a key."""
-    changes: list[tuple[int | None, KeyEvent]]
+    changes: list[tuple[dict[str, int], KeyEvent]]
     if by is not None and key_id is None:
-        changes = [*in_store(database, lambda store: list_changes_by(store, by))]
-        unknown = f"what key {by} did to keys"
+        done = in_store(database, lambda store: list_changes_by(store, by))
+        changes = [({kind: about}, event) for kind, about, event in done]
+        unknown = f"what key {by} did to others"
     elif key_id is not None and by is None:
         page = in_store(database, lambda store: list_history(store, key_id, None, None, _ALL))
-        changes = [(None, event) for event in page.items]
+        changes = [({}, event) for event in page.items]
         unknown = f"what was done to key {key_id}"
     else:
         msg = "expected either the ID of a key or --by"
         raise click.UsageError(msg)
     if as_json:
-        print_json([_of_key(about) | to_builtins(event) for about, event in changes])
+        print_json([about | to_builtins(event) for about, event in changes])
     elif changes:
         print_table([_event_row(event, about) for about, event in changes])
     else:  # a key from before changes were recorded
@@ -369,16 +370,14 @@ def _row(key: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _of_key(about: int | None) -> dict[str, Any]:
-    return {} if about is None else {"key": about}
-
-
-def _event_row(event: KeyEvent, about: int | None) -> dict[str, str]:
+def _event_row(event: KeyEvent, about: dict[str, int]) -> dict[str, str]:
+    """Return the row of a change, which may be one to a person."""
     changes = [
         f"{name}: {_text(change.before)} -> {_text(change.after)}"
         for name, change in event.changes.items()
     ]
-    return {name: str(key) for name, key in _of_key(about).items()} | {
+    named = [str(key_id) if kind == "key" else f"{kind} {key_id}" for kind, key_id in about.items()]
+    return dict(zip(("key",), named, strict=False)) | {
         "at (UTC)": event.at.strftime("%Y-%m-%d %H:%M:%S"),
         "by": event.by,
         "action": event.action,

@@ -1,5 +1,6 @@
-"""The history of an API key: who changed what, and when."""
+"""The history of an API key or a person: who changed what, and when."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -7,10 +8,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from petstore.clock import Milliseconds, rfc3339, utc_second
-from petstore.databases.contract import Reader, Row, Statement
+from petstore.databases.contract import Reader, Statement
 from petstore.databases.pages import Page, read_page
 from petstore.domain.fields import Id
-from petstore.keys.model import Caller, Environment, KeyFields
+from petstore.keys.model import Caller, CallerKind, Environment, KeyFields
 from petstore.keys.status import Key, found, select_key
 
 _MOMENTS = ("expiresAt", "revokedAt")
@@ -20,9 +21,20 @@ _NAMES = (
     "revokedAt",
 )
 
-Action: TypeAlias = Literal[
+KeyAction: TypeAlias = Literal[
     "created", "changed", "rotated", "revoked", "unbanned", "link_created", "link_used"
 ]
+PersonAction: TypeAlias = Literal[
+    "created",
+    "changed",
+    "invited",
+    "disabled",
+    "enabled",
+    "device_ended",
+    "link_created",
+    "password_set",
+]
+Action: TypeAlias = KeyAction | PersonAction
 
 
 class Change(Struct, frozen=True):
@@ -33,10 +45,10 @@ class Change(Struct, frozen=True):
 
 
 class KeyEvent(Struct, frozen=True):
-    """A change to a key, or a link of the console that signs somebody in with it.
+    """A change to a key or a person, or a link of the console that signs somebody in with it.
 
-    ``by`` is ``key 3``, ``command line`` with the operator's login, or ``link`` for somebody who
-    used one.
+    ``by`` is ``key 3``, ``person 2``, ``command line`` with the operator's login, or ``link`` for
+    somebody who used one.
     """
 
     id: Id
@@ -45,8 +57,8 @@ class KeyEvent(Struct, frozen=True):
         str,
         Meta(
             description=(
-                "Who did it: `key 3`, `command line` and the operator's login, or `link` for"
-                " somebody who signed in with one."
+                "Who did it: `key 3`, `person 2`, `command line` and the operator's login, or"
+                " `link` for somebody who signed in with one."
             )
         ),
     ]
@@ -55,7 +67,8 @@ class KeyEvent(Struct, frozen=True):
         Meta(
             description=(
                 "`created`, `changed`, `rotated`, `revoked`, `unbanned`, `link_created` or"
-                " `link_used`."
+                " `link_used`; of a person also `invited`, `disabled`, `enabled` or"
+                " `device_ended`."
             )
         ),
     ]
@@ -73,40 +86,66 @@ async def list_history(
         NotFound: see ``key_status.found``.
     """
     found(await store.read(select_key(key_id)), key_id, environment)
-    select, of_key = "SELECT id, at, actor, action, changes FROM api_key_events", {"key_id": key_id}
-    return await read_page(store, "select_key_events", select, of_key, after, limit, _event_of)
+    return await read_history(store, key_id, after, limit)
 
 
-async def list_changes_by(store: Reader, key_id: int) -> list[tuple[int, KeyEvent]]:
-    """Return what a key did to any key, oldest first, each with the id of the key it is about.
+async def read_history(
+    store: Reader, caller_id: int, after: int | None, limit: int
+) -> Page[KeyEvent]:
+    """Return the first ``limit`` changes to a key or a person with an id above ``after``."""
+    select, about = "SELECT id, at, actor, action, changes FROM api_key_events", "key_id"
+    return await read_page(
+        *(store, "select_key_events", select, {about: caller_id}, after, limit, _event_of)
+    )
+
+
+async def list_changes_by(store: Reader, key_id: int) -> list[tuple[CallerKind, int, KeyEvent]]:
+    """Return what a key did to any key or person, oldest first, with the id of whom it is about.
 
     It reads the whole history, and is for the command line alone.
     """
     rows = await store.read(
         Statement(
-            "SELECT key_id, id, at, actor, action, changes FROM api_key_events"
-            " WHERE actor = ?1 ORDER BY id",
+            "SELECT (SELECT role FROM api_keys k WHERE k.id = e.key_id), key_id,"
+            " id, at, actor, action, changes FROM api_key_events e WHERE actor = ?1 ORDER BY id",
             (f"key {key_id}",),
             name="select_key_events_by_actor",
         )
     )
-    return [(row[0], _event_of(row[1:])) for row in rows]
+    return [
+        ("key" if role is None else "person", about, _event_of(event))
+        for role, about, *event in rows
+    ]
 
 
 def insert_event(
     actor: str, action: Action, before: Caller | None, after: Caller, now: Milliseconds
 ) -> Statement:
     """Return the INSERT of a change to a key. A new key has nothing ``before``."""
-    old = _shown(before) if before else {}
+    return insert_changes(
+        actor, action, after.id, _shown(before) if before else {}, _shown(after), now
+    )
+
+
+def insert_changes(
+    actor: str,
+    action: Action,
+    caller_id: int,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    now: Milliseconds,
+) -> Statement:
+    """Return the INSERT of a change to the fields of a key or a person, by their names."""
     changes = {
-        name: Change(old.get(name), value)
-        for name, value in _shown(after).items()
-        if value != old.get(name) and (old or value)  # what a new key does not have is no change
+        name: Change(before.get(name), value)
+        for name, value in after.items()
+        # What a new one does not have is no change.
+        if value != before.get(name) and (before or value)
     }
     return Statement(
         "INSERT INTO api_key_events (key_id, at, actor, action, changes)"
         " VALUES (?1, ?2, ?3, ?4, ?5)",
-        (after.id, now, actor, action, msgspec.json.encode(changes).decode("utf-8")),
+        (caller_id, now, actor, action, msgspec.json.encode(changes).decode("utf-8")),
         name="insert_key_event",
     )
 
@@ -119,7 +158,7 @@ def _shown(key: Caller) -> dict[str, Any]:
     return {name: values[name] for name in _NAMES}
 
 
-def _event_of(row: Row) -> KeyEvent:
+def _event_of(row: Sequence[Any]) -> KeyEvent:
     event_id, at, actor, action, changes = row
     decoded = msgspec.json.decode(changes, type=dict[str, Change])
     return KeyEvent(event_id, utc_second(at), actor, action, decoded)

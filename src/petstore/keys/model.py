@@ -190,6 +190,8 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
 def check_rights(giver: Caller, key: Caller, before: Caller | None = None) -> None:
     """Refuse a ``key`` with more than its ``giver`` has and it had ``before``.
 
+    A person has no limits, whoever gave the role.
+
     Raises:
         BeyondOwnRights: it has another scope, a higher limit, a longer life or other networks.
     """
@@ -198,6 +200,15 @@ def check_rights(giver: Caller, key: Caller, before: Caller | None = None) -> No
         named = ", ".join(sorted(scopes))
         msg = f"scopes: your key cannot give {named}, because it does not have it"
         raise BeyondOwnRights(msg)
+    if key.role is None:
+        _check_limits(giver, key, before)
+    if key.end > max(giver.end, before.end if before else 0):
+        msg = "expiresAt: your key cannot give a longer life than its own"
+        raise BeyondOwnRights(msg)
+    _check_networks(giver, key, before)
+
+
+def _check_limits(giver: Caller, key: Caller, before: Caller | None) -> None:
     had = before.limits if before else Limits(0, 0)
     fields = (("perMinute", key.per_minute), ("perDay", key.per_day))
     for (field, set_here), limit, own, old in zip(
@@ -207,10 +218,6 @@ def check_rights(giver: Caller, key: Caller, before: Caller | None = None) -> No
             name = "plan" if set_here is None else field
             msg = f"{name}: your key cannot give a higher {field} than its own, {own}"
             raise BeyondOwnRights(msg)
-    if key.end > max(giver.end, before.end if before else 0):
-        msg = "expiresAt: your key cannot give a longer life than its own"
-        raise BeyondOwnRights(msg)
-    _check_networks(giver, key, before)
 
 
 def _check_networks(giver: Caller, key: Caller, before: Caller | None) -> None:

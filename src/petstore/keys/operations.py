@@ -23,11 +23,9 @@ from petstore.interface.authentication import invalid_key, require_network
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, page_result
-from petstore.keys.cache import find_key
 from petstore.keys.history import KeyEvent, list_history
 from petstore.keys.model import (
     LONGEST_LIFE,
-    Caller,
     KeyCreate,
     KeyFields,
     KeyPatch,
@@ -37,7 +35,6 @@ from petstore.keys.status import Key, KeyWithToken, get_key, list_keys
 from petstore.keys.store import (
     MAX_OWN_ROTATIONS,
     Owner,
-    Principal,
     change_key,
     create_key,
     revoke_key,
@@ -45,7 +42,7 @@ from petstore.keys.store import (
     rotate_own_key,
     unban_key,
 )
-from petstore.sessions.store import find_own_token, find_session_caller
+from petstore.sessions.store import find_own_token
 
 
 class Rotation(Struct, frozen=True, rename="camel"):
@@ -72,7 +69,7 @@ async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Ke
 async def _create(context: Context, call: Call[KeyCreate, None]) -> Result[KeyWithToken]:
     now = context.services.clock()
     new = KeyFields(**_wanted(call.body, now))
-    unit = create_key(new, context.caller.environment, _principal(context), now)
+    unit = create_key(new, context.caller.environment, context.principal, now)
     return await change(context, unit, is_sealed=True)
 
 
@@ -84,14 +81,12 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Key]:
 async def _update(context: Context, call: Call[Struct, None]) -> Result[Key]:
     now, check = context.services.clock(), context.conditions.check
     changes = _wanted(call.body, now)
-    return await _change(
-        context, change_key(call.path_id, changes, _principal(context), now, check)
-    )
+    return await _change(context, change_key(call.path_id, changes, context.principal, now, check))
 
 
 async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
     grace, now = call.body.grace_seconds * SECOND, context.services.clock()
-    unit = rotate_key(call.path_id, grace, _principal(context), now, context.conditions.check)
+    unit = rotate_key(call.path_id, grace, context.principal, now, context.conditions.check)
     return await _change(context, unit, is_sealed=True)
 
 
@@ -103,12 +98,12 @@ async def _rotate_own(context: Context, call: Call[Rotation, None]) -> Result[Ke
 
 async def _revoke(context: Context, call: Call[None, None]) -> Result[Key]:
     now, check = context.services.clock(), context.conditions.check
-    return await _change(context, revoke_key(call.path_id, _principal(context), now, check))
+    return await _change(context, revoke_key(call.path_id, context.principal, now, check))
 
 
 async def _unban(context: Context, call: Call[None, None]) -> Result[Key]:
     now, check = context.services.clock(), context.conditions.check
-    return await _change(context, unban_key(call.path_id, _principal(context), now, check))
+    return await _change(context, unban_key(call.path_id, context.principal, now, check))
 
 
 async def _list_history(context: Context, call: Call[None, PageQuery]) -> Result[list[KeyEvent]]:
@@ -126,18 +121,6 @@ async def _change(context: Context, unit: Unit[T], *, is_sealed: bool = False) -
     return result
 
 
-def _principal(context: Context) -> Principal:
-    caller = context.caller
-    return Principal(caller.label, caller, context.address, partial(_find_caller, context))
-
-
-def _find_caller(context: Context) -> Unit[Caller | None]:
-    """Return the caller as it is within a unit of work: its token may have just ended."""
-    if context.session is not None:
-        return find_session_caller(context.session, context.services.clock())
-    return find_key(context.token)
-
-
 def _find_owner(context: Context) -> Unit[Owner]:
     """Return the key of the client as it is within a unit of work, and the token of the client.
 
@@ -145,13 +128,13 @@ def _find_owner(context: Context) -> Unit[Owner]:
         InvalidKey: the token, the session or the key has ended meanwhile.
         NetworkNotAllowed: the key may no longer be used from there.
     """
-    caller = yield from _find_caller(context)
+    caller = yield from context.find_caller_in_unit()
     if caller is None or caller.state(context.services.clock()) != "active":
         raise invalid_key()
     require_network(caller, context.address)
     if context.session is None:
         return Owner(caller, digest(context.token))
-    return Owner(caller, (yield from find_own_token(context.session)))
+    return Owner(caller, (yield from find_own_token(context.session.digest)))
 
 
 def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:

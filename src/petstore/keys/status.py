@@ -14,7 +14,7 @@ from petstore.databases.planner import looked_up
 from petstore.domain.fields import Id
 from petstore.domain.plans import UNLIMITED, PlanName
 from petstore.errors import NotFound
-from petstore.keys.model import ROLES, Caller, Environment, KeyFields, KeyState, Scope
+from petstore.keys.model import ROLES, Caller, Environment, KeyFields, KeyState, Role, Scope
 from petstore.limits.contract import NEVER
 
 Time = Annotated[datetime, Meta(tz=True)]
@@ -162,6 +162,30 @@ async def rehearsing(store: Reader, key_ids: Collection[int]) -> set[int]:
     )
     rows = await store.read(Statement(sql, tuple(key_ids), name="select_rehearsing_keys"))
     return {key_id for (key_id,) in rows}
+
+
+class NamedCaller(NamedTuple):
+    """A key or a person, by id and name."""
+
+    id: int
+    name: str
+    role: Role | None
+
+
+async def newest_callers(store: Reader, environment: Environment, limit: int) -> list[NamedCaller]:
+    """Return the newest keys and people of an environment, the newest first."""
+    select, here = "SELECT id, name, role FROM api_keys", {"environment": environment}
+    name = "select_newest_callers"
+    page = await read_page(
+        store, name, select, here, None, limit, NamedCaller._make, newest_first=True
+    )
+    return page.items
+
+
+async def names_of_callers(store: Reader, ids: Collection[int]) -> dict[int, str]:
+    """Return the names of these keys and people."""
+    sql = f"SELECT id, name FROM api_keys WHERE id IN ({placeholder_list(1, ids)})"  # noqa: S608
+    return dict(await store.read(Statement(sql, tuple(ids), name="select_names_of_callers")))
 
 
 def select_key(key_id: int) -> Statement:

@@ -1,8 +1,8 @@
 """Create, change, rotate, revoke and unban API keys.
 
 Each change is one unit of work. It begins by counting up the revision of all keys, so changes to
-keys happen one after another, and a running service learns of them. It ends by writing an event
-with its author to the history of the key.
+keys and people happen one after another, and a running service learns of them. It ends by writing
+an event with its author to the history of the key.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,21 +45,22 @@ MAX_OWN_ROTATIONS = 5
 
 _VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
 _UPDATE = f"UPDATE api_keys SET {_VALUES} WHERE id = ?1"  # noqa: S608 - only names
-# This row lock makes changes to keys wait for each other.
-_LOCK = Statement("UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision")
 
 
 class Principal(NamedTuple):
-    """Who changes keys: the operator at the command line, or a ``caller``.
+    """Who changes keys or people: the operator at the command line, or a ``caller``.
 
     ``address`` is where the client of the ``caller`` is. ``find_caller`` finds the caller once more
-    by what the client has shown, a token or a session, if that is still valid.
+    by what the client has shown, a token or a session, if that is still valid. ``token`` and
+    ``granted_by`` are the digests of the tokens that it ends with (see ``Session``).
     """
 
     name: str
     caller: Caller | None = None
     address: str = ""
     find_caller: Callable[[], Unit[Caller | None]] | None = None
+    token: bytes | None = None
+    granted_by: bytes | None = None
 
     @property
     def environment(self) -> Environment | None:
@@ -87,7 +88,7 @@ def create_key(
         BeyondOwnRights: the new key would have more rights than the actor's key.
     """
     _check_own_limits(new.plan, new.per_minute, new.per_day)
-    by = yield from _begin(by, now)
+    by = yield from begin_change(by, now)
     values = values_of(new) | {"environment": environment, "created_at": now}
     ((key_id,),) = yield Statement(
         f"INSERT INTO api_keys ({', '.join(values)})"  # noqa: S608 - only names
@@ -146,7 +147,7 @@ def rotate_key(
         KeyEnded: the key is expired or revoked.
         BeyondOwnRights: the key has rights that the actor's key does not have.
     """
-    by = yield from _begin(by, now)
+    by = yield from begin_change(by, now)
     stored = yield from _read(key_id, by)
     key, shown = stored.key, stored.shown(now)
     check(shown)
@@ -171,7 +172,7 @@ def rotate_own_key(
         TooManyRotations: the key has rotated itself often enough today.
         PetstoreError: what ``find_owner`` raises.
     """
-    yield _LOCK
+    yield count_up_revision()
     key, token = yield from find_owner()
     stored = found((yield select_key(key.id)), key.id, key.environment)
     yield from _require_newest(token)
@@ -213,6 +214,13 @@ def unban_key(
     return (yield from _change(key_id, "unbanned", unban, by, now, check))
 
 
+def count_up_revision() -> Statement:
+    """Return the UPDATE after which every process looks at its callers again."""
+    return Statement(
+        "UPDATE api_key_revision SET revision = revision + 1", name="update_key_revision"
+    )
+
+
 def unconditional(_: object) -> None:
     """Accept any version: the check of a caller without conditions."""
 
@@ -225,7 +233,7 @@ def _change(
     now: Milliseconds,
     check: Callable[[Key], None],
 ) -> Unit[Key]:
-    by = yield from _begin(by, now)
+    by = yield from begin_change(by, now)
     stored = yield from _read(key_id, by)
     check(stored.shown(now))
     before, after = stored.key, change(stored)
@@ -245,19 +253,19 @@ def _change(
     return stored._replace(key=after).shown(now)
 
 
-def _begin(by: Principal, now: Milliseconds) -> Unit[Principal]:
+def begin_change(by: Principal, now: Milliseconds) -> Unit[Principal]:
     """Count up the revision, and return the principal with its caller as it is now.
 
     Raises:
         MissingScope: the actor's token or session has ended since the request began, or its key
-            has lost the scope or the network.
+            or person has lost the scope or the network.
     """
-    yield _LOCK
+    yield count_up_revision()
     if by.find_caller is None:
         return by
     key = yield from by.find_caller()
     if key is None or not _administers(key, now) or not key.works_from(by.address):
-        msg = "this key may no longer administer keys"
+        msg = f"{by.name} may no longer administer keys"
         raise MissingScope(msg)
     return by._replace(caller=key)
 

@@ -11,9 +11,10 @@ from msgspec import UNSET, UnsetType
 from petstore.clock import utc
 from petstore.console.fields import Field, FieldSet, Texts, choice
 from petstore.console.forms import Problem, number_or_text, typed_id
+from petstore.console.history import History, history_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, Handler, PageRequest, Refused
-from petstore.console.templates import duration, isolated
+from petstore.console.templates import ago_in_words, duration, isolated
 from petstore.errors import InvalidBody, NotFound, PetNotAvailable, PetstoreError, UnknownPet
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
@@ -130,10 +131,11 @@ async def _show(
     """
     order: Order = (await visit.execute("getOrder")).value
     (card,) = await _cards(visit, [order])
+    history = await history_of(visit, f"order/{order.id}")
     form = _SHIP_DATE.shown(_SHIP_DATE.texts(order), "", visit.form, error)
     if error is not None and not isinstance(error, InvalidBody):
-        form = form._replace(problem=Problem("", _conflict(visit, card, wanted)))
-    return visit.page("order.html", error=error, card=card, form=form)
+        form = form._replace(problem=Problem("", _conflict(visit, card, history, wanted)))
+    return visit.page("order.html", error=error, card=card, form=form, history=history)
 
 
 async def _move(visit: PageRequest, status: OrderStatus) -> Response:
@@ -174,7 +176,7 @@ async def _set_ship_date(visit: PageRequest) -> Response:
     return await visit.redirect(path, notice)
 
 
-def _conflict(visit: PageRequest, card: Card, wanted: OrderStatus | None) -> str:
+def _conflict(visit: PageRequest, card: Card, history: History, wanted: OrderStatus | None) -> str:
     """Return why an order did not change: what others, or the time, did since the person looked."""
     order, until = card.order, visit.form.text("until")
     if order.status == wanted:
@@ -182,15 +184,24 @@ def _conflict(visit: PageRequest, card: Card, wanted: OrderStatus | None) -> str
     if order.status == "cancelled" and (ended := _ended(until, card.now)):
         return f"The time to approve order {order.id} ended {ended} ago. The order is cancelled."
     if order.status != visit.form.text("seen"):
-        told = f"Somebody else {order.status} order {order.id} while this page was open."
-    elif order.ship_date is UNSET:
-        told = f"Somebody else removed the ship date of order {order.id}."
+        line, done = history.change_of("status"), f"{order.status} order {order.id}"
     else:
-        shown = _shown(order).replace("T", " ")
-        told = f"Somebody else set the ship date of order {order.id} to {shown} UTC."
+        line, done = history.change_of("shipDate"), _dated(order)
+    told = f"Somebody else {done} while this page was open."
+    if line is not None:
+        ago = ago_in_words(history.now - line.at)
+        told = f"{isolated(line.who)} {done} {ago}, while this page was open."
     if order.status in OPEN_STATUSES:
         return f"{told} Your change is not made. If it is still right, make it again."
     return told
+
+
+def _dated(order: Order) -> str:
+    """Return what somebody did who changed the ship date of an order to what it is."""
+    if order.ship_date is UNSET:
+        return f"removed the ship date of order {order.id}"
+    shown = _shown(order).replace("T", " ")
+    return f"set the ship date of order {order.id} to {shown} UTC"
 
 
 def _ended(until: str, now: datetime) -> str:

@@ -19,6 +19,7 @@ from petstore.console.fields import (
     undo_fields,
 )
 from petstore.console.forms import line, typed_id
+from petstore.console.history import gone_page, history_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
@@ -109,13 +110,19 @@ async def _query(visit: PageRequest, wanted: Texts) -> dict[str, Any]:
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     """Return the form of a new animal. A ``NotFound`` means that its predecessor was deleted."""
-    form = (
-        _FORM.anew(visit.form, error)
-        if isinstance(error, NotFound)
-        else _FORM.new(visit.form, error, {"status": "available"})
+    history = None
+    if isinstance(error, NotFound):
+        form = _FORM.anew(visit.form, error)
+        history = await history_of(visit, _resource(visit)) if visit.may("listPets") else None
+    else:
+        form = _FORM.new(visit.form, error, {"status": "available"})
+    return visit.page(
+        "new_pet.html",
+        error=error,
+        form=form,
+        history=history,
+        suggested_categories=await suggested_categories(visit),
     )
-    suggested = await suggested_categories(visit)
-    return visit.page("new_pet.html", error=error, form=form, suggested_categories=suggested)
 
 
 async def _create(visit: PageRequest) -> Response:
@@ -141,7 +148,10 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     """
     if isinstance(error, NotFound | UnknownPet):
         return await _new(visit, _not_found(visit))
-    found = await _get(visit)
+    try:
+        found = await _get(visit)
+    except NotFound as gone:
+        return await gone_page(visit, _resource(visit), gone)
     pet: Pet = found.value
     fields = _form(await _category_names(visit, [pet.category_id]))
     now = fields.texts(pet)
@@ -157,6 +167,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         order=order,
         following=following,
         ended=await _ended_order(visit, pet, form.differences),
+        history=await history_of(visit, _resource(visit)),
         suggested_categories=await suggested_categories(visit),
     )
 
@@ -246,6 +257,10 @@ async def _get(visit: PageRequest) -> Result[Any]:
     if pet is None:
         raise _not_found(visit)
     return Result(pet)
+
+
+def _resource(visit: PageRequest) -> str:
+    return f"pet/{visit.path_id}"
 
 
 def _not_found(visit: PageRequest) -> NotFound:

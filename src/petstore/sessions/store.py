@@ -6,24 +6,34 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from petstore.clock import MINUTE, SECOND, Milliseconds
+from petstore.clock import DAY, HOUR, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.databases.retention import are_first
-from petstore.errors import BeyondOwnRights, KeyEnded
-from petstore.keys.history import insert_event
+from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
+from petstore.keys.history import Action, insert_event
 from petstore.keys.model import Caller, Environment, check_rights
 from petstore.keys.model import digest as token_digest
-from petstore.keys.status import COLUMNS, caller_of, found, select_key
+from petstore.keys.status import COLUMNS, caller_of, select_key
+from petstore.keys.store import Principal, count_up_revision
 from petstore.sessions.secrets import SEAL_LENGTH, new_secret
 
 IDLE: Milliseconds = 30 * MINUTE
 """A session ends once nobody has used it for so long."""
 
 LONGEST: Milliseconds = 12 * 60 * MINUTE
-"""The maximum life of a session."""
+"""The maximum life of a session, but for one that stays."""
+
+STAYS: Milliseconds = 30 * DAY
+"""A session that stays ends once nobody has used it for so long, and has no maximum life."""
+
+LinkPurpose: TypeAlias = Literal["sign_in", "invitation"]
+"""What a link does: it begins a session, or lets a person set a password."""
 
 LINK_LIFE: Milliseconds = 10 * MINUTE
-"""How long a link works."""
+"""How long a link works that signs somebody in."""
+
+INVITATION_LIFE: Milliseconds = 72 * HOUR
+"""How long a link works that lets a person set a password."""
 
 MAX_SESSIONS = 1000
 """The maximum number of sessions of one key: a new one ends those that were not used for longest.
@@ -37,9 +47,13 @@ FIRST_SESSIONS = 100
 Or 1,000 new ones within a minute would end one that is used all the time.
 """
 
-SessionEnd: TypeAlias = Literal["revoked", "expired", "replaced", "unused", "longest"]
-"""Why a session has ended: with its key, with a token, or because of its last use or its age."""
+SessionEnd: TypeAlias = Literal[
+    "revoked", "expired", "replaced", "disabled", "password", "unused", "away", "longest"
+]
+"""Why a session has ended: with its key or a token of it, with its person or a password, or because
+of its last use or its age. One that stays was ``away``."""
 
+_LIVES: dict[LinkPurpose, Milliseconds] = {"sign_in": LINK_LIFE, "invitation": INVITATION_LIFE}
 _TOUCH: Milliseconds = 60 * SECOND
 _SELECT_SEAL = Statement("SELECT secret FROM console_seal", name="select_seal")
 
@@ -54,24 +68,63 @@ def _select(table: str, values: str) -> str:
     )
 
 
-_SELECT_SESSION = _select("console_sessions", "s.created_at, s.used_at, s.token_digest")
-_SELECT_LINK = _select("console_links", "s.expires_at, s.token_digest")
+_SELECT_SESSION = _select(
+    "console_sessions", "s.created_at, s.used_at, s.token_digest, s.device, s.stays"
+)
+_SELECT_LINK = _select("console_links", "s.expires_at, s.token_digest") + " AND s.purpose = ?2"
 _TOKEN = slice(len(COLUMNS), len(COLUMNS) + 2)
 _GRANTED_BY = len(COLUMNS) + 2
 _VALUES = slice(len(COLUMNS) + 3, None)
 _BY_KEY = "key_id = ?1 OR granted_by IN (SELECT digest FROM api_key_tokens WHERE key_id = ?1)"
 _LAST_USED = "key_id = ?1 ORDER BY used_at DESC LIMIT ?2 OFFSET ?3"
+_HAS_TIME = "(stays = 0 AND used_at > ?4 AND created_at > ?5 OR stays = 1 AND used_at > ?6)"
 _FIRST = (
-    "(SELECT digest FROM console_sessions WHERE key_id = ?1 AND used_at > ?4 AND created_at > ?5"
-    " ORDER BY created_at LIMIT ?6)"
+    f"(SELECT digest FROM console_sessions WHERE key_id = ?1 AND {_HAS_TIME}"  # noqa: S608
+    " ORDER BY created_at LIMIT ?7)"
+)
+_SELECT_DEVICES = (
+    "SELECT s.digest, s.device, s.created_at, s.used_at, s.stays FROM console_sessions s"  # noqa: S608
+    " JOIN api_key_tokens t ON t.digest = s.token_digest"
+    " LEFT JOIN api_key_tokens g ON g.digest = s.granted_by"
+    f" WHERE s.key_id = ?1 AND {_HAS_TIME}"
+    " AND (t.expires_at IS NULL OR t.expires_at > ?2)"
+    " AND (s.granted_by IS NULL"
+    " OR g.digest IS NOT NULL AND (g.expires_at IS NULL OR g.expires_at > ?2))"
+    " ORDER BY s.used_at DESC, s.digest LIMIT ?3"
 )
 
 
-class Session(NamedTuple):
-    """A session of a ``key``; ``digest`` is that of its cookie.
+class Browser(NamedTuple):
+    """The browser that a session begins in.
 
-    It ends with the ``token`` of its key. If a session of another key granted it by a link, it also
-    ends with the token of that session (``granted_by``). Both are digests.
+    ``device`` is what it is, in a few words. The session with the secret ``replaced`` ends. The new
+    one ``stays`` if the person wants to stay signed in there.
+    """
+
+    device: str = ""
+    stays: bool = False
+    replaced: str = ""
+
+
+_ANY_BROWSER = Browser()
+
+
+class Device(NamedTuple):
+    """A session as the person sees it who may end it, by its ``digest``."""
+
+    digest: bytes
+    device: str
+    created_at: Milliseconds
+    used_at: Milliseconds
+    stays: bool
+
+
+class Session(NamedTuple):
+    """A session of a ``caller``; ``digest`` is that of its cookie.
+
+    It ends with the ``token`` of its key; a person has another one with each password. If a session
+    of another key granted it by a link, it also ends with the token of that session
+    (``granted_by``). Both are digests.
     """
 
     digest: bytes
@@ -80,10 +133,14 @@ class Session(NamedTuple):
     used_at: Milliseconds
     token: bytes
     granted_by: bytes | None
+    device: str = ""
+    stays: bool = False
 
     @property
     def ends_at(self) -> Milliseconds:
         """When it ends if nobody uses it again."""
+        if self.stays:
+            return self.used_at + STAYS
         return min(self.created_at + LONGEST, self.used_at + IDLE)
 
     def needs_touch(self, now: Milliseconds) -> bool:
@@ -101,34 +158,59 @@ async def read_seal(store: Reader) -> bytes | None:
     return rows[0][0] if rows else None
 
 
-def open_session(key_id: int, token: bytes, now: Milliseconds, replaced: str = "") -> Unit[str]:
-    """Begin a session with a token of a key, and return its secret, the value of the cookie.
-
-    The session with the secret ``replaced`` ends.
-    """
-    return (yield from _begin(key_id, token_digest(token), None, now, replaced))
-
-
-def _begin(
-    key_id: int, token: bytes, granted_by: bytes | None, now: Milliseconds, replaced: str
+def open_session(
+    key_id: int, token: bytes, now: Milliseconds, browser: Browser = _ANY_BROWSER
 ) -> Unit[str]:
-    yield from end_session(_digest(replaced))
+    """Begin a session with a token of a key, and return its secret, the value of the cookie."""
+    return (yield from begin_session(key_id, token_digest(token), None, now, browser))
+
+
+def begin_session(
+    caller_id: int,
+    token: bytes,
+    granted_by: bytes | None,
+    now: Milliseconds,
+    browser: Browser = _ANY_BROWSER,
+) -> Unit[str]:
+    """Begin a session that ends with a token, of which this is the digest; return its secret.
+
+    ``granted_by`` is as in ``Session``.
+    """
+    yield _note_use(caller_id, now)
+    yield from end_session(_digest(browser.replaced))
     last_used = MAX_SESSIONS - FIRST_SESSIONS - 1
     which = f"{are_first('console_sessions', _LAST_USED)} AND digest NOT IN {_FIRST}"
     yield Statement(
         f"DELETE FROM console_sessions WHERE {which}",  # noqa: S608 - only names
-        (key_id, MAX_SESSIONS, last_used, now - IDLE, now - LONGEST, FIRST_SESSIONS),
+        (caller_id, MAX_SESSIONS, last_used, *_beginnings(now), FIRST_SESSIONS),
         name="delete_sessions_beyond",
     )
     secret = new_secret((yield from _seal()))
     yield Statement(
         "INSERT INTO console_sessions"
-        " (digest, key_id, token_digest, granted_by, created_at, used_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-        (_digest(secret), key_id, token, granted_by, now),
+        " (digest, key_id, token_digest, granted_by, created_at, used_at, device, stays)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)",
+        (
+            *(_digest(secret), caller_id, token, granted_by, now),
+            *(browser.device, int(browser.stays)),
+        ),
         name="insert_session",
     )
     return secret
+
+
+def _beginnings(now: Milliseconds) -> tuple[Milliseconds, ...]:
+    """Return the parameters of ``_HAS_TIME``: last uses and beginnings from before have ended."""
+    return now - IDLE, now - LONGEST, now - STAYS
+
+
+def _note_use(caller_id: int, now: Milliseconds) -> Statement:
+    """Return the UPDATE of the last use of the console. It locks the caller before its sessions."""
+    return Statement(
+        "UPDATE api_keys SET seen_at = ?1 WHERE id = ?2",
+        (now, caller_id),
+        name="update_caller_use",
+    )
 
 
 def _seal() -> Unit[bytes]:
@@ -185,6 +267,7 @@ def find_own_token(digest: bytes) -> Unit[bytes | None]:
 
 def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
     """Note that somebody has just used a session."""
+    yield _note_use(session.caller.id, now)
     yield Statement(
         "UPDATE console_sessions SET used_at = ?1 WHERE digest = ?2",
         (now, session.digest),
@@ -210,11 +293,40 @@ def end_session(digest: bytes) -> Unit[None]:
     )
 
 
-def end_sessions(key_id: int) -> Unit[None]:
-    """End every session of a key, what these granted, and every link that could begin one."""
+async def list_devices(store: Reader, caller_id: int, now: Milliseconds) -> list[Device]:
+    """Return where a caller is signed in now, the last used first.
+
+    Raises:
+        Unavailable: the database is unreachable.
+    """
+    parameters = (caller_id, now, MAX_SESSIONS, *_beginnings(now))
+    rows = await store.read(Statement(_SELECT_DEVICES, parameters, name="select_devices"))
+    return [
+        Device(digest, device, created_at, used_at, bool(stays))
+        for digest, device, created_at, used_at, stays in rows
+    ]
+
+
+def end_device(caller_id: int, digest: bytes) -> Unit[bool]:
+    """End a session of a caller, and return whether there was one."""
+    yield count_up_revision()
+    ended = yield Statement(
+        "DELETE FROM console_sessions WHERE digest = ?1 AND key_id = ?2 RETURNING 1",
+        (digest, caller_id),
+        name="delete_device",
+    )
+    return bool(ended)
+
+
+def end_sessions(key_id: int, kept: bytes = b"") -> Unit[None]:
+    """End every session of a caller, what these granted, and every link that could begin one.
+
+    The session whose digest is ``kept`` goes on.
+    """
+    yield count_up_revision()
     yield Statement(
-        f"DELETE FROM console_sessions WHERE {_BY_KEY}",  # noqa: S608 - only names
-        (key_id,),
+        f"DELETE FROM console_sessions WHERE ({_BY_KEY}) AND digest <> ?2",  # noqa: S608 - only names
+        (key_id, kept),
         name="delete_sessions",
     )
     yield Statement(
@@ -224,69 +336,139 @@ def end_sessions(key_id: int) -> Unit[None]:
     )
 
 
-def create_link(key_id: int, by: str, now: Milliseconds, maker: Session | None = None) -> Unit[str]:
-    """Create a link that signs a person in with a key once, and return its secret.
+def create_link(
+    caller_id: int,
+    by: str,
+    now: Milliseconds,
+    maker: Session | Principal | None = None,
+    purpose: LinkPurpose = "sign_in",
+) -> Unit[str]:
+    """Create a link that works once for a key or a person, and return its secret.
 
-    The history of the key says ``by`` whom. The session of the ``maker`` passes on when it ends: a
-    link must not outlive the token that made it. Any link ends with the token that is now the
-    newest of its key, if not with an older one.
+    The history says ``by`` whom. The ``maker`` passes on when it ends: a link must not outlive the
+    token that made it. Any link ends with the token that is now the newest of its key, if not with
+    an older one. A new invitation ends the earlier ones of the same person.
 
     Raises:
-        NotFound: there is no key with this id.
+        NotFound: there is no key or person with this id.
         KeyEnded: the key is expired or revoked, or the session of the maker has ended.
         BeyondOwnRights: the maker's session came by a link of another key, and so could not pass on
             when both of them end.
     """
-    key = found((yield select_key(key_id)), key_id, None).key
-    state = key.state(now)
+    rows = yield select_key(caller_id)
+    if not rows:
+        msg = f"there is no key {caller_id}"
+        raise NotFound(msg)
+    caller = caller_of(rows[0])
+    state = caller.state(now)
     if state != "active":
-        msg = f"key {key_id} is {state}; only an active key can sign somebody in"
+        msg = f"{caller.label} is {state}; only an active {caller.kind} can sign somebody in"
         raise KeyEnded(msg)
     secret = new_secret((yield from _seal()))
-    token, granted_by = None, None
-    if maker is not None:
-        if (yield from find_session_caller(maker.digest, now)) is None:
-            msg = "your session has ended"
-            raise KeyEnded(msg)
-        is_own = maker.caller.id == key_id
-        if not is_own and maker.granted_by is not None:
-            msg = "you signed in by a link of another key: sign in with your key to make such links"
-            raise BeyondOwnRights(msg)
-        token = maker.token if is_own else None
-        granted_by = maker.granted_by if is_own else maker.token
+    if isinstance(maker, Session) and (yield from find_session_caller(maker.digest, now)) is None:
+        msg = "your session has ended"
+        raise KeyEnded(msg)
+    token, granted_by = (None, None) if maker is None else _ends_of(maker, caller_id)
+    if purpose == "invitation":
+        yield Statement(
+            "DELETE FROM console_links WHERE key_id = ?1 AND purpose = 'invitation'",
+            (caller_id,),
+            name="delete_invitations",
+        )
     yield Statement(
-        "INSERT INTO console_links (digest, key_id, expires_at, token_digest, granted_by)"
+        "INSERT INTO console_links (digest, key_id, expires_at, token_digest, granted_by, purpose)"
         " VALUES (?1, ?2, ?3, coalesce(?4, (SELECT digest FROM api_key_tokens"
-        " WHERE key_id = ?2 AND expires_at IS NULL)), ?5)",
-        (_digest(secret), key_id, now + LINK_LIFE, token, granted_by),
+        " WHERE key_id = ?2 AND expires_at IS NULL)), ?5, ?6)",
+        (_digest(secret), caller_id, now + _LIVES[purpose], token, granted_by, purpose),
         name="insert_link",
     )
-    yield insert_event(by, "link_created", key, key, now)
+    action: Action = "link_created" if purpose == "sign_in" else "invited"
+    yield insert_event(by, action, caller, caller, now)
     return secret
 
 
-def use_link(
-    secret: str, environment: Environment, now: Milliseconds, replaced: str = ""
-) -> Unit[str | None]:
-    """Begin a session with a link, and return its secret; ``None`` if the link has no use left.
+def _ends_of(maker: Session | Principal, caller_id: int) -> tuple[bytes | None, bytes | None]:
+    """Return the digests of the tokens that a link ends with: of its caller, and of its maker."""
+    is_own = maker.caller is not None and maker.caller.id == caller_id
+    if is_own:
+        return maker.token, maker.granted_by
+    if maker.granted_by is not None:
+        msg = "you signed in by a link of another key: sign in with your key to make such links"
+        raise BeyondOwnRights(msg)
+    return None, maker.token
 
-    The session with the secret ``replaced`` ends.
+
+def use_link(
+    secret: str, environment: Environment, now: Milliseconds, browser: Browser = _ANY_BROWSER
+) -> Unit[str | None]:
+    """Begin a session with a link, and return its secret; ``None`` if the link has no use left."""
+    link = yield from take_link(secret, "sign_in", environment, now)
+    if link is None:
+        return None
+    yield insert_event("link", "link_used", link.caller, link.caller, now)
+    return (yield from begin_session(link.caller.id, link.token, link.granted_by, now, browser))
+
+
+class Link(NamedTuple):
+    """A link that can be used: whom it is for, and what ends it, as in ``Session``."""
+
+    caller: Caller
+    token: bytes
+    granted_by: bytes | None
+
+
+async def find_link(
+    store: Reader, secret: str, purpose: LinkPurpose, environment: Environment, now: Milliseconds
+) -> Link | None:
+    """Return the link with this secret; ``None`` if it is for something else, or has ended.
+
+    Raises:
+        Unavailable: the database is unreachable.
     """
-    digest = _digest(secret)
-    rows = yield Statement(_SELECT_LINK, (digest,), name="select_link")
+    rows = await store.read(_select_link(secret, purpose))
+    if not rows:
+        return None
+    granted_by = rows[0][_GRANTED_BY]
+    grants = [] if granted_by is None else await store.read(_select_grant(granted_by))
+    return _link_of(rows[0], grants, environment, now)
+
+
+def take_link(
+    secret: str, purpose: LinkPurpose, environment: Environment, now: Milliseconds
+) -> Unit[Link | None]:
+    """Use a link up, and return it; ``None`` if it had no use left.
+
+    It locks the caller before the link, as every unit that changes both.
+    """
+    rows = yield _select_link(secret, purpose)
+    if not rows:
+        return None
+    yield Statement(
+        "SELECT id FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */",
+        (rows[0][0],),
+        name="lock_caller",
+    )
     used = yield Statement(
         "DELETE FROM console_links WHERE digest = ?1 RETURNING 1",
-        (digest,),
+        (_digest(secret),),
         name="delete_link",
     )
-    if not rows or not used:  # or somebody else was faster
+    if not used:  # somebody else was faster
         return None
-    row, grants = rows[0], (yield from _grants_of(rows[0]))
+    return _link_of(rows[0], (yield from _grants_of(rows[0])), environment, now)
+
+
+def _select_link(secret: str, purpose: LinkPurpose) -> Statement:
+    return Statement(_SELECT_LINK, (_digest(secret), purpose), name="select_link")
+
+
+def _link_of(
+    row: Row, grants: list[Row], environment: Environment, now: Milliseconds
+) -> Link | None:
     key, (ends_at, token) = _until_replaced(caller_of(row), row, grants, now), row[_VALUES]
     if not isinstance(key, Caller) or key.environment != environment or now >= ends_at:
         return None
-    yield insert_event("link", "link_used", key, key, now)
-    return (yield from _begin(key.id, token, row[_GRANTED_BY], now, replaced))
+    return Link(key, token, row[_GRANTED_BY])
 
 
 def _select_grant(token: bytes) -> Statement:
@@ -313,10 +495,14 @@ def _session_of(
     until = _until_replaced(key, row, grants, now)
     if not isinstance(until, Caller):
         return until
-    created_at, used_at, token = row[_VALUES]
-    session = Session(digest, until, created_at, used_at, token, row[_GRANTED_BY])
+    created_at, used_at, token, device, stays = row[_VALUES]
+    session = Session(
+        *(digest, until, created_at, used_at, token, row[_GRANTED_BY]), device, bool(stays)
+    )
     if now < session.ends_at:
         return session
+    if session.stays:
+        return "away"
     return "longest" if now >= created_at + LONGEST else "unused"
 
 
@@ -324,21 +510,22 @@ def _until_replaced(
     key: Caller, row: Row, grants: list[Row], now: Milliseconds
 ) -> Caller | SessionEnd:
     """Return a key that ends with the tokens of its session or link, or why these have ended."""
-    state = key.state(now)
+    is_person, state = key.role is not None, key.state(now)
     if state != "active":
-        return state
+        return "disabled" if is_person else state
+    replaced: SessionEnd = "password" if is_person else "replaced"
     token, token_ends_at = row[_TOKEN]
     if token is None:
-        return "replaced"
+        return replaced
     ends = [token_ends_at]
     if row[_GRANTED_BY] is not None:
         giver = caller_of(grants[0]) if grants else None
         if giver is None or not _has_rights_of(giver, key):
-            return "replaced"
+            return replaced
         ends += [giver.expires_at, grants[0][-1]]
     end = min((at for at in ends if at is not None), default=key.end)
     if now >= end:
-        return "replaced"
+        return replaced
     # Keys created in the session must not outlive its tokens either.
     return replace(key, expires_at=end) if end < key.end else key
 

@@ -179,17 +179,19 @@ class EventFeed(Resource[D]):
         self,
         *,
         types: Sequence[str] | None = None,
+        resource: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         wait: int | None = None,
     ) -> Listing[Event]:
         """Iterate over the events until now, oldest first.
 
-        It begins with the oldest event that is kept, or at a ``cursor``: that of an earlier page,
-        or ``latest``, which is behind the newest event. ``wait`` is how many seconds to wait for an
+        With a ``resource``, such as ``pet/17``, these are the events of that resource. It begins
+        with the oldest event that is kept, or at a ``cursor``: that of an earlier page, or
+        ``latest``, which is behind the newest event. ``wait`` is how many seconds to wait for an
         event at the end, up to 25.
         """
-        return _listing(types, limit, cursor, wait)
+        return _listing(types, resource, limit, cursor, wait)
 
     pages = paging(list)  # noqa: A003 - the method above
 
@@ -199,6 +201,7 @@ class EventFeed(Resource[D]):
         *,
         cursor: str | None = None,
         types: Sequence[str] | None = None,
+        resource: str | None = None,
         limit: int | None = None,
     ) -> EventStream: ...
     @overload
@@ -207,6 +210,7 @@ class EventFeed(Resource[D]):
         *,
         cursor: str | None = None,
         types: Sequence[str] | None = None,
+        resource: str | None = None,
         limit: int | None = None,
     ) -> AsyncEventStream: ...
     def follow(
@@ -214,19 +218,21 @@ class EventFeed(Resource[D]):
         *,
         cursor: str | None = None,
         types: Sequence[str] | None = None,
+        resource: str | None = None,
         limit: int | None = None,
     ) -> EventStream | AsyncEventStream:
         """Iterate over events as they happen, for ever.
 
         It begins with the oldest event that is kept, or at a ``cursor``: that of an earlier stream,
-        or ``latest``. Once the service has responded, it waits for it whenever it is away, however
-        long that takes, and misses and repeats nothing.
+        or ``latest``. With a ``resource``, such as ``pet/17``, it has the events of that one. Once
+        the service has responded, it waits for it whenever it is away, however long that takes, and
+        misses and repeats nothing.
 
         Raises:
             CursorExpired: the events behind the cursor are not kept any more.
         """
-        first = _listing(types, limit, cursor)
-        rest = _listing(types, limit, None, _LONG_POLL_SECONDS)
+        first = _listing(types, resource, limit, cursor)
+        rest = _listing(types, resource, limit, None, _LONG_POLL_SECONDS)
         driver: SyncDriver | AsyncDriver = self.driver
         following = Following(first, rest, driver.session.clock)
         if isinstance(driver, SyncDriver):
@@ -235,7 +241,11 @@ class EventFeed(Resource[D]):
 
 
 def _listing(
-    types: Sequence[str] | None, limit: int | None, cursor: str | None, wait: int | None = None
+    types: Sequence[str] | None,
+    resource: str | None,
+    limit: int | None,
+    cursor: str | None,
+    wait: int | None = None,
 ) -> Listing[Event]:
-    query = parameters(type=types, limit=limit, cursor=cursor, wait=wait)
+    query = parameters(type=types, resource=resource, limit=limit, cursor=cursor, wait=wait)
     return Listing("listEvents", "/events", Event, query, wait=wait or 0, is_feed=True)

@@ -41,11 +41,14 @@ __all__ = [
     "KeyBanned",
     "KeyEnded",
     "LastAdminKey",
+    "LastAdministrator",
+    "LoginTaken",
     "MissingScope",
     "NoResponse",
     "NotFound",
     "OrderClosed",
     "OutcomeUnknown",
+    "PersonDisabled",
     "PetNotAvailable",
     "PetReserved",
     "PetstoreError",
@@ -89,7 +92,7 @@ class UnknownPet(BadRequest, code="unknown_pet"):
 
 
 class BeyondOwnRights(Forbidden, code="beyond_own_rights"):
-    """The API key tries to give another key more rights than it has itself."""
+    """The API key tries to give another key or a person more rights than it has itself."""
 
 
 class MissingScope(Forbidden, code="missing_scope"):
@@ -120,8 +123,20 @@ class LastAdminKey(Conflict, code="last_admin_key"):
     """This is the last API key with the scope ``keys:admin``."""
 
 
+class LastAdministrator(Conflict, code="last_administrator"):
+    """This is the last active person with the role ``administrator``."""
+
+
+class LoginTaken(Conflict, code="login_taken"):
+    """Another person has this login, perhaps in another case."""
+
+
 class OrderClosed(Conflict, code="order_closed"):
     """The order is delivered or cancelled and cannot change."""
+
+
+class PersonDisabled(Conflict, code="person_disabled"):
+    """The person is disabled, so nobody can invite them."""
 
 
 class PetNotAvailable(Conflict, code="pet_not_available"):

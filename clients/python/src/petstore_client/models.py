@@ -20,6 +20,7 @@ __all__ = [
     "DeprecatedUse",
     "Event",
     "Inventory",
+    "Invitation",
     "Key",
     "KeyDeprecatedUse",
     "KeyEnvironment",
@@ -29,6 +30,10 @@ __all__ = [
     "Model",
     "Order",
     "OrderStatus",
+    "Person",
+    "PersonRole",
+    "PersonState",
+    "PersonWithInvitation",
     "Pet",
     "PetStatus",
     "PlanName",
@@ -48,6 +53,8 @@ __all__ = [
 # An editor proposes the literals; a later service may add others.
 DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"] | str
 PlanName: TypeAlias = Literal["business", "enterprise", "free", "pro"] | str
+PersonRole: TypeAlias = Literal["administrator", "clerk", "manager", "viewer"] | str
+PersonState: TypeAlias = Literal["active", "disabled", "invited"] | str
 KeyEnvironment: TypeAlias = Literal["production", "staging"] | str
 KeyState: TypeAlias = Literal["active", "expired", "revoked"] | str
 ActorType: TypeAlias = Literal["key", "person", "service"] | str
@@ -226,6 +233,42 @@ class Change(Model, frozen=True, kw_only=True):
 
     before: Any
     after: Any
+
+
+class Person(Versioned, frozen=True, kw_only=True):
+    """A person who works in the console.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        name: The name of the person, as others see it.
+        login: What the person signs in with, unique ignoring case. An e-mail address is a
+            good one.
+        role: The role, from which the scopes of the person follow.
+        state: Only an active person can sign in. One who is ``invited`` has not set a
+            password yet.
+        created_at: When the person was added.
+        last_seen_at: When the person last used the console, to about a minute.
+    """
+
+    id: int
+    name: str
+    login: str
+    role: PersonRole
+    state: PersonState
+    created_at: datetime
+    last_seen_at: datetime | None = None
+
+
+class Invitation(Model, frozen=True, kw_only=True):
+    """A link that lets a person set a password, once.
+
+    Attributes:
+        url: The link to give to the person. It works once.
+        expires_at: When the link ends if nobody uses it.
+    """
+
+    url: str
+    expires_at: datetime
 
 
 class UsageWindow(Model, frozen=True, kw_only=True):
@@ -481,18 +524,19 @@ class Event(Model, frozen=True, kw_only=True):
 
 
 class KeyEvent(Model, frozen=True, kw_only=True):
-    """A change to a key, or a link of the console that signs somebody in with it.
+    """A change to a key or a person, or a link of the console that signs somebody in with it.
 
-    ``by`` is ``key 3``, ``command line`` with the operator's login, or ``link`` for
-    somebody who used one.
+    ``by`` is ``key 3``, ``person 2``, ``command line`` with the operator's login, or
+    ``link`` for somebody who used one.
 
     Attributes:
         id: Unique identifier, assigned by the service on creation.
         at: When it was changed.
-        by: Who did it: ``key 3``, ``command line`` and the operator's login, or ``link``
-            for somebody who signed in with one.
+        by: Who did it: ``key 3``, ``person 2``, ``command line`` and the operator's login,
+            or ``link`` for somebody who signed in with one.
         action: ``created``, ``changed``, ``rotated``, ``revoked``, ``unbanned``,
-            ``link_created`` or ``link_used``.
+            ``link_created`` or ``link_used``; of a person also ``invited``, ``disabled``,
+            ``enabled`` or ``device_ended``.
         changes: The fields that changed, by their names.
     """
 
@@ -524,3 +568,16 @@ class Usage(Model, frozen=True, kw_only=True):
     days: list[UsageDay]
     deprecated: list[DeprecatedUse]
     refused: list[RefusedRequests] = field(default_factory=list)
+
+
+class PersonWithInvitation(Person, frozen=True, kw_only=True):
+    """A person and a link for them, which is shown only once.
+
+    Attributes:
+        invitation: The link with which the person sets a password.
+    """
+
+    invitation: Invitation
+
+    def __repr__(self) -> str:
+        return without(self, "invitation")

@@ -22,6 +22,9 @@ from petstore_client.models import (
     KeyWithToken,
     Order,
     OrderStatus,
+    Person,
+    PersonRole,
+    PersonWithInvitation,
     Pet,
     PetStatus,
     PlanName,
@@ -594,8 +597,8 @@ class Keys(Resource[D]):
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
-            BeyondOwnRights: The API key tries to give another key more rights than it has
-                itself.
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
             ResponseSealed: The response contains a token, and was requested with another token
                 than this one.
         """
@@ -665,8 +668,8 @@ class Keys(Resource[D]):
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
-            BeyondOwnRights: The API key tries to give another key more rights than it has
-                itself.
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
             LastAdminKey: This is the last API key with the scope ``keys:admin``.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
@@ -722,8 +725,8 @@ class Keys(Resource[D]):
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
-            BeyondOwnRights: The API key tries to give another key more rights than it has
-                itself.
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
             KeyEnded: The API key to change is expired or revoked.
             ResponseSealed: The response contains a token, and was requested with another token
                 than this one.
@@ -752,8 +755,8 @@ class Keys(Resource[D]):
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
-            BeyondOwnRights: The API key tries to give another key more rights than it has
-                itself.
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
             ResponseSealed: The response contains a token, and was requested with another token
                 than this one.
             TooManyRotations: The API key has rotated itself as often as it may in one day.
@@ -821,6 +824,164 @@ class Keys(Resource[D]):
             "listDeprecations",
             "/deprecations",
             KeyDeprecatedUse,
+            parameters(limit=limit, cursor=cursor),
+        )
+
+
+class People(Resource[D]):
+    """The operations of ``client.people``."""
+
+    @listing
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Listing[Person]:
+        """List people.
+
+        Iterates over the people of this environment, by ascending ``id``. Your key needs the
+        scope ``keys:admin``.
+
+        Args:
+            limit: The size of a page, from 1 to 100. By default 100.
+            cursor: Where the page starts, from the ``cursor`` of the previous page.
+        """
+        return Listing("listPeople", "/people", Person, parameters(limit=limit, cursor=cursor))
+
+    pages = paging(list)
+
+    @operation
+    def create(
+        self, *, name: str, login: str, role: PersonRole, idempotency_key: str | None = None
+    ) -> Call[PersonWithInvitation]:
+        """Add a person.
+
+        Adds a person of this environment. The link in ``invitation`` is shown only once: the
+        person sets a password with it, within 72 hours. Your key cannot give a role with a
+        scope that it does not have itself. If it expires or has networks, it cannot give any.
+        Your key needs the scope ``keys:admin``.
+
+        Args:
+            name: The name of the person, as others see it.
+            login: What the person signs in with, unique ignoring case. An e-mail address is a
+                good one.
+            role: The role, from which the scopes of the person follow.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
+            LoginTaken: Another person has this login, perhaps in another case.
+            ResponseSealed: The response contains a token, and was requested with another token
+                than this one.
+        """
+        return Call(
+            "createPerson",
+            "POST",
+            "/people",
+            into(PersonWithInvitation),
+            body=given(name=name, login=login, role=role),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
+    def get(self, person_id: int) -> Call[Person]:
+        """Get a person.
+
+        Returns one person. Your key needs the scope ``keys:admin``.
+
+        Args:
+            person_id: The ``id`` of the person.
+        """
+        return Call("getPerson", "GET", f"/people/{person_id:d}", into(Person))
+
+    @operation
+    def update(
+        self,
+        person_id: int,
+        *,
+        name: str | UnsetType = UNSET,
+        login: str | UnsetType = UNSET,
+        role: PersonRole | UnsetType = UNSET,
+        state: Literal["active", "disabled"] | UnsetType = UNSET,
+        if_match: str | None = None,
+    ) -> Call[Person]:
+        """Change a person.
+
+        Changes what you name (RFC 7396), within a second everywhere. A person with the
+        ``state`` ``disabled`` is signed out, and the links that they made end. The last active
+        administrator cannot be disabled or get another role. Your key needs the scope
+        ``keys:admin``.
+
+        Args:
+            person_id: The ``id`` of the person.
+            name: The name of the person, as others see it.
+            login: What the person signs in with, unique ignoring case. An e-mail address is a
+                good one.
+            role: The role, from which the scopes of the person follow.
+            state: Whether the person may sign in. One without a password is then ``invited``.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
+            LoginTaken: Another person has this login, perhaps in another case.
+            LastAdministrator: This is the last active person with the role ``administrator``.
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "updatePerson",
+            "PATCH",
+            f"/people/{person_id:d}",
+            into(Person),
+            body=members(name=name, login=login, role=role, state=state),
+            if_match=if_match,
+        )
+
+    @operation
+    def invite(
+        self, person_id: int, *, idempotency_key: str | None = None
+    ) -> Call[PersonWithInvitation]:
+        """Invite a person.
+
+        Makes a link with which the person sets a password, once, within 72 hours; earlier ones
+        end. The link is shown only once. The password until now works until the link is used.
+        Your key cannot invite a person with rights that it does not have itself. Your key needs
+        the scope ``keys:admin``.
+
+        Args:
+            person_id: The ``id`` of the person.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            BeyondOwnRights: The API key tries to give another key or a person more rights than
+                it has itself.
+            PersonDisabled: The person is disabled, so nobody can invite them.
+            ResponseSealed: The response contains a token, and was requested with another token
+                than this one.
+        """
+        return Call(
+            "invitePerson",
+            "POST",
+            f"/people/{person_id:d}/invite",
+            into(PersonWithInvitation),
+            idempotency_key=idempotency_key,
+        )
+
+    @listing
+    def history(
+        self, person_id: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> Listing[KeyEvent]:
+        """List the changes to a person.
+
+        Iterates over the changes to a person, oldest first, with author and time. Your key
+        needs the scope ``keys:admin``.
+
+        Args:
+            person_id: The ``id`` of the person.
+            limit: The size of a page, from 1 to 100. By default 100.
+            cursor: Where the page starts, from the ``cursor`` of the previous page.
+        """
+        return Listing(
+            "listPersonHistory",
+            f"/people/{person_id:d}/history",
+            KeyEvent,
             parameters(limit=limit, cursor=cursor),
         )
 
@@ -1101,5 +1262,6 @@ class Resources(Generic[D]):
         self.sales: SalesCounts[D] = SalesCounts(driver)
         self.events: Events[D] = Events(driver)
         self.keys: Keys[D] = Keys(driver)
+        self.people: People[D] = People(driver)
         self.usage: KeyUsage[D] = KeyUsage(driver)
         self.webhooks: Webhooks[D] = Webhooks(driver)

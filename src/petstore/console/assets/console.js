@@ -47,12 +47,23 @@ function timeLeft(moment) {
   return `${Math.floor(minutes / 1440)} days left`;
 }
 
+function timeAgo(moment) {
+  const minutes = Math.floor((Date.now() - moment) / 60000);
+  for (const [unit, name, one] of [[1440, 'day', 'a'], [60, 'hour', 'an'], [1, 'minute', 'a']]) {
+    const count = Math.floor(minutes / unit);
+    if (count > 0) return count === 1 ? `${one} ${name} ago` : `${count} ${name}s ago`;
+  }
+  return 'just now';
+}
+
 function localise(root) {
   for (const time of all('time[datetime]', root)) {
     const moment = new Date(time.dateTime);
     if (isNaN(moment)) continue;
     const isDay = time.dateTime.length === 10; // which is one in UTC
-    time.textContent = 'until' in time.dataset ? timeLeft(moment) : (isDay ? day : short).format(moment);
+    time.textContent = 'until' in time.dataset ? timeLeft(moment)
+      : 'ago' in time.dataset ? timeAgo(moment)
+      : (isDay ? day : short).format(moment);
     if (!isDay) time.title = full.format(moment);
   }
   for (const data of all('data[value]', root)) {
@@ -67,6 +78,7 @@ function localise(root) {
 }
 
 function countDown() {
+  for (const time of all('time[data-ago]')) setText(time, timeAgo(new Date(time.dateTime)));
   for (const time of all('time[data-until]')) {
     const text = timeLeft(new Date(time.dateTime));
     if (text === 'time is up' && time.textContent !== text) setText(said, 'A time on this page is up.');
@@ -311,8 +323,15 @@ async function send(form, button) {
   else tell(form, page.querySelector('main p')?.textContent ?? 'That did not work. Try again.');
 }
 
+// A secret that is shown. When it is sent it is none of the texts that browsers remember.
+function toggle(button, isShown) {
+  byId(button.dataset.show).type = isShown ? 'text' : 'password';
+  setText(button, isShown ? 'Hide' : 'Show');
+}
+
 addEventListener('submit', event => {
   const form = event.target;
+  for (const button of all('[data-show]', form)) toggle(button, false);
   if (!live || !form.matches(`main ${POST}:not([data-plain])`)) {
     typedIn.delete(form);
     return;
@@ -367,6 +386,8 @@ addEventListener('click', async event => {
     event.preventDefault();
     help.showModal();
   }
+  const shows = event.target.closest('button[data-show]');
+  if (shows) toggle(shows, shows.textContent === 'Show');
   const button = event.target.closest('button[data-copy]');
   if (!button) return;
   const source = byId(button.dataset.copy);

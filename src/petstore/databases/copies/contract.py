@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
 from petstore.databases.contract import Row
-from petstore.databases.schema import TABLES
+from petstore.databases.schema import TABLES, TABLES_BY_NAME
 
 
 class CopiedTable(NamedTuple):
@@ -28,7 +28,7 @@ class CopiedTable(NamedTuple):
     @property
     def has_ids(self) -> bool:
         """Whether the database gives each new row an id that was never used."""
-        return self.key == ("id",)
+        return self.key == ("id",) and not TABLES_BY_NAME[self.name].ids_of
 
 
 COPIED = tuple(CopiedTable(table.name, table.key) for table in TABLES if table.is_copied)

@@ -30,17 +30,21 @@ ALTER TABLE events_outbox ADD COLUMN request_id TEXT;
 CREATE INDEX events_by_resource ON events (resource, sequence);
 
 -- A process of an earlier version, which publishes during an update, leaves out the columns that it
--- does not know. The function sees the outbox as it was before the statement that empties it, since
--- it is STABLE.
-CREATE FUNCTION recorded_author() RETURNS trigger LANGUAGE plpgsql STABLE AS $$
+-- does not know. They are taken from the outbox as it empties, all at once: one after another, each
+-- would be searched for.
+CREATE FUNCTION keep_authors() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    SELECT actor, request_id INTO NEW.actor, NEW.request_id FROM events_outbox WHERE id = NEW.id;
-    RETURN NEW;
+    IF (SELECT actor FROM events ORDER BY sequence DESC LIMIT 1) IS NULL THEN
+        UPDATE events e SET actor = p.actor, request_id = p.request_id FROM published p
+        WHERE e.sequence > (SELECT max(sequence) FROM events) - (SELECT count(*) FROM published)
+        AND e.id = p.id AND e.actor IS NULL AND p.actor IS NOT NULL;
+    END IF;
+    RETURN NULL;
 END
 $$;
 
-CREATE TRIGGER event_published BEFORE INSERT ON events
-    FOR EACH ROW WHEN (NEW.actor IS NULL) EXECUTE FUNCTION recorded_author();
+CREATE TRIGGER events_published AFTER DELETE ON events_outbox
+    REFERENCING OLD TABLE AS published FOR EACH STATEMENT EXECUTE FUNCTION keep_authors();
 
 -- Requests beyond a limit, by key, hour (UTC) and operation.
 CREATE TABLE refused_requests (

@@ -24,8 +24,23 @@ ALTER TABLE console_links ADD COLUMN purpose TEXT NOT NULL DEFAULT 'sign_in';
 ALTER TABLE events ADD COLUMN actor TEXT;
 ALTER TABLE events ADD COLUMN request_id TEXT;
 
--- The history of a resource.
-CREATE INDEX events_by_resource ON events (resource, sequence);
+-- The events of each resource, up to the sequence in the row without a resource. Events come here
+-- soon after their commit: a change must not pay for one more index.
+CREATE TABLE event_resources (
+    resource TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (resource, sequence)
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO event_resources (resource, sequence)
+    SELECT resource, sequence FROM events ORDER BY resource, sequence;
+INSERT INTO event_resources (resource, sequence)
+    SELECT '', sequence FROM events ORDER BY sequence DESC LIMIT 1;
+
+CREATE TRIGGER event_deleted AFTER DELETE ON events
+BEGIN
+    DELETE FROM event_resources WHERE resource = OLD.resource AND sequence = OLD.sequence;
+END;
 
 -- Requests beyond a limit, by key, hour (UTC) and operation.
 CREATE TABLE refused_requests (

@@ -32,6 +32,7 @@ _TAGS = {
     "Categories": "Categories of animals.",
     "Store": "Orders and the inventory. An order reserves one animal for one buyer.",
     "Keys": "API keys. These operations need the scope `keys:admin`.",
+    "People": "People who work in the console. These operations need the scope `keys:admin`.",
     "Usage": "The usage and the limits of a key.",
     "Webhooks": "Webhooks: the service sends events to your URL.",
     TAG: "Deliveries: the requests that the service sends to the URL of a webhook.",

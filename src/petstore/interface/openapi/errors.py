@@ -60,6 +60,11 @@ _MESSAGES: dict[type[PetstoreError], str] = {
         "key 7 is the last one that can administer keys: give another key the scope keys:admin"
         " first, or use the command line"
     ),
+    errors.LoginTaken: "login: another person already has the login 'GRACE'",
+    errors.LastAdministrator: (
+        "person 7 is the last active administrator: make another active person one first"
+    ),
+    errors.PersonDisabled: "person 7 is disabled; enable the account first",
     errors.TooManyWebhooks: ("this key has 16 webhooks, the maximum; delete one first"),
     errors.WebhookDisabled: "webhook 7 is disabled; enable it first",
     errors.DeliveriesPending: "2000 deliveries or more are pending; wait until there are fewer",

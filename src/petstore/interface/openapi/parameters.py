@@ -14,6 +14,7 @@ _NOUNS = {
     "categoryId": "category",
     "orderId": "order",
     "keyId": "key",
+    "personId": "person",
     "webhookId": "webhook",
 }
 _VERBS = {"GET": "retrieve", "POST": "change", "PATCH": "change", "DELETE": "delete"}

@@ -5,7 +5,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 
-from petstore.domain.fields import INT64_MAX, INT64_MIN, NO_U0000, NOT_BLANK, PRINTABLE
+from petstore.domain.fields import INT64_MAX, INT64_MIN, NO_U0000, NOT_BLANK, PRINTABLE, VISIBLE
 from petstore.interface.messages import encode_json
 from petstore.interface.openapi.components import reference
 from petstore.interface.operation import Operation
@@ -19,7 +19,7 @@ _STATUSES = get_args(PetStatus)
 _INT32_MAX = 2**31 - 1
 # What the service checks with these, not every generated client can compile. Their fields say it in
 # words, and the document has a simpler pattern or none.
-_DOCUMENTED_PATTERNS = {NOT_BLANK: r"\S", PRINTABLE: r"\S", NO_U0000: None}
+_DOCUMENTED_PATTERNS = {NOT_BLANK: r"\S", PRINTABLE: r"\S", VISIBLE: r"^\S+$", NO_U0000: None}
 _ABSENT = object()
 _SCHEMAS = ("items", "additionalProperties")
 _LISTS_OF_SCHEMAS = ("anyOf",)

@@ -1,0 +1,107 @@
+"""The page of an invitation: a person sets a password with it, and is signed in."""
+
+from contextlib import suppress
+
+from petstore.console.failures import failure_of
+from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.sign_in import (
+    browser_of,
+    charged_if_it_fails,
+    signed_in_person,
+    told_to_nobody,
+    wants_to_stay,
+)
+from petstore.errors import InvalidBody, NotFound, PetstoreError, Unavailable
+from petstore.http.messages import Response
+from petstore.limits.minutes import network_of
+from petstore.people.accounts import Account, accept_invitation, find_invitation
+from petstore.people.passwords import MIN_LENGTH, Asker, Rank, check_password
+
+_PATH = "/invitation/{secret}"
+
+
+async def _show(visit: PageRequest) -> Response:
+    try:
+        account = await _invited(visit)
+    except Unavailable as error:
+        return await _again(visit, error)
+    return _page(visit, 200 if account else NotFound.status, account)
+
+
+async def _accept(visit: PageRequest) -> Response:
+    """Set the password of the person who is invited, and sign them in.
+
+    Raises:
+        InvalidBody: it is too short or too long.
+        NotFound: the link has ended, or is none.
+        RateLimitExceeded: that is so, and the address is beyond its limit.
+        Overloaded: too many passwords wait to be hashed.
+    """
+    with charged_if_it_fails(visit):
+        account = await _invited(visit)
+        secret = None if account is None else await _session_of(visit)
+        if account is None or secret is None:
+            visit.limits.note_end(visit.parameter)
+            raise visit.beyond or NotFound("the invitation has ended")
+    return await signed_in_person(visit, secret, account.login, stays=wants_to_stay(visit))
+
+
+async def _session_of(visit: PageRequest) -> str | None:
+    """Set the password, and return the secret of a session; ``None`` if somebody was faster."""
+    services, password = visit.services, visit.form.raw("password")
+    check_password(password)
+    asker = Asker(network_of(visit.client), Rank.KNOWN)
+    hashed = await visit.limits.passwords.hash(password, asker)
+    browser = browser_of(visit, stays=wants_to_stay(visit))
+    return await services.store.write(
+        accept_invitation(
+            visit.parameter, hashed, services.keys.environment, services.clock(), browser
+        )
+    )
+
+
+async def _invited(visit: PageRequest) -> Account | None:
+    """Return the account of the person whom the link of the address invites."""
+    services, secret = visit.services, visit.parameter
+    if not await visit.limits.is_worth_a_look_up(secret, visit.client):
+        return None
+    account = await find_invitation(
+        services.store, secret, services.keys.environment, services.clock()
+    )
+    if account is None:
+        visit.limits.note_end(secret)
+    return account
+
+
+async def _again(visit: PageRequest, error: PetstoreError) -> Response:
+    """Return the page with what is wrong, for a link that may still work."""
+    account = None
+    with suppress(Unavailable):
+        account = await _invited(visit)
+    problem = "" if isinstance(error, NotFound) else failure_of(error, visit.id).message
+    return _page(visit, error.status, account, problem, is_typed=isinstance(error, InvalidBody))
+
+
+def _page(
+    visit: PageRequest,
+    status: int,
+    account: Account | None,
+    problem: str = "",
+    *,
+    is_typed: bool = False,
+) -> Response:
+    page = visit.page(
+        "invitation.html",
+        status,
+        account=account,
+        problem=problem,
+        is_typed=is_typed,
+        shortest=MIN_LENGTH,
+    )
+    return told_to_nobody(page)
+
+
+PAGES = (
+    ConsolePage("GET", _PATH, _show, public=True, ends_sessions=True),
+    ConsolePage("POST", _PATH, _accept, refused=_again, public=True, signs_in=True),
+)

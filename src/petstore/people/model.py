@@ -1,0 +1,125 @@
+"""People: who works in the console, by which login and with which role."""
+
+from datetime import datetime
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from petstore.domain.fields import PRINTABLE, VISIBLE, Id
+from petstore.errors import BeyondOwnRights
+from petstore.keys.model import ROLES, Caller, Role, check_rights
+
+PersonState: TypeAlias = Literal["invited", "active", "disabled"]
+"""Only an active person can sign in. One who is invited has no password yet."""
+
+PersonName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=100,
+        pattern=PRINTABLE,
+        description="The name of the person, as others see it.",
+        extra={"expected": "1 to 100 printable characters, not only white space"},
+    ),
+]
+Login = Annotated[
+    str,
+    Meta(
+        min_length=3,
+        max_length=64,
+        pattern=VISIBLE,
+        description=(
+            "What the person signs in with, unique ignoring case. An e-mail address is a good one."
+        ),
+        extra={"expected": "3 to 64 visible characters, without white space"},
+    ),
+]
+_Role = Annotated[
+    Role,
+    Meta(
+        description="The role, from which the scopes of the person follow.",
+        extra={"expected": f"one of {', '.join(map(repr, ROLES))}"},
+    ),
+]
+_NewState = Annotated[
+    Literal["active", "disabled"],
+    Meta(
+        description="Whether the person may sign in. One without a password is then `invited`.",
+        extra={"expected": "one of 'active', 'disabled'"},
+    ),
+]
+_Time = Annotated[datetime, Meta(tz=True)]
+
+
+class PersonCreate(Struct, frozen=True):
+    """A person to add."""
+
+    name: PersonName
+    login: Login
+    role: _Role
+
+
+class PersonPatch(Struct, frozen=True):
+    """Changes to a person (RFC 7396)."""
+
+    name: PersonName | UnsetType = UNSET
+    login: Login | UnsetType = UNSET
+    role: _Role | UnsetType = UNSET
+    state: _NewState | UnsetType = UNSET
+
+
+class Person(Struct, frozen=True, rename="camel"):
+    """A person who works in the console."""
+
+    id: Id
+    name: PersonName
+    login: Login
+    role: _Role
+    state: Annotated[
+        PersonState,
+        Meta(
+            description=(
+                "Only an active person can sign in. One who is `invited` has not set a password"
+                " yet."
+            )
+        ),
+    ]
+    created_at: Annotated[_Time, Meta(description="When the person was added.")]
+    last_seen_at: (
+        Annotated[
+            _Time,
+            Meta(description="When the person last used the console, to about a minute."),
+        ]
+        | None
+    )
+
+
+class Invitation(Struct, frozen=True, rename="camel"):
+    """A link that lets a person set a password, once."""
+
+    url: Annotated[str, Meta(description="The link to give to the person. It works once.")]
+    expires_at: Annotated[_Time, Meta(description="When the link ends if nobody uses it.")]
+
+
+class PersonWithInvitation(Person, frozen=True):
+    """A person and a link for them, which is shown only once."""
+
+    invitation: Annotated[
+        Invitation, Meta(description="The link with which the person sets a password.")
+    ]
+
+
+def check_role(giver: Caller, person: Caller) -> None:
+    """Refuse a ``person`` who would have more than the ``giver`` has.
+
+    Nobody knows when a person leaves, and people sign in anywhere. So a key that expires or has
+    networks can give no role.
+
+    Raises:
+        BeyondOwnRights: the role has another scope, or the giver has an end or networks.
+    """
+    try:
+        check_rights(giver, person)
+    except BeyondOwnRights as error:
+        msg = f"role: {error.message.partition(': ')[2]}"
+        raise BeyondOwnRights(msg) from None

@@ -1,0 +1,189 @@
+"""The operations on people, for callers that may administer keys."""
+
+from functools import partial
+from typing import Any
+
+from msgspec import UNSET
+from msgspec.structs import asdict
+
+from petstore.databases.contract import Unit, mapped
+from petstore.errors import (
+    BeyondOwnRights,
+    LastAdministrator,
+    LoginTaken,
+    PersonDisabled,
+    ResponseSealed,
+)
+from petstore.interface.idempotency import change
+from petstore.interface.operation import Call, Context, Operation, Result, Success
+from petstore.interface.pages import PageQuery, page_result
+from petstore.keys.history import KeyEvent
+from petstore.people.model import Person, PersonCreate, PersonPatch, PersonWithInvitation
+from petstore.people.store import (
+    Added,
+    add_person,
+    change_person,
+    find_person,
+    invite_person,
+    list_people,
+    list_person_history,
+)
+
+
+async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Person]]:
+    query, own = call.query, context.caller.environment
+    return page_result(await list_people(context.services.store, own, query.after, query.limit))
+
+
+async def _create(context: Context, call: Call[PersonCreate, None]) -> Result[PersonWithInvitation]:
+    own, now = context.caller.environment, context.services.clock()
+    return await _invited(context, add_person(call.body, context.principal, own, now))
+
+
+async def _get(context: Context, call: Call[None, None]) -> Result[Person]:
+    own = context.caller.environment
+    return Result(await find_person(context.services.store, call.path_id, own))
+
+
+async def _update(context: Context, call: Call[PersonPatch, None]) -> Result[Person]:
+    now, check = context.services.clock(), context.conditions.check
+    changes: dict[str, Any] = {
+        name: value for name, value in asdict(call.body).items() if value is not UNSET
+    }
+    return await change(
+        context, change_person(call.path_id, changes, context.principal, now, check)
+    )
+
+
+async def _invite(context: Context, call: Call[None, None]) -> Result[PersonWithInvitation]:
+    now, check = context.services.clock(), context.conditions.check
+    return await _invited(context, invite_person(call.path_id, context.principal, now, check))
+
+
+async def _list_history(context: Context, call: Call[None, PageQuery]) -> Result[list[KeyEvent]]:
+    query, own = call.query, context.caller.environment
+    return page_result(
+        await list_person_history(
+            context.services.store, call.path_id, own, query.after, query.limit
+        )
+    )
+
+
+async def _invited(context: Context, unit: Unit[Added]) -> Result[PersonWithInvitation]:
+    """Run a unit that makes an invitation, and return it with its URL."""
+    root, now = context.root, context.services.clock()
+    shown = mapped(unit, lambda added: added.shown(root, now))
+    return await change(context, shown, is_sealed=True)
+
+
+_PERSON = {
+    "id": 5,
+    "name": "Grace Hopper",
+    "login": "grace@shop.example",
+    "role": "clerk",
+    "state": "active",
+    "createdAt": "2026-11-21T10:00:00Z",
+    "lastSeenAt": "2026-11-24T08:30:00Z",
+}
+_INVITED = _PERSON | {
+    "state": "invited",
+    "lastSeenAt": None,
+    "invitation": {
+        "url": "https://shop.example/console/invitation/" + 65 * "0",
+        "expiresAt": "2026-11-24T10:00:00Z",
+    },
+}
+_NEW = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
+
+_EVENT = {
+    "id": 9,
+    "at": "2026-11-21T10:05:00Z",
+    "by": "person 2",
+    "action": "changed",
+    "changes": {"role": {"before": "clerk", "after": "manager"}},
+}
+
+_operation = partial(Operation, tag="People", scope="keys:admin", no_store=True)
+
+OPERATIONS = (
+    _operation(
+        id="listPeople",
+        method="GET",
+        path="/people",
+        summary="List people",
+        description="Returns a page of the people of this environment, by ascending `id`.",
+        handler=_list,
+        query=PageQuery,
+        success=Success(200, "A page of people.", list[Person], [_PERSON]),
+    ),
+    _operation(
+        id="createPerson",
+        method="POST",
+        path="/people",
+        summary="Add a person",
+        description=(
+            "Adds a person of this environment. The link in `invitation` is shown only once: the"
+            " person sets a password with it, within 72 hours. Your key cannot give a role with a"
+            " scope that it does not have itself. If it expires or has networks, it cannot give"
+            " any."
+        ),
+        handler=_create,
+        tagged=False,
+        body=PersonCreate,
+        body_example=_NEW,
+        success=Success(201, "The person and the invitation.", PersonWithInvitation, _INVITED),
+        errors=(BeyondOwnRights, LoginTaken, ResponseSealed),
+    ),
+    _operation(
+        id="getPerson",
+        method="GET",
+        path="/people/{personId}",
+        summary="Get a person",
+        description="Returns one person.",
+        handler=_get,
+        success=Success(200, "The person.", Person, _PERSON),
+    ),
+    _operation(
+        id="updatePerson",
+        method="PATCH",
+        path="/people/{personId}",
+        summary="Change a person",
+        description=(
+            "Changes the members in the body (RFC 7396), within a second everywhere. A person with"
+            " the `state` `disabled` is signed out, and the links that they made end. The last"
+            " active administrator cannot be disabled or get another role."
+        ),
+        handler=_update,
+        body=PersonPatch,
+        body_example={"role": "manager"},
+        success=Success(200, "The person as it is now.", Person, _PERSON | {"role": "manager"}),
+        errors=(BeyondOwnRights, LoginTaken, LastAdministrator),
+    ),
+    _operation(
+        id="invitePerson",
+        method="POST",
+        path="/people/{personId}/invite",
+        summary="Invite a person",
+        description=(
+            "Makes a link with which the person sets a password, once, within 72 hours; earlier"
+            " ones end. The link is shown only once. The password until now works until the link"
+            " is used. Your key cannot invite a person with rights that it does not have itself."
+        ),
+        handler=_invite,
+        tagged=False,
+        success=Success(200, "The person and the invitation.", PersonWithInvitation, _INVITED),
+        errors=(BeyondOwnRights, PersonDisabled, ResponseSealed),
+    ),
+    _operation(
+        id="listPersonHistory",
+        method="GET",
+        path="/people/{personId}/history",
+        summary="List the changes to a person",
+        description=(
+            "Returns a page of the changes to a person, oldest first, with author and time."
+        ),
+        handler=_list_history,
+        query=PageQuery,
+        success=Success(200, "A page of changes.", list[KeyEvent], [_EVENT]),
+    ),
+)

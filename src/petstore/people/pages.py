@@ -1,0 +1,224 @@
+"""The pages of people, for administrators: list, add, change, invite and disable them."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from petstore.clock import HOUR, utc_second
+from petstore.console.fields import Field, FieldSet, choice, undo_fields
+from petstore.console.forms import Problem
+from petstore.console.notices import Notice, Undo, change_notice
+from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.scopes import scopes_in_words
+from petstore.console.templates import isolated
+from petstore.errors import PetstoreError, ResponseSealed
+from petstore.http.messages import Response
+from petstore.interface.operation import Result
+from petstore.keys.history import KeyEvent
+from petstore.keys.model import ROLES, Caller, Role
+from petstore.keys.store import Principal
+from petstore.people.model import Person
+from petstore.people.store import end_device_of
+from petstore.sessions.store import INVITATION_LIFE, list_devices
+
+_ROLE_NAMES: dict[Role, str] = {
+    "viewer": "Viewer",
+    "clerk": "Clerk",
+    "manager": "Manager",
+    "administrator": "Administrator",
+}
+_ROLE_HINTS: dict[Role, str] = {
+    "viewer": "sees animals and orders",
+    "clerk": "sees and changes animals and orders",
+    "manager": "as a clerk, and manages webhooks for programs",
+    "administrator": "everything, people and keys too",
+}
+_ACTIONS = {
+    "created": "Added",
+    "device_ended": "Signed out on a device",
+    "link_created": "Sign-in link made",
+    "link_used": "Signed in with a link",
+}
+_LABELS = {"name": "Name", "login": "Login", "role": "Role", "state": "State"}
+_SENT_BEFORE = Problem(
+    "",
+    "This form was sent before, and the link was shown then. It cannot be shown again. Find the"
+    " person in the list, and make a new link.",
+)
+_HOURS = INVITATION_LIFE // HOUR
+
+
+class _PersonChange(NamedTuple):
+    """A field that changed. One who is new has nothing ``before``."""
+
+    label: str
+    before: str | None
+    after: str
+
+
+def _form(own: Caller, now: str = "") -> FieldSet:
+    """Return the form of a person whose role is ``now``: it offers what ``own`` can give."""
+    roles = [
+        (role, f"{_ROLE_NAMES[role]}: {hint}")
+        for role, hint in _ROLE_HINTS.items()
+        if role == now or ROLES[role] <= own.scopes
+    ]
+    return FieldSet(
+        Field("name", "Name", hint="As others see it.", attributes={"required": ""}),
+        Field(
+            *("login", "Login"),
+            hint="What the person signs in with, such as their e-mail address.",
+            attributes={"required": "", "autocapitalize": "none", "spellcheck": "false"},
+        ),
+        choice("role", "Role", *roles),
+    )
+
+
+async def _list(visit: PageRequest) -> Response:
+    people = await visit.list_page("listPeople")
+    return visit.page("people.html", people=people, role_names=_ROLE_NAMES)
+
+
+async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    form = _form(visit.caller).new(visit.form, error, {"role": "clerk"})
+    problem = _SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem
+    return visit.page("person_new.html", error=error, form=form, problem=problem)
+
+
+async def _create(visit: PageRequest) -> Response:
+    fields = _form(visit.caller)
+    created = await visit.execute("createPerson", fields.body(fields.typed(visit.form)))
+    return visit.page("person_invited.html", 201, person=created.value, hours=_HOURS)
+
+
+async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    """Return the page of a person as they are now, with what was typed and what is wrong."""
+    person: Person = (await _get(visit)).value
+    texts = _form(visit.caller).texts(person)
+    form = _form(visit.caller, person.role).shown(texts, "", visit.form, error)
+    services = visit.services
+    devices = await list_devices(services.store, person.id, services.clock())
+    return visit.page(
+        "person.html",
+        error=error,
+        person=person,
+        form=form,
+        problem=_SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem,
+        role=_ROLE_NAMES[person.role],
+        may_do=scopes_in_words(ROLES[person.role]),
+        devices=[(each, utc_second(each.created_at), utc_second(each.used_at)) for each in devices],
+        own_device=visit.session.digest if visit.session else b"",
+        is_own=person.id == visit.caller.id,
+        hours=_HOURS,
+    )
+
+
+async def _update(visit: PageRequest) -> Response:
+    before, fields = await _get(visit), _form(visit.caller)
+    # The form has no version: a person who works has another one every minute.
+    fields.require_unchanged(visit.form, before.value)
+    changed = await visit.execute("updatePerson", fields.patch(visit.form), if_match=before.version)
+    person: Person = changed.value
+    if person.id == visit.caller.id and person.role != "administrator":
+        return await visit.redirect("")  # these pages are no longer for this person
+    undo = Undo(_path(visit), undo_fields(fields.texts(before.value), fields.texts(person)))
+    name = isolated(person.name)
+    notice = change_notice(name, f"{name} is changed.", undo, visit.form.text("undo"))
+    return await visit.redirect(_path(visit), notice)
+
+
+async def _invite(visit: PageRequest) -> Response:
+    invited = await visit.execute("invitePerson")
+    return visit.page("person_invited.html", person=invited.value, hours=_HOURS)
+
+
+async def _disable(visit: PageRequest) -> Response:
+    return await _set_state(visit, "disabled")
+
+
+async def _enable(visit: PageRequest) -> Response:
+    return await _set_state(visit, "active")
+
+
+async def _set_state(visit: PageRequest, state: str) -> Response:
+    changed = await visit.execute("updatePerson", {"state": state})
+    person: Person = changed.value
+    name, path = isolated(person.name), _path(visit)
+    if person.state == "disabled":
+        text, undo = f"{name} is disabled, and signed out everywhere.", Undo(f"{path}/enable")
+    else:
+        text, undo = f"{name} is enabled again.", Undo(f"{path}/disable")
+    return await visit.redirect(path, Notice(text, undo))
+
+
+async def _end_device(visit: PageRequest) -> Response:
+    """Sign a person out on the device that the form names."""
+    services, by = visit.services, Principal(visit.caller.label, visit.caller)
+    digest = visit.form.text("device")
+    unit = end_device_of(visit.path_id, _bytes_of(digest), by, services.clock())
+    was_signed_in = await services.store.write(unit)
+    text = "That device is signed out." if was_signed_in else "That device was signed out already."
+    return await visit.redirect(_path(visit), Notice(text))
+
+
+async def _history(visit: PageRequest) -> Response:
+    person = await _get(visit)
+    events = await visit.list_page("listPersonHistory")
+    return visit.page(
+        "person_history.html",
+        person=person.value,
+        cursor=events.next,
+        events=[
+            (
+                event,
+                _ACTIONS.get(event.action, event.action.replace("_", " ").capitalize()),
+                _changes_of(event),
+            )
+            for event in events.value
+        ],
+    )
+
+
+async def _get(visit: PageRequest) -> Result[Any]:
+    return await visit.execute("getPerson")
+
+
+def _changes_of(event: KeyEvent) -> Sequence[_PersonChange]:
+    """Return the changes of an event of the history of a person, in words."""
+    return [
+        _PersonChange(
+            _LABELS.get(name, name),
+            None if change.before is None else _in_words(name, change.before),
+            _in_words(name, change.after),
+        )
+        for name, change in event.changes.items()
+    ]
+
+
+def _in_words(name: str, value: Any) -> str:
+    return _ROLE_NAMES[value] if name == "role" else str(value)
+
+
+def _bytes_of(text: str) -> bytes:
+    """Return the digest of a device; what is no digest is that of none."""
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
+
+
+def _path(visit: PageRequest) -> str:
+    return f"/people/{visit.path_id}"
+
+
+PAGES = (
+    ConsolePage("GET", "/people", _list, "listPeople"),
+    ConsolePage("GET", "/people/new", _new, "createPerson"),
+    ConsolePage("POST", "/people", _create, "createPerson", _new),
+    ConsolePage("GET", "/people/{personId}", _show, "getPerson"),
+    ConsolePage("POST", "/people/{personId}", _update, "updatePerson", _show),
+    ConsolePage("POST", "/people/{personId}/invite", _invite, "invitePerson", _show),
+    ConsolePage("POST", "/people/{personId}/disable", _disable, "updatePerson", _show),
+    ConsolePage("POST", "/people/{personId}/enable", _enable, "updatePerson", _show),
+    ConsolePage("POST", "/people/{personId}/end-device", _end_device, "updatePerson"),
+    ConsolePage("GET", "/people/{personId}/history", _history, "listPersonHistory"),
+)

@@ -1,0 +1,338 @@
+"""List, add, change and invite people.
+
+A person is a row of ``api_keys`` with a role, a row of ``people``, and one current row of
+``api_key_tokens``, whose digest no token has: every session of the person ends with it.
+
+Each change is one unit of work, which begins and ends as a change to a key does.
+"""
+
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from msgspec.structs import asdict, replace
+
+from petstore.clock import Milliseconds, utc_second
+from petstore.databases.contract import Reader, Row, Statement, Unit, placeholders
+from petstore.databases.pages import Page, found, read_page
+from petstore.databases.planner import looked_up
+from petstore.domain.names import name_key
+from petstore.errors import LastAdministrator, LoginTaken, NotFound, PersonDisabled
+from petstore.keys.history import KeyEvent, PersonAction, insert_changes, read_history
+from petstore.keys.model import PREFIXES, ROLES, Caller, Environment, KeyFields, Role
+from petstore.keys.status import COLUMNS, caller_of, values_of
+from petstore.keys.store import Principal, begin_change, unconditional
+from petstore.people.model import (
+    Invitation,
+    Person,
+    PersonCreate,
+    PersonState,
+    PersonWithInvitation,
+    check_role,
+)
+from petstore.sessions.store import INVITATION_LIFE, create_link, end_device, end_sessions
+
+_COLUMNS = (
+    # The id is that of the table whose key gives the order of a page.
+    *("p.id AS id", *(f"k.{name} AS {name}" for name in COLUMNS[1:])),
+    *("k.seen_at AS seen_at", "p.login AS login"),
+    "p.password IS NOT NULL AS has_password",
+)
+_JOIN = looked_up("JOIN", "api_keys", "k", "id", "p.id")
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM people p {_JOIN}"  # noqa: S608 - only names
+# People are few among the keys: no database may begin with all keys of an environment.
+_PAGES: dict[Environment | None, str] = {
+    environment: f"SELECT * FROM ({_SELECT} WHERE k.environment || '' = '{environment}') AS person"  # noqa: S608
+    for environment in PREFIXES
+} | {None: f"SELECT * FROM ({_SELECT}) AS person"}  # noqa: S608
+
+
+class StoredPerson(NamedTuple):
+    """A person as stored: the caller, the last use of the console, and how to sign in."""
+
+    caller: Caller
+    seen_at: Milliseconds | None
+    login: str
+    has_password: bool
+
+    @property
+    def state(self) -> PersonState:
+        """Whether the person may sign in, and can."""
+        if self.caller.revoked_at is not None:
+            return "disabled"
+        return "active" if self.has_password else "invited"
+
+    @property
+    def is_administrator(self) -> bool:
+        """Whether it is an active administrator."""
+        return self.caller.role == "administrator" and self.state == "active"
+
+    @property
+    def shown(self) -> Person:
+        """The person as administrators see it."""
+        caller, seen_at = self.caller, self.seen_at
+        assert caller.role is not None  # noqa: S101 - or it would be a key
+        return Person(
+            *(caller.id, caller.name, self.login, caller.role, self.state),
+            created_at=utc_second(caller.created_at),
+            last_seen_at=None if seen_at is None else utc_second(seen_at),
+        )
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What the history tells of it."""
+        shown = self.shown
+        return {"name": shown.name, "login": shown.login, "role": shown.role, "state": shown.state}
+
+    def changed(self, changes: Mapping[str, Any], now: Milliseconds) -> "StoredPerson":
+        """Return it with other fields, by their names in ``PersonPatch``."""
+        rest = dict(changes)
+        login, state = rest.pop("login", self.login), rest.pop("state", None)
+        if state == "active":
+            rest["revoked_at"] = None
+        elif state == "disabled" and self.state != "disabled":
+            rest["revoked_at"] = now
+        role: Role = rest.pop("role", self.shown.role)
+        caller = replace(self.caller, **rest, role=role, scopes=ROLES[role])
+        return self._replace(caller=caller, login=login)
+
+
+class Added(NamedTuple):
+    """A person who was added or invited, and the secret of the invitation."""
+
+    person: Person
+    secret: str
+
+    def shown(self, root: str, now: Milliseconds) -> PersonWithInvitation:
+        """Return the person with the URL of the invitation, at a service whose URL is ``root``."""
+        url = f"{root}/console/invitation/{self.secret}"
+        invitation = Invitation(url, utc_second(now + INVITATION_LIFE))
+        return PersonWithInvitation(**asdict(self.person), invitation=invitation)
+
+
+async def find_person(store: Reader, person_id: int, environment: Environment | None) -> Person:
+    """Return one person, or raise ``NotFound`` (see ``_read``)."""
+    return _found((await store.read(_select(person_id))), person_id, environment).shown
+
+
+async def list_people(
+    store: Reader, environment: Environment | None, after: int | None, limit: int
+) -> Page[Person]:
+    """Return the first ``limit`` people with an id above ``after``, of ``environment`` if given."""
+    select = _PAGES[environment]
+    return await read_page(
+        *(store, "select_people", select, {}, after, limit, lambda row: _stored(row).shown)
+    )
+
+
+async def list_person_history(
+    store: Reader, person_id: int, environment: Environment, after: int | None, limit: int
+) -> Page[KeyEvent]:
+    """Return the first ``limit`` changes to a person with an id above ``after``, oldest first.
+
+    Raises:
+        NotFound: there is no such person in the environment.
+    """
+    await find_person(store, person_id, environment)
+    return await read_history(store, person_id, after, limit)
+
+
+def add_person(
+    new: PersonCreate, by: Principal, environment: Environment, now: Milliseconds
+) -> Unit[Added]:
+    """Add a person, and make an invitation.
+
+    Raises:
+        LoginTaken: another person has the login.
+        BeyondOwnRights: the actor cannot give the role.
+    """
+    by = yield from begin_change(by, now)
+    yield from _require_free_login(new.login)
+    fields = KeyFields[Milliseconds](new.name, "enterprise", scopes=frozenset())
+    values = values_of(fields) | {
+        "environment": environment,
+        "created_at": now,
+        "role": new.role,
+    }
+    ((person_id,),) = yield Statement(
+        f"INSERT INTO api_keys ({', '.join(values)})"  # noqa: S608 - only names
+        f" VALUES {placeholders(len(values))} RETURNING id",
+        tuple(values.values()),
+        name="insert_key",
+    )
+    yield Statement(
+        "INSERT INTO people (id, login, login_key) VALUES (?1, ?2, ?3)",
+        (person_id, new.login, name_key(new.login)),
+        name="insert_person",
+    )
+    yield from _begin_generation(person_id)
+    person = yield from _read(person_id, by)
+    yield insert_changes(by.name, "created", person_id, {}, person.fields, now)
+    return (yield from _invite(person, by, now))
+
+
+def invite_person(
+    person_id: int,
+    by: Principal,
+    now: Milliseconds,
+    check: Callable[[Person], None] = unconditional,
+) -> Unit[Added]:
+    """Make a link with which a person who passes ``check`` sets a password; earlier ones end.
+
+    The password until now works until the link is used.
+
+    Raises:
+        NotFound: the principal sees no person with this id.
+        PersonDisabled: the person is disabled.
+        BeyondOwnRights: the person has rights that the actor does not have.
+    """
+    by = yield from begin_change(by, now)
+    person = yield from _read(person_id, by)
+    check(person.shown)
+    if person.state == "disabled":
+        msg = f"person {person_id} is disabled; enable the account first"
+        raise PersonDisabled(msg)
+    return (yield from _invite(person, by, now))
+
+
+def change_person(
+    person_id: int,
+    changes: Mapping[str, Any],
+    by: Principal,
+    now: Milliseconds,
+    check: Callable[[Person], None] = unconditional,
+) -> Unit[Person]:
+    """Change fields of a person who passes ``check``, by their names in ``PersonPatch``.
+
+    Who is disabled is signed out, and their links end, with those that they have made.
+
+    Raises:
+        NotFound: the principal sees no person with this id.
+        LoginTaken: another person has the login.
+        LastAdministrator: there would be no active administrator.
+        BeyondOwnRights: the person would get rights that the actor does not have.
+    """
+    by = yield from begin_change(by, now)
+    before = yield from _read(person_id, by)
+    check(before.shown)
+    after = before.changed(changes, now)
+    if after == before:
+        return before.shown
+    was_disabled, is_disabled = before.state == "disabled", after.state == "disabled"
+    action: PersonAction = "changed"
+    if was_disabled != is_disabled:
+        action = "disabled" if is_disabled else "enabled"
+    gets_more = action == "enabled" or not after.caller.scopes <= before.caller.scopes
+    if by.caller is not None and gets_more:
+        check_role(by.caller, after.caller)
+    if before.is_administrator and not after.is_administrator:
+        yield from _require_other_administrator(before.caller)
+    if name_key(after.login) != name_key(before.login):
+        yield from _require_free_login(after.login)
+    yield from _save(after)
+    if action == "disabled":
+        yield from end_sessions(person_id)
+        # Or a session that begins just now would go on once the person is enabled again.
+        yield from _begin_generation(person_id, now)
+    yield insert_changes(by.name, action, person_id, before.fields, after.fields, now)
+    return after.shown
+
+
+def end_device_of(person_id: int, digest: bytes, by: Principal, now: Milliseconds) -> Unit[bool]:
+    """Sign a person out on one device; return whether they were signed in there.
+
+    Raises:
+        NotFound: the principal sees no person with this id.
+    """
+    by = yield from begin_change(by, now)
+    person = yield from _read(person_id, by)
+    was_signed_in = yield from end_device(person_id, digest)
+    if was_signed_in:
+        fields = person.fields
+        yield insert_changes(by.name, "device_ended", person_id, fields, fields, now)
+    return was_signed_in
+
+
+def _select(person_id: int) -> Statement:
+    return Statement(f"{_SELECT} WHERE p.id = ?1", (person_id,), name="select_person")
+
+
+def _read(person_id: int, by: Principal) -> Unit[StoredPerson]:
+    return _found((yield _select(person_id)), person_id, by.environment)
+
+
+def _found(rows: list[Row], person_id: int, environment: Environment | None) -> StoredPerson:
+    person = found(rows, _stored, "person", person_id)
+    if environment not in (person.caller.environment, None):
+        msg = f"there is no person {person_id}"
+        raise NotFound(msg)
+    return person
+
+
+def _stored(row: Row) -> StoredPerson:
+    seen_at, login, has_password = row[len(COLUMNS) :]
+    return StoredPerson(caller_of(row), seen_at, login, bool(has_password))
+
+
+def _invite(person: StoredPerson, by: Principal, now: Milliseconds) -> Unit[Added]:
+    if by.caller is not None:
+        check_role(by.caller, person.caller)
+    maker = by if by.caller is not None else None
+    secret = yield from create_link(person.caller.id, by.name, now, maker, "invitation")
+    return Added(person.shown, secret)
+
+
+def _begin_generation(person_id: int, now: Milliseconds | None = None) -> Unit[None]:
+    """Let the sessions of a person end with another digest from now on; those until now end."""
+    if now is not None:
+        yield Statement(
+            "UPDATE api_key_tokens SET expires_at = ?1 WHERE key_id = ?2 AND expires_at IS NULL",
+            (now, person_id),
+            name="end_tokens",
+        )
+    yield Statement(
+        "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)",
+        (secrets.token_bytes(32), person_id),
+        name="insert_token",
+    )
+
+
+def _save(person: StoredPerson) -> Unit[None]:
+    caller = person.caller
+    yield Statement(
+        "UPDATE api_keys SET name = ?2, role = ?3, revoked_at = ?4 WHERE id = ?1",
+        (caller.id, caller.name, caller.role, caller.revoked_at),
+        name="update_key",
+    )
+    yield Statement(
+        "UPDATE people SET login = ?2, login_key = ?3 WHERE id = ?1",
+        (caller.id, person.login, name_key(person.login)),
+        name="update_person",
+    )
+
+
+def _require_free_login(login: str) -> Unit[None]:
+    rows = yield Statement(
+        "SELECT id FROM people WHERE login_key = ?1",
+        (name_key(login),),
+        name="select_person_by_login",
+    )
+    if rows:
+        msg = f"login: another person already has the login {login!r}"
+        raise LoginTaken(msg)
+
+
+def _require_other_administrator(person: Caller) -> Unit[None]:
+    others = yield Statement(
+        "SELECT k.id FROM people p JOIN api_keys k ON k.id = p.id WHERE k.id <> ?1"
+        " AND k.environment = ?2 AND k.role = 'administrator' AND k.revoked_at IS NULL"
+        " AND p.password IS NOT NULL LIMIT 1",
+        (person.id, person.environment),
+        name="select_other_administrator",
+    )
+    if not others:
+        msg = (
+            f"person {person.id} is the last active administrator: make another active person one"
+            " first"
+        )
+        raise LastAdministrator(msg)

@@ -1,0 +1,367 @@
+"""The history on the pages of animals, orders and categories, and who caused a conflict."""
+
+import re
+
+import httpx
+import pytest
+
+from petstore.clock import DAY, HOUR, MINUTE, SECOND
+from petstore.events.history import ON_A_PAGE
+from petstore.events.model import SERVICE, Author, NewEvent
+from petstore.events.store import record
+from support.history import published_by
+from support.page_forms import press
+from support.service import Service
+from support.staff import signed_in_person
+from support.stores import do
+from support.visitor import Visitor, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
+
+
+@pytest.fixture
+async def grace(service: Service) -> Visitor:
+    """A clerk."""
+    return await signed_in_person(service, "clerk", "Grace")
+
+
+def history(page: httpx.Response) -> list[str]:
+    """Return the lines of the history on a page, without their times."""
+    panel = page.text.partition('id="history"')[2].partition("</section>")[0]
+    items = re.findall(r"<li data-resource=\"[^\"]+\"><span>(.*?)</span> <span", panel)
+    return [" ".join(re.sub("<[^>]*>", "", item).split()) for item in items]
+
+
+async def history_of(visitor: Visitor, path: str, **query: str) -> list[str]:
+    page = await visitor.get(path, **query)
+    assert page.status_code == 200, page.text
+    return history(page)
+
+
+async def changed(visitor: Visitor, path: str, **fields: str) -> None:
+    response = await visitor.post(path, **fields)
+    assert response.status_code == 303, response.text
+
+
+# What it says
+
+
+@pytest.mark.each_database
+async def test_the_page_of_an_animal_tells_who_changed_what_with_the_newest_first(
+    grace: Visitor,
+) -> None:
+    await changed(grace, "/categories", name="Dogs", description="")
+    await changed(grace, "/pets", **BELLA)
+    await changed(grace, "/pets/1", name="Bello", categoryId="2")
+    await changed(grace, "/pets/1", status="sold")
+    await changed(grace, "/pets/1", status="available")
+    await changed(grace, "/pets/1", status="")
+    await changed(grace, "/pets/1", status="pending")
+    assert await history_of(grace, "/pets/1") == [
+        "Grace set the status to pending",
+        "Grace removed the status",
+        "Grace made it available again",
+        "Grace sold it",
+        "Grace changed the name from Bella to Bello and changed the category from Dogs to 2",
+        "Grace added it",
+    ]
+
+
+@pytest.mark.each_database
+async def test_an_animal_tells_which_order_changed_it(service: Service, grace: Visitor) -> None:
+    key = await signed_in(service, name="Website")
+    await changed(grace, "/pets", **BELLA)
+    for path in ("/pets/1/reserve", "/orders/1/cancel", "/pets/1/reserve"):
+        await changed(key, path)
+    service.clock.advance(DAY / SECOND)
+    grace = await signed_in_person(service, "clerk", "Grace")
+    await grace.get("/pets/1")  # which settles the lapse
+    for path in ("/pets/1/reserve", "/orders/3/approve", "/orders/3/deliver"):
+        await changed(grace, path)
+    await published_by(service)
+    page = await grace.get("/pets/1")
+    assert history(page) == [
+        "Grace sold it with order 3",
+        "Grace reserved it with order 3",
+        "The service made it available again, because order 2 lapsed",
+        "Website reserved it with order 2",
+        "Website cancelled order 1, so it is available again",
+        "Website reserved it with order 1",
+        "Grace added it",
+    ]
+    assert '<a href="/console/orders/2">order 2</a> lapsed' in page.text
+
+
+@pytest.mark.each_database
+async def test_the_page_of_an_order_tells_who_changed_what(
+    service: Service, grace: Visitor
+) -> None:
+    await changed(grace, "/pets", **BELLA)
+    await changed(grace, "/pets/1/reserve")
+    for date in ("2026-12-24T10:00", "2026-12-25T10:00", ""):
+        await changed(grace, "/orders/1/ship-date", shipDate=date)
+    await changed(grace, "/orders/1/approve")
+    await changed(grace, "/orders/1/deliver")
+    page = await grace.get("/orders/1")
+    assert history(page) == [
+        "Grace delivered it",
+        "Grace approved it",
+        "Grace removed the ship date",
+        "Grace changed the ship date from 24 Dec 2026, 10:00 UTC to 25 Dec 2026, 10:00 UTC",
+        "Grace set the ship date to 24 Dec 2026, 10:00 UTC",
+        "Grace placed it for animal 1",
+    ]
+    assert 'for <a href="/console/pets/1">animal 1</a>' in page.text
+    await changed(grace, "/pets", **BELLA)
+    await changed(grace, "/pets/2/reserve")
+    service.clock.advance(DAY / SECOND)
+    assert (await history_of(await signed_in_person(service), "/orders/2"))[0] == (
+        "The service cancelled it, because nobody approved it in time"
+    )
+
+
+@pytest.mark.each_database
+async def test_the_page_of_a_category_tells_who_changed_what(grace: Visitor) -> None:
+    await changed(grace, "/categories", name="Dogs", description="")
+    await changed(grace, "/categories/1", name="Cats", description="Nice")
+    await changed(grace, "/categories/1", description="Nicer")
+    await changed(grace, "/categories/1", description="")
+    assert await history_of(grace, "/categories/1") == [
+        "Grace removed the description",
+        "Grace changed the description from Nice to Nicer",
+        "Grace changed the name from Dogs to Cats and set the description to Nice",
+        "Grace added it",
+    ]
+
+
+async def test_what_an_earlier_version_recorded_is_of_somebody_unknown(
+    service: Service, grace: Visitor
+) -> None:
+    await changed(grace, "/pets", **BELLA)
+    await service.store.write(do("UPDATE events SET actor = NULL, request_id = NULL"))
+    assert await history_of(grace, "/pets/1") == ["Somebody unknown added it"]
+
+
+async def test_a_key_or_a_person_without_a_row_is_called_by_its_number(
+    service: Service, grace: Visitor
+) -> None:
+    await changed(grace, "/pets", **BELLA)
+    await service.store.write(do("UPDATE events SET actor = 'person/77'"))
+    assert await history_of(grace, "/pets/1") == ["person/77 added it"]
+
+
+async def test_an_event_of_a_newer_version_is_named_by_its_type(
+    service: Service, grace: Visitor
+) -> None:
+    await changed(grace, "/pets", **BELLA)
+    await service.store.write(do("UPDATE events SET type = 'pet.groomed'"))
+    assert await history_of(grace, "/pets/1") == ["Grace pet.groomed: it"]
+
+
+async def test_a_member_of_a_newer_version_is_named_as_it_is(
+    service: Service, grace: Visitor
+) -> None:
+    def newer() -> object:
+        event = NewEvent("pet.updated", "pet/1", {"id": 1, "amount": 7}, {"amount": 5})
+        yield record(service.clock(), event, by=Author("service"))
+
+    await changed(grace, "/pets", **BELLA)
+    await service.store.write(newer())  # type: ignore[arg-type]
+    assert (await history_of(grace, "/pets/1"))[0] == ("The service changed the amount from 5 to 7")
+
+
+@pytest.mark.parametrize("name", ["<b>Bella</b>", "\u202eBella\u2066", "Be&lla"])
+async def test_names_are_escaped_and_isolated(service: Service, name: str) -> None:
+    visitor = await signed_in_person(service, name=name)
+    await changed(visitor, "/pets", **BELLA)
+    await changed(visitor, "/pets/1", name=name)
+    page = (await visitor.get("/pets/1")).text
+    escaped = name.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    told = f"<bdi>{escaped}</bdi> changed the name from <bdi>Bella</bdi> to <bdi>{escaped}</bdi>"
+    assert told in page
+    assert "<b>" not in page
+
+
+@pytest.mark.parametrize(
+    ("passed", "told"),
+    [
+        (0, "just now"),
+        (59 * SECOND, "just now"),
+        (MINUTE, "a minute ago"),
+        (59 * MINUTE, "59 minutes ago"),
+        (HOUR, "an hour ago"),
+        (23 * HOUR, "23 hours ago"),
+        (DAY, "a day ago"),
+        (20 * DAY, "20 days ago"),
+    ],
+)
+async def test_a_line_tells_how_long_ago_and_when(service: Service, passed: int, told: str) -> None:
+    await changed(await signed_in_person(service), "/pets", **BELLA)
+    service.clock.advance(passed / SECOND)
+    page = (await (await signed_in_person(service)).get("/pets/1")).text
+    assert f'<time datetime="2026-12-01T12:00:00Z" data-ago>{told}</time>, ' in page
+    assert '<time datetime="2026-12-01T12:00:00Z">1 Dec 2026, 12:00 UTC</time></span></li>' in page
+
+
+# How much of it
+
+
+@pytest.mark.each_database
+async def test_earlier_changes_are_on_further_pages(grace: Visitor) -> None:
+    await changed(grace, "/pets", **BELLA)
+    for number in range(2 * ON_A_PAGE):
+        await changed(grace, "/pets/1", name=f"Bella {number}")
+    page, lines = await grace.get("/pets/1"), []
+    while True:
+        lines += history(page)
+        earlier = re.search(r'href="/console/pets/1(\?before=\d+)#history">Earlier<', page.text)
+        if earlier is None:
+            break
+        page = await grace.get("/pets/1" + earlier[1])
+        assert '<a href="/console/pets/1#history">Latest</a>' in page.text
+    assert len(lines) == len(set(lines)) == 2 * ON_A_PAGE + 1
+    assert lines[-1] == "Grace added it"
+
+
+@pytest.mark.parametrize("before", ["x", "0", "-1", "9" * 19, "\N{FULLWIDTH DIGIT ONE}"])
+async def test_an_invalid_place_in_the_history_shows_its_newest_part(
+    grace: Visitor, before: str
+) -> None:
+    await changed(grace, "/pets", **BELLA)
+    assert await history_of(grace, "/pets/1", before=before) == ["Grace added it"]
+
+
+async def test_a_history_that_is_no_longer_kept_is_empty(service: Service, grace: Visitor) -> None:
+    await changed(grace, "/pets", **BELLA)
+    await service.store.write(do("DELETE FROM events"))
+    page = await grace.get("/pets/1")
+    assert history(page) == []
+    assert "No changes are kept." in words(page)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "told"),
+    [
+        ({"pets:read", "orders:read"}, "Grace reserved it with order 1"),
+        ({"pets:read"}, "Grace set the status to pending"),
+    ],
+)
+async def test_a_history_tells_only_what_the_scopes_may_read(
+    service: Service, grace: Visitor, scopes: set[str], told: str
+) -> None:
+    await changed(grace, "/pets", **BELLA | {"status": ""})
+    await changed(grace, "/pets/1", status="available")
+    await changed(grace, "/pets/1/reserve")
+    viewer = await signed_in(service, scopes=frozenset(scopes))
+    lines = await history_of(viewer, "/pets/1")
+    assert lines[0] == told.replace("set the status to", "changed the status from available to")
+
+
+async def test_an_order_does_not_link_to_an_animal_that_the_person_may_not_see(
+    service: Service, grace: Visitor
+) -> None:
+    await changed(grace, "/pets", **BELLA)
+    await changed(grace, "/pets/1/reserve")
+    viewer = await signed_in(service, scopes=frozenset({"orders:read"}))
+    assert "/console/pets/1" not in (await viewer.get("/orders/1")).text
+
+
+# What is gone
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize(
+    ("path", "fields", "name"),
+    [
+        ("/pets", BELLA, "animal 1"),
+        ("/categories", {"name": "Dogs", "description": ""}, "category 1"),
+    ],
+)
+async def test_the_page_of_something_deleted_tells_its_history(
+    grace: Visitor, path: str, fields: dict[str, str], name: str
+) -> None:
+    await changed(grace, path, **fields)
+    await changed(grace, f"{path}/1/delete")
+    gone = await grace.get(f"{path}/1")
+    assert gone.status_code == 404
+    assert f"There is no {name}" in words(gone)
+    assert history(gone) == ["Grace deleted it", "Grace added it"]
+
+
+@pytest.mark.parametrize("path", ["/pets/1", "/categories/1", "/orders/1"])
+async def test_what_never_was_has_no_history(grace: Visitor, path: str) -> None:
+    missing = await grace.get(path)
+    assert missing.status_code == 404
+    assert "There is nothing here" in words(missing)
+
+
+# Conflicts
+
+
+@pytest.mark.each_database
+async def test_a_conflict_says_who_changed_which_field_and_when(
+    service: Service, grace: Visitor
+) -> None:
+    ada = await signed_in_person(service, "clerk", "Ada")
+    await changed(grace, "/pets", **BELLA)
+    page = await ada.get("/pets/1")
+    await changed(grace, "/pets/1", name="Bello")
+    service.clock.advance(61)
+    refused = words(await press(ada, page, "Save", name="Rex"))
+    assert "Name: Bella → Bello, and you want Rex. Grace changed the name a minute ago." in refused
+
+
+async def test_a_conflict_of_a_category_says_who_changed_it(
+    service: Service, grace: Visitor
+) -> None:
+    ada = await signed_in_person(service, "clerk", "Ada")
+    await changed(grace, "/categories", name="Dogs", description="")
+    page = await ada.get("/categories/1")
+    await changed(grace, "/categories/1", name="Cats")
+    refused = words(await press(ada, page, "Save", name="Birds"))
+    assert "Name: Dogs → Cats, and you want Birds. Grace changed the name just now." in refused
+
+
+async def test_a_conflict_without_a_history_says_that_it_was_somebody_else(
+    service: Service, grace: Visitor
+) -> None:
+    ada = await signed_in_person(service, "clerk", "Ada")
+    await changed(grace, "/pets", **BELLA)
+    await changed(grace, "/pets/1/reserve")
+    pet, order = await ada.get("/pets/1"), await ada.get("/orders/1")
+    await changed(grace, "/orders/1/cancel")
+    await changed(grace, "/pets/1", name="Bello")
+    await service.store.write(do("DELETE FROM events"))
+    refused = words(await press(ada, pet, "Save", name="Rex"))
+    assert "Name: Bella → Bello, and you want Rex Status:" in refused
+    refused = words(await press(ada, order, "Approve order 1"))
+    assert "Somebody else cancelled order 1 while this page was open." in refused
+
+
+async def test_something_deleted_without_a_history_was_deleted_by_somebody_else(
+    service: Service, grace: Visitor
+) -> None:
+    ada = await signed_in_person(service, "clerk", "Ada")
+    await changed(grace, "/pets", **BELLA)
+    page = await ada.get("/pets/1")
+    await changed(grace, "/pets/1/delete")
+    await service.store.write(do("DELETE FROM events"))
+    refused = words(await press(ada, page, "Save", name="Rex"))
+    assert "Somebody else deleted this animal while you were looking at it." in refused
+
+
+async def test_a_writer_who_may_not_read_animals_learns_nothing_of_their_history(
+    service: Service, grace: Visitor
+) -> None:
+    writer = await signed_in(service, scopes=frozenset({"pets:write"}))
+    await changed(grace, "/pets", **BELLA)
+    await changed(grace, "/pets/1/delete")
+    fields = {f"was_{name}": text for name, text in BELLA.items()} | BELLA
+    refused = await writer.post("/pets/1", **fields | {"name": "Rex"})
+    assert "Grace" not in refused.text
+
+
+def test_the_service_is_an_author() -> None:
+    assert Author("service") == SERVICE

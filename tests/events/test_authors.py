@@ -1,0 +1,195 @@
+"""Every event names who caused it, and the request that did."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from petstore.clock import MINUTE, SECOND
+from petstore.keys.notices import KeyNotices
+from petstore.orders.reservations import Reservations
+from support.command import Command
+from support.history import events_after, plain, published_by
+from support.service import Service
+from support.staff import signed_in_person
+from support.stores import do, open_store
+from support.visitor import Visitor, signed_in
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
+SERVICE = {"type": "service"}
+
+
+async def authors(service: Service, first: int = 1) -> list[tuple[str, Any, Any]]:
+    """Return type, actor and request of the events from a sequence on."""
+    await published_by(service)
+    return [
+        (event["type"], event.get("actor"), event.get("requestId"))
+        for event in map(plain, await events_after(service.store))
+        if event["sequence"] >= first
+    ]
+
+
+async def test_each_operation_of_a_key_names_it_and_its_request(service: Service) -> None:
+    key = await service.issue()
+    actor = {"type": "key", "id": key.id}
+    requests: tuple[tuple[str, str, Any], ...] = (
+        ("POST", "/v1/categories", {"name": "Dogs"}),
+        ("PATCH", "/v1/categories/1", {"name": "Cats"}),
+        ("DELETE", "/v1/categories/1", None),
+        ("POST", "/v1/pets", BELLA),
+        ("PATCH", "/v1/pets/1", {"name": "Bello"}),
+        ("POST", "/v1/store/orders", {"petId": 1}),
+        ("PATCH", "/v1/store/orders/1", {"status": "approved"}),
+        ("DELETE", "/v1/store/orders/1", None),
+        ("DELETE", "/v1/pets/1", None),
+    )
+    for number, (method, path, body) in enumerate(requests):
+        headers = {"X-Request-Id": f"request-{number}"}
+        response = await service.request(method, path, key.token, json=body, headers=headers)
+        assert response.is_success, response.text
+    assert await authors(service) == [
+        ("category.created", actor, "request-0"),
+        ("category.updated", actor, "request-1"),
+        ("category.deleted", actor, "request-2"),
+        ("pet.created", actor, "request-3"),
+        ("pet.updated", actor, "request-4"),
+        ("order.placed", actor, "request-5"),
+        ("pet.updated", actor, "request-5"),
+        ("order.approved", actor, "request-6"),
+        ("order.cancelled", actor, "request-7"),
+        ("pet.updated", actor, "request-7"),
+        ("pet.deleted", actor, "request-8"),
+    ]
+
+
+async def used(visitor: Visitor) -> list[tuple[str, str]]:
+    """Change everything in the console; return each event with the request that caused it."""
+    forms: tuple[tuple[str, dict[str, str], tuple[str, ...]], ...] = (
+        ("/categories", {"name": "Dogs", "description": ""}, ("category.created",)),
+        ("/categories/1", {"name": "Cats"}, ("category.updated",)),
+        ("/categories/1/delete", {}, ("category.deleted",)),
+        ("/pets", {key: str(value) for key, value in BELLA.items()}, ("pet.created",)),
+        ("/pets/1", {"name": "Bello"}, ("pet.updated",)),
+        ("/pets/1/reserve", {}, ("order.placed", "pet.updated")),
+        ("/orders/1/approve", {}, ("order.approved",)),
+        ("/orders/1/deliver", {}, ("order.delivered", "pet.updated")),
+        ("/pets/1/delete", {}, ("pet.deleted",)),
+    )
+    caused = []
+    for path, fields, types in forms:
+        response = await visitor.post(path, **fields)
+        assert response.status_code == 303, response.text
+        caused += [(kind, response.headers["x-request-id"]) for kind in types]
+    return caused
+
+
+@pytest.mark.parametrize("kind", ["key", "person"])
+async def test_each_form_of_the_console_names_who_sent_it(service: Service, kind: str) -> None:
+    visitor = await (signed_in(service) if kind == "key" else signed_in_person(service))
+    actor = {"type": kind, "id": visitor.key_id}
+    caused = await used(visitor)
+    assert await authors(service) == [(name, actor, request) for name, request in caused]
+
+
+async def test_a_retry_of_a_request_names_the_first_one_alone(service: Service) -> None:
+    key = await service.issue()
+    for number in range(2):
+        headers = {"X-Request-Id": f"try-{number}", "Idempotency-Key": "once"}
+        await service.request("POST", "/v1/pets", key.token, json=BELLA, headers=headers)
+    actor = {"type": "key", "id": key.id}
+    assert await authors(service) == [("pet.created", actor, "try-0")]
+
+
+async def test_a_test_of_a_webhook_names_who_asked_for_it(service: Service) -> None:
+    key = await service.issue(scopes=frozenset({"webhooks:write"}))
+    webhook = {"url": "https://shop.example/hooks"}
+    await service.request("POST", "/v1/webhooks", key.token, json=webhook)
+    headers = {"X-Request-Id": "a-test"}
+    await service.request("POST", "/v1/webhooks/1/test", key.token, headers=headers)
+    actor = {"type": "key", "id": key.id}
+    assert await authors(service) == [("webhook.test", actor, "a-test")]
+
+
+async def test_a_lapse_is_of_the_service_whoever_finds_it(service: Service) -> None:
+    key = await service.issue()
+    actor = {"type": "key", "id": key.id}
+    for number in range(3):
+        await service.request("POST", "/v1/pets", key.token, json=BELLA)
+        order = {"petId": number + 1}
+        await service.request("POST", "/v1/store/orders", key.token, json=order)
+    before = len(await authors(service))
+    service.clock.advance(1440 * MINUTE / SECOND)
+    finds: tuple[tuple[str, str, Any], ...] = (
+        ("PATCH", "/v1/pets/1", {"name": "Bello"}),
+        ("PATCH", "/v1/store/orders/2", {"status": "approved"}),
+        ("GET", "/v1/store/orders/3", None),
+    )
+    for method, path, body in finds:
+        await service.request(method, path, key.token, json=body)
+    found = await authors(service, before + 1)
+    changes = [each for each in found if each[1] == actor]
+    assert [kind for kind, *_ in changes] == ["pet.updated"]
+    lapses = [each for each in found if each[1] != actor]
+    assert lapses == [("order.lapsed", SERVICE, None), ("pet.updated", SERVICE, None)] * 3
+
+
+async def test_what_a_client_changes_of_a_lapsed_order_is_of_the_service(service: Service) -> None:
+    """The lapse is not settled before the unit of work runs."""
+    key = await service.issue()
+    await service.request("POST", "/v1/pets", key.token, json=BELLA)
+    await service.request("POST", "/v1/store/orders", key.token, json={"petId": 1})
+    service.clock.advance(1440 * MINUTE / SECOND)
+    service.app.services.reservations.__class__ = _NeverDue
+    response = await service.request("DELETE", "/v1/store/orders/1", key.token)
+    assert response.status_code == 204
+    found = await authors(service, 4)
+    assert found == [("order.lapsed", SERVICE, None), ("pet.updated", SERVICE, None)]
+
+
+class _NeverDue(Reservations):
+    """Reservations of a process that has not noticed a lapse yet."""
+
+    def are_due(self) -> bool:
+        return False
+
+
+async def test_an_alert_of_a_key_is_of_the_service(service: Service) -> None:
+    await service.issue("free", expires_in=60)
+    await KeyNotices(service.store, service.clock, []).look()
+    assert await authors(service) == [("key.expiring", SERVICE, None)]
+
+
+async def test_an_import_of_the_console_names_the_person_for_each_animal(service: Service) -> None:
+    visitor = await signed_in_person(service)
+    content = b"name,categoryId,status\nBella,1,available\nRex,1,\n"
+    sent = await visitor.post("/import", files={"file": ("animals.csv", content, "text/csv")})
+    response = await visitor.post(sent.headers["location"].removeprefix("/console"))
+    assert response.status_code == 303, response.text
+    actor = {"type": "person", "id": visitor.key_id}
+    request = response.headers["x-request-id"]
+    assert await authors(service) == [("pet.created", actor, request)] * 2
+
+
+async def test_events_of_an_earlier_version_have_neither(service: Service) -> None:
+    key = await service.issue()
+    await service.request("POST", "/v1/pets", key.token, json=BELLA)
+    await events_after(service.store)
+    await service.store.write(do("UPDATE events SET actor = NULL, request_id = NULL"))
+    assert await authors(service) == [("pet.created", None, None)]
+    response = await service.request("GET", "/v1/events", key.token)
+    assert not {"actor", "requestId"} & response.json()[0].keys()
+
+
+async def test_an_import_into_the_database_is_of_the_service(
+    command: Command, database: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text("name,categoryId,status\nBella,1,available\n")
+    await asyncio.to_thread(command.succeed, "pets", "import", str(file))
+    async with open_store(database) as store:
+        (event,) = map(plain, await events_after(store))
+    assert (event["type"], event["actor"]) == ("pet.created", SERVICE)
+    assert "requestId" not in event

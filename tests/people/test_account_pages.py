@@ -1,0 +1,258 @@
+"""The page of one's own account."""
+
+import asyncio
+
+import pytest
+
+from petstore.console.session_limits import WRONG_PASSWORDS
+from petstore.people.accounts import read_account
+from petstore.sessions.store import end_sessions
+from support.page_forms import form_to, press, succeed
+from support.passwords import (
+    LOGIN,
+    OTHER_PASSWORD,
+    PASSWORD,
+    WRONG_PASSWORD,
+    add_with_password,
+    hash_cheaply,
+    person_at,
+    sign_in,
+)
+from support.people import alter, signed_in_person
+from support.service import Service
+from support.stores import do
+from support.visitor import Visitor, newcomer, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+FIREFOX = "Mozilla/5.0 (Android 15; Mobile; rv:140.0) Gecko/140.0 Firefox/140.0"
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    hash_cheaply(monkeypatch)
+
+
+@pytest.fixture
+async def grace(service: Service) -> Visitor:
+    return await person_at(service)
+
+
+async def is_signed_in(visitor: Visitor) -> bool:
+    return (await visitor.get("/account")).status_code == 200
+
+
+async def phone_of(service: Service) -> Visitor:
+    """Return Grace at another browser."""
+    phone = newcomer(service)
+    phone.client.headers["User-Agent"] = FIREFOX
+    assert (await sign_in(phone, stays="true")).status_code == 303
+    return phone
+
+
+# Who has one
+
+
+async def test_a_key_has_a_session_and_no_account(staff: Visitor) -> None:
+    assert (await staff.get("/account")).headers["location"] == "/console/session"
+    for path, fields in (
+        ("/account", {"name": "Ada"}),
+        ("/account/password", {"current": PASSWORD, "password": OTHER_PASSWORD}),
+        ("/account/devices/end", {"device": "00"}),
+        ("/account/devices/end-others", {}),
+    ):
+        refused = await staff.post(path, **fields)
+        assert refused.status_code == 404
+        assert "only people have an account" in words(refused).lower()
+
+
+async def test_a_person_has_an_account_and_no_session_page(grace: Visitor) -> None:
+    assert (await grace.get("/session")).headers["location"] == "/console/account"
+    page = await grace.get("/account")
+    for told in (LOGIN, "RoleClerk", "place, approve, deliver and cancel orders"):
+        assert told in words(page)
+
+
+# The name
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\u202eb"])
+async def test_a_name_that_cannot_be_is_refused(grace: Visitor, name: str) -> None:
+    page = await grace.get("/account")
+    refused = await press(grace, page, "Save", name=name)
+    assert refused.status_code == 400
+    assert "1 to 100 printable characters" in words(refused)
+    assert "Grace" in words(await grace.get("/account")) or "Grace" in page.text
+
+
+async def test_a_person_changes_the_own_name_and_undoes_it(
+    service: Service, grace: Visitor
+) -> None:
+    changed = await succeed(grace, await grace.get("/account"), "Save", name="Grace Hopper")
+    assert "Your name is changed." in words(changed)
+    assert 'title="Grace Hopper"' in changed.text
+    back = await succeed(grace, changed, "Undo")
+    assert (await read_account(service.store, grace.key_id)).caller.name == "Grace"
+    assert "Your name is as it was before." in words(back)
+
+
+async def test_a_name_that_somebody_else_changed_is_not_overwritten(
+    service: Service, grace: Visitor
+) -> None:
+    page = await grace.get("/account")
+    await alter(service.store, service.clock, grace.key_id, name="Grace H.")
+    refused = await press(grace, page, "Save", name="Grace Hopper")
+    assert refused.status_code == 412
+    assert "Somebody else changed this account" in words(refused)
+    assert (await read_account(service.store, grace.key_id)).caller.name == "Grace H."
+
+
+# The password
+
+
+async def test_the_password_is_changed_with_the_one_until_now(
+    service: Service, grace: Visitor
+) -> None:
+    phone = await phone_of(service)
+    page = await grace.get("/account")
+    changed = await succeed(
+        grace, page, "Change the password", current=PASSWORD, password=OTHER_PASSWORD
+    )
+    assert "Your new password is set." in words(changed)
+    assert not await is_signed_in(phone)
+    assert "because your password was set anew" in words(await phone.get("/sign-in"))
+    assert await is_signed_in(grace)
+    assert (await sign_in(phone)).status_code == 401
+    assert (await sign_in(phone, password=OTHER_PASSWORD)).status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("current", "password", "told"),
+    [
+        (WRONG_PASSWORD, OTHER_PASSWORD, "Your password until now: this is not your password"),
+        ("", OTHER_PASSWORD, "Your password until now: this is not your password"),
+        (PASSWORD, "x" * 9, "New password: expected 10 to 200 characters"),
+        (PASSWORD, "x" * 201, "New password: expected 10 to 200 characters"),
+    ],
+)
+async def test_a_password_that_cannot_be_set_is_refused(
+    grace: Visitor, current: str, password: str, told: str
+) -> None:
+    page = await grace.get("/account")
+    refused = await press(grace, page, "Change the password", current=current, password=password)
+    assert refused.status_code == 400
+    assert told in words(refused)
+    assert 'aria-invalid="true"' in refused.text
+    for hidden in filter(None, (current, password)):
+        assert hidden not in refused.text
+    assert (await sign_in(grace)).status_code == 303
+
+
+async def test_whoever_found_an_open_console_cannot_guess_the_password(
+    service: Service, grace: Visitor
+) -> None:
+    page, thief = await grace.get("/account"), await phone_of(service)
+    wrong = {"current": WRONG_PASSWORD, "password": OTHER_PASSWORD}
+    statuses = [
+        (await press(thief, page, "Change the password", **wrong)).status_code
+        for _ in range(WRONG_PASSWORDS + 1)
+    ]
+    assert statuses == [400] * WRONG_PASSWORDS + [429]
+    right = {"current": PASSWORD, "password": OTHER_PASSWORD}
+    assert (await press(thief, page, "Change the password", **right)).status_code == 429
+    # The owner still can, and that ends the thief's session.
+    assert (await press(grace, page, "Change the password", **right)).status_code == 303
+    assert not await is_signed_in(thief)
+
+
+async def test_who_signed_in_by_a_link_and_has_no_password_sets_the_first(
+    service: Service,
+) -> None:
+    person = await signed_in_person(service)
+    await service.store.write(do("UPDATE people SET password = NULL WHERE id = ?1", person.key_id))
+    page = await person.get("/account")
+    assert 'name="current"' not in page.text
+    await succeed(person, page, "Set the password", password=OTHER_PASSWORD)
+    signed = await sign_in(newcomer(service), "ada@shop.example", OTHER_PASSWORD)
+    assert signed.status_code == 303
+
+
+async def test_password_managers_know_which_login_a_password_is_for(grace: Visitor) -> None:
+    page = await grace.get("/account")
+    form = form_to(page, "/account/password")
+    assert form.fields["login"] == LOGIN
+    for kind in ("username", "current-password", "new-password"):
+        assert f'autocomplete="{kind}"' in page.text
+
+
+async def test_a_password_sent_too_late_is_not_kept(service: Service, grace: Visitor) -> None:
+    page = await grace.get("/account")
+    await service.store.write(end_sessions(grace.key_id))
+    typed = {"current": PASSWORD, "password": OTHER_PASSWORD}
+    late = await press(grace, page, "Change the password", **typed)
+    assert late.status_code == 401
+    assert "fill in the form again" in words(late)
+    for hidden in typed.values():
+        assert hidden not in late.text
+
+
+async def test_of_two_changes_sent_at_once_one_counts(service: Service, grace: Visitor) -> None:
+    page, phone = await grace.get("/account"), await phone_of(service)
+    sent = [
+        press(visitor, page, "Change the password", current=PASSWORD, password=f"{n} {PASSWORD}")
+        for n, visitor in enumerate((grace, phone))
+    ]
+    responses = await asyncio.gather(*sent)
+    assert sorted(response.status_code for response in responses) == [303, 401]
+    (late,) = [response for response in responses if response.status_code == 401]
+    assert "You are signed out" in words(late)
+
+
+# The devices
+
+
+async def test_a_person_sees_and_ends_the_own_devices(service: Service, grace: Visitor) -> None:
+    phone = await phone_of(service)
+    page = await grace.get("/account")
+    assert "Firefox on Android" in words(page)
+    assert "(this one)" in words(page)
+    (device,) = [
+        part.partition('"')[0]
+        for part in page.text.split('name="device" value="')[1:]
+        if "Firefox on Android" in part.partition("</form>")[0]
+    ]
+    ended = await grace.submit("/account/devices/end", device=device)
+    assert "You are signed out there." in words(ended)
+    assert "Firefox on Android" not in words(ended)
+    assert not await is_signed_in(phone)
+    assert await is_signed_in(grace)
+    again = await grace.submit("/account/devices/end", device=device)
+    assert "You are signed out there." in words(again)
+
+
+@pytest.mark.parametrize("device", ["", "00", "x", "\N{DOG FACE}", "0" * 64])
+async def test_what_is_no_device_ends_nothing(
+    service: Service, grace: Visitor, device: str
+) -> None:
+    phone = await phone_of(service)
+    assert (await grace.post("/account/devices/end", device=device)).status_code == 303
+    assert await is_signed_in(phone)
+
+
+async def test_nobody_ends_the_devices_of_somebody_else(service: Service, grace: Visitor) -> None:
+    await add_with_password(service, login="ada@shop.example")
+    ada = newcomer(service)
+    await sign_in(ada, "ada@shop.example")
+    page = await (await phone_of(service)).get("/account")
+    for part in page.text.split('name="device" value="')[1:]:
+        await ada.post("/account/devices/end", device=part.partition('"')[0])
+    assert await is_signed_in(grace)
+
+
+async def test_a_person_signs_out_everywhere_else(service: Service, grace: Visitor) -> None:
+    phone, colleague = await phone_of(service), await signed_in(service)
+    ended = await succeed(grace, await grace.get("/account"), "Sign out everywhere else")
+    assert "You are signed out everywhere else." in words(ended)
+    assert not await is_signed_in(phone)
+    assert await is_signed_in(grace)
+    assert (await colleague.get("/session")).status_code == 200

@@ -1,0 +1,230 @@
+"""The page of an invitation."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from petstore.people.store import Added
+from petstore.sessions.store import create_link
+from support.page_forms import form_of
+from support.passwords import (
+    LOGIN,
+    OTHER_PASSWORD,
+    PASSWORD,
+    add_with_password,
+    hash_cheaply,
+    person_at,
+    sign_in,
+)
+from support.people import add, alter, invite
+from support.service import Service, running_service
+from support.stores import do
+from support.visitor import Visitor, newcomer, words
+
+pytestmark = pytest.mark.anyio
+
+BUTTON = "Set the password"
+
+
+@pytest.fixture(autouse=True)
+def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+    hash_cheaply(monkeypatch)
+
+
+@pytest.fixture
+async def invited(service: Service) -> Added:
+    return await add(service.store, service.clock)
+
+
+@pytest.fixture
+def visitor(service: Service) -> Visitor:
+    return newcomer(service)
+
+
+def path_of(invited: Added) -> str:
+    return f"/invitation/{invited.secret}"
+
+
+async def test_the_page_shows_who_is_invited_and_asks_for_a_password(
+    visitor: Visitor, invited: Added
+) -> None:
+    for method in ("GET", "HEAD", "GET"):  # opening it does not use it up
+        page = await visitor.client.request(method, f"/console{path_of(invited)}")
+        assert page.status_code == 200
+        assert "set-cookie" not in page.headers
+    assert "Welcome, Grace" in words(page)
+    form = form_of(page, BUTTON)
+    assert form.path == path_of(invited)
+    assert form.fields["login"] == LOGIN
+    assert 'autocomplete="username" readonly' in page.text
+    assert 'autocomplete="new-password"' in page.text
+
+
+@pytest.mark.parametrize("stays", [True, False])
+async def test_a_person_sets_the_password_and_is_signed_in(
+    service: Service, visitor: Visitor, invited: Added, *, stays: bool
+) -> None:
+    others = {"stays": "true"} if stays else {}
+    accepted = await visitor.post(path_of(invited), password=PASSWORD, **others)
+    assert (accepted.status_code, accepted.headers["location"]) == (303, "/console")
+    session, known = accepted.headers.get_list("set-cookie")
+    assert ("Max-Age" in session) is stays
+    assert known.startswith("petstore_known=")
+    assert LOGIN in words(await visitor.get("/account"))
+    assert (await sign_in(newcomer(service))).status_code == 303
+
+
+@pytest.mark.parametrize("password", ["", "x" * 9, "x" * 201])
+async def test_a_password_that_cannot_be_is_refused_and_the_link_works_on(
+    visitor: Visitor, invited: Added, password: str
+) -> None:
+    refused = await visitor.post(path_of(invited), password=password)
+    assert refused.status_code == 400
+    assert "Password: expected 10 to 200 characters." in words(refused)
+    assert 'aria-invalid="true"' in refused.text
+    assert (await visitor.post(path_of(invited), password=PASSWORD)).status_code == 303
+
+
+async def test_an_invitation_of_somebody_with_a_password_sets_another(service: Service) -> None:
+    person = await person_at(service)
+    again = await invite(service.store, service.clock, person.key_id)
+    assert (await person.get("/account")).status_code == 200
+    visitor = newcomer(service)
+    assert (await visitor.post(path_of(again), password=OTHER_PASSWORD)).status_code == 303
+    assert (await person.get("/account")).status_code == 303
+    assert (await sign_in(newcomer(service))).status_code == 401
+
+
+@pytest.mark.parametrize("what", ["used", "expired", "replaced", "disabled", "sign-in", "made up"])
+async def test_every_link_that_does_not_work_has_the_same_page(
+    service: Service, visitor: Visitor, invited: Added, what: str
+) -> None:
+    store, clock, person_id = service.store, service.clock, invited.person.id
+    path = path_of(invited)
+    if what == "used":
+        assert (await newcomer(service).post(path, password=PASSWORD)).status_code == 303
+    elif what == "expired":
+        clock.advance(72 * 60 * 60)
+    elif what == "replaced":
+        await invite(store, clock, person_id)
+    elif what == "disabled":
+        await alter(store, clock, person_id, state="disabled")
+    elif what == "sign-in":
+        path = f"/invitation/{await store.write(create_link(person_id, 'somebody', clock()))}"
+    else:
+        path = f"/invitation/{'x' * 65}"
+    for _ in range(2):
+        for page in (await visitor.get(path), await visitor.post(path, password=OTHER_PASSWORD)):
+            assert page.status_code == 404
+            assert words(page).startswith("This link has ended It was used already")
+            assert "set-cookie" not in page.headers
+            assert page.headers.get_list("referrer-policy") == ["strict-origin"]
+
+
+async def test_a_used_link_changes_no_password(
+    service: Service, visitor: Visitor, invited: Added
+) -> None:
+    await newcomer(service).post(path_of(invited), password=PASSWORD)
+    await visitor.post(path_of(invited), password=OTHER_PASSWORD)
+    assert (await sign_in(newcomer(service))).status_code == 303
+
+
+async def test_an_invitation_is_no_sign_in_link(
+    service: Service, visitor: Visitor, invited: Added
+) -> None:
+    refused = await visitor.post(f"/link/{invited.secret}")
+    assert refused.status_code == 401
+    assert "set-cookie" not in refused.headers
+    assert (await visitor.post(path_of(invited), password=PASSWORD)).status_code == 303
+    await add_with_password(service, login="ada@shop.example")
+
+
+async def test_another_site_cannot_use_an_invitation(visitor: Visitor, invited: Added) -> None:
+    refused = await visitor.client.post(
+        f"/console{path_of(invited)}",
+        data={"password": PASSWORD},
+        headers={"Sec-Fetch-Site": "cross-site"},
+    )
+    assert refused.status_code == 403
+    assert (await visitor.post(path_of(invited), password=PASSWORD)).status_code == 303
+
+
+async def test_the_secret_of_an_invitation_is_in_no_referrer_and_no_log(database: Path) -> None:
+    async with running_service(database) as service:
+        invited, person = await add(service.store, service.clock), newcomer(service)
+        path = path_of(invited)
+        opened = await person.get(path)
+        assert opened.headers.get_list("referrer-policy") == ["strict-origin"]
+        refused = await person.post(path, password="")
+        assert refused.headers.get_list("referrer-policy") == ["strict-origin"]
+        accepted = await person.post(path, password=PASSWORD)
+        page = await person.client.get(accepted.headers["location"], follow_redirects=True)
+        assert invited.secret not in f"{page.url} {page.text}"
+        history = await service.store.read(next(do("SELECT * FROM api_key_events")))
+        assert invited.secret not in repr(history)
+    log = service.log.getvalue().decode()
+    assert invited.secret not in log
+    assert log.count('"/console/invitation/{secret}"') == 3
+
+
+async def test_made_up_invitations_are_limited_by_address_and_a_real_one_is_not(
+    database: Path,
+) -> None:
+    async with running_service(database, anonymous_per_minute=2) as service:
+        invited, stranger = await add(service.store, service.clock), newcomer(service)
+        made_up = [f"/invitation/{'x' * 64}{n}" for n in range(4)]
+        statuses = [(await stranger.post(path, password=PASSWORD)).status_code for path in made_up]
+        assert statuses == [404, 404, 429, 429]
+        assert (await stranger.post(path_of(invited), password=PASSWORD)).status_code == 303
+
+
+async def test_an_ended_invitation_is_looked_up_a_few_times_a_minute(
+    service: Service, visitor: Visitor, invited: Added
+) -> None:
+    await newcomer(service).post(path_of(invited), password=PASSWORD)
+    for _ in range(61):
+        await visitor.get(path_of(invited))
+    await service.store.close()
+    assert (await visitor.get(path_of(invited))).status_code == 404
+    await service.store.open()
+
+
+async def test_an_unreachable_database_leaves_the_link_for_later(
+    service: Service, visitor: Visitor, invited: Added
+) -> None:
+    await visitor.get(path_of(invited))
+    await service.store.close()
+    for page in (
+        await visitor.get(path_of(invited)),
+        await visitor.post(path_of(invited), password=PASSWORD),
+    ):
+        assert page.status_code == 503
+        assert "Wait a moment" in words(page)
+        assert f'href="/console{path_of(invited)}"' in page.text
+        assert page.headers.get_list("referrer-policy") == ["strict-origin"]
+    await service.store.open()
+    assert (await visitor.post(path_of(invited), password=PASSWORD)).status_code == 303
+
+
+async def test_when_too_many_wait_the_link_works_on(
+    service: Service, visitor: Visitor, invited: Added, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("petstore.people.passwords.LONGEST_WAIT", 0)
+        patched.setattr("petstore.people.passwords.AT_ONCE", 0)
+        async with running_service(service.settings.database, service.clock) as busy:
+            refused = await newcomer(busy).post(path_of(invited), password=PASSWORD)
+    assert refused.status_code == 503
+    assert "too busy now" in words(refused)
+    assert 'name="password"' in refused.text
+    assert (await visitor.post(path_of(invited), password=PASSWORD)).status_code == 303
+
+
+async def test_of_two_forms_sent_at_once_one_sets_the_password(
+    service: Service, invited: Added
+) -> None:
+    visitors = [newcomer(service) for _ in range(4)]
+    sent = [visitor.post(path_of(invited), password=PASSWORD) for visitor in visitors]
+    statuses = [response.status_code for response in await asyncio.gather(*sent)]
+    assert sorted(statuses) == [303, 404, 404, 404]

@@ -1,0 +1,281 @@
+"""The operations on people, used with an admin key."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.clock import rfc3339
+from petstore.databases.contract import Statement
+from petstore.keys.model import SCOPES, digest
+from petstore.sessions.store import INVITATION_LIFE
+from support.cases import case
+from support.error_body import assert_error
+from support.people import add, add_active, set_some_password
+from support.service import SERVICE_URL, Service
+
+pytestmark = pytest.mark.anyio
+
+GRACE = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
+NOON = "2026-12-01T12:00:00Z"
+LINK = re.compile(rf"{SERVICE_URL}/console/invitation/[\w-]{{43}}[0-9a-f]{{22}}")
+BY_ID = [("GET", ""), ("PATCH", ""), ("POST", "/invite"), ("GET", "/history")]
+BAD_VALUES: dict[str, list[Any]] = {
+    "name": ["", "   ", "n" * 101, "two\nlines", "\u202e", 7, None],
+    "login": ["", "ab", "a" * 65, "two words", "grace\n", "\u200bgrace", 7, None],
+    "role": ["owner", "", "Clerk", "keys:admin", 1, None],
+}
+
+
+class Admin:
+    """Manages the people of a service with key 1, which may do all."""
+
+    def __init__(self, service: Service, token: str) -> None:
+        self.service = service
+        self.token = token
+
+    async def ask(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        """Send one request to ``/v1/people`` and what is behind it."""
+        if body is not None:
+            options["json"] = body
+        return await self.service.request(method, f"/v1/people{path}", self.token, **options)
+
+    async def create(self, **wanted: Any) -> dict[str, Any]:
+        response = await self.ask("POST", "", GRACE | wanted)
+        assert response.status_code == 201, response.text
+        created: dict[str, Any] = response.json()
+        return created
+
+
+@pytest.fixture
+async def admin(service: Service) -> Admin:
+    return Admin(service, (await service.issue(scopes=frozenset(SCOPES))).token)
+
+
+@pytest.mark.parametrize(("field", "values"), BAD_VALUES.items(), ids=BAD_VALUES)
+async def test_an_invalid_value_is_refused_naming_the_field(
+    admin: Admin, field: str, values: list[Any]
+) -> None:
+    await admin.create()
+    for method, path in (("POST", ""), ("PATCH", "/2")):
+        for value in values:
+            with case(method, value):
+                body = {"login": "other", "name": "Other", "role": "clerk", field: value}
+                response = await admin.ask(method, path, body)
+                message = assert_error(response, 400, "invalid_body")
+                assert message.startswith(f"{field}: expected ")
+
+
+@pytest.mark.parametrize("field", GRACE)
+async def test_a_new_person_needs_every_field(admin: Admin, field: str) -> None:
+    body = {name: value for name, value in GRACE.items() if name != field}
+    message = assert_error(await admin.ask("POST", "", body), 400, "invalid_body")
+    assert message.startswith(f"{field}: required")
+
+
+@pytest.mark.parametrize("state", ["invited", "Disabled", "", True, None])
+async def test_a_state_other_than_active_or_disabled_is_refused(admin: Admin, state: Any) -> None:
+    await admin.create()
+    message = assert_error(await admin.ask("PATCH", "/2", {"state": state}), 400, "invalid_body")
+    assert message == "state: expected one of 'active', 'disabled'"
+
+
+async def test_a_key_and_a_person_of_the_other_environment_are_not_found(
+    service: Service, admin: Admin
+) -> None:
+    other = await add(service.store, service.clock, environment="staging")
+    for person_id in (1, other.person.id, 99):
+        for method, rest in BY_ID:
+            with case(method, rest):
+                response = await admin.ask(method, f"/{person_id}{rest}", {})
+                message = assert_error(response, 404, "not_found")
+                assert message == f"there is no person {person_id}"
+    assert (await admin.ask("GET", "")).json() == []
+
+
+@pytest.mark.each_database
+async def test_a_new_person_is_shown_with_an_invitation_once(admin: Admin) -> None:
+    response = await admin.ask("POST", "", GRACE)
+    assert response.status_code == 201
+    assert response.headers["Location"] == f"{SERVICE_URL}/v1/people/2"
+    assert response.headers["Cache-Control"] == "no-store"
+    created = response.json()
+    invitation = created.pop("invitation")
+    assert created == GRACE | {
+        "id": 2,
+        "state": "invited",
+        "createdAt": NOON,
+        "lastSeenAt": None,
+    }
+    assert LINK.fullmatch(invitation["url"])
+    ends_at = rfc3339(admin.service.clock() + INVITATION_LIFE)
+    assert invitation["expiresAt"] == ends_at
+    for path in ("/2", "", "/2/history"):
+        shown = await admin.ask("GET", path)
+        assert shown.status_code == 200
+        assert "invitation/" not in shown.text
+    assert (await admin.ask("GET", "/2")).json() == created
+    log = admin.service.log.getvalue().decode()
+    assert invitation["url"].rpartition("/")[2] not in log
+
+
+async def test_a_repeated_request_shows_the_same_link(admin: Admin) -> None:
+    once = {"Idempotency-Key": "a"}
+    first, again = [await admin.ask("POST", "", GRACE, headers=once) for _ in range(2)]
+    assert (again.status_code, again.json()) == (201, first.json())
+    assert again.headers["Idempotent-Replayed"] == "true"
+    reused = await admin.ask("POST", "/2/invite", headers=once)
+    assert_error(reused, 422, "idempotency_key_reused")
+    once = {"Idempotency-Key": "b"}
+    first, again = [await admin.ask("POST", "/2/invite", headers=once) for _ in range(2)]
+    assert (again.status_code, again.json()) == (200, first.json())
+
+
+async def test_the_record_of_an_invitation_is_sealed(admin: Admin) -> None:
+    created = await admin.ask("POST", "", GRACE, headers={"Idempotency-Key": "a"})
+    secret = created.json()["invitation"]["url"].rpartition("/")[2].encode()
+    select = Statement("SELECT answer FROM kept_answers")
+    ((record,),) = await admin.service.store.read(select)
+    assert secret not in bytes(record)
+
+
+async def test_a_login_that_is_taken_is_a_conflict(admin: Admin) -> None:
+    await admin.create()
+    message = assert_error(
+        await admin.ask("POST", "", GRACE | {"login": "GRACE@shop.example"}), 409, "login_taken"
+    )
+    assert message == "login: another person already has the login 'GRACE@shop.example'"
+    await admin.create(login="other")
+    response = await admin.ask("PATCH", "/3", {"login": "Grace@Shop.example"})
+    assert_error(response, 409, "login_taken")
+
+
+@pytest.mark.each_database
+async def test_a_person_can_be_changed(admin: Admin) -> None:
+    await admin.create()
+    expected = (await admin.ask("GET", "/2")).json()
+    for body in (
+        {},
+        {"name": "Grace"},
+        {"login": "hopper"},
+        {"role": "administrator"},
+        {"state": "disabled"},
+        {"role": "viewer", "id": 7, "colour": "red"},
+        {"state": "active"},
+    ):
+        with case(body):
+            known = {name: value for name, value in body.items() if name in expected}
+            expected |= known | {"id": 2}
+            if body == {"state": "active"}:
+                expected["state"] = "invited"  # as long as there is no password
+            response = await admin.ask("PATCH", "/2", body)
+            assert (response.status_code, response.json()) == (200, expected)
+            assert (await admin.ask("GET", "/2")).json() == expected
+
+
+async def test_a_change_is_made_only_to_the_version_that_it_names(admin: Admin) -> None:
+    await admin.create()
+    tag = (await admin.ask("GET", "/2")).headers["ETag"]
+    changed = await admin.ask("PATCH", "/2", {"name": "Grace"}, headers={"If-Match": tag})
+    assert changed.status_code == 200
+    refused = await admin.ask("PATCH", "/2", {"name": "Eve"}, headers={"If-Match": tag})
+    assert_error(refused, 412, "precondition_failed")
+    refused = await admin.ask("POST", "/2/invite", headers={"If-Match": tag})
+    assert_error(refused, 412, "precondition_failed")
+    assert (await admin.ask("GET", "/2")).json()["name"] == "Grace"
+
+
+async def test_the_last_administrator_stays(service: Service, admin: Admin) -> None:
+    person = await add_active(service.store, service.clock, role="administrator")
+    for body in ({"state": "disabled"}, {"role": "clerk"}):
+        response = await admin.ask("PATCH", f"/{person.id}", body)
+        assert_error(response, 409, "last_administrator")
+
+
+async def test_an_active_person_gets_a_link_for_a_new_password(
+    service: Service, admin: Admin
+) -> None:
+    created = await admin.create()
+    await set_some_password(service.store, 2)
+    response = await admin.ask("POST", "/2/invite")
+    assert response.status_code == 200
+    assert "Location" not in response.headers
+    shown = response.json()
+    assert shown["state"] == "active"
+    assert LINK.fullmatch(shown["invitation"]["url"])
+    assert shown["invitation"]["url"] != created["invitation"]["url"]
+
+
+async def test_a_link_ends_with_the_token_that_made_it(service: Service, admin: Admin) -> None:
+    await admin.create()
+    ((granted_by,),) = await service.store.read(Statement("SELECT granted_by FROM console_links"))
+    assert bytes(granted_by) == digest(admin.token.encode("ascii"))
+
+
+async def test_a_disabled_person_is_not_invited(admin: Admin) -> None:
+    await admin.create()
+    await admin.ask("PATCH", "/2", {"state": "disabled"})
+    response = await admin.ask("POST", "/2/invite")
+    message = assert_error(response, 409, "person_disabled")
+    assert message == "person 2 is disabled; enable the account first"
+
+
+async def test_a_key_gives_no_more_than_it_has(service: Service, admin: Admin) -> None:
+    await admin.create(role="manager")
+    scopes = frozenset({"keys:admin", "pets:read", "orders:read"})
+    weak = Admin(service, (await service.issue("free", scopes=scopes)).token)
+    for method, path, body in (
+        ("POST", "", GRACE | {"login": "new"}),
+        ("PATCH", "/2", {"role": "administrator"}),
+        ("POST", "/2/invite", None),
+    ):
+        with case(method, path):
+            response = await weak.ask(method, path, body)
+            message = assert_error(response, 403, "beyond_own_rights")
+            assert message.startswith("role: your key cannot give ")
+    assert (await weak.create(login="viewer", role="viewer"))["role"] == "viewer"
+
+
+@pytest.mark.each_database
+async def test_people_are_listed_in_pages(admin: Admin) -> None:
+    for number in range(3):
+        await admin.create(login=f"grace{number}")
+    first = await admin.ask("GET", "?limit=2")
+    assert [person["id"] for person in first.json()] == [2, 3]
+    path = first.links["next"]["url"].removeprefix(f"{SERVICE_URL}/v1/people")
+    rest = await admin.ask("GET", path)
+    assert [person["login"] for person in rest.json()] == ["grace2"]
+    assert "next" not in rest.links
+
+
+@pytest.mark.each_database
+async def test_a_history_has_the_actor_the_change_and_the_time(admin: Admin) -> None:
+    await admin.create()
+    admin.service.clock.advance(60)
+    await admin.ask("PATCH", "/2", {"role": "viewer", "login": "hopper"})
+    await admin.ask("PATCH", "/2", {"state": "disabled"})
+    events = (await admin.ask("GET", "/2/history")).json()
+    assert {event.pop("id") for event in events} == {2, 3, 4, 5}
+    assert events[0] == {
+        "at": NOON,
+        "by": "key 1",
+        "action": "created",
+        "changes": {
+            name: {"before": None, "after": value}
+            for name, value in (GRACE | {"state": "invited"}).items()
+        },
+    }
+    assert events[1] == {"at": NOON, "by": "key 1", "action": "invited", "changes": {}}
+    later = {"at": "2026-12-01T12:01:00Z", "by": "key 1"}
+    assert events[2] == later | {
+        "action": "changed",
+        "changes": {
+            "login": {"before": "grace@shop.example", "after": "hopper"},
+            "role": {"before": "clerk", "after": "viewer"},
+        },
+    }
+    assert events[3] == later | {
+        "action": "disabled",
+        "changes": {"state": {"before": "invited", "after": "disabled"}},
+    }

@@ -1,0 +1,386 @@
+"""The pages of people, for administrators."""
+
+import re
+from typing import Any
+
+import pytest
+
+from petstore.databases.contract import Statement
+from petstore.keys.model import SCOPES
+from petstore.people.store import find_person
+from petstore.sessions.store import list_devices
+from support.page_forms import buttons_of, form_of, form_to, press, succeed
+from support.people import (
+    add,
+    add_active,
+    alter,
+    signed_in_again,
+    signed_in_person,
+)
+from support.service import Service
+from support.stores import do
+from support.visitor import Visitor, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+GRACE = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
+LINK = re.compile(r"http://petstore\.test/console/invitation/([\w-]+)<")
+
+
+@pytest.fixture
+async def ada(service: Service) -> Visitor:
+    """An administrator at the console, who is person 1."""
+    return await signed_in_person(service)
+
+
+async def person_id_of(service: Service, login: str = "grace@shop.example") -> int:
+    sql = "SELECT id FROM people WHERE login = ?1"
+    ((person_id,),) = await service.store.read(Statement(sql, (login,)))
+    return int(person_id)
+
+
+async def fields_of(visitor: Visitor, person_id: int) -> dict[str, Any]:
+    path = f"/people/{person_id}"
+    return form_to(await visitor.get(path), path).fields
+
+
+class TestAccess:
+    @pytest.mark.parametrize("role", ["viewer", "clerk", "manager"])
+    async def test_only_administrators_see_people(self, service: Service, role: str) -> None:
+        visitor = await signed_in_person(service, role=role)
+        assert "/console/people" not in (await visitor.get("/help")).text
+        for path in ("/people", "/people/new", "/people/1", "/people/1/history"):
+            assert (await visitor.get(path)).status_code == 403, path
+        for path in ("", "/1", "/1/invite", "/1/disable", "/1/enable", "/1/end-device"):
+            assert (await visitor.post(f"/people{path}")).status_code == 403, path
+
+    async def test_a_key_that_administers_keys_manages_people_too(self, staff: Visitor) -> None:
+        assert '<a href="/console/people">People</a>' in (await staff.get("/help")).text
+        page = await press(staff, await staff.get("/people/new"), "Add and get the link", **GRACE)
+        assert page.status_code == 201
+
+    async def test_an_unknown_person_and_a_key_are_not_found(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        key_id = (await service.issue()).id
+        for person_id in (key_id, 99):
+            for path in ("", "/history"):
+                assert (await ada.get(f"/people/{person_id}{path}")).status_code == 404
+            for path in ("", "/invite", "/disable", "/enable", "/end-device"):
+                assert (await ada.post(f"/people/{person_id}{path}")).status_code == 404, path
+
+
+class TestAdding:
+    async def test_the_link_of_a_new_person_is_shown_once(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        page = await press(ada, await ada.get("/people/new"), "Add and get the link", **GRACE)
+        assert page.status_code == 201
+        (secret,) = LINK.findall(page.text)
+        assert "Give this link to Grace Hopper, and to nobody else" in words(page)
+        assert "until 4 Dec 2026, 12:00" in words(page)
+        assert page.headers["Cache-Control"] == "no-store"
+        person = await find_person(service.store, await person_id_of(service), None)
+        assert (person.name, person.login, person.role) == tuple(GRACE.values())
+        for path in ("/people", f"/people/{person.id}", f"/people/{person.id}/history"):
+            assert secret not in (await ada.get(path)).text
+        assert secret not in service.log.getvalue().decode()
+
+    async def test_a_form_sent_twice_adds_one_person_and_shows_the_link_again(
+        self, ada: Visitor
+    ) -> None:
+        form = form_to(await ada.get("/people/new"), "/people").fields | GRACE
+        first, again = [await ada.post("/people", **form) for _ in range(2)]
+        assert LINK.findall(first.text) == LINK.findall(again.text) != []
+        assert (await ada.get("/people")).text.count("Grace Hopper") == 1
+
+    async def test_another_session_cannot_read_the_link(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        form = form_to(await ada.get("/people/new"), "/people").fields | GRACE
+        await ada.post("/people", **form)
+        other = await signed_in_again(service, ada.key_id)
+        refused = await other.post("/people", **form)
+        assert refused.status_code == 409
+        assert "It cannot be shown again." in words(refused)
+        assert not LINK.search(refused.text)
+        person_id = await person_id_of(service)
+        once = form_of(await ada.get(f"/people/{person_id}"), "Make a new invitation").fields
+        await ada.post(f"/people/{person_id}/invite", **once)
+        refused = await other.post(f"/people/{person_id}/invite", **once)
+        assert refused.status_code == 409
+        assert "It cannot be shown again." in words(refused)
+
+    async def test_a_refused_form_keeps_the_input(self, ada: Visitor) -> None:
+        typed = {"name": "Grace", "login": "ADA@shop.example", "role": "manager"}
+        refused = await press(ada, await ada.get("/people/new"), "Add and get the link", **typed)
+        assert refused.status_code == 409
+        assert "Login: another person already has the login" in words(refused)
+        again = form_to(refused, "/people").fields
+        assert typed.items() <= again.items()
+        refused = await press(ada, refused, "Add and get the link", login="a b")
+        assert refused.status_code == 400
+        assert "expected 3 to 64 visible characters, without white space" in words(refused)
+
+    async def test_only_roles_that_the_key_can_give_are_offered(self, service: Service) -> None:
+        scopes = frozenset({"keys:admin", "pets:read", "orders:read"})
+        weak = await signed_in(service, scopes=scopes)
+        page = await weak.get("/people/new")
+        assert re.findall(r'<option value="(.*?)"', page.text) == ["viewer"]
+        refused = await weak.post("/people", **GRACE)
+        assert refused.status_code == 403
+        assert "Role: your key cannot give" in words(refused)
+        full = await (await signed_in(service)).get("/people/new")
+        assert form_to(full, "/people").fields["role"] == "clerk"
+        assert "Clerk: sees and changes animals and orders" in words(full)
+
+
+class TestTheList:
+    async def test_people_are_listed_with_role_state_and_last_use(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        await add(service.store, service.clock, role="manager")
+        text = words(await ada.get("/people"))
+        assert "Ada ada@shop.example Administrator active" in text
+        assert "Grace grace@shop.example Manager invited never" in text
+
+    async def test_people_are_listed_in_pages(self, service: Service, ada: Visitor) -> None:
+        for number in range(50):
+            await add(service.store, service.clock, login=f"grace{number}")
+        first = await ada.get("/people")
+        (more,) = re.findall(r'<a href="/console/people\?cursor=(.*?)" rel="next"', first.text)
+        assert "grace49" in (await ada.get("/people", cursor=more)).text
+
+    async def test_an_empty_list_says_what_to_do(self, staff: Visitor) -> None:
+        assert "Nobody yet. Add the people who work here" in words(await staff.get("/people"))
+
+
+class TestChanging:
+    async def test_a_change_can_be_undone_and_done_again(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        before = await add_active(service.store, service.clock)
+        path = f"/people/{before.id}"
+        wanted = {"name": "Grace H.", "login": "hopper", "role": "manager"}
+        changed = await succeed(ada, await ada.get(path), "Save", **wanted)
+        assert "Grace H. is changed." in words(changed)
+        after = await find_person(service.store, before.id, None)
+        assert (after.name, after.login, after.role) == tuple(wanted.values())
+        undone = await succeed(ada, changed, "Undo")
+        assert "Grace is as it was before." in words(undone)
+        assert await find_person(service.store, before.id, None) == before
+        await succeed(ada, undone, "Redo")
+        assert await find_person(service.store, before.id, None) == after
+
+    async def test_using_the_console_causes_no_conflict(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        person = await add_active(service.store, service.clock)
+        form = await fields_of(ada, person.id)
+        await service.store.write(
+            do("UPDATE api_keys SET seen_at = ?1 WHERE id = ?2", service.clock(), person.id)
+        )
+        changed = await ada.submit(f"/people/{person.id}", **form | {"name": "Grace H."})
+        assert "Grace H. is changed." in words(changed)
+
+    async def test_a_conflict_shows_both_changes(self, service: Service, ada: Visitor) -> None:
+        person = await add_active(service.store, service.clock)
+        path = f"/people/{person.id}"
+        form = await fields_of(ada, person.id)
+        await alter(service.store, service.clock, person.id, name="Hopper", role="viewer")
+        conflict = await ada.post(path, **form | {"role": "manager"})
+        assert conflict.status_code == 412
+        assert "Somebody else changed this person while you were looking at it." in words(conflict)
+        assert "Name: Grace → Hopper Role: clerk → viewer, and you want manager" in words(conflict)
+        await succeed(ada, conflict, "Save mine anyway")
+        after = await find_person(service.store, person.id, None)
+        assert (after.name, after.role) == ("Hopper", "manager")
+
+    async def test_a_new_role_acts_on_the_next_page(self, service: Service, ada: Visitor) -> None:
+        person = await add_active(service.store, service.clock, role="viewer")
+        grace = await signed_in_again(service, person.id)
+        assert (await grace.get("/pets/new")).status_code == 403
+        await succeed(ada, await ada.get(f"/people/{person.id}"), "Save", role="clerk")
+        assert (await grace.get("/pets/new")).status_code == 200
+
+    async def test_the_last_administrator_stays(self, ada: Visitor) -> None:
+        path = f"/people/{ada.key_id}"
+        page = await ada.get(path)
+        assert "This is you." in words(page)
+        for refused in (
+            await press(ada, page, "Save", role="clerk"),
+            await press(ada, page, "Disable Ada"),
+        ):
+            assert refused.status_code == 409
+            assert "is the last active administrator" in words(refused)
+
+    async def test_who_is_no_administrator_any_more_leaves_these_pages(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        await add_active(service.store, service.clock, role="administrator")
+        form = await fields_of(ada, ada.key_id)
+        left = await ada.post(f"/people/{ada.key_id}", **form | {"role": "clerk"})
+        assert (left.status_code, left.headers["location"]) == (303, "/console")
+
+    async def test_a_role_that_the_key_cannot_give_stays_as_it_is(self, service: Service) -> None:
+        scopes = frozenset({"keys:admin", "pets:read", "orders:read"})
+        weak = await signed_in(service, scopes=scopes)
+        person = await add_active(service.store, service.clock, role="manager")
+        page = await weak.get(f"/people/{person.id}")
+        offered = re.findall(r'<option value="(.*?)"', page.text)
+        assert offered == ["viewer", "manager"]
+        await succeed(weak, page, "Save", name="Grace H.")
+        assert (await find_person(service.store, person.id, None)).role == "manager"
+
+
+class TestInviting:
+    async def test_an_active_person_gets_a_link_for_a_new_password(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        person = await add_active(service.store, service.clock)
+        page = await ada.get(f"/people/{person.id}")
+        assert "Make a new invitation" not in buttons_of(page)
+        shown = await press(ada, page, "Make a password link")
+        assert shown.status_code == 200
+        assert LINK.search(shown.text)
+        assert "The password until now works until the link is used." in words(shown)
+
+    async def test_an_invited_person_gets_another_invitation(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        added = await add(service.store, service.clock)
+        page = await ada.get(f"/people/{added.person.id}")
+        shown = await press(ada, page, "Make a new invitation")
+        (secret,) = LINK.findall(shown.text)
+        assert secret != added.secret
+        assert "can then sign in as grace@shop.example" in words(shown)
+
+
+class TestDisabling:
+    async def test_the_links_that_a_person_made_end_with_them(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        other = await signed_in_person(service, name="Eve", login="eve")
+        await press(other, await other.get("/people/new"), "Add and get the link", **GRACE)
+        select = Statement("SELECT key_id FROM console_links ORDER BY key_id")
+        made_by_operator = [(ada.key_id,), (other.key_id,)]
+        invited = (await person_id_of(service),)
+        assert await service.store.read(select) == [*made_by_operator, invited]
+        await succeed(ada, await ada.get(f"/people/{other.key_id}"), "Disable Eve")
+        assert await service.store.read(select) == [(ada.key_id,)]
+
+    async def test_a_disabled_person_is_out_at_once_and_can_be_enabled_again(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        person = await add_active(service.store, service.clock)
+        grace = await signed_in_again(service, person.id)
+        assert (await grace.get("/pets")).status_code == 200
+        path = f"/people/{person.id}"
+        disabled = await succeed(ada, await ada.get(path), "Disable Grace")
+        assert "Grace is disabled, and signed out everywhere." in words(disabled)
+        assert (await grace.get("/pets")).status_code == 303
+        assert "Disable Grace" not in buttons_of(disabled)
+        assert "Make a password link" not in buttons_of(disabled)
+        refused = await ada.post(f"{path}/invite")
+        assert refused.status_code == 409
+        assert "person 2 is disabled; enable the account first" in words(refused)
+        enabled = await succeed(ada, disabled, "Undo")
+        assert "Grace is enabled again." in words(enabled)
+        assert (await find_person(service.store, person.id, None)).state == "active"
+        await succeed(ada, enabled, "Undo")
+        page = await ada.get(path)
+        await succeed(ada, page, "Enable Grace")
+        assert (await find_person(service.store, person.id, None)).state == "active"
+        assert (await grace.get("/pets")).status_code == 303
+
+    async def test_enabling_somebody_with_more_rights_is_refused(self, service: Service) -> None:
+        scopes = frozenset({"keys:admin", "pets:read", "orders:read"})
+        weak = await signed_in(service, scopes=scopes)
+        person = await add_active(service.store, service.clock)
+        path = f"/people/{person.id}"
+        disabled = await succeed(weak, await weak.get(path), "Disable Grace")
+        refused = await press(weak, disabled, "Enable Grace")
+        assert refused.status_code == 403
+        assert "Role: your key cannot give" in words(refused)
+
+
+class TestDevices:
+    async def test_an_administrator_signs_a_person_out_on_one_device(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        person = await add_active(service.store, service.clock)
+        first, second = [await signed_in_again(service, person.id) for _ in range(2)]
+        path = f"/people/{person.id}"
+        page = await ada.get(path)
+        assert buttons_of(page).count("End") == 2
+        assert "(this one)" not in page.text
+        service.clock.advance(120)
+        await second.get("/pets")  # the last used comes first
+        newest, oldest = await list_devices(service.store, person.id, service.clock())
+        assert newest.used_at > oldest.used_at
+        for text in ("That device is signed out.", "That device was signed out already."):
+            ended = await ada.submit(f"{path}/end-device", device=oldest.digest.hex())
+            assert text in words(ended)
+        assert (await first.get("/pets")).status_code == 303
+        assert (await second.get("/pets")).status_code == 200
+        assert "Signed out on a device" in words(await ada.get(f"{path}/history"))
+        odd = await ada.submit(f"{path}/end-device", device="no digest")
+        assert "That device was signed out already." in words(odd)
+
+    async def test_the_own_device_is_marked(self, ada: Visitor) -> None:
+        page = await ada.get(f"/people/{ada.key_id}")
+        assert "Unknown device (this one)" in words(page)
+
+    async def test_who_is_signed_in_nowhere_has_no_devices(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        person = await add_active(service.store, service.clock)
+        assert "Signed in on Nowhere." in words(await ada.get(f"/people/{person.id}"))
+
+
+class TestHistory:
+    async def test_the_history_says_who_changed_what(self, service: Service, ada: Visitor) -> None:
+        added = await add(service.store, service.clock)
+        path = f"/people/{added.person.id}"
+        await succeed(ada, await ada.get(path), "Save", role="manager", login="hopper")
+        key = await signed_in(service)
+        await succeed(key, await key.get(path), "Disable Grace")
+        page = await ada.get(f"{path}/history")
+        text = words(page)
+        assert "Added Name: Grace Login: grace@shop.example Role: Clerk State: invited" in text
+        assert "Invited the operator" in text
+        assert "Changed Login: grace@shop.example → hopper Role: Clerk → Manager" in text
+        assert "Disabled State: invited → disabled" in text
+        assert f'<a href="/console/people/{ada.key_id}">person {ada.key_id}</a>' in page.text
+        assert f'<a href="/console/keys/{key.key_id}">key {key.key_id}</a>' in page.text
+        assert added.secret not in page.text
+
+    async def test_a_person_without_a_history_has_an_empty_page(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        await service.store.write(do("DELETE FROM api_key_events"))
+        assert "No changes are kept." in words(await ada.get(f"/people/{ada.key_id}/history"))
+
+
+class TestKeys:
+    async def test_an_administrator_manages_keys(self, service: Service, ada: Visitor) -> None:
+        wanted = {"name": "Till", "plan": "business", "scopes": [*SCOPES]}
+        created = await ada.post("/keys", **wanted)
+        assert created.status_code == 201, created.text
+        key_id = ada.key_id + 1
+        form = form_to(await ada.get(f"/keys/{key_id}"), f"/keys/{key_id}").fields
+        await ada.submit(f"/keys/{key_id}", **form | {"name": "Till 2"})
+        assert (await ada.post(f"/keys/{key_id}/link")).status_code == 200
+        assert (await ada.post(f"/keys/{key_id}/rotate", graceSeconds="0")).status_code == 200
+        await service.issue(scopes=frozenset(SCOPES))
+        await ada.submit(f"/keys/{key_id}/revoke")
+        history = await ada.get(f"/keys/{key_id}/history")
+        assert f'<a href="/console/people/{ada.key_id}">person {ada.key_id}</a>' in history.text
+
+    async def test_an_administrator_who_was_just_demoted_changes_nothing(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        await add_active(service.store, service.clock, role="administrator")
+        await alter(service.store, service.clock, ada.key_id, role="manager")
+        assert (await ada.post("/keys", name="Till", plan="free")).status_code == 403
+        assert (await ada.post("/people", **GRACE)).status_code == 403

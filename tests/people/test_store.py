@@ -1,0 +1,580 @@
+"""People in the store: added, invited, changed, disabled, and who may do that."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from petstore.clock import DAY, HOUR, MINUTE, SECOND
+from petstore.databases.contract import Statement, Store
+from petstore.errors import (
+    BeyondOwnRights,
+    KeyEnded,
+    LastAdministrator,
+    LoginTaken,
+    MissingScope,
+    NotFound,
+    PersonDisabled,
+)
+from petstore.keys.history import KeyEvent
+from petstore.keys.model import SCOPES
+from petstore.keys.store import Principal, create_key
+from petstore.people.model import Person
+from petstore.people.store import (
+    change_person,
+    end_device_of,
+    find_person,
+    invite_person,
+    list_people,
+    list_person_history,
+)
+from petstore.sessions.store import (
+    INVITATION_LIFE,
+    Session,
+    create_link,
+    find_session,
+    list_devices,
+    use_link,
+)
+from petstore.webhooks.leases import active_webhooks
+from support.keys import OPERATOR, actor, change, issue, new_key, revoke, rotate
+from support.manual_clock import ManualClock
+from support.people import add, add_active, alter, caller, invite, set_some_password
+from support.stores import do
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+WEAK = frozenset({"keys:admin", "pets:read", "orders:read"})
+
+
+async def tokens(store: Store, person_id: int) -> list[tuple[bytes, int | None]]:
+    """Return the digests that sessions of a person end with, and when they ended."""
+    sql = "SELECT digest, expires_at FROM api_key_tokens WHERE key_id = ?1"
+    rows = await store.read(Statement(f"{sql} ORDER BY expires_at IS NULL", (person_id,)))
+    return [(digest, ended) for digest, ended in rows]
+
+
+async def links(store: Store) -> list[tuple[int, str, int]]:
+    """Return whose links there are, what for, and when they end."""
+    rows = await store.read(Statement("SELECT key_id, purpose, expires_at FROM console_links"))
+    return sorted((key_id, purpose, ends) for key_id, purpose, ends in rows)
+
+
+async def history(store: Store, person_id: int) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return what was done to a person: by whom, what, and the fields before and after."""
+    page = await list_person_history(store, person_id, "production", None, 100)
+    return [(event.by, event.action, _changes(event)) for event in page.items]
+
+
+def _changes(event: KeyEvent) -> dict[str, Any]:
+    return {name: (change.before, change.after) for name, change in event.changes.items()}
+
+
+async def sign_in(store: Store, clock: ManualClock, caller_id: int) -> str:
+    """Return the secret of a new session."""
+    link = await store.write(create_link(caller_id, "test", clock()))
+    secret = await store.write(use_link(link, "production", clock()))
+    assert secret is not None
+    return secret
+
+
+async def is_signed_in(store: Store, clock: ManualClock, secret: str) -> bool:
+    return isinstance(await find_session(store, secret, "production", clock()), Session)
+
+
+async def session_of(store: Store, clock: ManualClock, secret: str) -> Session:
+    session = await find_session(store, secret, "production", clock())
+    assert isinstance(session, Session)
+    return session
+
+
+async def person_principal(store: Store, person_id: int, clock: ManualClock) -> Principal:
+    """Return a person as one who changes people in a session."""
+    session = await session_of(store, clock, await sign_in(store, clock, person_id))
+    return Principal(
+        session.caller.label, session.caller, token=session.token, granted_by=session.granted_by
+    )
+
+
+class TestAdding:
+    async def test_a_login_is_unique_ignoring_case(self, store: Store, clock: ManualClock) -> None:
+        await add(store, clock, login="Grüße@shop.example")
+        for login in ("Grüße@shop.example", "GRÜSSE@SHOP.EXAMPLE", "gru\u0308ße@shop.example"):
+            with pytest.raises(LoginTaken) as refused:
+                await add(store, clock, login=login)
+            assert refused.value.message == f"login: another person already has the login {login!r}"
+        with pytest.raises(LoginTaken):
+            await add(store, clock, login="grüße@shop.example", environment="staging")
+        assert len((await list_people(store, None, None, 100)).items) == 1
+
+    async def test_a_new_person_is_invited(self, store: Store, clock: ManualClock) -> None:
+        added = await add(store, clock, name="Grace Hopper", role="manager")
+        assert added.person == await find_person(store, added.person.id, "production")
+        shown = added.person
+        assert (shown.name, shown.login) == ("Grace Hopper", "grace@shop.example")
+        assert (shown.role, shown.state, shown.last_seen_at) == ("manager", "invited", None)
+        assert await links(store) == [(shown.id, "invitation", clock() + 72 * HOUR)]
+        assert await history(store, shown.id) == [
+            (
+                "the operator",
+                "created",
+                {
+                    "name": (None, "Grace Hopper"),
+                    "login": (None, "grace@shop.example"),
+                    "role": (None, "manager"),
+                    "state": (None, "invited"),
+                },
+            ),
+            ("the operator", "invited", {}),
+        ]
+
+    async def test_a_person_has_the_scopes_of_the_role_and_no_limits(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        person_id = (await add(store, clock, role="viewer")).person.id
+        found = await caller(store, person_id)
+        assert found.scopes == {"pets:read", "orders:read"}
+        assert (found.kind, found.label) == ("person", f"person {person_id}")
+        unlimited = replace(found, plan="enterprise").limits
+        assert found.limits == unlimited
+        # Processes of version 2.0.0 take a person for a key that may do nothing.
+        stored = await store.read(Statement("SELECT plan, scopes, role FROM api_keys"))
+        assert stored == [("enterprise", "", "viewer")]
+
+    async def test_each_person_has_one_current_digest_that_nobody_knows(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        first, second = [(await add(store, clock, login=f"grace{n}")).person.id for n in range(2)]
+        digests = [*await tokens(store, first), *await tokens(store, second)]
+        assert [(len(digest), ended) for digest, ended in digests] == [(32, None)] * 2
+        assert digests[0] != digests[1]
+
+    async def test_no_secret_of_an_invitation_is_stored(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        added = await add(store, clock)
+        for table in ("console_links", "api_key_events", "people", "api_keys"):
+            rows = repr(await store.read(Statement(f"SELECT * FROM {table}")))  # noqa: S608
+            assert added.secret not in rows
+
+
+class TestFinding:
+    async def test_people_are_listed_in_pages_by_environment(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        await issue(store, clock)
+        elsewhere: dict[str, Any] = {"environment": "staging"}
+        people = [
+            (await add(store, clock, login=f"grace{n}", **where)).person
+            for n, where in enumerate(({}, elsewhere, {}, {}))
+        ]
+        mine = [people[0], people[2], people[3]]
+        first = await list_people(store, "production", None, 2)
+        assert (first.items, first.next_after) == (mine[:2], mine[1].id)
+        second = await list_people(store, "production", first.next_after, 2)
+        assert (second.items, second.next_after) == (mine[2:], None)
+        assert (await list_people(store, None, None, 100)).items == people
+        assert (await list_people(store, "staging", None, 100)).items == people[1:2]
+
+    async def test_a_key_and_a_person_of_the_other_environment_are_no_people(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        key_id = (await issue(store, clock)).id
+        other = (await add(store, clock, environment="staging")).person.id
+        by = await actor(store, clock, scopes=frozenset(SCOPES))
+        for person_id in (key_id, other, 99):
+            for attempt in (
+                find_person(store, person_id, "production"),
+                list_person_history(store, person_id, "production", None, 10),
+                alter(store, clock, person_id, by=by, name="Eve"),
+                invite(store, clock, person_id, by=by),
+                store.write(end_device_of(person_id, b"", by, clock())),
+            ):
+                with pytest.raises(NotFound) as refused:
+                    await attempt
+                assert refused.value.message == f"there is no person {person_id}"
+
+    async def test_the_last_use_of_the_console_is_shown(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        person_id = (await add_active(store, clock)).id
+        seen_at = clock() + 90 * SECOND
+        await store.write(do("UPDATE api_keys SET seen_at = ?2 WHERE id = ?1", person_id, seen_at))
+        seen = (await find_person(store, person_id, "production")).last_seen_at
+        assert seen is not None
+        assert int(seen.timestamp()) * SECOND == seen_at
+
+
+class TestChanging:
+    async def test_only_what_is_named_changes(self, store: Store, clock: ManualClock) -> None:
+        before = await add_active(store, clock)
+        after = await alter(store, clock, before.id, name="Grace Hopper", role="manager")
+        assert after == replace(before, name="Grace Hopper", role="manager")
+        assert after == await find_person(store, before.id, "production")
+        assert (await history(store, before.id))[-1] == (
+            "the operator",
+            "changed",
+            {"name": ("Grace", "Grace Hopper"), "role": ("clerk", "manager")},
+        )
+
+    async def test_a_change_to_what_is_there_changes_nothing(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        before = await add_active(store, clock)
+        told = await history(store, before.id)
+        same: list[dict[str, Any]] = [
+            *({}, {"name": "Grace"}, {"state": "active"}, {"login": before.login})
+        ]
+        for changes in same:
+            assert await alter(store, clock, before.id, **changes) == before
+        assert await history(store, before.id) == told
+
+    async def test_a_login_changes_to_one_that_is_free(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        other = (await add(store, clock, login="ada@shop.example")).person
+        person_id = (await add_active(store, clock)).id
+        with pytest.raises(LoginTaken):
+            await alter(store, clock, person_id, login="ADA@shop.example")
+        # The same login in another case is one's own.
+        await alter(store, clock, person_id, login="Grace@shop.example")
+        await alter(store, clock, person_id, login="hopper@shop.example")
+        await alter(store, clock, other.id, login="grace@shop.example")
+        assert [changes for _, _, changes in await history(store, person_id)][2:] == [
+            {"login": ("grace@shop.example", "Grace@shop.example")},
+            {"login": ("Grace@shop.example", "hopper@shop.example")},
+        ]
+
+    async def test_a_new_role_acts_at_once_and_ends_no_session(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        person_id = (await add_active(store, clock)).id
+        secret = await sign_in(store, clock, person_id)
+        for role, scopes in (("viewer", 2), ("manager", 5), ("administrator", 6), ("clerk", 4)):
+            await alter(store, clock, person_id, role=role)
+            session = await session_of(store, clock, secret)
+            assert len(session.caller.scopes) == scopes
+            if role == "administrator":
+                await add_active(store, clock, login="ada", role="administrator")
+
+    async def test_a_check_that_fails_changes_nothing(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        by, before = OPERATOR, await add_active(store, clock)
+
+        def refuse(person: Person) -> None:
+            assert person == before
+            msg = "other version"
+            raise NotFound(msg)
+
+        for unit in (
+            change_person(before.id, {"name": "Eve"}, by, clock(), refuse),
+            invite_person(before.id, by, clock(), refuse),
+        ):
+            with pytest.raises(NotFound, match="other version"):
+                await store.write(unit)
+        assert await find_person(store, before.id, None) == before
+
+
+class TestTheLastAdministrator:
+    @pytest.mark.parametrize("changes", [{"state": "disabled"}, {"role": "manager"}])
+    async def test_the_last_active_administrator_stays(
+        self, store: Store, clock: ManualClock, changes: dict[str, Any]
+    ) -> None:
+        last = await add_active(store, clock, role="administrator")
+        # None of these could go on: a clerk, one who never came, one who left, one elsewhere.
+        await add_active(store, clock, login="clerk")
+        invited = (await add(store, clock, login="invited", role="administrator")).person
+        left = await add_active(store, clock, login="left", role="administrator")
+        await alter(store, clock, left.id, state="disabled")
+        await add_active(
+            store, clock, login="elsewhere", role="administrator", environment="staging"
+        )
+        await issue(store, clock, scopes=frozenset(SCOPES))
+        with pytest.raises(LastAdministrator) as refused:
+            await alter(store, clock, last.id, **changes)
+        assert refused.value.message == (
+            f"person {last.id} is the last active administrator: make another active person one"
+            " first"
+        )
+        await alter(store, clock, last.id, name="Ada", login="lovelace")
+        # An invited administrator is not active, and so is not needed.
+        await alter(store, clock, invited.id, **changes)
+        await alter(store, clock, left.id, state="active")
+        changed = await alter(store, clock, last.id, **changes)
+        assert (changed.role, changed.state) != ("administrator", "active")
+
+    async def test_an_invited_administrator_who_set_a_password_counts(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        first = await add_active(store, clock, role="administrator")
+        second = (await add(store, clock, login="second", role="administrator")).person
+        with pytest.raises(LastAdministrator):
+            await alter(store, clock, first.id, state="disabled")
+        await set_some_password(store, second.id)
+        await alter(store, clock, first.id, state="disabled")
+        with pytest.raises(LastAdministrator):
+            await alter(store, clock, second.id, role="clerk")
+
+
+class TestDisabling:
+    async def test_a_disabled_person_is_signed_out_and_their_links_end(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        person_id = (await add_active(store, clock, role="administrator")).id
+        other = await add_active(store, clock, login="other", role="administrator")
+        key_id = (await issue(store, clock)).id
+        secret = await sign_in(store, clock, person_id)
+        own = await session_of(store, clock, secret)
+        link = await store.write(create_link(key_id, "test", clock(), own))
+        granted = await store.write(use_link(link, "production", clock()))
+        assert granted is not None
+        await store.write(create_link(key_id, "test", clock(), own))
+        by = await person_principal(store, person_id, clock)
+        await add(store, clock, by=by, login="invited")
+        await invite(store, clock, person_id)
+        await alter(store, clock, person_id, state="disabled")
+        assert not await is_signed_in(store, clock, secret)
+        assert not await is_signed_in(store, clock, granted)
+        assert [whose for whose, _, _ in await links(store)] == [other.id]
+        await alter(store, clock, person_id, state="active")
+        assert not await is_signed_in(store, clock, secret)
+        assert not await is_signed_in(store, clock, granted)
+
+    async def test_a_session_that_begins_just_then_has_ended_too(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        person_id = (await add_active(store, clock)).id
+        secret = await sign_in(store, clock, person_id)
+        rows = await store.read(Statement("SELECT * FROM console_sessions"))
+        await alter(store, clock, person_id, state="disabled")
+        (row,) = rows
+        marks = ", ".join(f"?{n}" for n, _ in enumerate(row, 1))
+        await store.write(do(f"INSERT INTO console_sessions VALUES ({marks})", *row))  # noqa: S608
+        assert await find_session(store, secret, "production", clock()) == "disabled"
+        await alter(store, clock, person_id, state="active")
+        assert await find_session(store, secret, "production", clock()) == "password"
+        (_, ended), (_, current) = await tokens(store, person_id)
+        assert (ended, current) == (clock(), None)
+
+    async def test_an_enabled_person_is_as_before(self, store: Store, clock: ManualClock) -> None:
+        active = await add_active(store, clock)
+        invited = (await add(store, clock, login="invited")).person
+        for person in (active, invited):
+            disabled = await alter(store, clock, person.id, state="disabled")
+            assert disabled == replace(person, state="disabled")
+            assert await alter(store, clock, person.id, state="disabled") == disabled
+            assert await alter(store, clock, person.id, state="active") == person
+            actions = [(action, changes) for _, action, changes in await history(store, person.id)]
+            assert actions[2:] == [
+                ("disabled", {"state": (person.state, "disabled")}),
+                ("enabled", {"state": ("disabled", person.state)}),
+            ]
+        assert await is_signed_in(store, clock, await sign_in(store, clock, active.id))
+
+    async def test_webhooks_follow_the_role_and_the_state(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        person_id = (await add_active(store, clock, role="manager")).id
+        await store.write(
+            do(
+                "INSERT INTO webhooks (key_id, url, types, created_at, enabled, secret_version,"
+                " position, failures) VALUES (?1, 'https://shop.example/', '', 0, 1, 1, 0, 0)",
+                person_id,
+            )
+        )
+
+        async def are_active() -> bool:
+            return bool(await active_webhooks(store, "production", clock()))
+
+        assert await are_active()
+        steps: list[tuple[dict[str, Any], bool]] = [
+            ({"role": "clerk"}, False),
+            ({"role": "administrator"}, True),
+            ({"state": "disabled"}, False),
+            ({"state": "active"}, True),
+            ({"role": "viewer"}, False),
+        ]
+        for changes, expected in steps:
+            await alter(store, clock, person_id, **changes)
+            if changes == {"role": "administrator"}:
+                await add_active(store, clock, login="ada", role="administrator")
+            assert await are_active() is expected, changes
+
+
+class TestInviting:
+    async def test_a_disabled_person_is_not_invited(self, store: Store, clock: ManualClock) -> None:
+        person_id = (await add(store, clock)).person.id
+        await alter(store, clock, person_id, state="disabled")
+        with pytest.raises(PersonDisabled) as refused:
+            await invite(store, clock, person_id)
+        assert refused.value.message == f"person {person_id} is disabled; enable the account first"
+        assert await links(store) == []
+
+    async def test_a_new_invitation_ends_those_before_and_no_session(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        person_id = (await add(store, clock)).person.id
+        await add(store, clock, login="other")
+        await set_some_password(store, person_id)
+        secret = await sign_in(store, clock, person_id)
+        clock.advance(60)
+        sign_in_link = await store.write(create_link(person_id, "test", clock()))
+        invited = await invite(store, clock, person_id)
+        assert invited.person.state == "active"
+        mine = [link for link in await links(store) if link[0] == person_id]
+        ends_at = clock() + INVITATION_LIFE
+        assert mine == [
+            (person_id, "invitation", ends_at),
+            (person_id, "sign_in", clock() + 10 * MINUTE),
+        ]
+        assert len(await links(store)) == 3
+        assert await is_signed_in(store, clock, secret)
+        assert await store.write(use_link(sign_in_link, "production", clock())) is not None
+        assert (await history(store, person_id))[-2:] != []
+
+    async def test_an_invitation_signs_nobody_in(self, store: Store, clock: ManualClock) -> None:
+        added = await add_active(store, clock)
+        secret = (await invite(store, clock, added.id)).secret
+        assert await store.write(use_link(secret, "production", clock())) is None
+        assert [purpose for _, purpose, _ in await links(store)] == ["invitation"]
+
+    async def test_an_invitation_ends_with_what_made_it(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        by = await actor(store, clock, scopes=frozenset(SCOPES))
+        assert by.caller is not None
+        sql = "SELECT granted_by, token_digest FROM console_links WHERE key_id = ?1"
+
+        async def ends_of(person_id: int) -> list[tuple[bytes | None, bytes | None]]:
+            return [*map(tuple, await store.read(Statement(sql, (person_id,))))]
+
+        with_key = by._replace(token=b"t" * 32, find_caller=None)
+        by_key = (await add(store, clock, by=with_key)).person.id
+        ((current, _),) = await tokens(store, by_key)
+        assert await ends_of(by_key) == [(b"t" * 32, current)]
+        admin = await add_active(store, clock, login="ada", role="administrator")
+        by_person = await person_principal(store, admin.id, clock)
+        await invite(store, clock, by_key, by=by_person)
+        assert await ends_of(by_key) == [(by_person.token, current)]
+        await invite(store, clock, admin.id, by=by_person)
+        assert await ends_of(admin.id) == [(None, by_person.token)]
+        await invite(store, clock, by_key)
+        assert await ends_of(by_key) == [(None, current)]
+
+    async def test_who_signed_in_by_a_link_of_another_cannot_invite(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        by = await actor(store, clock, scopes=frozenset(SCOPES))
+        granted = by._replace(token=b"t" * 32, granted_by=b"g" * 32, find_caller=None)
+        with pytest.raises(BeyondOwnRights) as refused:
+            await add(store, clock, by=granted)
+        assert refused.value.message.startswith("you signed in by a link of another key")
+
+    async def test_a_link_for_nobody_or_a_disabled_person_is_refused(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        person_id = (await add(store, clock)).person.id
+        await alter(store, clock, person_id, state="disabled")
+        with pytest.raises(KeyEnded):
+            await store.write(create_link(person_id, "test", clock()))
+        with pytest.raises(NotFound):
+            await store.write(create_link(99, "test", clock()))
+
+
+class TestRights:
+    async def test_nobody_gives_a_role_beyond_their_own_rights(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        weak = await actor(store, clock, plan="free", scopes=WEAK)
+        ending = await actor(store, clock, scopes=frozenset(SCOPES), expires_at=clock() + DAY)
+        bound = await actor(
+            *(store, clock), scopes=frozenset(SCOPES), allowed_networks=("10.0.0.0/8",)
+        )
+        bound = bound._replace(address="10.0.0.1")
+        for by, role in ((weak, "clerk"), (ending, "viewer"), (bound, "viewer")):
+            with pytest.raises(BeyondOwnRights) as refused:
+                await add(store, clock, by=by, role=role)
+            assert refused.value.message.startswith("role: your key cannot give ")
+        assert (await list_people(store, None, None, 10)).items == []
+        # Limits are for keys: a key of the plan free gives the roles of its scopes.
+        viewer = (await add(store, clock, by=weak, role="viewer")).person
+        assert viewer.role == "viewer"
+
+    async def test_a_change_gives_no_more_than_the_actor_has(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        weak = await actor(store, clock, plan="free", scopes=WEAK)
+        manager = await add_active(store, clock, role="manager")
+        await alter(store, clock, manager.id, by=weak, name="Grace H.")
+        # It lacks scopes of the role that the person has, and so could not give it anew either.
+        with pytest.raises(BeyondOwnRights):
+            await alter(store, clock, manager.id, by=weak, role="administrator")
+        await alter(store, clock, manager.id, by=weak, role="clerk")
+        await alter(store, clock, manager.id, role="manager")
+        await alter(store, clock, manager.id, by=weak, state="disabled")
+        # Enabling gives everything back.
+        with pytest.raises(BeyondOwnRights):
+            await alter(store, clock, manager.id, by=weak, state="active")
+        await alter(store, clock, manager.id, by=weak, role="viewer")
+        enabled = await alter(store, clock, manager.id, by=weak, state="active")
+        assert (enabled.role, enabled.state) == ("viewer", "active")
+        with pytest.raises(BeyondOwnRights):
+            await alter(store, clock, manager.id, by=weak, role="clerk")
+
+    async def test_nobody_resets_the_password_of_somebody_with_more_rights(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        weak = await actor(store, clock, scopes=WEAK)
+        ending = await actor(store, clock, scopes=frozenset(SCOPES), expires_at=clock() + DAY)
+        clerk = await add_active(store, clock)
+        before = await links(store)
+        for by in (weak, ending):
+            with pytest.raises(BeyondOwnRights):
+                await invite(store, clock, clerk.id, by=by)
+        assert await links(store) == before
+
+    async def test_an_actor_who_lost_the_right_meanwhile_changes_nothing(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        by = await actor(store, clock, scopes=frozenset(SCOPES))
+        person_id = (await add_active(store, clock)).id
+        assert by.caller is not None
+        await issue(store, clock, scopes=frozenset(SCOPES))
+        await rotate(store, clock, by.caller.id)
+        for attempt in (
+            add(store, clock, by=by, login="new"),
+            alter(store, clock, person_id, by=by, name="Eve"),
+            invite(store, clock, person_id, by=by),
+            store.write(end_device_of(person_id, b"", by, clock())),
+        ):
+            with pytest.raises(MissingScope):
+                await attempt
+
+    async def test_an_administrator_manages_keys(self, store: Store, clock: ManualClock) -> None:
+        admin = await add_active(store, clock, role="administrator")
+        by = await person_principal(store, admin.id, clock)
+        wanted = new_key(plan="enterprise", scopes=frozenset(SCOPES))
+        created = await store.write(create_key(wanted, "production", by, clock()))
+        await change(store, clock, created.id, by=by, plan="business")
+        await rotate(store, clock, created.id, by=by)
+        await issue(store, clock, scopes=frozenset(SCOPES))
+        assert (await revoke(store, clock, created.id, by=by)).state == "revoked"
+
+
+class TestDevices:
+    async def test_a_device_of_a_person_ends_alone(self, store: Store, clock: ManualClock) -> None:
+        person_id, other_id = [
+            (await add_active(store, clock, login=f"grace{n}")).id for n in range(2)
+        ]
+        first, second = [await sign_in(store, clock, person_id) for _ in range(2)]
+        others = await sign_in(store, clock, other_id)
+        digest = (await session_of(store, clock, first)).digest
+        assert not await store.write(end_device_of(other_id, digest, OPERATOR, clock()))
+        assert await store.write(end_device_of(person_id, digest, OPERATOR, clock()))
+        assert not await store.write(end_device_of(person_id, digest, OPERATOR, clock()))
+        assert not await is_signed_in(store, clock, first)
+        assert await is_signed_in(store, clock, second)
+        assert await is_signed_in(store, clock, others)
+        assert (await history(store, person_id))[-1] == ("the operator", "device_ended", {})
+        assert len(await list_devices(store, person_id, clock())) == 1

@@ -1,0 +1,57 @@
+"""People who have a password, and browsers that sign in with it."""
+
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+from argon2 import PasswordHasher
+
+from petstore.people import passwords
+from petstore.people.accounts import accept_invitation
+from petstore.people.passwords import Asker, Passwords
+from petstore.sessions.store import Browser
+from support.people import add
+from support.service import Service
+from support.visitor import Visitor, newcomer
+
+PASSWORD = "correct horse"
+OTHER_PASSWORD = "battery staple"
+WRONG_PASSWORD = "wrong password"
+LOGIN = "grace@shop.example"
+
+CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+"""Hashes in a fraction of a millisecond, for tests of everything but the hash itself."""
+
+
+def hash_cheaply(patch: pytest.MonkeyPatch) -> None:
+    """Let services that are started from now on hash as ``CHEAP`` does."""
+    cheap = partial(PasswordHasher, time_cost=1, memory_cost=8, parallelism=1)
+    patch.setattr(passwords, "PasswordHasher", cheap)
+
+
+async def add_with_password(service: Service, password: str = PASSWORD, **wanted: Any) -> int:
+    """Add a person who has set a password, and return the id."""
+    added = await add(service.store, service.clock, **wanted)
+    hashed = await Passwords(CHEAP).hash(password, Asker("test"))
+    environment = wanted.get("environment", "production")
+    unit = accept_invitation(added.secret, hashed, environment, service.clock(), Browser())
+    await service.store.write(unit)
+    return added.person.id
+
+
+async def sign_in(
+    visitor: Visitor, login: str = LOGIN, password: str = PASSWORD, **others: str
+) -> httpx.Response:
+    """Send the form with a login and a password."""
+    return await visitor.post("/sign-in", login=login, password=password, **others)
+
+
+async def person_at(service: Service, *, stays: bool = False, **wanted: Any) -> Visitor:
+    """Return somebody who has just signed in with a password: Grace, unless others are wanted."""
+    person_id = await add_with_password(service, **wanted)
+    visitor = newcomer(service, key_id=person_id)
+    others = {"stays": "true"} if stays else {}
+    response = await sign_in(visitor, wanted.get("login", LOGIN), **others)
+    assert response.status_code == 303, response.text
+    return visitor
