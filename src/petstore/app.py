@@ -108,12 +108,16 @@ def create_app(
         ),
         bodies=bodies,
         rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
-        hooks=RequestHooks(
-            [observer.requested for observer in observers],
-            [log.add, *(observer.responded for observer in observers)],
-        ),
+        hooks=_hooks(log, observers),
         lifespan=partial(_running, services, log, observers, chores_of(settings, services, bodies)),
         on_retire=health.shut_down,
+    )
+
+
+def _hooks(log: RequestLog, observers: Observers) -> RequestHooks:
+    return RequestHooks(
+        [observer.requested for observer in observers],
+        [log.add, *(observer.responded for observer in observers)],
     )
 
 

@@ -167,6 +167,10 @@ def contents(database: str) -> dict[str, list[tuple[Any, ...]]]:
         "SELECT status, CAST(sum(pets) AS BIGINT) FROM inventory"
         " GROUP BY status HAVING sum(pets) <> 0"
     )
+    selects["category_inventory"] = (
+        "SELECT category_id, status, CAST(sum(pets) AS BIGINT) FROM category_inventory"
+        " GROUP BY category_id, status HAVING sum(pets) <> 0"
+    )
     return {name: sorted(query(database, sql), key=repr) for name, sql in selects.items()}
 
 
@@ -179,7 +183,10 @@ def assert_of_one_moment(
     with its order and with the inventory.
     """
     statuses = {number: status for number, *_, status in there["pets"]}
-    ordered = {number: pet_id for number, pet_id, *_ in there["orders"]}
+    ordered = {
+        number: pet_id
+        for number, *_, pet_id, _placed_at, _reserved_until, _ship_date, _status in there["orders"]
+    }
     assert set(pets) <= set(statuses)
     assert set(orders) <= set(ordered)
     held = [pet_id for pet_id, status in statuses.items() if status == "pending"]
