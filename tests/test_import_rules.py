@@ -68,15 +68,15 @@ def modules_of(*packages: str) -> list[str]:
 
 RESOURCES = (
     *("pets", "orders", "categories", "keys", "events", "webhooks", "usage", "deprecations"),
-    *("sessions", "people"),
+    *("sales", "sessions", "people"),
 )
 LAYERS = {
     "model": ("model", "addresses", "examples", "schedule", "secrets", "signatures"),
     "store": (
         *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
         *("reservations", "responses", "rows", "search"),
-        *("activity", "alerts", "cache", "history", "notices", "refusals", "status", "uses"),
-        *("accounts", "passwords"),
+        *("activity", "alerts", "buyers", "cache", "history", "notices", "refusals"),
+        *("accounts", "passwords", "status", "uses"),
         *(
             "deliverer",
             "deliveries",

@@ -12,6 +12,7 @@ _EXAMPLE_PERSON = "5"
 _QUERIES = {
     "listPets": "?status=available&limit=20",
     "listOrders": "?status=placed",
+    "getSales": "?timeZone=Europe/Berlin",
     "listEvents": "?type=order.placed&wait=25",
 }
 _CALLS = {
@@ -28,11 +29,15 @@ _CALLS = {
     "updateCategory": 'category = client.categories.update(7, description="Great and small.")',
     "deleteCategory": "client.categories.delete(7)",
     "listOrders": 'for order in client.orders.list(status="placed"):\n    print(order.pet_id)',
-    "placeOrder": "order = client.orders.place(pet_id=7)",
+    "placeOrder": 'order = client.orders.place(pet_id=7, buyer="Jane Doe", amount=24900)',
     "getOrder": "order = client.orders.get(7)",
     "updateOrder": "order = client.orders.approve(7)",
     "cancelOrder": "client.orders.cancel(7)",
     "getInventory": "inventory = client.inventory.get()",
+    "getSales": (
+        'sales = client.sales.get(time_zone="Europe/Berlin")\n'
+        "for row in sales.rows:\n    print(row.day, row.orders, row.amount, row.currency)"
+    ),
     "listEvents": (
         'for event in client.events.follow(types=["order.placed"]):\n'
         "    print(event.type, event.resource)"

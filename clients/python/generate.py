@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from inspect import getdoc
+from keyword import iskeyword
 from pathlib import Path
 from textwrap import fill, indent
 from typing import Any, get_args, get_origin
@@ -21,7 +22,12 @@ PACKAGE = Path(__file__).parent / "src/petstore_client"
 
 _BASES = {"Pets": "PetById", "Orders": "OrderSteps", "Events": "EventFeed"}
 _BY_HAND = ("getPet", "listEvents")
-_NAMES = {"Inventory": "InventoryCounts", "Usage": "KeyUsage", "KeyPlan": "PlanName"}
+_NAMES = {
+    "Inventory": "InventoryCounts",
+    "Sales": "SalesCounts",
+    "Usage": "KeyUsage",
+    "KeyPlan": "PlanName",
+}
 _STATUSES = {400: "BadRequest", 403: "Forbidden", 409: "Conflict", 410: "Gone", 429: "RateLimited"}
 _HEADERS = {"POST": "idempotency_key", "PATCH": "if_match", "DELETE": "if_match"}
 _FORMATS = {"date": "date", "date-time": "datetime"}
@@ -157,7 +163,9 @@ def _call(row: Operation, sent: str) -> tuple[str, str]:
         return f"Listing[{kind}]", f'Listing("{row.id}", {path}, {kind}, parameters({sent}))'
     decode = "nothing" if kind == "None" else f"into({kind})"
     call = f'Call("{row.id}", "{row.method}", {path}, {decode}'
-    call += f", body={'members' if row.method == 'PATCH' else 'given'}({sent})" if sent else ""
+    if sent:
+        made = {"GET": "query=parameters", "PATCH": "body=members"}.get(row.method, "body=given")
+        call += f", {made}({sent})"
     call += f", {_HEADERS[row.method]}={_HEADERS[row.method]}" if row.method in _HEADERS else ""
     return f"Call[{kind}]", call + ", charged=False" * (not row.charged) + ")"
 
@@ -215,7 +223,8 @@ def _prose(text: str) -> str:
 
 
 def _snake(name: str) -> str:
-    return re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)
+    snake = re.sub("[A-Z]", lambda found: f"_{found[0].lower()}", name)
+    return f"{snake}_" if iskeyword(snake) else snake
 
 
 def _docstring(text: str, **sections: dict[str, str]) -> str:

@@ -44,6 +44,7 @@ from petstore.observability.hooks import Observer, Observers
 from petstore.observability.measured import Metrics
 from petstore.observability.process import report_process
 from petstore.observability.registry import Registry, SharedMetrics
+from petstore.orders.buyers import forgetting
 from petstore.orders.reservations import Reservations
 from petstore.pets.search import filling_name_keys
 from petstore.settings import Settings, is_postgres
@@ -89,6 +90,7 @@ def create_app(
         responses=Responses(store, clock),
         refusals=Refusals(store, clock),
         reservation_minutes=settings.reservation_minutes,
+        currency=settings.currency,
         strict_categories=settings.strict_categories,
         webhook_secret=secret_file_of(settings),
         webhook_networks=settings.webhook_networks,
@@ -106,12 +108,16 @@ def create_app(
         ),
         bodies=bodies,
         rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
-        hooks=RequestHooks(
-            [observer.requested for observer in observers],
-            [log.add, *(observer.responded for observer in observers)],
-        ),
+        hooks=_hooks(log, observers),
         lifespan=partial(_running, services, log, observers, chores_of(settings, services, bodies)),
         on_retire=health.shut_down,
+    )
+
+
+def _hooks(log: RequestLog, observers: Observers) -> RequestHooks:
+    return RequestHooks(
+        [observer.requested for observer in observers],
+        [log.add, *(observer.responded for observer in observers)],
     )
 
 
@@ -165,6 +171,7 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         filling_name_keys(store),
         KeyNotices(store, clock, calls.operations).chore,
         pruning(store, clock, days),
+        forgetting(store, clock, settings.buyer_days),
     ]
 
 

@@ -33,6 +33,11 @@ def milliseconds(moment: datetime) -> Milliseconds:
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
+def milliseconds_up(moment: datetime) -> Milliseconds:
+    """Return a date and time as a moment, a fraction of a millisecond rounded up."""
+    return -((_EPOCH - moment) // timedelta(milliseconds=1))
+
+
 def utc_second(moment: Milliseconds) -> datetime:
     """Return a moment as a date and time in UTC, without the fraction of its second."""
     return datetime.fromtimestamp(moment // SECOND, UTC)

@@ -24,6 +24,7 @@ _DAYS_SHOWN = 30
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _REDIS_SCHEMES = ("redis://", "rediss://", "redis+sentinel://")
 _HTTP = re.compile(r"https?://[^/?#\s]")
+_CURRENCY = re.compile("[A-Z]{3}")
 # Up to the last @: a password may have characters that should have been percent-encoded, and on
 # Azure the name of a user has an @.
 _USER_PASSWORD = re.compile(r"(?<=://)([^:/]*):.+(?=@)", re.DOTALL)
@@ -49,7 +50,7 @@ SECTIONS = {
     "Store": (
         *("database", "read_database", "redis", "database_connections", "database_timeout"),
         *("environment", "strict_categories", "reservation_minutes"),
-        *("event_days", "history_days"),
+        *("currency", "buyer_days", "event_days", "history_days"),
     ),
     "Webhooks": ("webhook_network", "secret_file", "no_deliveries"),
     "Processes": ("workers", "shutdown_timeout", "drain_timeout"),
@@ -174,6 +175,15 @@ class Settings:
         "How long a placed order reserves its animal unless it is approved; 0 is forever.",
         ge=0,
         le=100 * 365 * 24 * 60,
+    )
+    currency: str = _setting(
+        "USD", "The currency of the amounts of orders (ISO 4217), such as EUR."
+    )
+    buyer_days: int = _setting(
+        0,
+        "How many days after an order is closed its buyer and note are removed; 0 is never.",
+        ge=0,
+        le=36_500,
     )
     event_days: int = _setting(30, "How many days events are kept.", ge=7, le=3650)
     history_days: int = _setting(
@@ -348,6 +358,10 @@ class Settings:
         _require(
             not 0 < self.history_days <= _DAYS_SHOWN,
             "history-days: expected 0 or at least 31; GET /v1/usage shows 30 days",
+        )
+        _require(
+            _CURRENCY.fullmatch(self.currency),
+            "currency: expected three capital letters (ISO 4217), such as USD",
         )
         _require(
             self.workers == 1 or self.redis,

@@ -38,6 +38,8 @@ OTHERS: dict[str, Any] = {
     "secret_file": "/run/secrets/petstore",
     "no_deliveries": True,
     "strict_categories": True,
+    "currency": "EUR",
+    "buyer_days": 30,
     **{name: low for name, low, _ in RANGES if low != getattr(Settings, name)},
     "workers": 2,
     "ban_grace_seconds": 0.5,

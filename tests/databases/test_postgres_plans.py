@@ -8,6 +8,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, suppress
+from datetime import date
 from functools import partial
 from itertools import count
 from typing import Any, TypeAlias
@@ -16,17 +17,18 @@ import pytest
 from msgspec import UNSET
 
 from petstore.categories.store import first_category_names, list_categories
+from petstore.clock import utc
 from petstore.databases.contract import Row, Statement
 from petstore.databases.planner import LAST_ID
 from petstore.databases.postgres_connection import connect
 from petstore.databases.postgres_units import postgres_sql
 from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import list_uses
-from petstore.domain.words import MatchPosition
+from petstore.domain.words import MatchPosition, position_at_start
 from petstore.errors import CursorExpired
 from petstore.events.changes import RecentChanges
 from petstore.events.history import read_latest, read_resource
-from petstore.events.model import EVENT_TYPES, Position
+from petstore.events.model import EVENT_TYPES, SERVICE, Position
 from petstore.events.store import newest_position, recent_events
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.activity import ActivityFilter, read_activity
@@ -35,12 +37,16 @@ from petstore.keys.history import list_history
 from petstore.keys.model import SCOPES, Caller
 from petstore.keys.status import list_keys
 from petstore.keys.store import unconditional
+from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderFilter
+from petstore.orders.search import search_orders
 from petstore.orders.store import list_orders
 from petstore.people.store import list_people
 from petstore.pets.model import PetFilter
 from petstore.pets.search import fill_name_keys, search_pets
 from petstore.pets.store import list_pets, next_pets_after
+from petstore.sales.model import day_range
+from petstore.sales.store import get_sales
 from petstore.webhooks.deliveries import (
     DueDelivery,
     Outcome,
@@ -54,6 +60,7 @@ from petstore.webhooks.replays import TimeWindow, replay
 from petstore.webhooks.resumption import resume_batch
 from petstore.webhooks.store import list_webhooks
 from support.manual_clock import ManualClock
+from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name
 from support.statements import statements_of
 
@@ -65,6 +72,7 @@ PAGE = 20
 MOST_BLOCKS = 150
 _EXPLAIN = "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)"
 CLOCK = ManualClock()
+PACE = 10 * 60_000  # ms between one order and the next
 DEPRECATED = deprecated_operations(OPERATIONS)
 
 OLD, FIRST = f"n <= {HALF}", f"n <= {FEW}"
@@ -81,9 +89,12 @@ FILL = {
         " ELSE 'rex old rex' END, n"
     ),
     "categories (name, name_key)": "'Kind ' || n, 'kind ' || n",
-    "orders (pet_id, status, placed_at)": (
+    "orders (pet_id, status, placed_at, buyer, buyer_key, delivered_at, amount, category_id)": (
         f"CASE WHEN {FIRST} THEN 1000 + n ELSE n % 5 END,"
-        f" CASE WHEN {OLD} THEN 'delivered' ELSE 'cancelled' END, 0"
+        f" CASE WHEN {OLD} THEN 'delivered' ELSE 'cancelled' END, {PACE} * CAST(n AS BIGINT),"
+        " 'Jane',"
+        f" CASE WHEN {FIRST} THEN 'ada ' || n WHEN {OLD} THEN 'bella' ELSE 'rex' END,"
+        f" CASE WHEN {OLD} THEN {PACE} * CAST(n AS BIGINT) END, 5, n % 5"
     ),
     "api_keys (name, plan, scopes, environment, created_at)": (
         f"'Till', 'free', 'pets:read', CASE WHEN {OLD} THEN 'staging' ELSE 'production' END, 0"
@@ -130,6 +141,11 @@ ORDER_FILTERS = {
     "pet": OrderFilter(UNSET, 3),
     "delivered-pet": OrderFilter("delivered", 3),
     "cancelled-pet": OrderFilter("cancelled", 3),
+    "before": OrderFilter(placed_before=utc(HALF * PACE)),
+    "delivered-before": OrderFilter("delivered", placed_before=utc(HALF * PACE)),
+    "cancelled-before": OrderFilter("cancelled", placed_before=utc(HALF * PACE)),
+    "pet-before": OrderFilter(UNSET, 3, utc(HALF * PACE)),
+    "cancelled-pet-before": OrderFilter("cancelled", 3, utc(HALF * PACE)),
 }
 List: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 
@@ -153,6 +169,13 @@ def search(prefix: str) -> List:
     """Return a search for names."""
     return lambda store, after: search_pets(
         store, prefix, PetFilter(), after and MatchPosition("bella", "bella", after), PAGE
+    )
+
+
+def buyers(prefix: str) -> List:
+    """Return a search for buyers."""
+    return lambda store, after: search_orders(
+        store, prefix, OrderFilter(), after and position_at_start("bella", after), PAGE
     )
 
 
@@ -189,6 +212,7 @@ LISTS: dict[str, List] = {
         f"search {prefix}": search(prefix)
         for prefix in ("ada", "bel", "B\u00e9l", "rex", "bella old")
     },
+    **{f"buyers {prefix}": buyers(prefix) for prefix in ("ada", "bel", "rex")},
     "categories": lambda store, after: list_categories(store, after, PAGE),
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "staging keys": lambda store, after: list_keys(store, "staging", after, PAGE, CLOCK),
@@ -209,6 +233,8 @@ LISTS: dict[str, List] = {
         store, DEPRECATED, None, after and 1000 * after, PAGE // 3, CLOCK
     ),
 }
+# In the middle of the deliveries, of which 144 are on each day.
+DAYS = day_range(date(1970, 3, 1), date(1970, 3, 2), "UTC", utc(0))
 OTHERS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "names of categories": lambda store: first_category_names(store, PAGE),
     "animals to prepare": fill_name_keys,
@@ -222,6 +248,10 @@ OTHERS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     },
     "recent changes": lambda store: RecentChanges(store).catch_up(),
     "alerts": lambda store: find_alerts(store, "production", CLOCK()),
+    "sales by day": lambda store: get_sales(store, DAYS, "day", "USD"),
+    "sales by category": lambda store: get_sales(store, DAYS, "category", "USD"),
+    "old buyers": lambda store: store.write(forget_batch(HALF * PACE, 0)),
+    "a buyer": lambda store: forget_buyer(store, "Rex", CLOCK, SERVICE),
 }
 ACTIVITY = {
     name: ActivityFilter(EVENT_TYPES, "production", by)
@@ -255,6 +285,7 @@ KEY_ROW = (
     None,
     None,
 )
+OF_BUYER = [order_row(n, 7, "cancelled", buyer="Rex") for n in range(HALF, HALF + 99)]
 FOUND: dict[str, list[Row]] = {
     "select_pets_without_words": [(ROWS, "Mr. Darcy")],
     "select_end_of_search": [(LAST_ID,)],
@@ -262,6 +293,10 @@ FOUND: dict[str, list[Row]] = {
     "select_ends_of_activity": [(1, ROWS)],
     "select_key": [(*KEY_ROW, *[None] * 4)],
     "lock_webhook": [WEBHOOK_ROW],
+    "select_later_order": [(HALF + 1,)],
+    "select_orders_of_buyer": OF_BUYER,
+    "lock_closed_orders": OF_BUYER,
+    "lock_orders_with_old_buyers": OF_BUYER,
     "select_backlog": [(None, None, 0)],
     "select_webhook_health": [(0, None, None, 1, 1, None)],
     "update_webhook_health": [WEBHOOK_ROW],
@@ -272,7 +307,14 @@ FOUND: dict[str, list[Row]] = {
 # A hundred deliveries, each with a look-up of the one before it.
 # All webhooks are read for the backlog.
 # A window of the activity has 2,000 rows, and looks up a key for each change of one.
-MANY = {"select_due_deliveries": 600, "select_backlog": 650, "select_activity": 8_000}
+MANY = {"select_due_deliveries": 600, "select_backlog": 650, "select_activity": 8_000} | {
+    # The rows of two days, none of them known to be visible.
+    **dict.fromkeys(("select_sales_by_day", "select_sales_by_category"), 400),
+    # A hundred orders are locked or changed, some of them in several indexes.
+    **dict.fromkeys(("lock_orders_with_old_buyers", "select_orders_of_buyer"), 600),
+    "insert_events": 600,
+    **dict.fromkeys(("lock_closed_orders", "forget_buyers"), 3_000),
+}
 
 
 def webhook(webhook_id: int) -> LeasedWebhook:
@@ -377,7 +419,7 @@ def test_each_page_reads_few_rows_beyond_its_own(planner: Planner, name: str) ->
 @pytest.mark.parametrize("name", OTHERS)
 def test_console_queries_beside_lists_read_few_rows(planner: Planner, name: str) -> None:
     for statement in statements_of(OTHERS[name], FOUND):
-        planner.require_few_blocks(statement)
+        planner.require_few_blocks(statement, MANY.get(statement.name, MOST_BLOCKS))
 
 
 @pytest.mark.parametrize("name", DELIVERER)

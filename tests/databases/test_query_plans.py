@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date, datetime
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from msgspec import UNSET, UnsetType
 from petstore.backends import create_limiter
 from petstore.categories.model import CategoryCreate, CategoryPatch
 from petstore.categories.store import get_category, list_categories
-from petstore.clock import DAY
+from petstore.clock import DAY, utc
 from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.planner import LAST_ID
 from petstore.databases.postgres_units import postgres_sql
@@ -24,10 +26,10 @@ from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import (
     DeprecatedCalls,
 )
-from petstore.domain.words import MatchPosition
+from petstore.domain.words import MatchPosition, position_at_start
 from petstore.events.changes import RecentChanges
 from petstore.events.history import read_latest, read_resource
-from petstore.events.model import EVENT_TYPES, Position
+from petstore.events.model import EVENT_TYPES, SERVICE, Position
 from petstore.events.store import (
     newest_position,
     read_event,
@@ -51,8 +53,10 @@ from petstore.keys.store import (
     unconditional,
 )
 from petstore.keys.uses import KeysWanted, find_keys, find_use
+from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderStatus
 from petstore.orders.reservations import Reservations
+from petstore.orders.search import search_orders
 from petstore.orders.store import (
     free_if_lapsed,
     free_lapsed,
@@ -65,7 +69,15 @@ from petstore.people.store import change_person, end_device_of, find_person, lis
 from petstore.pets.imports import begin_import
 from petstore.pets.model import NewPet, PetFilter, PetPatch, PetStatus
 from petstore.pets.search import fill_name_keys, search_pets
-from petstore.pets.store import delete_pet, get_inventory, get_pet, list_pets, update_pet
+from petstore.pets.store import (
+    delete_pet,
+    get_inventory_by_category,
+    get_pet,
+    list_pets,
+    update_pet,
+)
+from petstore.sales.model import day_range
+from petstore.sales.store import get_sales
 from petstore.sessions.store import (
     find_own_token,
     find_session,
@@ -109,6 +121,7 @@ from support.changes import (
 )
 from support.keys import OPERATOR, new_key
 from support.manual_clock import ManualClock
+from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name
 from support.statements import statements_of
 
@@ -127,7 +140,10 @@ FILL = {
     "pet_words": "iif(n % 2, 'bella old bella', ' bella old'), n",
     "categories (name, name_key)": "'Kind ' || n, 'kind ' || n",
     "orders (pet_id, status, placed_at)": "n % 5, 'cancelled', 0",
-    "orders (pet_id, status, placed_at, reserved_until)": "n, 'placed', 0, n",
+    "orders (pet_id, status, placed_at, reserved_until)": "n, 'placed', n, n",
+    "orders (pet_id, status, placed_at, buyer, buyer_key, amount, delivered_at, category_id)": (
+        "n % 5, 'delivered', n, 'Jane', 'jane', 5, n, n % 7"
+    ),
     "api_keys (name, plan, scopes, environment, created_at)": (
         "'Till', 'free', 'keys:admin', iif(n % 3, 'production', 'staging'), 0"
     ),
@@ -169,12 +185,15 @@ PET_FILTERS = [
     for status, category, ids, has_status in product(PET_STATUSES, CATEGORIES, IDS, HAS_STATUS)
     if has_status is not False or status is UNSET
 ]
+MOMENTS: tuple[datetime | UnsetType, ...] = (UNSET, utc(NOW))
 ORDER_STATUSES: tuple[OrderStatus | UnsetType, ...] = (UNSET, "cancelled")
 ORDER_FILTERS = [
-    OrderFilter(status, pet_id) for status, pet_id in product(ORDER_STATUSES, CATEGORIES)
+    OrderFilter(status, pet_id, placed_before)
+    for status, pet_id, placed_before in product(ORDER_STATUSES, CATEGORIES, MOMENTS)
 ]
 CLOCK = ManualClock()
 IN_PARTS = re.compile("COMPOUND|LEFT|RIGHT|UNION|MERGE|CO-ROUTINE|SCAN (found|part)").match
+WEEK = day_range(date(2024, 10, 1), date(2024, 10, 7), "UTC", utc(NOW))
 LISTS: dict[str, Any] = {
     **{
         f"pets-{number}": lambda store, after, wanted=wanted: list_pets(store, wanted, after, PAGE)
@@ -210,6 +229,12 @@ LISTS: dict[str, Any] = {
             )
         )
     },
+    **{
+        f"buyers-{number}": lambda store, after, wanted=wanted: search_orders(
+            store, "J", wanted, after and position_at_start("jane", after), PAGE
+        )
+        for number, wanted in enumerate((OrderFilter(), OrderFilter("delivered", 3)))
+    },
     "categories": lambda store, after: list_categories(store, after, PAGE),
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "keys-production": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
@@ -237,10 +262,13 @@ ROWS: dict[str, list[Row]] = {
     "insert_category": [(9_999,)],
     "lock_category": [(7, "Kind 7", None)],
     "lock_categories": [(7,)],
-    "insert_order": [(9_999, 7, "placed", None, 0, None)],
-    "lock_order": [(7, 7, "placed", None, 0, None)],
-    "lock_lapsed_order": [(7, 7, "placed", None, 0, 5)],
-    "lock_lapsed_orders": [(7, 7, "placed", None, 0, 5)],
+    "insert_order": [(9_999,)],
+    "lock_order": [order_row(7, 7)],
+    "lock_lapsed_order": [order_row(7, 7, reserved_until=5)],
+    "lock_lapsed_orders": [order_row(7, 7, reserved_until=5)],
+    "lock_orders_with_old_buyers": [order_row(7, 7, "cancelled", buyer="Jane")],
+    "lock_closed_orders": [order_row(7, 7, "cancelled", buyer="Jane")],
+    "select_orders_of_buyer": [order_row(7, 7, "cancelled", buyer="Jane")],
     "insert_key": [(7,)],
     "select_key": [(*KEY_ROW, *NEVER_USED)],
     "select_session_token": [(b"a token",)],
@@ -277,7 +305,10 @@ def units() -> Iterator[Unit[Any]]:
     yield update_category(7, CategoryPatch("New"), unconditional)
     yield delete_category(7, unconditional)
     yield place_order(OrderCreate(9_999), NOW, 0)
+    yield place_order(OrderCreate(9_999, buyer="Jane", complete=True), NOW, 0)
     yield update_order(7, OrderPatch(status="cancelled"), NOW, unconditional)
+    yield from_sold(update_order(7, OrderPatch(status="cancelled"), 1, unconditional))
+    yield forget_batch(NOW, NOW)
     yield free_if_lapsed(7, 7)
     yield free_lapsed(5)
     yield create_key(new_key(), "production", OPERATOR, 0)
@@ -318,6 +349,15 @@ def from_enabled(unit: Unit[int]) -> Unit[int]:
         return result
 
 
+def from_sold(unit: Unit[Any]) -> Unit[None]:
+    """Run a unit of work on an order that was just sold over the counter."""
+    yield next(unit)
+    rows: list[Row] = [order_row(7, 7, "delivered", delivered_at=0)]
+    with suppress(StopIteration):
+        while True:
+            rows = yield unit.send(rows)
+
+
 def reply() -> Unit[bytes]:
     """Do nothing, and respond with nothing."""
     yield from ()
@@ -339,7 +379,10 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: find_person(store, 7, None), ROWS),
         *statements_of(lambda store: list_devices(store, 7, NOW)),
         *statements_of(lambda store: get_order(store, 7)),
-        *statements_of(get_inventory),
+        *statements_of(get_inventory_by_category),
+        *statements_of(lambda store: forget_buyer(store, "Jane", CLOCK, SERVICE), ROWS),
+        *statements_of(lambda store: get_sales(store, WEEK, "day", "USD")),
+        *statements_of(lambda store: get_sales(store, WEEK, "category", "USD")),
         *statements_of(newest_position, ROWS),
         *statements_of(lambda store: recent_events(store, 9)),
         *statements_of(lambda store: RecentChanges(store).catch_up()),
@@ -430,16 +473,21 @@ IN_BATCHES = (
         "select_key_outlines",
     ),
     *("select_deliveries_since", "requeue_deliveries"),
+    *("lock_orders_with_old_buyers", "select_orders_of_buyer"),
     *("select_skipped_deliveries", "skip_deliveries"),
     *("delete_deliveries", "select_oldest_rows", "delete_oldest_rows"),
 )
 # All events in the window of a replay are read.
 IN_LARGE_BATCHES = ("insert_replayed_deliveries", "count_events")
-UNSEARCHED = ("fill_name_keys", "select_inventory")
+UNSEARCHED = ("fill_name_keys", "select_inventory", "select_category_inventory")
+# Their rows are grouped.
+GROUPED = ("select_sales_by_day", "select_sales_by_category")
 ONE_ROW = ("select_key_revision", "update_key_revision")
 IN_ORDER = ("select_next_lapse", "select_oldest_rows")
 INSERTS = [name for name in RECORDED if name.startswith(("insert_", "upsert_"))]
-BY_INDEX = [name for name in RECORDED if name not in (*ONE_ROW, *INSERTS, *IN_ORDER, *UNSEARCHED)]
+BY_INDEX = [
+    name for name in RECORDED if name not in (*ONE_ROW, *INSERTS, *IN_ORDER, *UNSEARCHED, *GROUPED)
+]
 
 
 def page_of(name: str, after: int | None) -> Statement:
@@ -643,6 +691,16 @@ def test_the_next_lapse_is_the_first_entry_of_an_index(connection: apsw.Connecti
 
 def test_the_inventory_is_read_without_counting_animals(connection: apsw.Connection) -> None:
     assert all(steps(connection, statement) < 100 for statement in RECORDED["select_inventory"])
+    (by_category,) = RECORDED["select_category_inventory"]
+    assert steps(connection, by_category) < 100_000
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_sales_are_read_from_an_index_alone(connection: apsw.Connection, name: str) -> None:
+    for statement in RECORDED[name]:
+        search, *rest = plan(connection, statement)
+        assert search.startswith("SEARCH orders USING COVERING INDEX orders_by_delivery"), search
+        assert rest == ["USE TEMP B-TREE FOR GROUP BY"]
 
 
 @pytest.mark.parametrize("name", ONE_ROW)

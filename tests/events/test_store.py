@@ -159,17 +159,25 @@ async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_anima
     until = {"reservedUntil": "2026-12-01T12:01:00Z"}
     placed = {"id": 1, "petId": 1, "status": "placed"} | PLACED | until
     dated = placed | {"shipDate": "2027-01-01T00:00:00Z"}
-    approved = dated | {"status": "approved"}
+    now = "2026-12-01T12:00:00Z"
+    approved = dated | {"status": "approved", "approvedAt": now}
     del approved["reservedUntil"]
-    delivered = approved | {"status": "delivered", "complete": True}
-    assert (await shown(store))[1:] == [
+    delivered = approved | {"status": "delivered", "complete": True, "deliveredAt": now}
+    expected: list[tuple[Any, ...]] = [
         ("order.placed", "order/1", placed, None),
         ("pet.updated", "pet/1", {**pet, "status": "pending"}, {"status": "available"}),
         ("order.updated", "order/1", dated, {"shipDate": None}),
-        ("order.approved", "order/1", approved, {"status": "placed", **until}),
-        ("order.delivered", "order/1", delivered, {"status": "approved", "complete": False}),
+        (
+            *("order.approved", "order/1", approved),
+            {"status": "placed", **until, "approvedAt": None},
+        ),
+        (
+            *("order.delivered", "order/1", delivered),
+            {"status": "approved", "complete": False, "deliveredAt": None},
+        ),
         ("pet.updated", "pet/1", {**pet, "status": "sold"}, {"status": "pending"}),
     ]
+    assert (await shown(store))[1:] == expected
 
 
 async def test_a_date_that_changes_only_its_offset_is_recorded_with_the_old_one(
@@ -204,7 +212,8 @@ async def test_every_kind_of_end_of_a_reservation_is_recorded(
     (*_, (kind, _, order, before), (moved, _, pet, _)) = await shown(store)
     assert (kind, moved) == (f"order.{name}", "pet.updated")
     assert (order["status"], pet["status"]) == ("cancelled", "available")
-    assert before == {"status": "placed", "reservedUntil": "2026-12-01T12:01:00Z"}
+    until = "2026-12-01T12:01:00Z"
+    assert before == {"status": "placed", "reservedUntil": until, "cancelledAt": None}
     assert len(await events_after(store)) == 5
 
 
@@ -568,6 +577,8 @@ async def work(store: Store, seed: int) -> None:
     random = Random(seed)  # noqa: S311 - what is drawn is no secret
     units = (
         lambda: place_order(OrderCreate(random.randint(1, 6)), NOW, 0),
+        lambda: place_order(OrderCreate(random.randint(1, 6), complete=True), NOW, 0),
+        lambda: move(random.randint(1, 9), status="approved"),
         lambda: cancel_order(random.randint(1, 9), NOW, unconditional),
         lambda: change(random.randint(1, 6), PetPatch(category_id=random.randint(1, 9))),
         lambda: create_pet(BELLA),
@@ -583,7 +594,12 @@ async def everything(store: Store) -> dict[str, Record]:
     orders = await store.read(Statement("SELECT id, pet_id, status FROM orders"))
     return {
         **{f"pet/{row[0]}": dict(zip(_PET, row, strict=True)) for row in pets},
-        **{f"order/{row[0]}": dict(zip(_ORDER, row, strict=True)) | PLACED for row in orders},
+        **{
+            f"order/{row[0]}": PLACED
+            | dict(zip(_ORDER, row, strict=True))
+            | {"complete": row[-1] == "delivered"}
+            for row in orders
+        },
     }
 
 

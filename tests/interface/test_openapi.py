@@ -113,7 +113,8 @@ REQUESTS = {
     "getOrder": Ask("GET", "/v1/store/orders/1", {}),
     "updateOrder": Ask("PATCH", "/v1/store/orders/1", {"json": {"status": "approved"}}),
     "cancelOrder": Ask("DELETE", "/v1/store/orders/1", {}),
-    "getInventory": Ask("GET", "/v1/store/inventory", {}),
+    "getInventory": Ask("GET", "/v1/store/inventory", {"params": {"by": "category"}}),
+    "getSales": Ask("GET", "/v1/store/sales", {"params": {"by": "category"}}),
     "listEvents": Ask("GET", "/v1/events", ONE),
     "listKeys": Ask("GET", "/v1/keys", ONE),
     "createKey": Ask("POST", "/v1/keys", {"json": {"name": "Till"}}),
@@ -477,7 +478,7 @@ WITH_EVERY_BODY: list[Response] = [
     (415, "unsupported_media_type", with_options(headers=ENCODED)),
 ]
 WITH_EVERY_QUERY: list[Response] = [
-    (400, "invalid_parameter", with_options(params={"limit": 0})),
+    (400, "invalid_parameter", with_options(params={"limit": 0, "by": "nothing"})),
 ]
 WITH_EVERY_ID: list[Response] = [
     (404, "not_found", where_nothing_is),

@@ -31,6 +31,10 @@ LISTS = (
     "/store/orders",
     "/store/orders?status=placed",
     "/store/orders?sort=-id",
+    "/store/orders?buyer=bELL",
+    "/store/orders?buyer=bELL&status=placed",
+    "/store/orders?placedBefore=2040-01-01T00:00:00Z",
+    "/store/orders?placedBefore=2040-01-01T00:00:00Z&status=placed&sort=-id",
     "/categories",
     "/keys",
 )
@@ -43,7 +47,11 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
         {"status": None},
         {"categoryId": 2},
     ],
-    "/store/orders": [{"shipDate": "2026-12-24T10:00:00Z"}, {"status": "approved"}],
+    "/store/orders": [
+        {"shipDate": "2026-12-24T10:00:00Z"},
+        {"status": "approved"},
+        {"buyer": "Rex"},
+    ],
     "/categories": [{"description": "Great and small."}, {"description": None}],
     "/keys": [{"name": "Till 2"}, {"plan": "pro"}],
 }
@@ -75,11 +83,9 @@ class Shelf:
         self._numbers = count(1)
 
     def in_order(self, items: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return items as the list has them: by name, if it is a search, and by id."""
-        is_search = "name=" in self.query
-        return sorted(
-            items, key=lambda one: (one["name"] if is_search else "", self._sign * one["id"])
-        )
+        """Return items as the list has them: by what a search is for, and by id."""
+        by = next((name for name in ("name", "buyer") if f"{name}=" in self.query), "")
+        return sorted(items, key=lambda one: (one.get(by, ""), self._sign * one["id"]))
 
     async def ask(self, method: str, target: str, **options: Any) -> httpx.Response:
         response = await self._service.request(method, target, self._token, **options)
@@ -111,7 +117,7 @@ class Shelf:
         if self.path == "/pets":
             return pet
         added = await self.ask("POST", f"{BASE}/pets", json=pet)
-        return {"petId": added.json()["id"]}
+        return {"petId": added.json()["id"], "buyer": pet["name"]}
 
     async def do(self, action: Action) -> None:
         """Apply the change, and check that the list shows it."""

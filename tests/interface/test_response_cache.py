@@ -137,6 +137,10 @@ LISTS = (
     "/store/orders?status=placed",
     "/store/orders?petId=2",
     "/store/orders?sort=-id",
+    "/store/orders?buyer=j",
+    "/store/orders?buyer=j&status=placed",
+    "/store/orders?placedBefore=2040-01-01T00:00:00Z",
+    "/store/orders?placedBefore=2040-01-01T00:00:00Z&status=placed&sort=-id",
     "/categories",
 )
 BODIES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
@@ -151,8 +155,20 @@ BODIES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
         ],
     ),
     "/store/orders": (
-        [{"petId": number} for number in range(1, 5)],
-        [{"shipDate": "2026-12-24T10:00:00Z"}, {"status": "approved"}, {"status": "cancelled"}],
+        [
+            {"petId": 1},
+            {"petId": 2, "buyer": "Jane", "note": "Call first."},
+            {"petId": 3, "complete": True, "buyer": "J\u00e4ne", "amount": 500},
+            {"petId": 4},
+        ],
+        [
+            {"shipDate": "2026-12-24T10:00:00Z"},
+            {"status": "approved"},
+            {"status": "cancelled"},
+            {"buyer": "John"},
+            {"note": "Has called."},
+            {"buyer": None, "note": None},
+        ],
     ),
     "/categories": (
         [{"name": f"Kind {number}"} for number in range(5)],

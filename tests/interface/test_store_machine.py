@@ -74,10 +74,22 @@ pet_patches = fields(
 )
 new_categories = fields({"name": names}, description=st.just("All of them"))
 category_patches = fields({}, name=names, description=st.none() | st.just("Some of them"))
-new_orders = fields({"petId": numbers}, shipDate=ship_dates)
+buyers = st.sampled_from(["Jane", "J\u00e4ne", "John Doe"])
+new_orders = fields(
+    {"petId": numbers},
+    shipDate=ship_dates,
+    complete=st.booleans(),
+    buyer=buyers,
+    note=st.just("Call\nfirst."),
+    amount=numbers,
+)
 order_patches = st.one_of(
     fields({"status": order_statuses}),
+    fields({"status": st.just("cancelled")}, cancelReason=st.just("Too late")),
     fields({}, status=order_statuses, shipDate=st.none() | ship_dates),
+    fields({}, buyer=st.none() | buyers, amount=st.none() | numbers),
+    fields({}, note=st.none() | st.just("Paid.")),
+    st.just({"status": "approved", "cancelReason": "Too late"}),
 )
 retries = st.none() | st.sampled_from(["first", "second"])
 
@@ -99,6 +111,10 @@ filters = st.one_of(
     st.builds("/pets?status={}".format, statuses),
     st.builds("/store/orders?status={}".format, order_statuses),
     st.builds("/store/orders?petId={}&limit={}".format, numbers, numbers),
+    st.builds("/store/orders?buyer={}".format, st.sampled_from(["j", "JA", "john"])),
+    st.just("/store/sales"),
+    st.just("/store/sales?by=category"),
+    st.just("/store/inventory?by=category"),
     st.just("/store/inventory"),
     *(each_of(path) for path in PATHS),
 )
@@ -178,7 +194,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def look_at_everything(self) -> None:
         self.ask(*(Ask("GET", f"{path}?limit=100") for path in PATHS))
-        self.ask(Ask("GET", "/store/inventory"))
+        self.ask(Ask("GET", "/store/inventory?by=category"), Ask("GET", "/store/sales"))
 
     @rule(minutes=reservation_minutes, strict=st.booleans())
     def restart(self, minutes: int, *, strict: bool) -> None:

@@ -1,12 +1,21 @@
 """``petstore orders``: from a reservation to a delivery, or not."""
 
+import asyncio
+import csv
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from petstore.cli.main import main
+from petstore.orders.model import OrderCreate
+from petstore.orders.store import place_order
+from petstore.pets.model import NewPet
+from support.changes import create_pet
 from support.odd_service import odd_service, response
 from support.shop import Shop
+from support.stores import open_store
 from support.terminal import Terminal
 
 NOBODY = 2**62
@@ -81,7 +90,7 @@ def test_orders_are_listed_by_animal_and_status(shop: Shop, pet_id: int) -> None
     at, until = (second[name][:16].replace("T", " ") for name in ("placedAt", "reservedUntil"))
     assert row.split() == [
         *(str(second["id"]), str(pet_id), "placed"),
-        *f"{at} {until} 2031-12-24 10:00".split(),
+        *f"{at} {until} 2031-12-24 10:00 - -".split(),
     ]
 
 
@@ -95,7 +104,90 @@ def test_a_narrow_terminal_gets_fewer_columns(
         assert terminal.wait() == 0
         head, _, note = terminal.text.splitlines()
     assert head.split() == ["id", "pet", "status", "reserved", "until", "(UTC)"]
-    assert note == "(no room for placed (UTC), ships (UTC): see --json)"
+    assert note == "(no room for buyer, amount, placed (UTC), ships (UTC): see --json)"
+
+
+def test_a_sale_over_the_counter_is_printed_with_buyer_and_price(shop: Shop, pet_id: int) -> None:
+    sale = ("--buyer", "J\u00e4ne Doe", "--note", "Paid.", "--amount", 24_900)
+    printed = shop.succeed("orders", "sell", pet_id, *sale)
+    (order,) = shop.ask("orders", "list", "--pet", pet_id)
+    assert printed == (
+        f"Order {order['id']}: pet {pet_id}, delivered, for J\u00e4ne Doe, 24900 USD\n"
+    )
+    assert (order["note"], order["amount"], order["currency"]) == ("Paid.", 24_900, "USD")
+    assert status_of(shop, pet_id) == "sold"
+    undone = shop.ask("orders", "cancel", order["id"], "--reason", "Wrong animal")
+    assert (undone["status"], undone["cancelReason"]) == ("cancelled", "Wrong animal")
+    assert status_of(shop, pet_id) == "available"
+
+
+def test_an_order_is_changed_and_found_by_its_buyer(shop: Shop, pet_id: int) -> None:
+    order = shop.ask("orders", "place", pet_id, "--buyer", "Anna Quick")
+    before = "2031-12-24T10:00:00Z"
+    for options in (("--buyer", "anna q"), ("--buyer", "ANNA Q", "--placed-before", before)):
+        assert [one["id"] for one in shop.ask("orders", "list", *options)] == [order["id"]]
+    change = ("orders", "change", order["id"])
+    changed = shop.ask(*change, "--no-buyer", "--note", "Calls back", "--amount", 5)
+    assert "buyer" not in changed
+    assert (changed["note"], changed["amount"]) == ("Calls back", 5)
+    bare = shop.ask(*change, "--no-note", "--amount", "none", "--ship-date", "none")
+    assert not bare.keys() & {"note", "amount", "currency", "shipDate"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("change", 1), "nothing to change: name at least one option"),
+        (("change", 1, "--no-buyer", "--buyer", "A"), "--buyer and --no-buyer cannot be used tog"),
+        (("change", 1, "--no-note", "--note", "A"), "--note and --no-note cannot be used together"),
+        (("list", "--newest", "--buyer", "A"), "--newest and --buyer cannot be used together"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    shop: Shop, words: tuple[str | int, ...], message: str
+) -> None:
+    assert message in shop.fail("orders", *words, status=2)
+
+
+def test_orders_are_exported_page_by_page_and_safe_in_a_spreadsheet(
+    shop: Shop, pet_id: int, tmp_path: Path
+) -> None:
+    order = shop.ask("orders", "sell", pet_id, "--buyer", "=1+1", "--note", "a\nb")
+    file = tmp_path / "orders.csv"
+    shop.succeed("orders", "export", file, "--status", "delivered")
+    rows = list(csv.DictReader(file.read_text().splitlines(keepends=True)))
+    (row,) = [row for row in rows if row["id"] == str(order["id"])]
+    assert {each["status"] for each in rows} == {"delivered"}
+    assert (row["buyer"], row["note"], row["complete"]) == ("'=1+1", "a\nb", "true")
+    assert row["deliveredAt"] == order["deliveredAt"]
+    printed = shop.succeed("orders", "export", "--placed-before", "2001-01-01T00:00:00Z")
+    assert printed.startswith("id,petId,quantity,status,complete,placedAt,shipDate,")
+    assert printed.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("statuses", "printed", "note"),
+    [
+        (("delivered", "placed"), "1 order changed.", "1 open order still has this buyer."),
+        (("placed", "placed"), "0 orders changed.", "2 open orders still have this buyer."),
+        (("delivered", "delivered"), "2 orders changed.", ""),
+    ],
+)
+def test_a_buyer_is_forgotten_on_the_database(
+    tmp_path: Path, statuses: tuple[str, str], printed: str, note: str
+) -> None:
+    database = f"sqlite:///{tmp_path / 'shop.db'}"
+
+    async def fill() -> None:
+        async with open_store(database) as store:
+            for pet_id, status in enumerate(statuses, 1):
+                await store.write(create_pet(NewPet("Rex", 1, "available")))
+                new = OrderCreate(pet_id, buyer="Zoe Past", complete=status == "delivered")
+                await store.write(place_order(new, 0, 0))
+
+    asyncio.run(fill())
+    done = CliRunner().invoke(main, ["orders", "forget", "zoe PAST", "--database", database])
+    assert (done.exit_code, done.stdout.strip(), done.stderr.strip()) == (0, printed, note)
 
 
 def test_a_time_without_a_utc_form_is_shown_unchanged() -> None:

@@ -15,20 +15,27 @@ from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import IllegalTransition, InvalidBody, OrderClosed
 from petstore.orders.model import (
+    MAX_AMOUNT,
     OPEN_STATUSES,
     PET_AFTER,
     Order,
     OrderCreate,
+    OrderFilter,
     OrderPatch,
     OrderStatus,
     as_of,
+    can_be_undone,
+    check_patch,
     moved,
     patched,
+    without_personal_data,
 )
 from support.exploration import explored
 from support.strategies import json_values
 
 NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+ONE = NOON + timedelta(hours=1)
+LATER = NOON + timedelta(days=1)
 CHRISTMAS = datetime(2026, 12, 24, 10, tzinfo=timezone(timedelta(hours=1)))
 STATUSES: tuple[OrderStatus, ...] = get_args(OrderStatus)
 MOVES: set[tuple[OrderStatus, OrderStatus]] = {
@@ -41,11 +48,28 @@ OTHERS = sorted({*product(STATUSES, STATUSES)} - MOVES)
 
 
 def order(status: OrderStatus = "placed", **fields: Any) -> Order:
-    """Return order 3 for animal 7, which ends at noon while it is placed."""
-    if status == "placed":
-        fields = {"reserved_until": NOON} | fields
+    """Return order 3 for animal 7, which ends at noon while it is placed.
+
+    It was approved an hour after noon, and came to a later status at the time ``LATER``.
+    """
+    times: dict[OrderStatus, dict[str, datetime]] = {
+        "placed": {"reserved_until": NOON},
+        "approved": {"approved_at": ONE},
+        "delivered": {"approved_at": ONE, "delivered_at": LATER},
+        "cancelled": {"cancelled_at": LATER},
+    }
     complete = status == "delivered"
-    return Order(3, 7, 1, status, complete=complete, placed_at=NOON, **fields)
+    return Order(3, 7, 1, status, complete=complete, placed_at=NOON, **times[status] | fields)
+
+
+def changed(before: Order, now: datetime = LATER, **members: Any) -> Order:
+    """Return an order changed in a store whose currency is the euro."""
+    return patched(before, OrderPatch(**members), now, "EUR")
+
+
+def sold(**fields: Any) -> Order:
+    """Return an order that was sold over the counter at noon."""
+    return order("delivered", approved_at=UNSET, delivered_at=NOON, **fields)
 
 
 # What is refused
@@ -63,7 +87,15 @@ EXPECTED = {
     "quantity": "1, because every animal is unique",
     "shipDate": "a date and time as in ",
     "status": "one of 'placed', 'approved', 'delivered', 'cancelled'",
+    "buyer": "1 to 200 characters, not only white space and without control characters",
+    "note": r"1 to 1000 characters, without U\+0000",
+    "amount": r"an integer from 0 to 10\^12",
+    "cancelReason": "1 to 200 characters, not only white space and without control characters",
+    "complete": "true or false",
 }
+ODD_NAMES: tuple[Any, ...] = (7, [], "", " ", "\u3000", "a\nb", "a\0", "\u202eJane", "x" * 201)
+ODD_NOTES: tuple[Any, ...] = (7, [], "", "a\0", "x" * 1001)
+ODD_AMOUNTS: tuple[Any, ...] = (-1, MAX_AMOUNT + 1, 1.5, "1", True, [])
 ODD_PET_IDS: tuple[Any, ...] = (None, "1", True, 1.5, INT64_MAX + 1, INT64_MIN - 1, [])
 ODD_QUANTITIES: tuple[Any, ...] = (None, 0, -1, 2, 2**63, 1.5, "1", True, [1])
 
@@ -74,6 +106,10 @@ ODD_QUANTITIES: tuple[Any, ...] = (None, 0, -1, 2, 2**63, 1.5, "1", True, [1])
         *(("petId", value) for value in ODD_PET_IDS),
         *(("quantity", value) for value in ODD_QUANTITIES),
         *(("shipDate", value) for value in ODD_DATES),
+        *(("buyer", value) for value in (None, *ODD_NAMES)),
+        *(("note", value) for value in (None, *ODD_NOTES)),
+        *(("amount", value) for value in (None, *ODD_AMOUNTS)),
+        *(("complete", value) for value in (None, 0, "true")),
     ],
     ids=lambda value: repr(value)[:30],
 )
@@ -90,6 +126,10 @@ def test_an_invalid_value_of_a_new_order_is_refused_naming_the_field(
         *(("status", value) for value in (None, "", "Placed", "shipped", 1, True, ["placed"])),
         *(("quantity", value) for value in ODD_QUANTITIES),
         *(("shipDate", value) for value in ODD_DATES if value is not None),
+        *(("buyer", value) for value in ODD_NAMES),
+        *(("note", value) for value in ODD_NOTES),
+        *(("amount", value) for value in ODD_AMOUNTS),
+        *(("cancelReason", value) for value in (None, *ODD_NAMES)),
     ],
     ids=lambda value: repr(value)[:30],
 )
@@ -144,7 +184,7 @@ def test_a_ship_date_is_a_time_with_an_offset(text: str, moment: datetime) -> No
     ("body", "patch"),
     [
         (b"{}", OrderPatch()),
-        (b'{"id": 9, "petId": 9, "complete": true, "note": null}', OrderPatch()),
+        (b'{"id": 9, "petId": 9, "complete": true, "currency": null}', OrderPatch()),
         (b'{"shipDate": null}', OrderPatch(ship_date=None)),
         (b'{"status": "shipped", "status": "approved"}', OrderPatch(status="approved")),
     ],
@@ -169,15 +209,17 @@ def test_every_accepted_order_is_valid(value: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("present", "wanted"), sorted(MOVES))
 def test_an_allowed_status_change_is_accepted(present: OrderStatus, wanted: OrderStatus) -> None:
-    assert moved(order(present), wanted) == order(wanted)
-    assert patched(order(present), OrderPatch(status=wanted)) == order(wanted)
+    now = ONE if wanted == "approved" else LATER
+    kept = {"approved_at": ONE} if (present, wanted) == ("approved", "cancelled") else {}
+    assert moved(order(present), wanted, now) == order(wanted, **kept)
+    assert changed(order(present), now, status=wanted) == order(wanted, **kept)
 
 
 @pytest.mark.parametrize(("present", "wanted"), OTHERS)
 def test_any_other_status_change_is_refused(present: OrderStatus, wanted: OrderStatus) -> None:
     message = rf"^status: {present} can become .*, not {wanted}$"
     with pytest.raises(IllegalTransition, match=message):
-        patched(order(present), OrderPatch(status=wanted))
+        changed(order(present), status=wanted)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +234,7 @@ def test_a_refused_status_change_names_the_allowed_ones(
     present: OrderStatus, wanted: OrderStatus, message: str
 ) -> None:
     with pytest.raises(IllegalTransition, match=f"^{re.escape(message)}$"):
-        moved(order(present), wanted)
+        moved(order(present), wanted, LATER)
 
 
 def test_only_a_final_status_changes_the_animal() -> None:
@@ -210,7 +252,8 @@ def test_an_order_is_cancelled_when_its_reservation_lapses(
 ) -> None:
     placed = order(reserved_until=reserved_until)
     now = NOON + timedelta(milliseconds=milliseconds)
-    assert as_of(placed, now) == (placed if is_open else order("cancelled"))
+    ended = order("cancelled", cancelled_at=NOON)
+    assert as_of(placed, now) == (placed if is_open else ended)
 
 
 # How an order changes otherwise
@@ -218,15 +261,15 @@ def test_an_order_is_cancelled_when_its_reservation_lapses(
 
 @pytest.mark.parametrize("status", STATUSES)
 def test_an_empty_patch_changes_nothing(status: OrderStatus) -> None:
-    assert patched(order(status), OrderPatch()) == order(status)
+    assert changed(order(status)) == order(status)
 
 
 @pytest.mark.parametrize("status", ["placed", "approved"])
 def test_the_date_of_an_open_order_can_be_changed_and_removed(status: OrderStatus) -> None:
     dated = order(status, ship_date=CHRISTMAS)
-    assert patched(order(status), OrderPatch(ship_date=CHRISTMAS)) == dated
-    assert patched(dated, OrderPatch(ship_date=NOON)).ship_date == NOON
-    assert patched(dated, OrderPatch(ship_date=None)).ship_date is UNSET
+    assert changed(order(status), ship_date=CHRISTMAS) == dated
+    assert changed(dated, ship_date=NOON).ship_date == NOON
+    assert changed(dated, ship_date=None).ship_date is UNSET
 
 
 @pytest.mark.parametrize("status", ["delivered", "cancelled"])
@@ -236,9 +279,105 @@ def test_the_date_of_a_closed_order_cannot_change(
 ) -> None:
     message = f"^order 3 is {status}: its shipDate can no longer change$"
     with pytest.raises(OrderClosed, match=message):
-        patched(order(status, ship_date=CHRISTMAS), OrderPatch(ship_date=date))
+        changed(order(status, ship_date=CHRISTMAS), ship_date=date)
 
 
 def test_a_date_can_be_set_with_the_final_status_change() -> None:
-    patch = OrderPatch(status="delivered", ship_date=CHRISTMAS)
-    assert patched(order("approved"), patch) == order("delivered", ship_date=CHRISTMAS)
+    delivered = changed(order("approved"), status="delivered", ship_date=CHRISTMAS)
+    assert delivered == order("delivered", ship_date=CHRISTMAS)
+
+
+# What a sale leaves
+
+
+@pytest.mark.parametrize("status", ["placed", "approved"])
+@pytest.mark.parametrize("field", ["buyer", "note", "amount"])
+def test_what_a_sale_leaves_can_be_changed_and_removed_until_the_end(
+    status: OrderStatus, field: str
+) -> None:
+    given: dict[str, Any] = {field: 500 if field == "amount" else "Jane"}
+    removed: dict[str, Any] = {field: None}
+    filled = order(status, **given, **({"currency": "EUR"} if field == "amount" else {}))
+    assert changed(order(status), **given) == filled
+    assert changed(filled, **removed) == order(status)
+
+
+@pytest.mark.parametrize("status", ["delivered", "cancelled"])
+@pytest.mark.parametrize(("field", "value"), [("buyer", "Jane"), ("buyer", None), ("amount", 5)])
+def test_buyer_and_amount_of_a_closed_order_cannot_change(
+    status: OrderStatus, field: str, value: Any
+) -> None:
+    with pytest.raises(OrderClosed, match=f"is {status}: its {field} can no longer change$"):
+        changed(order(status, buyer="Jane", amount=5), **{field: value})
+
+
+@pytest.mark.parametrize("status", ["delivered", "cancelled"])
+def test_the_note_of_a_closed_order_can_change(status: OrderStatus) -> None:
+    noted = changed(order(status), note="Paid in cash.\nTwice.")
+    assert noted == order(status, note="Paid in cash.\nTwice.")
+    assert changed(noted, note=None) == order(status)
+
+
+def test_an_amount_keeps_the_currency_in_which_it_was_set() -> None:
+    dollars = order(amount=5, currency="USD")
+    assert changed(dollars, note="Hi") == order(amount=5, currency="USD", note="Hi")
+    assert changed(dollars, amount=5) == order(amount=5, currency="EUR")
+
+
+def test_a_reason_comes_with_the_cancelled_status_alone() -> None:
+    check_patch(OrderPatch(status="cancelled", cancel_reason="Too late"))
+    check_patch(OrderPatch(status="cancelled"))
+    message = "^cancelReason: expected only together with the status 'cancelled'$"
+    for status in (UNSET, "approved", "delivered"):
+        with pytest.raises(InvalidBody, match=message):
+            check_patch(OrderPatch(status=status, cancel_reason="Too late"))
+    cancelled = changed(order("approved"), status="cancelled", cancel_reason="Too late")
+    assert cancelled == order("cancelled", approved_at=ONE, cancel_reason="Too late")
+
+
+def test_a_sale_over_the_counter_can_be_cancelled_for_a_minute() -> None:
+    end = NOON + timedelta(minutes=1)
+    last = end - timedelta(milliseconds=1)
+    assert can_be_undone(sold(), last)
+    assert not can_be_undone(sold(), end)
+    undone = changed(sold(amount=5, currency="EUR"), last, status="cancelled")
+    assert undone == order("cancelled", amount=5, currency="EUR", cancelled_at=last)
+    with pytest.raises(IllegalTransition, match=r"^status: delivered can become nothing"):
+        changed(sold(), end, status="cancelled")
+    with pytest.raises(IllegalTransition, match=r"^status: delivered can become cancelled, n"):
+        changed(sold(), last, status="approved")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        order("delivered", delivered_at=NOON),
+        order("delivered", delivered_at=ONE, approved_at=UNSET),
+        order("delivered", delivered_at=UNSET, approved_at=UNSET),
+        order("cancelled"),
+        order(),
+    ],
+)
+def test_no_other_order_can_be_undone(other: Order) -> None:
+    assert not can_be_undone(other, NOON)
+
+
+def test_what_is_recorded_of_an_order_has_no_personal_data() -> None:
+    assert without_personal_data(order(buyer="Jane")) == order()
+    assert without_personal_data(order(note="Hi", amount=5)) == order(amount=5)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_admitted"),
+    [
+        (OrderFilter(), True),
+        (OrderFilter("placed", 7, ONE), True),
+        (OrderFilter("approved"), False),
+        (OrderFilter(pet_id=8), False),
+        (OrderFilter(placed_before=NOON), False),
+    ],
+)
+def test_an_order_is_admitted_if_it_passes_all_filters(
+    wanted: OrderFilter, *, is_admitted: bool
+) -> None:
+    assert wanted.admits(order()) == is_admitted

@@ -19,6 +19,7 @@ from support.service import SERVICE_URL, Service
 pytestmark = pytest.mark.anyio
 
 ORDERS = "/store/orders"
+NOW = "2026-12-01T12:00:00Z"
 ORDER = {
     "id": 1,
     "petId": 1,
@@ -122,7 +123,7 @@ async def test_an_invalid_parameter_is_refused_naming_it(send: Send) -> None:
 
 
 async def test_an_order_reserves_the_animal(send: Send) -> None:
-    ignored = {"id": 9, "status": "delivered", "complete": True, "placedAt": 1, "note": None}
+    ignored = {"id": 9, "status": "delivered", "deliveredAt": 1, "placedAt": 1, "currency": 1}
     response = await send("POST", ORDERS, json={"petId": 1, **ignored})
     assert response.status_code == 201
     assert response.headers["Content-Type"] == "application/json"
@@ -170,10 +171,11 @@ async def test_an_order_is_approved_and_delivered(send: Send) -> None:
     response = await patch(send, status="approved")
     assert response.status_code == 200
     assert response.headers["Content-Type"] == "application/json"
-    assert response.json() == order | {"status": "approved"} == await read(send)
+    order |= {"status": "approved", "approvedAt": NOW}
+    assert response.json() == order == await read(send)
     assert await pet_status(send) == "pending"
     date = "2026-12-24T10:00:00Z"
-    order |= {"status": "delivered", "complete": True, "shipDate": date}
+    order |= {"status": "delivered", "complete": True, "shipDate": date, "deliveredAt": NOW}
     assert (await patch(send, status="delivered", shipDate=date)).json() == order
     assert (await send("GET", ORDERS)).json() == [order]
     assert await pet_status(send) == "sold"
@@ -196,7 +198,7 @@ async def test_deleting_an_order_cancels_it_and_it_can_still_be_read(send: Send)
         assert (response.status_code, response.content) == (204, b"")
         assert not {"content-length", "content-type", "etag"} & set(response.headers)
     del order["reservedUntil"]
-    assert await read(send) == order | {"status": "cancelled"}
+    assert await read(send) == order | {"status": "cancelled", "cancelledAt": NOW}
     assert await listed(send) == [1]
     assert await pet_status(send) == "available"
 

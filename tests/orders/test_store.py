@@ -1,23 +1,31 @@
 """Placing and moving orders, below HTTP."""
 
+import asyncio
+from contextlib import suppress
+
 import pytest
 from msgspec import UNSET
 
-from petstore.databases.contract import Row, Store, Unit
+from petstore.clock import utc
+from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.postgres import PostgresStore
 from petstore.errors import IllegalTransition, OrderClosed, PetNotAvailable
 from petstore.keys.store import unconditional
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, OrderStatus
 from petstore.orders.store import cancel_order, get_order, list_orders, place_order, update_order
-from petstore.pets.model import NewPet, PetStatus
-from petstore.pets.store import delete_pet, get_pet
+from petstore.pets.model import NewPet, PetPatch, PetStatus
+from petstore.pets.store import delete_pet, get_pet, update_pet
 from support.changes import create_pet
+from support.history import events_after, plain
+from support.order_rows import order_row
+from support.races import lingering
 from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 NOW = 1_000_000
-PLACED: Row = (5, 1, "placed", None, NOW, NOW + 60_000)
-CANCELLED: Row = (5, 1, "cancelled", None, NOW, None)
+PLACED = order_row(5, 1, "placed", NOW, NOW + 60_000)
+CANCELLED = order_row(5, 1, "cancelled", NOW)
 
 
 async def add(store: Store, status: PetStatus | None = "available") -> None:
@@ -88,3 +96,172 @@ def test_a_change_that_changes_nothing_is_not_written() -> None:
 def test_an_order_can_be_approved_in_the_last_millisecond() -> None:
     unit = update_order(5, OrderPatch(status="approved"), NOW + 59_999, unconditional)
     assert by_hand(unit, [PLACED], [], []).status == "approved"
+
+
+# Over the counter
+
+
+async def events_of(store: Store) -> list[tuple[object, ...]]:
+    """Return type, resource, status and previous of all events but the first."""
+    events = [plain(event) for event in await events_after(store)][1:]
+    return [(e["type"], e["resource"], e["data"]["status"], e.get("previous")) for e in events]
+
+
+def sale(buyer: str = "Jane") -> OrderCreate:
+    return OrderCreate(1, buyer=buyer, note="Paid.", amount=500, complete=True)
+
+
+async def test_a_sale_over_the_counter_delivers_the_order_and_sells_the_animal(
+    store: Store,
+) -> None:
+    await add(store)
+    sold = await store.write(place_order(sale(), NOW, 1, "EUR"))
+    assert sold == await get_order(store, 1)
+    assert (sold.status, sold.complete, sold.amount, sold.currency) == (
+        *("delivered", True, 500, "EUR"),
+    )
+    assert sold.placed_at == sold.delivered_at == utc(NOW)
+    assert (sold.approved_at, sold.reserved_until) == (UNSET, UNSET)
+    assert await status_of(store) == "sold"
+    assert await events_of(store) == [
+        ("order.delivered", "order/1", "delivered", None),
+        ("pet.updated", "pet/1", "sold", {"status": "available"}),
+    ]
+
+
+async def test_an_animal_is_sold_once(store: Store) -> None:
+    await add(store)
+    await store.write(place_order(sale(), NOW, 1))
+    with pytest.raises(PetNotAvailable, match=r"^pet 1 is sold; "):
+        await store.write(place_order(sale(), NOW, 1))
+
+
+async def test_an_animal_whose_reservation_has_lapsed_can_be_sold(store: Store) -> None:
+    await add(store)
+    await store.write(place_order(OrderCreate(1), NOW, 1))
+    assert (await store.write(place_order(sale(), NOW + 60_000, 1))).id == 2
+    ended = await get_order(store, 1)
+    assert (ended.status, ended.cancelled_at) == ("cancelled", utc(NOW + 60_000))
+
+
+async def test_an_undone_sale_is_cancelled_and_its_animal_available(store: Store) -> None:
+    await add(store)
+    await store.write(place_order(sale(), NOW, 1))
+    undo = OrderPatch(status="cancelled", cancel_reason="Wrong animal")
+    undone = await store.write(update_order(1, undo, NOW + 59_999, unconditional))
+    assert undone == await get_order(store, 1)
+    assert (undone.status, undone.complete, undone.delivered_at) == ("cancelled", False, UNSET)
+    assert (undone.cancelled_at, undone.cancel_reason) == (utc(NOW + 59_999), "Wrong animal")
+    assert await status_of(store) == "available"
+    previous = {
+        "status": "delivered",
+        "complete": True,
+        "deliveredAt": "1970-01-01T00:16:40Z",
+        "cancelledAt": None,
+        "cancelReason": None,
+    }
+    assert (await events_of(store))[2:] == [
+        ("order.cancelled", "order/1", "cancelled", previous),
+        ("pet.updated", "pet/1", "available", {"status": "sold"}),
+    ]
+
+
+async def test_a_sale_is_final_after_a_minute_and_is_never_deleted(store: Store) -> None:
+    await add(store)
+    await store.write(place_order(sale(), NOW, 1))
+    with pytest.raises(IllegalTransition):
+        await store.write(cancel_order(1, NOW, unconditional))
+    late = update_order(1, OrderPatch(status="cancelled"), NOW + 60_000, unconditional)
+    with pytest.raises(IllegalTransition):
+        await store.write(late)
+    assert await status_of(store) == "sold"
+
+
+@pytest.mark.parametrize("after", ["available", "pending", "sold again", "deleted"])
+async def test_undoing_a_sale_leaves_an_animal_with_which_more_has_happened(
+    store: Store, after: str
+) -> None:
+    await add(store)
+    await store.write(place_order(sale(), NOW, 1))
+    back = PetPatch(status="available")
+    await store.write(update_pet(1, back, NOW, unconditional, strict_categories=False))
+    if after == "pending":
+        await store.write(place_order(OrderCreate(1), NOW, 1))
+    elif after == "sold again":
+        await store.write(place_order(sale("Anna"), NOW, 1))
+    elif after == "deleted":
+        await store.write(delete_pet(1, NOW, unconditional))
+    count = len(await events_of(store))
+    undo = OrderPatch(status="cancelled")
+    undone = await store.write(update_order(1, undo, NOW, unconditional))
+    assert undone.status == "cancelled"
+    assert [kind for kind, *_ in await events_of(store)][count:] == ["order.cancelled"]
+    if after != "deleted":
+        assert await status_of(store) == after.removesuffix(" again")
+
+
+# What a sale leaves
+
+
+async def test_what_a_sale_leaves_is_stored_and_removed(store: Store) -> None:
+    await add(store)
+    new = OrderCreate(1, buyer="Jäne", note="a\nb", amount=10**12)
+    placed = await store.write(place_order(new, NOW, 0))
+    assert placed == await get_order(store, 1)
+    assert (placed.buyer, placed.note, placed.amount) == ("Jäne", "a\nb", 10**12)
+    bare = OrderPatch(buyer=None, note=None, amount=None)
+    removed = await store.write(update_order(1, bare, NOW, unconditional))
+    assert removed == await get_order(store, 1)
+    assert (removed.buyer, removed.amount, removed.currency) == (UNSET, UNSET, UNSET)
+
+
+async def test_events_have_neither_buyer_nor_note(store: Store) -> None:
+    await add(store)
+    await store.write(place_order(OrderCreate(1, buyer="Jane", note="Hi"), NOW, 1))
+    for patch in (
+        OrderPatch(buyer="Anna"),
+        OrderPatch(note="Hello", amount=5),
+        OrderPatch(status="approved", buyer=None),
+        OrderPatch(status="cancelled", note=None),
+    ):
+        await store.write(update_order(1, patch, NOW, unconditional))
+    told = [plain(event) for event in await events_after(store)]
+    assert not [event for event in told if {"buyer", "note"} & event["data"].keys()]
+    changes = [event for event in told if event["resource"] == "order/1"][1:]
+    previous = [event["previous"] for event in changes]
+    assert previous[:2] == [{}, {"amount": None, "currency": None}]
+    assert not [each for each in previous if {"buyer", "note"} & each.keys()]
+
+
+async def test_the_category_of_a_sale_is_that_of_the_animal_at_its_time(store: Store) -> None:
+    await add(store)
+    await store.write(place_order(OrderCreate(1), NOW, 0))
+    for status in ("approved", "delivered"):
+        await store.write(update(status))
+    moved_on = PetPatch(category_id=8)
+    await store.write(update_pet(1, moved_on, NOW, unconditional, strict_categories=False))
+    await store.write(update_order(1, OrderPatch(note="Late"), NOW, unconditional))
+    assert await store.read(Statement("SELECT category_id FROM orders")) == [(7,)]
+
+
+@pytest.mark.parametrize("undoes", [False, True])
+async def test_racing_sales_and_undos_leave_one_buyer(store: Store, *, undoes: bool) -> None:
+    await add(store)
+    await store.write(place_order(sale(), NOW, 1))
+    if undoes:
+        back = PetPatch(status="available")
+        await store.write(update_pet(1, back, NOW, unconditional, strict_categories=False))
+
+    async def attempt(unit: Unit[object]) -> None:
+        with suppress(PetNotAvailable, IllegalTransition):
+            await store.write(lingering(unit) if isinstance(store, PostgresStore) else unit)
+
+    undo = OrderPatch(status="cancelled")
+    await asyncio.gather(
+        attempt(update_order(1, undo, NOW, unconditional)),
+        *(attempt(place_order(sale(f"Anna {n}"), NOW, 1)) for n in range(5)),
+    )
+    orders = (await list_orders(store, OrderFilter(), None, 10)).items
+    sold = [order for order in orders if order.status == "delivered"]
+    assert await status_of(store) == ("sold" if sold else "available")
+    assert len(sold) <= 1

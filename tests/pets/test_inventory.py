@@ -8,9 +8,16 @@ from typing import Any, TypeAlias
 import httpx
 import pytest
 
+from petstore.databases.contract import Statement
+from petstore.databases.postgres import PostgresStore
 from petstore.pets.files import open_import_file
 from petstore.pets.imports import ImportRun, import_pets
+from petstore.pets.model import CategoryCounts, NewPet
+from petstore.pets.store import get_inventory_by_category
+from support.changes import create_pets
+from support.error_body import assert_error
 from support.service import Service
+from support.stores import do
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -45,6 +52,15 @@ async def inventory(send: Send) -> dict[str, int]:
     counts: dict[str, int] = (await send("GET", "/store/inventory")).json()
     pets = (await send("GET", "/pets?limit=100")).json()
     assert Counter(counts) == Counter(pet["status"] for pet in pets if "status" in pet)
+    by_category = (await send("GET", "/store/inventory?by=category")).json()
+    found = {
+        (row["categoryId"], status): row[status]
+        for row in by_category["categories"]
+        for status in EMPTY
+    }
+    counted = Counter((pet["categoryId"], pet["status"]) for pet in pets if "status" in pet)
+    assert Counter(found) == counted
+    assert all(any(row[status] for status in EMPTY) for row in by_category["categories"])
     return counts
 
 
@@ -119,3 +135,66 @@ async def test_an_import_is_counted(service: Service, send: Send) -> None:
     await import_pets(service.store, run, service.clock)
     assert (run.added, run.refused) == (95, 1)
     assert await inventory(send) == {"available": 40, "pending": 30, "sold": 20}
+
+
+# By category
+
+
+async def test_an_unknown_grouping_is_refused(service: Service) -> None:
+    key = await service.issue()
+    response = await service.request("GET", "/v1/store/inventory?by=status", key.token)
+    assert assert_error(response, 400, "invalid_parameter") == "by: expected 'category'"
+
+
+async def test_an_animal_counts_in_the_category_that_it_moves_to(send: Send) -> None:
+    await add(send, "available", None, "sold")
+    for category in (2, -(2**63), 2**63 - 1, 1):
+        for pet_id in (1, 2, 3):
+            await send("PATCH", f"/pets/{pet_id}", categoryId=category)
+            await inventory(send)
+    await send("PATCH", "/pets/2", categoryId=5, status="available")
+    await send("PATCH", "/pets/1", categoryId=5, status=None)
+    await inventory(send)
+    for pet_id in (1, 2, 3):
+        await send("DELETE", f"/pets/{pet_id}")
+        await inventory(send)
+
+
+async def test_many_changes_of_a_category_are_summed_up(
+    service: Service, database_kind: str
+) -> None:
+    store = service.store
+    await store.write(create_pets([NewPet("Bella", 1, "available")] * 1500))
+    for status in ("sold", "available", "pending"):
+        await store.write(do(f"UPDATE pets SET status = '{status}'"))  # noqa: S608
+    found = await get_inventory_by_category(store)
+    assert found.categories == [CategoryCounts(pending=1500, category_id=1)]
+    ((rows,),) = await store.read(Statement("SELECT count(*) FROM category_inventory"))
+    assert rows <= (3 if database_kind == "sqlite" else 2000)
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 3])
+async def test_categories_beyond_the_first_thousand_share_a_row(
+    service: Service, beyond: int
+) -> None:
+    store = service.store
+    await store.write(create_pets(NewPet("Bella", n, "sold") for n in range(1000 + beyond)))
+    for row in (0, 1):
+        for status in ("available", "pending"):
+            await store.write(
+                create_pets(NewPet("Bella", n, status) for n in range(row * 500, row * 500 + 400))
+            )
+    found = await get_inventory_by_category(store)
+    assert found.categories
+    others = found.categories[1000:]
+    assert [row.category_id for row in found.categories[:1000]] == [*range(1000)]
+    assert others == ([CategoryCounts(sold=beyond)] if beyond else [])
+
+
+async def test_rows_that_cancel_each_other_out_are_no_category(service: Service) -> None:
+    """On PostgreSQL they stay until they are summed up."""
+    if not isinstance(service.store, PostgresStore):
+        return
+    for count in (1, -1):
+        await service.store.write(do(f"INSERT INTO category_inventory VALUES (4, 'sold', {count})"))  # noqa: S608
+    assert (await get_inventory_by_category(service.store)).categories == []

@@ -63,7 +63,8 @@ async def fill(store: SqliteStore) -> str:
     await store.write(create_category(CategoryCreate("Dogs", "Loyal")))
     await store.write(create_category(CategoryCreate("Élans")))
     await store.write(place_order(OrderCreate(1), NOW, 1440))
-    await store.write(place_order(OrderCreate(4), NOW, 0))
+    new = OrderCreate(4, buyer="Jäne", note="a\nb", amount=500)
+    await store.write(place_order(new, NOW, 0, "EUR"))
     for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
         await store.write(update_order(2, patch, 0, unconditional))
     await store.write(begin_import(b"digest of a file", again=False))
@@ -166,6 +167,10 @@ def contents(database: str) -> dict[str, list[tuple[Any, ...]]]:
         "SELECT status, CAST(sum(pets) AS BIGINT) FROM inventory"
         " GROUP BY status HAVING sum(pets) <> 0"
     )
+    selects["category_inventory"] = (
+        "SELECT category_id, status, CAST(sum(pets) AS BIGINT) FROM category_inventory"
+        " GROUP BY category_id, status HAVING sum(pets) <> 0"
+    )
     return {name: sorted(query(database, sql), key=repr) for name, sql in selects.items()}
 
 
@@ -177,8 +182,11 @@ def assert_of_one_moment(
     The ``pets`` and ``orders`` that were acknowledged before are in them, and every animal agrees
     with its order and with the inventory.
     """
-    statuses = {number: status for number, *_, status, _ in there["pets"]}
-    ordered = {number: pet_id for number, pet_id, *_ in there["orders"]}
+    statuses = {number: status for number, *_, status, _words in there["pets"]}
+    ordered = {
+        number: pet_id
+        for number, *_, pet_id, _placed_at, _reserved_until, _ship_date, _status in there["orders"]
+    }
     assert set(pets) <= set(statuses)
     assert set(orders) <= set(ordered)
     held = [pet_id for pet_id, status in statuses.items() if status == "pending"]

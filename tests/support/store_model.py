@@ -63,6 +63,8 @@ class StoreModel:
     kept: dict[str, tuple[Ask, Reply, int]] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)  # of reservations, by order
     last_ids: dict[str, int] = field(default_factory=dict)
+    sold: dict[int, int] = field(default_factory=dict)  # the category, by order
+    undo_ends: dict[int, int] = field(default_factory=dict)  # of sales, by order
 
     def respond(self, ask: Ask) -> Reply:
         """Apply ``ask`` and return its response."""
@@ -87,7 +89,9 @@ class StoreModel:
         path, _, query = ask.target.partition("?")
         name, _, item = path.removeprefix("/store").removeprefix("/").partition("/")
         if name == "inventory":
-            return Reply(200, self._inventory())
+            return Reply(200, self._inventory(dict(parse_qsl(query))))
+        if name == "sales":
+            return Reply(200, self._sales(dict(parse_qsl(query))))
         records: dict[int, Record] = getattr(self, name)
         if not item:
             if ask.method == "GET":
@@ -96,6 +100,9 @@ class StoreModel:
             records[number] = {"id": number, **getattr(self, f"_new_{name}")(number, ask.body)}
             self.last_ids[name] = number
             return Reply(201, dict(records[number]))
+        body = ask.body or {}
+        if "cancelReason" in body and body.get("status") != "cancelled":
+            raise Refused(400, "invalid_body")
         if int(item) not in records:
             raise Refused(404, "not_found")
         record = records[int(item)]
@@ -106,17 +113,49 @@ class StoreModel:
             getattr(self, f"_patch_{name}")(record, ask.body)
         return Reply(200, dict(record))
 
-    def _inventory(self) -> Record:
-        found = [pet.get("status") for pet in self.pets.values()]
-        return {status: found.count(status) for status in ("available", "pending", "sold")}
+    def _inventory(self, query: dict[str, str]) -> Record:
+        if "by" not in query:
+            return _counted([*self.pets.values()])
+        pets: dict[int, list[Record]] = {}
+        for pet in self.pets.values():
+            pets.setdefault(pet["categoryId"], []).append(pet)
+        rows = [_counted(found) | {"categoryId": number} for number, found in sorted(pets.items())]
+        shown = [row for row in rows if row["available"] + row["pending"] + row["sold"]]
+        return _counted([*self.pets.values()]) | {"categories": shown}
+
+    def _sales(self, query: dict[str, str]) -> Record:
+        today = datetime.fromtimestamp(self.now // 1000, UTC).date()
+        days = [today - timedelta(days=ago) for ago in range(6, -1, -1)]
+        by = query.get("by", "day")
+        rows: dict[Any, list[int]] = {str(day): [] for day in days} if by == "day" else {}
+        for number, order in self.orders.items():
+            day = order.get("deliveredAt", "")[:10]
+            if str(days[0]) <= day <= str(today):
+                key = day if by == "day" else self.sold[number]
+                rows.setdefault(key, []).append(order.get("amount", 0))
+        name = "day" if by == "day" else "categoryId"
+        return {
+            "from": str(days[0]),
+            "to": str(today),
+            "timeZone": "UTC",
+            "by": by,
+            "rows": [
+                {"orders": len(found), "amount": sum(found), "currency": "USD", name: key}
+                for key, found in sorted(rows.items())
+            ],
+        }
 
     def _page(self, records: dict[int, Record], query: dict[str, str]) -> list[Record]:
-        limit = int(query.pop("limit", "20"))
-        return [
+        limit, buyer = int(query.pop("limit", "20")), query.pop("buyer", "")
+        found = [
             dict(record)
             for record in records.values()
             if all(str(record.get(name)) == value for name, value in query.items())
-        ][:limit]
+        ]
+        if buyer:
+            named = [record for record in found if _key(record).startswith(buyer.lower())]
+            found = sorted(named, key=lambda record: (_key(record), record["id"]))
+        return found[:limit]
 
     # Animals
 
@@ -176,21 +215,37 @@ class StoreModel:
             raise Refused(400, "unknown_pet")
         if pet.get("status") != "available":
             raise Refused(409, "pet_not_available")
-        pet["status"] = "pending"
         order = {"quantity": 1, "status": "placed", "complete": False, **body}
         order["placedAt"] = text_of(self.now)
+        if "amount" in order:
+            order["currency"] = "USD"
+        if order["complete"]:
+            pet["status"] = "sold"
+            order |= {"status": "delivered", "deliveredAt": order["placedAt"]}
+            self.sold[order_id] = pet["categoryId"]
+            self.undo_ends[order_id] = self.now + 60_000
+            return order
+        pet["status"] = "pending"
         if self.reservation_minutes:
             self.ends[order_id] = self.now + self.reservation_minutes * 60_000
             order["reservedUntil"] = text_of(self.ends[order_id])
         return order
 
     def _patch_orders(self, order: Record, body: Record) -> None:
-        if "shipDate" in body and order["status"] not in OPEN:
+        if body.keys() & {"shipDate", "buyer", "amount"} and order["status"] not in OPEN:
             raise Refused(409, "order_closed")
         if "status" in body:
-            self._check_move(order, body["status"])
+            is_undo = body["status"] == "cancelled" and self._can_be_undone(order)
+            if not is_undo:
+                self._check_move(order, body["status"])
             self._move(order, body["status"])
+        if "amount" in body:
+            order["currency"] = None if body["amount"] is None else "USD"
         _merge(order, body)
+
+    def _can_be_undone(self, order: Record) -> bool:
+        end = self.undo_ends.get(order["id"], 0)
+        return order["status"] == "delivered" and self.now < end
 
     def _delete_orders(self, order: Record) -> None:
         if order["status"] != "cancelled":
@@ -202,12 +257,30 @@ class StoreModel:
             raise Refused(409, "illegal_transition")
 
     def _move(self, order: Record, status: str) -> None:
+        was, end = order["status"], self.ends.pop(order["id"], self.now)
         order.pop("reservedUntil", None)
-        self.ends.pop(order["id"], None)
+        order.pop("deliveredAt", None)
         order |= {"status": status, "complete": status == "delivered"}
+        order[f"{status}At"] = text_of(min(self.now, end) if was == "placed" else self.now)
+        pet = self.pets.get(order["petId"], {})
+        later = [each for each in self.orders.values() if each["petId"] == order["petId"]][-1]
+        if was == "delivered" and (pet.get("status") != "sold" or later is not order):
+            return
         after = {"cancelled": "available", "delivered": "sold"}.get(status)
         if after is not None:
-            self.pets[order["petId"]]["status"] = after
+            pet["status"] = after
+        if status == "delivered":
+            self.sold[order["id"]] = pet["categoryId"]
+
+
+def _counted(pets: list[Record]) -> Record:
+    found = [pet.get("status") for pet in pets]
+    return {status: found.count(status) for status in ("available", "pending", "sold")}
+
+
+def _key(order: Record) -> str:
+    """Return the name of a buyer as it is searched."""
+    return str(order.get("buyer", "")).lower().replace("\u00e4", "a")
 
 
 def _merge(record: Record, patch: Record) -> None:

@@ -20,7 +20,7 @@ from petstore_client._faces import Resource
 from support.client_faces import KEY
 
 RESOURCES = (
-    *("pets", "categories", "orders", "inventory"),
+    *("pets", "categories", "orders", "sales", "inventory"),
     *("keys", "people", "usage", "events", "webhooks"),
 )
 # ``pets.get`` lists; so the deprecated operation is never called.

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from math import ceil
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
@@ -131,6 +131,11 @@ def count_down(
             seconds -= 1
     finally:
         show("")
+
+
+def wait_in_bar(on_progress: Callable[..., None]) -> Wait:
+    """Return what waits for a service, with the countdown in a progress bar."""
+    return partial(count_down, show=lambda text: on_progress(note=text))
 
 
 def _client(service: str, wait: Wait) -> "Client":

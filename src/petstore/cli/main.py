@@ -20,6 +20,7 @@ from petstore.keys.commands import keys, rotate_own
 from petstore.orders.commands import orders
 from petstore.people.commands import people
 from petstore.pets.commands import pets
+from petstore.sales.commands import sales
 from petstore.sessions.commands import console
 from petstore.usage.commands import inventory, usage
 from petstore.webhooks.commands import webhooks
@@ -86,5 +87,5 @@ main.add_section("Run the service", serve, deliver)
 main.add_section("Work on its store", keys, people, console, deprecations, copy, backup, restore)
 main.add_section(
     f"Ask a running service, with the key in {KEY}",
-    *(pets, orders, categories, inventory, events, webhooks, usage, rotate_own),
+    *(pets, orders, sales, categories, inventory, events, webhooks, usage, rotate_own),
 )

@@ -114,6 +114,15 @@ def progress(title: str, total: int | None = None) -> Iterator[OnProgress]:
         yield update
 
 
+@contextmanager
+def replacing_text(file: Path, errors: str = "strict") -> Iterator[TextIO]:
+    """Write a file that replaces ``file`` once it is complete."""
+    from petstore.databases.private_files import replacing
+
+    with replacing(file) as part, TextIOWrapper(part, "utf-8", errors, newline="") as out:
+        yield out
+
+
 def print_secret(kind: str, secret: str, note: str, resume_hint: str) -> None:
     """Print a note on standard error, and a secret of a ``kind`` alone on standard output.
 

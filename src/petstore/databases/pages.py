@@ -15,10 +15,20 @@ from petstore.databases.contract import Reader, Row, Statement, T, Value
 from petstore.databases.planner import LAST_ID, SHORT, in_short, index_range, unplanned
 from petstore.errors import NotFound
 
-Filter: TypeAlias = str | int | Sequence[int] | Sequence[str] | UnsetType | None
+Filter: TypeAlias = "str | int | Sequence[int] | Sequence[str] | Below | UnsetType | None"
 _Kind: TypeAlias = tuple[str, type | int | None]
 """A column, and the type of its value or how many values; ``None`` for those without one."""
 _SINGLE = (str, int)
+
+
+class Below(NamedTuple):
+    """A filter of a page: a number is below a ``value``. No index is searched by it.
+
+    Rows from the id ``end`` on are left out, so that a page ends there.
+    """
+
+    value: int
+    end: int
 
 
 class Page(NamedTuple, Generic[T]):
@@ -62,14 +72,24 @@ async def read_page(
     is the name of the statement. ``filters`` maps a column to the value it must have, in the order
     of the columns of an index that ends with the id; an unset value does not filter, and ``None``
     is for rows without one. For ``id``, and for the last column of the index, it may be a list of
-    those allowed. The first column of ``select`` is the id, and ids begin at 1.
+    those allowed. The last filter may be a ``Below``. The first column of ``select`` is the id, and
+    ids begin at 1.
     """
+    column, below = next(
+        ((column, wanted) for column, wanted in filters.items() if isinstance(wanted, Below)),
+        ("", None),
+    )
+    if below is not None and newest_first:
+        after = below.end if after is None else min(after, below.end)
     kinds, parameters = _bound(filters, after)
+    if below is not None:
+        parameters += [below.value] if newest_first else [below.end, below.value]
     sql = _page_sql(
         *(select, kinds, "LIMIT ?"),
         has_start=after is not None,
         newest_first=newest_first,
         is_short=limit <= SHORT,
+        below=column,
     )
     # One row more than the page holds shows whether there is a next page.
     rows = await reader.read(Statement(sql, (*parameters, limit + 1), name=name))
@@ -132,7 +152,7 @@ def _bound(
             parameters.append(wanted)
         elif wanted is None:
             kinds.append((column, None))
-        elif wanted is not UNSET:
+        elif wanted is not UNSET and not isinstance(wanted, Below):
             kinds.append((column, len(wanted)))
             parameters += wanted
     if after is not None:
@@ -149,10 +169,12 @@ def _page_sql(
     has_start: bool,
     newest_first: bool = False,
     is_short: bool = False,
+    below: str = "",
 ) -> str:
     """Return the SELECT of a page.
 
-    Its parameters are the values of ``filters``, the id to start after, and that of ``limit``.
+    Its parameters are the values of ``filters``, the id to start after, that to end before and the
+    value of the column ``below``, and that of ``limit``.
     """
     numbers: dict[str, list[int]] = {}
     number = 1
@@ -162,9 +184,13 @@ def _page_sql(
         number += count
     after = f"?{number}" if has_start else ""
     number += has_start
+    end = f"?{number}" if below and not newest_first else ""
+    number += bool(end)
+    rest = f"{below} + 0 < ?{number}" if below else ""  # so that no index is searched by it
+    number += bool(rest)
     kinds = dict(filters)
     order = "id DESC" if newest_first else "id"
-    page = partial(_range_sql, select, after=after, order=order)
+    page = partial(_range_sql, select, order=order, after=after, end=end, rest=rest)
     chosen = filters[-1][0] if filters else ""
     if isinstance(kinds.get(chosen), int) and "id" not in kinds:
         # Each value has its own range of the index, and its own rows in the order of the page.
@@ -185,8 +211,10 @@ def _range_sql(
     kinds: Mapping[str, type | int | None],
     numbers: Mapping[str, list[int]],
     *,
-    after: str,
     order: str,
+    after: str,
+    end: str,
+    rest: str,
 ) -> str:
     """Return a SELECT without its LIMIT; ``numbers`` are those of the parameters of a column."""
     is_descending = order != "id"
@@ -203,6 +231,10 @@ def _range_sql(
             conditions.append(f"{column} = {parameters}")
     if after:
         conditions.append(f"id {'<' if is_descending else '>'} {after}")
+    if end:
+        conditions.append(f"id < {end}")
+    if rest:
+        conditions.append(rest)
     where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
     by_id = f"{where}ORDER BY {order}"
     single = {column: kind for column, kind in kinds.items() if not isinstance(kind, int)}
@@ -214,5 +246,7 @@ def _range_sql(
         "id",
         after or str(LAST_ID if is_descending else 0),
         descending=is_descending,
+        end=end,
+        rest=rest,
     )
     return f"{select} /*sqlite*/ {by_id} /*end*/ /*pg {in_index} */"

@@ -15,13 +15,21 @@ SHORT = 100
 
 
 def index_range(
-    columns: Sequence[str], values: Sequence[str], key: str, after: str, *, descending: bool = False
+    columns: Sequence[str],
+    values: Sequence[str],
+    key: str,
+    after: str,
+    *,
+    descending: bool = False,
+    end: str = "",
+    rest: str = "",
 ) -> str:
     """Return the WHERE and the ORDER BY with which PostgreSQL reads a range of one index.
 
     The index has one or two ``columns``, which must have these ``values``, and then ``key``. The
-    rows are those with a ``key`` above ``after``, or below it if ``descending``, in this order.
-    ``values`` are SELECTs (see ``unplanned``); the last one may be empty, for no value.
+    rows are those with a ``key`` above ``after``, or below it if ``descending``, in this order, and
+    below ``end`` if that is given. ``rest`` is a condition that no index serves. ``values`` are
+    SELECTs (see ``unplanned``); the last one may be empty, for no value.
 
     With ``column = value`` any index on the key would have the order of the rows. The planner
     believes that a list of values may have several, and that compared rows are a ninth of those
@@ -32,13 +40,19 @@ def index_range(
     conditions = [
         *(f"{column} = ANY (ARRAY{value})" for column, value in zip(leading, values, strict=False)),
         *(
-            (f"({last}, {key}) {beyond} ({values[-1]}, {after})", f"{last} {bound} {values[-1]}")
+            (
+                f"({last}, {key}) {beyond} ({values[-1]}, {after})",
+                f"({last}, {key}) < ({values[-1]}, {end})"
+                if end
+                else f"{last} {bound} {values[-1]}",
+            )
             if values[-1]
-            else (f"{last} IS NULL", f"{key} {beyond} {after}")
+            else (f"{last} IS NULL", f"{key} {beyond} {after}", f"{key} < {end}" if end else "")
         ),
+        rest,
     ]
     ordered = ", ".join(f"{column}{order}" for column in (*columns, key))
-    return f"WHERE {' AND '.join(conditions)} ORDER BY {ordered}"
+    return f"WHERE {' AND '.join(filter(None, conditions))} ORDER BY {ordered}"
 
 
 def unplanned(number: int, kind: type = int) -> str:

@@ -103,3 +103,8 @@ async def _count_animals(target: Side) -> None:
     for status in get_args(PetStatus):
         counted = f"SELECT '{status}', count(*) FROM pets WHERE status = '{status}'"  # noqa: S608
         await target.run(f"INSERT INTO inventory (status, pets) {counted}")
+    await target.run("DELETE FROM category_inventory")
+    await target.run(
+        "INSERT INTO category_inventory (category_id, status, pets) SELECT category_id, status,"
+        " count(*) FROM pets WHERE status IS NOT NULL GROUP BY category_id, status"
+    )

@@ -1,6 +1,6 @@
 """Names without regard to case: the keys by which they are compared, searched and sorted."""
 
-from unicodedata import normalize
+from unicodedata import combining, normalize
 
 MAX_SEARCHED = 100
 """The most characters that a search may ask for."""
@@ -29,6 +29,12 @@ def search_key(name: str) -> str:
     a hundred characters that become several.
     """
     return name_key(name)[:MAX_SEARCH_KEY]
+
+
+def plain_key(name: str) -> str:
+    """Return the search key of ``name`` without the marks on letters: that of Käthe is kathe."""
+    plain = "".join(each for each in normalize("NFD", name_key(name)) if not combining(each))
+    return normalize("NFC", plain)[:MAX_SEARCH_KEY] or search_key(name)  # it may be marks alone
 
 
 def end_of_prefix(prefix: str) -> str | None:

@@ -41,7 +41,7 @@ _BETWEEN_WORDS = re.compile(r"[\0- \s]+")
 
 
 class MatchPosition(NamedTuple):
-    """A position in the result of a search: just after an animal.
+    """A position in the result of a search: just after an item.
 
     The result is sorted by the word that matched, then by the name and the id. If several words
     matched, the name begins with the first one of them: what is before it does not count.

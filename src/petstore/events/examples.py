@@ -14,7 +14,17 @@ _ORDER = {
     "placedAt": "2026-11-21T10:05:00.120000Z",
     "reservedUntil": "2026-11-22T10:05:00.120000Z",
 }
-_CLOSED = {name: value for name, value in _ORDER.items() if name != "reservedUntil"}
+_PLACED = {"status": "placed", "reservedUntil": _ORDER["reservedUntil"]}
+_APPROVED = {name: value for name, value in _ORDER.items() if name != "reservedUntil"} | {
+    "status": "approved",
+    "approvedAt": "2026-11-21T10:06:00.120000Z",
+}
+_DELIVERED = {"status": "delivered", "complete": True, "deliveredAt": "2026-11-21T10:07:00.120000Z"}
+_CANCELLED = {"status": "cancelled", "cancelledAt": "2026-11-21T10:07:00.120000Z"}
+_LAPSED = {name: value for name, value in _ORDER.items() if name != "reservedUntil"} | {
+    "status": "cancelled",
+    "cancelledAt": "2026-11-22T10:05:00.120000Z",
+}
 _CATEGORY = {"id": 1, "name": "Dogs", "description": "Great and small."}
 
 WEBHOOK = {
@@ -50,10 +60,10 @@ _DATA: dict[EventType, dict[str, Any]] = {
     "pet.deleted": _PET | {"status": "available"},
     "order.placed": _ORDER,
     "order.updated": _ORDER | {"shipDate": "2026-12-24T10:00:00Z"},
-    "order.approved": _CLOSED | {"status": "approved"},
-    "order.delivered": _CLOSED | {"status": "delivered", "complete": True},
-    "order.cancelled": _CLOSED | {"status": "cancelled"},
-    "order.lapsed": _CLOSED | {"status": "cancelled"},
+    "order.approved": _APPROVED,
+    "order.delivered": _APPROVED | _DELIVERED,
+    "order.cancelled": _APPROVED | _CANCELLED,
+    "order.lapsed": _LAPSED,
     "category.created": _CATEGORY,
     "category.updated": _CATEGORY,
     "category.deleted": _CATEGORY,
@@ -78,10 +88,10 @@ _DATA: dict[EventType, dict[str, Any]] = {
 _PREVIOUS: dict[EventType, dict[str, Any]] = {
     "pet.updated": {"status": "available"},
     "order.updated": {"shipDate": None},
-    "order.approved": {"status": "placed", "reservedUntil": _ORDER["reservedUntil"]},
-    "order.delivered": {"status": "approved", "complete": False},
-    "order.cancelled": {"status": "approved"},
-    "order.lapsed": {"status": "placed", "reservedUntil": _ORDER["reservedUntil"]},
+    "order.approved": _PLACED | {"approvedAt": None},
+    "order.delivered": {"status": "approved", "complete": False, "deliveredAt": None},
+    "order.cancelled": {"status": "approved", "cancelledAt": None},
+    "order.lapsed": _PLACED | {"cancelledAt": None},
     "category.updated": {"description": None},
     "webhook.disabled": {"enabled": True, "disabledReason": None},
 }

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_origin
 
 from msgspec import Struct
 
@@ -63,6 +63,7 @@ class Services:
     responses: Responses
     refusals: Refusals
     reservation_minutes: int
+    currency: str
     strict_categories: bool
     webhook_secret: SecretFile
     webhook_networks: Networks
@@ -247,6 +248,11 @@ class Operation:
     def resource(self) -> str | None:
         """What ``parameter`` identifies, such as ``pet``."""
         return None if self.parameter is None else self.parameter.removesuffix("Id")
+
+    @cached_property
+    def is_list(self) -> bool:
+        """Whether it returns pages of a list."""
+        return get_origin(self.success.content) is list and self.query is not None
 
     @cached_property
     def is_conditional(self) -> bool:

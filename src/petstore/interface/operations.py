@@ -8,6 +8,7 @@ from petstore.keys import operations as api_keys
 from petstore.orders import operations as orders
 from petstore.people import operations as people
 from petstore.pets import operations as pets
+from petstore.sales import operations as sales
 from petstore.usage import operations as usage
 from petstore.webhooks import operations as webhooks
 
@@ -15,6 +16,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *pets.OPERATIONS,
     *categories.OPERATIONS,
     *orders.OPERATIONS,
+    *sales.OPERATIONS,
     *events.OPERATIONS,
     *api_keys.OPERATIONS,
     *people.OPERATIONS,

@@ -9,10 +9,11 @@ from petstore.domain.cursors import BY_ID, CursorForm
 from petstore.errors import InvalidParameter
 from petstore.events.changes import Extent
 from petstore.interface.operation import Result
+from petstore.orders.search import OrdersByBuyer
 from petstore.pets.search import PetsByName
 
 P = TypeVar("P")
-AnyPage: TypeAlias = Page[Any] | PetsByName
+AnyPage: TypeAlias = Page[Any] | PetsByName | OrdersByBuyer
 
 Sort = Annotated[
     Literal["id", "-id"],

@@ -1,16 +1,23 @@
 """Orders: one animal, one buyer."""
 
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from petstore.domain.fields import Id, Int64, Moment
-from petstore.errors import IllegalTransition, OrderClosed
+from petstore.domain.fields import NO_U0000, PRINTABLE, Id, Int64, Moment
+from petstore.errors import IllegalTransition, InvalidBody, OrderClosed
 from petstore.pets.model import PetStatus
 
 OrderStatus: TypeAlias = Literal["placed", "approved", "delivered", "cancelled"]
+
+MAX_AMOUNT = 10**12
+"""The highest price of an animal."""
+
+UNDO_TIME = timedelta(minutes=1)
+"""How long after a sale over the counter the order can be cancelled."""
 
 OrderedPetId = Annotated[Int64, Meta(description="Identifier of the animal.")]
 
@@ -26,6 +33,72 @@ Quantity = Annotated[
 
 ShipDate = Annotated[Moment, Meta(description="When to ship it (RFC 3339).")]
 
+Buyer = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=200,
+        pattern=PRINTABLE,
+        description=(
+            "Who buys the animal. 1 to 200 characters, not only white space, without control"
+            " characters. No event has it."
+        ),
+        extra={
+            "expected": ("1 to 200 characters, not only white space and without control characters")
+        },
+    ),
+]
+
+Note = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=1000,
+        pattern=NO_U0000,
+        description=(
+            "What the staff should know. 1 to 1000 characters, line breaks included, without"
+            " U+0000. No event has it."
+        ),
+        extra={"expected": "1 to 1000 characters, without U+0000"},
+    ),
+]
+
+Amount = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=MAX_AMOUNT,
+        description="The price, in the smallest unit of the currency, such as cents.",
+        extra={"expected": "an integer from 0 to 10^12"},
+        extra_json_schema={"format": "int64"},
+    ),
+]
+
+Currency = Annotated[
+    str,
+    Meta(
+        pattern="^[A-Z]{3}$",
+        description="The currency of the amount (ISO 4217): that of the store when it was set.",
+        extra_json_schema={"readOnly": True},
+    ),
+]
+
+CancelReason = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=200,
+        pattern=PRINTABLE,
+        description=(
+            "Why it was cancelled. 1 to 200 characters, not only white space, without control"
+            " characters."
+        ),
+        extra={
+            "expected": ("1 to 200 characters, not only white space and without control characters")
+        },
+    ),
+]
+
 StatusOfOrder = Annotated[
     OrderStatus,
     Meta(
@@ -34,12 +107,24 @@ StatusOfOrder = Annotated[
     ),
 ]
 
-_MOVES: dict[OrderStatus, tuple[OrderStatus, ...]] = {
+Complete = Annotated[
+    bool,
+    Meta(
+        description="`true` sells the animal at once: the order is delivered, the animal sold.",
+        extra={"expected": "true or false"},
+    ),
+]
+
+OrderMoves: TypeAlias = Mapping[OrderStatus, tuple[OrderStatus, ...]]
+"""The statuses that can follow each status."""
+
+_MOVES: OrderMoves = {
     "placed": ("approved", "cancelled"),
     "approved": ("delivered", "cancelled"),
     "delivered": (),
     "cancelled": (),
 }
+_MOVES_OF_SALES: OrderMoves = {**_MOVES, "delivered": ("cancelled",)}
 
 OPEN_STATUSES = tuple(status for status, following in _MOVES.items() if following)
 """The statuses of an order that reserves its animal."""
@@ -47,21 +132,39 @@ OPEN_STATUSES = tuple(status for status, following in _MOVES.items() if followin
 PET_AFTER: dict[OrderStatus, PetStatus] = {"delivered": "sold", "cancelled": "available"}
 """The status of an animal after its order ends."""
 
+# What can change until the order is closed, by the names in JSON.
+_UNTIL_CLOSED = {"buyer": "buyer", "amount": "amount", "ship_date": "shipDate"}
+
 
 class OrderCreate(Struct, frozen=True, rename="camel"):
-    """An order to place."""
+    """An order to place, or with ``complete`` a sale over the counter."""
 
     pet_id: OrderedPetId
     quantity: Quantity = 1
     ship_date: ShipDate | UnsetType = UNSET
+    buyer: Buyer | UnsetType = UNSET
+    note: Note | UnsetType = UNSET
+    amount: Amount | UnsetType = UNSET
+    complete: Complete = False
 
 
 class OrderPatch(Struct, frozen=True, rename="camel"):
-    """Changes to an order (RFC 7396); a ``shipDate`` of null removes it."""
+    """Changes to an order (RFC 7396); null removes ``shipDate``, ``buyer``, ``note``, ``amount``.
+
+    A ``cancelReason`` comes with the status ``cancelled``.
+    """
 
     status: StatusOfOrder | UnsetType = UNSET
     ship_date: ShipDate | UnsetType | None = UNSET
     quantity: Quantity | UnsetType = UNSET
+    buyer: Buyer | UnsetType | None = UNSET
+    note: Note | UnsetType | None = UNSET
+    amount: Amount | UnsetType | None = UNSET
+    cancel_reason: CancelReason | UnsetType = UNSET
+
+
+def _time(description: str) -> Meta:
+    return Meta(tz=True, description=description, extra_json_schema={"readOnly": True})
 
 
 class Order(Struct, frozen=True, rename="camel"):
@@ -83,6 +186,18 @@ class Order(Struct, frozen=True, rename="camel"):
         ]
         | UnsetType
     ) = UNSET
+    buyer: Buyer | UnsetType = UNSET
+    note: Note | UnsetType = UNSET
+    amount: Amount | UnsetType = UNSET
+    currency: Currency | UnsetType = UNSET
+    approved_at: Annotated[datetime, _time("When it was approved.")] | UnsetType = UNSET
+    delivered_at: (
+        Annotated[datetime, _time("When it was delivered: the time of the sale.")] | UnsetType
+    ) = UNSET
+    cancelled_at: (
+        Annotated[datetime, _time("When it was cancelled, or its reservation lapsed.")] | UnsetType
+    ) = UNSET
+    cancel_reason: CancelReason | UnsetType = UNSET
 
 
 class OrderFilter(Struct, frozen=True):
@@ -90,40 +205,102 @@ class OrderFilter(Struct, frozen=True):
 
     status: OrderStatus | UnsetType = UNSET
     pet_id: int | UnsetType = UNSET
+    placed_before: datetime | UnsetType = UNSET
+
+    def admits(self, order: Order) -> bool:
+        """Return whether ``order`` passes."""
+        return (
+            (self.status is UNSET or self.status == order.status)
+            and (self.pet_id is UNSET or self.pet_id == order.pet_id)
+            and (self.placed_before is UNSET or order.placed_at < self.placed_before)
+        )
 
 
 def as_of(order: Order, now: datetime) -> Order:
     """Return ``order`` as it is at ``now``: cancelled if its reservation has lapsed."""
     if order.reserved_until is UNSET or now < order.reserved_until:
         return order
-    return replace(order, status="cancelled", reserved_until=UNSET)
+    return lapsed(order)
 
 
-def patched(order: Order, patch: OrderPatch) -> Order:
-    """Return ``order`` changed by ``patch``.
+def lapsed(order: Order) -> Order:
+    """Return a placed order as it is from the end of its reservation on."""
+    until = order.reserved_until
+    return replace(order, status="cancelled", reserved_until=UNSET, cancelled_at=until)
+
+
+def check_patch(patch: OrderPatch) -> None:
+    """Refuse a patch whose members do not fit together.
+
+    Raises:
+        InvalidBody: a reason comes without the status ``cancelled``.
+    """
+    if patch.cancel_reason is not UNSET and patch.status != "cancelled":
+        msg = "cancelReason: expected only together with the status 'cancelled'"
+        raise InvalidBody(msg)
+
+
+def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Order:
+    """Return ``order`` changed by ``patch`` at ``now``; an amount is in the store's ``currency``.
 
     Raises:
         IllegalTransition: the status cannot follow the current one.
-        OrderClosed: the order is delivered or cancelled, so its date cannot change.
+        OrderClosed: the order is delivered or cancelled, so buyer, amount and date cannot change.
     """
-    changed = order
-    if patch.ship_date is not UNSET:
-        if not _MOVES[order.status]:
-            msg = f"order {order.id} is {order.status}: its shipDate can no longer change"
-            raise OrderClosed(msg)
-        changed = replace(changed, ship_date=UNSET if patch.ship_date is None else patch.ship_date)
-    return changed if patch.status is UNSET else moved(changed, patch.status)
+    if not _MOVES[order.status]:
+        for name, member in _UNTIL_CLOSED.items():
+            if getattr(patch, name) is not UNSET:
+                msg = f"order {order.id} is {order.status}: its {member} can no longer change"
+                raise OrderClosed(msg)
+    changes = {
+        name: UNSET if value is None else value
+        for name in ("ship_date", "buyer", "note", "amount")
+        if (value := getattr(patch, name)) is not UNSET
+    }
+    if "amount" in changes:
+        changes["currency"] = UNSET if changes["amount"] is UNSET else currency
+    changed = replace(order, **changes)
+    if patch.status is UNSET:
+        return changed
+    moves = _MOVES_OF_SALES if can_be_undone(order, now) else _MOVES
+    return replace(moved(changed, patch.status, now, moves), cancel_reason=patch.cancel_reason)
 
 
-def moved(order: Order, wanted: OrderStatus) -> Order:
-    """Return ``order`` in the status ``wanted``.
+def moved(order: Order, wanted: OrderStatus, now: datetime, moves: OrderMoves = _MOVES) -> Order:
+    """Return ``order`` in the status ``wanted``, from ``now`` on.
 
     Raises:
         IllegalTransition: it cannot follow the current one.
     """
-    following = _MOVES[order.status]
+    following = moves[order.status]
     if wanted not in following:
         choices = " or ".join(following) or "nothing else"
         msg = f"status: {order.status} can become {choices}, not {wanted}"
         raise IllegalTransition(msg)
-    return replace(order, status=wanted, complete=wanted == "delivered", reserved_until=UNSET)
+    return replace(
+        order,
+        status=wanted,
+        complete=wanted == "delivered",
+        reserved_until=UNSET,
+        approved_at=now if wanted == "approved" else order.approved_at,
+        delivered_at=now if wanted == "delivered" else UNSET,
+        cancelled_at=now if wanted == "cancelled" else UNSET,
+    )
+
+
+def is_over_the_counter(order: Order) -> bool:
+    """Return whether an order began as a sale: it was delivered as it was placed."""
+    return order.delivered_at == order.placed_at and order.approved_at is UNSET
+
+
+def can_be_undone(order: Order, now: datetime) -> bool:
+    """Return whether a sale over the counter can still be cancelled."""
+    is_recent = order.delivered_at is not UNSET and now < order.delivered_at + UNDO_TIME
+    return is_recent and is_over_the_counter(order)
+
+
+def without_personal_data(order: Order) -> Order:
+    """Return ``order`` as events show it: without buyer and note."""
+    if order.buyer is UNSET and order.note is UNSET:
+        return order
+    return replace(order, buyer=UNSET, note=UNSET)

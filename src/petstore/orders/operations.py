@@ -1,47 +1,107 @@
 """The operations on orders, and the inventory."""
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import milliseconds
-from petstore.domain.cursors import BY_ID, NEWEST_FIRST
-from petstore.domain.fields import Int64
-from petstore.errors import IllegalTransition, OrderClosed, PetNotAvailable, UnknownPet
+from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST
+from petstore.domain.fields import NO_U0000, Int64, Moment
+from petstore.domain.names import MAX_SEARCHED
+from petstore.errors import (
+    IllegalTransition,
+    InvalidParameter,
+    OrderClosed,
+    PetNotAvailable,
+    UnknownPet,
+)
 from petstore.events.changes import Extent
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, Sort, cursor_of, page_result
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, StatusOfOrder
+from petstore.orders.search import search_orders
 from petstore.orders.store import cancel_order, get_order, list_orders, place_order, update_order
 from petstore.pets.model import Inventory
-from petstore.pets.store import get_inventory
+from petstore.pets.store import get_inventory, get_inventory_by_category
 
 
 class ListOrdersQuery(PageQuery, frozen=True, rename="camel"):
     """The query parameters of ``listOrders``."""
 
-    cursor: Annotated[str, cursor_of(BY_ID, NEWEST_FIRST)] | UnsetType = UNSET
+    cursor: Annotated[str, cursor_of(BY_ID, NEWEST_FIRST, BY_NAME)] | UnsetType = UNSET
     status: Annotated[StatusOfOrder, Meta(description="Filters by status.")] | UnsetType = UNSET
     pet_id: Annotated[Int64, Meta(description="Filters by animal.")] | UnsetType = UNSET
+    buyer: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=MAX_SEARCHED,
+                pattern=NO_U0000,
+                description=(
+                    "Only orders whose buyer begins with this text, ignoring case and marks on"
+                    " letters, sorted by buyer and then `id`. Cannot be used together with `sort`,"
+                    " and has no U+0000."
+                ),
+                extra={"expected": "1 to 100 characters, without U+0000"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    placed_before: (
+        Annotated[Moment, Meta(description="Only orders placed before this moment (RFC 3339).")]
+        | UnsetType
+    ) = UNSET
     sort: Sort | UnsetType = UNSET
+
+
+class GetInventoryQuery(Struct, frozen=True):
+    """The query parameters of ``getInventory``."""
+
+    by: (
+        Annotated[
+            Literal["category"],
+            Meta(
+                description="`category` adds the counts of each category.",
+                extra={"expected": "'category'"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 async def _list(context: Context, call: Call[None, ListOrdersQuery]) -> Result[list[Order]]:
     query = call.query
-    wanted, limit = OrderFilter(query.status, query.pet_id), query.limit
+    wanted, limit = OrderFilter(query.status, query.pet_id, query.placed_before), query.limit
+    if query.buyer is not UNSET:
+        return await _search(context, query, query.buyer, wanted)
     newest_first = query.sort == "-id"
     form = NEWEST_FIRST if newest_first else BY_ID
     start, reader = query.start(form), await context.reader()
     page = await list_orders(reader, wanted, start, limit, newest_first=newest_first)
+    if query.placed_before is not UNSET:
+        return page_result(page, form)
     shown = Extent.of("order", page.ids, query.status, query.pet_id)
     return page_result(page, form, shown)
 
 
+async def _search(
+    context: Context, query: ListOrdersQuery, prefix: str, wanted: OrderFilter
+) -> Result[list[Order]]:
+    if query.sort is not UNSET:
+        msg = "sort: expected no sort together with buyer; a search is sorted by buyer"
+        raise InvalidParameter(msg)
+    after = query.start(BY_NAME)
+    page = await search_orders(await context.reader(), prefix, wanted, after, query.limit)
+    return page_result(page, BY_NAME)
+
+
 async def _place(context: Context, call: Call[OrderCreate, None]) -> Result[Order]:
     services = context.services
-    unit = place_order(call.body, services.clock(), services.reservation_minutes, by=context.author)
+    minutes, currency = services.reservation_minutes, services.currency
+    unit = place_order(call.body, services.clock(), minutes, currency, by=context.author)
     placed = await change(context, unit)
     if placed.value.reserved_until is not UNSET:
         services.reservations.note(milliseconds(placed.value.reserved_until))
@@ -53,8 +113,9 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Order]:
 
 
 async def _update(context: Context, call: Call[OrderPatch, None]) -> Result[Order]:
-    now, check = context.services.clock(), context.conditions.check
-    unit = update_order(call.path_id, call.body, now, check, by=context.author)
+    services, check = context.services, context.conditions.check
+    now, currency = services.clock(), services.currency
+    unit = update_order(call.path_id, call.body, now, check, currency, by=context.author)
     return await change(context, unit)
 
 
@@ -63,8 +124,11 @@ async def _cancel(context: Context, call: Call[None, None]) -> Result[None]:
     return await change(context, cancel_order(call.path_id, now, check, by=context.author))
 
 
-async def _get_inventory(context: Context, _: Call[None, None]) -> Result[Inventory]:
-    return Result(await get_inventory(context.services.store))
+async def _get_inventory(
+    context: Context, call: Call[None, GetInventoryQuery]
+) -> Result[Inventory]:
+    get = get_inventory if call.query.by is UNSET else get_inventory_by_category
+    return Result(await get(context.services.store))
 
 
 _ORDER = {
@@ -76,9 +140,13 @@ _ORDER = {
     "placedAt": "2026-11-21T10:00:00Z",
     "shipDate": "2026-12-24T10:00:00Z",
     "reservedUntil": "2026-11-22T10:00:00Z",
+    "buyer": "Jane Doe",
+    "amount": 24900,
+    "currency": "USD",
 }
 _APPROVED = {name: value for name, value in _ORDER.items() if name != "reservedUntil"} | {
-    "status": "approved"
+    "status": "approved",
+    "approvedAt": "2026-11-21T10:05:00Z",
 }
 
 _operation = partial(Operation, tag="Store", shows_orders=True)
@@ -90,7 +158,9 @@ OPERATIONS = (
         path="/store/orders",
         summary="List orders",
         description=(
-            "Returns a page of orders, by ascending `id`. With `sort=-id` the newest come first."
+            "Returns a page of orders, by ascending `id`. With `sort=-id` the newest come first;"
+            " with `buyer` the orders are sorted by buyer. With `buyer` and another filter, a page"
+            " may be shorter than `limit`, or even empty, and still have a next page."
         ),
         handler=_list,
         scope="orders:read",
@@ -106,12 +176,13 @@ OPERATIONS = (
         description=(
             "Reserves an `available` animal: it becomes `pending`. If several buyers order"
             " the same animal, only one succeeds. An order that is not approved by `reservedUntil`"
-            " is cancelled, and the animal is available again."
+            " is cancelled, and the animal is available again. With `complete` the animal is sold"
+            " at once: the order is `delivered`, and the animal becomes `sold`."
         ),
         handler=_place,
         scope="orders:write",
         body=OrderCreate,
-        body_example={"petId": 7, "shipDate": "2026-12-24T10:00:00Z"},
+        body_example={"petId": 7, "buyer": "Jane Doe", "amount": 24900},
         success=Success(201, "The order, with the `id` the service assigned.", Order, _ORDER),
         errors=(UnknownPet, PetNotAvailable),
     ),
@@ -129,13 +200,15 @@ OPERATIONS = (
         id="updateOrder",
         method="PATCH",
         path="/store/orders/{orderId}",
-        summary="Approve, deliver or cancel an order, or change its date",
+        summary="Approve, deliver or cancel an order, or change it otherwise",
         description=(
             "Changes the members in the body (RFC 7396). `placed` can become `approved` or"
             " `cancelled`; `approved` can become `delivered` or `cancelled`. The animal of a"
             " delivered order becomes `sold`, and the animal of a cancelled order becomes"
-            " `available`. A `shipDate` of null removes the date. It can change while the order is"
-            " placed or approved."
+            " `available`. An order that was sold over the counter (`complete`) can be cancelled"
+            " within a minute of `deliveredAt`. A null removes `shipDate`, `buyer`, `note` or"
+            " `amount`. `note` can change at any time, the others while the order is placed or"
+            " approved. A `cancelReason` comes with the status `cancelled`."
         ),
         handler=_update,
         scope="orders:write",
@@ -163,9 +236,13 @@ OPERATIONS = (
         method="GET",
         path="/store/inventory",
         summary="Count the animals",
-        description="Returns the number of animals of each status.",
+        description=(
+            "Returns the number of animals of each status. With `by=category` it also returns the"
+            " counts of each category, up to 1,000 of them."
+        ),
         handler=_get_inventory,
         scope="orders:read",
+        query=GetInventoryQuery,
         tagged=False,
         success=Success(
             200, "The counts.", Inventory, {"available": 112, "pending": 3, "sold": 40}

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from datetime import datetime
 
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
 
-from petstore.clock import MINUTE, Milliseconds, utc
-from petstore.databases.contract import Reader, Row, Statement, Unit, placeholders
-from petstore.databases.pages import Page, found, read_page
+from petstore.clock import MINUTE, Milliseconds, milliseconds, milliseconds_up, utc
+from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholders
+from petstore.databases.pages import Below, Filter, Page, found, read_page
+from petstore.databases.planner import LAST_ID, unplanned
+from petstore.domain.names import plain_key
 from petstore.errors import PetNotAvailable, UnknownPet
 from petstore.events.model import SERVICE, Author, NewEvent, ResourceEventType, resource_event
 from petstore.events.store import record
@@ -20,16 +21,40 @@ from petstore.orders.model import (
     OrderPatch,
     OrderStatus,
     as_of,
+    check_patch,
+    lapsed,
     moved,
     patched,
+    without_personal_data,
 )
 from petstore.pets.model import Pet, PetStatus
 from petstore.pets.rows import COLUMNS as PET_COLUMNS
 from petstore.pets.rows import pet_of
 
-_COLUMNS = "id, pet_id, status, ship_date, placed_at, reserved_until"
-_SELECT = f"SELECT {_COLUMNS} FROM orders"  # noqa: S608 - only names
+COLUMNS = (
+    "id, pet_id, status, ship_date, placed_at, reserved_until, buyer, note, amount, currency,"
+    " approved_at, delivered_at, cancelled_at, cancel_reason"
+)
+"""The columns of ``order_of``."""
+
+_SELECT = f"SELECT {COLUMNS} FROM orders"  # noqa: S608 - only names
+_INSERT = (
+    "INSERT INTO orders"  # noqa: S608 - only names
+    " (pet_id, status, ship_date, placed_at, buyer, buyer_key, note, amount, currency,"
+    " reserved_until, delivered_at, category_id)"
+    f" VALUES {placeholders(12)} RETURNING id"
+)
+# The category is that of the animal when it is sold, whatever happens to both later.
+_UPDATE = (
+    "UPDATE orders SET status = ?1, ship_date = ?2, buyer = ?3, buyer_key = ?4, note = ?5,"
+    " amount = ?6, currency = ?7, approved_at = ?8, delivered_at = ?9, cancelled_at = ?10,"
+    " cancel_reason = ?11, reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END,"
+    " category_id = CASE WHEN ?1 = 'delivered' AND status <> 'delivered'"
+    " THEN (SELECT category_id FROM pets WHERE pets.id = pet_id) ELSE category_id END"
+    " WHERE id = ?12"
+)
 _BATCH = 256
+_CLOCK_SKEW = 5 * MINUTE
 _EVENTS: dict[OrderStatus, ResourceEventType] = {
     "approved": "order.approved",
     "delivered": "order.delivered",
@@ -49,46 +74,110 @@ async def list_orders(
 
     With ``newest_first`` these are the orders with an id below ``after``, by descending id.
     """
-    filters = {"pet_id": wanted.pet_id, "status": wanted.status}
+    filters: dict[str, Filter] = {"pet_id": wanted.pet_id, "status": wanted.status}
+    if wanted.placed_before is not UNSET:
+        filters["placed_at"] = await _placed_before(store, wanted.placed_before)
     return await read_page(
-        store, "select_orders", _SELECT, filters, after, limit, _order_of, newest_first=newest_first
+        store, "select_orders", _SELECT, filters, after, limit, order_of, newest_first=newest_first
     )
+
+
+async def _placed_before(store: Reader, moment: datetime) -> Below:
+    """Return the condition of the orders placed before a moment.
+
+    Ids ascend with the time, as far as the clocks of the processes agree. So no page looks far
+    beyond the moment.
+    """
+    before = milliseconds_up(moment)
+    later = Statement(
+        "SELECT id FROM orders WHERE placed_at >= /*sqlite*/ ?1 /*end*/"  # noqa: S608
+        f" /*pg {unplanned(1)} */ ORDER BY placed_at, id LIMIT 1",
+        (before + _CLOCK_SKEW,),
+        name="select_later_order",
+    )
+    rows = await store.read(later)
+    return Below(before, rows[0][0] if rows else LAST_ID)
 
 
 async def get_order(store: Reader, order_id: int) -> Order:
     """Return one order, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (order_id,), name="select_order")
-    return found(await store.read(select), _order_of, "order", order_id)
+    return found(await store.read(select), order_of, "order", order_id)
 
 
 def place_order(
-    new: OrderCreate, now: Milliseconds, reservation_minutes: int, *, by: Author = SERVICE
+    new: OrderCreate,
+    now: Milliseconds,
+    reservation_minutes: int,
+    currency: str = "USD",
+    *,
+    by: Author = SERVICE,
 ) -> Unit[Order]:
-    """Reserve an available pet and return the order. With 0 minutes it never lapses.
+    """Reserve an available pet, or sell it at once, and return the order.
+
+    With 0 minutes a reservation never lapses. An amount is in the ``currency`` of the store.
 
     Raises:
         UnknownPet: no such pet exists.
         PetNotAvailable: the pet is not available.
     """
-    reserve = Statement(
-        "UPDATE pets SET status = 'pending' WHERE id = ?1 AND status = 'available'"  # noqa: S608
-        f" RETURNING {PET_COLUMNS}",
+    take = Statement(
+        f"UPDATE pets SET status = '{'sold' if new.complete else 'pending'}'"  # noqa: S608
+        f" WHERE id = ?1 AND status = 'available' RETURNING {PET_COLUMNS}",
         (new.pet_id,),
         name="update_pet_status",
     )
-    while not (reserved := (yield reserve)):
+    while not (taken := (yield take)):
         if not (yield from free_if_lapsed(new.pet_id, now)):
             yield from _refuse(new.pet_id)
-    reserved_until = now + reservation_minutes * MINUTE if reservation_minutes else None
-    (row,) = yield Statement(
-        "INSERT INTO orders (pet_id, status, ship_date, placed_at, reserved_until)"  # noqa: S608
-        f" VALUES (?1, 'placed', ?2, ?3, ?4) RETURNING {_COLUMNS}",
-        (new.pet_id, _text(new.ship_date), now, reserved_until),
-        name="insert_order",
-    )
-    order, pet = _order_of(row), pet_of(reserved[0])
-    yield record(now, resource_event("order.placed", order), _moved(pet, "available"), by=by)
+    pet = pet_of(taken[0])
+    lapses = bool(reservation_minutes) and not new.complete
+    reserved_until = now + reservation_minutes * MINUTE if lapses else None
+    delivery = (now, pet.category_id) if new.complete else (None, None)
+    values = (*_values_of(new, now, currency), reserved_until, *delivery)
+    ((order_id,),) = yield Statement(_INSERT, values, name="insert_order")
+    order = _placed(new, order_id, now, reserved_until, currency)
+    kind: ResourceEventType = "order.delivered" if new.complete else "order.placed"
+    yield record(now, order_event(kind, order), _moved(pet, "available"), by=by)
     return order
+
+
+def _values_of(new: OrderCreate, now: Milliseconds, currency: str) -> tuple[Value, ...]:
+    """Return what an order has from its beginning, in the order of ``_INSERT``."""
+    return (
+        new.pet_id,
+        "delivered" if new.complete else "placed",
+        _text(new.ship_date),
+        now,
+        *_personal(new),
+        _or_null(new.amount),
+        None if new.amount is UNSET else currency,
+    )
+
+
+def _placed(
+    new: OrderCreate,
+    order_id: int,
+    now: Milliseconds,
+    reserved_until: Milliseconds | None,
+    currency: str,
+) -> Order:
+    placed_at = utc(now)
+    return Order(
+        id=order_id,
+        pet_id=new.pet_id,
+        quantity=1,
+        status="delivered" if new.complete else "placed",
+        complete=new.complete,
+        placed_at=placed_at,
+        ship_date=new.ship_date,
+        reserved_until=_utc(reserved_until),
+        buyer=new.buyer,
+        note=new.note,
+        amount=new.amount,
+        currency=UNSET if new.amount is UNSET else currency,
+        delivered_at=placed_at if new.complete else UNSET,
+    )
 
 
 def update_order(
@@ -96,6 +185,7 @@ def update_order(
     patch: OrderPatch,
     now: Milliseconds,
     check: Callable[[Order], None],
+    currency: str = "USD",
     *,
     by: Author = SERVICE,
 ) -> Unit[Order]:
@@ -103,10 +193,16 @@ def update_order(
 
     Raises:
         NotFound: no order has this id.
+        InvalidBody: the members of the patch do not fit together.
         IllegalTransition: the new status cannot follow the present one.
-        OrderClosed: the order is closed, and its date can no longer change.
+        OrderClosed: the order is closed, and what should change no longer can.
     """
-    return (yield from _change(order_id, lambda order: patched(order, patch), now, check, by))
+    check_patch(patch)
+
+    def changed(order: Order) -> Order:
+        return patched(order, patch, utc(now), currency)
+
+    return (yield from _change(order_id, changed, now, check, by))
 
 
 def cancel_order(
@@ -120,7 +216,7 @@ def cancel_order(
     """
 
     def cancelled(order: Order) -> Order:
-        return order if order.status == "cancelled" else moved(order, "cancelled")
+        return order if order.status == "cancelled" else moved(order, "cancelled", utc(now))
 
     yield from _change(order_id, cancelled, now, check, by)
 
@@ -130,14 +226,14 @@ def free_if_lapsed(pet_id: int, now: Milliseconds) -> Unit[bool]:
 
     Units of work that change the pet begin with this: the lapse may not be settled yet.
     """
-    lapsed = yield Statement(
+    rows = yield Statement(
         f"{_SELECT} WHERE pet_id = ?1 AND status = 'placed' AND reserved_until <= ?2"
         " /*pg FOR UPDATE */",
         (pet_id, now),
         name="lock_lapsed_order",
     )
-    yield from _free(lapsed, now)
-    return bool(lapsed)
+    yield from _free(rows, now)
+    return bool(rows)
 
 
 def free_lapsed(now: Milliseconds) -> Unit[int]:
@@ -146,14 +242,14 @@ def free_lapsed(now: Milliseconds) -> Unit[int]:
     Processes that do so at the same time lock orders in the same order. Each order is cancelled
     once.
     """
-    lapsed = yield Statement(
+    rows = yield Statement(
         f"{_SELECT} WHERE reserved_until <= ?1 ORDER BY reserved_until, id LIMIT ?2"
         " /*pg FOR UPDATE */",
         (now, _BATCH),
         name="lock_lapsed_orders",
     )
-    yield from _free(lapsed, now)
-    return len(lapsed)
+    yield from _free(rows, now)
+    return len(rows)
 
 
 def _change(
@@ -165,7 +261,7 @@ def _change(
 ) -> Unit[Order]:
     lock = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
     rows = yield Statement(lock, (order_id,), name="lock_order")
-    stored = found(rows, _order_of, "order", order_id)
+    stored = found(rows, order_of, "order", order_id)
     # A lapsed order counts as cancelled even before the lapse is settled.
     order = as_of(stored, utc(now))
     check(order)
@@ -174,22 +270,57 @@ def _change(
     if changed == stored and str(changed.ship_date) == str(stored.ship_date):
         return stored
     yield Statement(
-        "UPDATE orders SET status = ?1, ship_date = ?2,"
-        " reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END WHERE id = ?3",
-        (changed.status, _text(changed.ship_date), order_id),
+        _UPDATE,
+        (
+            changed.status,
+            _text(changed.ship_date),
+            *_personal(changed),
+            _or_null(changed.amount),
+            _or_null(changed.currency),
+            _time(changed.approved_at),
+            _time(changed.delivered_at),
+            _time(changed.cancelled_at),
+            _or_null(changed.cancel_reason),
+            order_id,
+        ),
         name="update_order",
     )
-    events = [resource_event(_event_type(stored, order, changed), changed, stored)]
+    events = [order_event(_event_type(stored, order, changed), changed, stored)]
     if changed.status in PET_AFTER and changed.status != stored.status:
-        rows = yield Statement(
-            f"UPDATE pets SET status = ?1 WHERE id = ?2 RETURNING {PET_COLUMNS}",  # noqa: S608
-            (PET_AFTER[changed.status], changed.pet_id),
-            name="update_pet_status",
-        )
-        events += [_moved(pet_of(row), "pending") for row in rows]
+        events += yield from _move_pet(changed, stored)
     # What a client has changed of an order that has lapsed is nothing but that.
     yield record(now, *events, by=SERVICE if order.status != stored.status else by)
     return changed
+
+
+def _move_pet(order: Order, before: Order) -> Unit[list[NewEvent]]:
+    """Give the pet of an order its status after the order; return its event, if it still exists."""
+    if before.status == "delivered":
+        return (yield from _take_back(order))
+    rows = yield Statement(
+        f"UPDATE pets SET status = ?1 WHERE id = ?2 RETURNING {PET_COLUMNS}",  # noqa: S608
+        (PET_AFTER[order.status], order.pet_id),
+        name="update_pet_status",
+    )
+    return [_moved(pet_of(row), "pending") for row in rows]
+
+
+def _take_back(order: Order) -> Unit[list[NewEvent]]:
+    """Make the pet of a cancelled sale available, unless somebody has done more with it since."""
+    # The next statement sees every order that was placed before the lock.
+    yield Statement(
+        "SELECT id FROM pets WHERE id = ?1 /*pg FOR UPDATE */",
+        (order.pet_id,),
+        name="lock_sold_pet",
+    )
+    rows = yield Statement(
+        "UPDATE pets SET status = 'available' WHERE id = ?1 AND status = 'sold'"  # noqa: S608
+        " AND NOT EXISTS (SELECT 1 FROM orders WHERE pet_id = ?1 AND orders.id > ?2)"
+        f" RETURNING {PET_COLUMNS}",
+        (order.pet_id, order.id),
+        name="take_pet_back",
+    )
+    return [_moved(pet_of(row), "sold") for row in rows]
 
 
 def _event_type(stored: Order, order: Order, changed: Order) -> ResourceEventType:
@@ -201,28 +332,34 @@ def _event_type(stored: Order, order: Order, changed: Order) -> ResourceEventTyp
     return _EVENTS[changed.status]
 
 
-def _free(lapsed: list[Row], now: Milliseconds) -> Unit[None]:
+def _free(rows: list[Row], now: Milliseconds) -> Unit[None]:
     """Cancel lapsed orders, whose rows are locked, and free their pets."""
-    if not lapsed:
+    if not rows:
         return
-    ids = placeholders(len(lapsed))
+    ids = placeholders(len(rows))
     yield Statement(
-        f"UPDATE orders SET status = 'cancelled', reserved_until = NULL WHERE id IN {ids}",  # noqa: S608
-        [row[0] for row in lapsed],
+        "UPDATE orders SET status = 'cancelled', cancelled_at = reserved_until,"  # noqa: S608
+        f" reserved_until = NULL WHERE id IN {ids}",
+        [row[0] for row in rows],
         name="cancel_lapsed_orders",
     )
-    orders = [_order_of(row) for row in lapsed]
-    rows = yield Statement(
+    orders = [order_of(row) for row in rows]
+    freed = yield Statement(
         f"UPDATE pets SET status = 'available' WHERE id IN {ids} RETURNING {PET_COLUMNS}",  # noqa: S608
         [order.pet_id for order in orders],
         name="release_pets",
     )
-    pets = {row[0]: _moved(pet_of(row), "pending") for row in rows}
+    pets = {row[0]: _moved(pet_of(row), "pending") for row in freed}
     events: list[NewEvent] = []
     for order in orders:
-        cancelled = replace(order, status="cancelled", reserved_until=UNSET)
-        events += [resource_event("order.lapsed", cancelled, order), pets[order.pet_id]]
+        events += [order_event("order.lapsed", lapsed(order), order), pets[order.pet_id]]
     yield record(now, *events)
+
+
+def order_event(kind: ResourceEventType, order: Order, before: Order | None = None) -> NewEvent:
+    """Return the event of an order: without its buyer and its note, whatever changed."""
+    was = None if before is None else without_personal_data(before)
+    return resource_event(kind, without_personal_data(order), was)
 
 
 def _moved(pet: Pet, before: PetStatus) -> NewEvent:
@@ -243,8 +380,10 @@ def _refuse(pet_id: int) -> Unit[None]:
         raise PetNotAvailable(msg)
 
 
-def _order_of(row: Row) -> Order:
-    order_id, pet_id, status, ship_date, placed_at, reserved_until = row
+def order_of(row: Row) -> Order:
+    """Return the order in a row of ``COLUMNS``."""
+    order_id, pet_id, status, ship_date, placed_at, reserved_until, *others = row
+    buyer, note, amount, currency, approved_at, delivered_at, cancelled_at, cancel_reason = others
     return Order(
         id=order_id,
         pet_id=pet_id,
@@ -253,8 +392,34 @@ def _order_of(row: Row) -> Order:
         complete=status == "delivered",
         placed_at=utc(placed_at),
         ship_date=UNSET if ship_date is None else datetime.fromisoformat(ship_date),
-        reserved_until=UNSET if reserved_until is None else utc(reserved_until),
+        reserved_until=_utc(reserved_until),
+        buyer=UNSET if buyer is None else buyer,
+        note=UNSET if note is None else note,
+        amount=UNSET if amount is None else amount,
+        currency=UNSET if currency is None else currency,
+        approved_at=_utc(approved_at),
+        delivered_at=_utc(delivered_at),
+        cancelled_at=_utc(cancelled_at),
+        cancel_reason=UNSET if cancel_reason is None else cancel_reason,
     )
+
+
+def _personal(order: Order | OrderCreate) -> tuple[Value, Value, Value]:
+    """Return the columns of the buyer and the note, with the key that buyers are found by."""
+    key = None if order.buyer is UNSET else plain_key(order.buyer)
+    return _or_null(order.buyer), key, _or_null(order.note)
+
+
+def _or_null(value: int | str | UnsetType) -> Value:
+    return None if value is UNSET else value
+
+
+def _time(moment: datetime | UnsetType) -> Milliseconds | None:
+    return None if moment is UNSET else milliseconds(moment)
+
+
+def _utc(moment: Milliseconds | None) -> datetime | UnsetType:
+    return UNSET if moment is None else utc(moment)
 
 
 def _text(moment: datetime | UnsetType) -> str | None:

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO, get_args
 
 import click
 from click.core import ParameterSource
 
-from petstore.cli.client import Wait, client_of, count_down, service_option
+from petstore.cli.client import client_of, service_option, wait_in_bar
 from petstore.cli.client_failures import CommandFailure, ExitStatus
 from petstore.cli.environment import KEY, read_secret
 from petstore.cli.options import Integer, database_or_service_option
@@ -20,11 +18,12 @@ from petstore.cli.output import (
     plain_failures,
     printable,
     progress,
+    replacing_text,
     text_output,
 )
 from petstore.cli.stores import in_store, note_new_store, require_store
 from petstore.clock import SECOND, system_clock
-from petstore.databases.private_files import part_of, replacing
+from petstore.databases.private_files import part_of
 from petstore.errors import Unavailable
 from petstore.pets.exports import export_pets, pet_writer
 from petstore.pets.files import FileFormat, FileRow, open_import_file
@@ -163,7 +162,7 @@ def _import_over_http(
         again = f"Run the same command with --from-line {line} to go on"
         return f"{done}. {again}; within a day, nothing is added twice"
 
-    with client_of(service, _in_bar(on_progress), resume_hint) as client:
+    with client_of(service, wait_in_bar(on_progress), resume_hint) as client:
         added_before = send_pets(client, run, start)
     before = f"{counted(added_before, 'animal')} had been added before.\n"
     return (before if added_before else "") + _outcome(run)
@@ -171,11 +170,6 @@ def _import_over_http(
 
 def _outcome(run: ImportRun) -> str:
     return f"{counted(run.added, 'animal')} added, {counted(run.refused, 'row')} refused."
-
-
-def _in_bar(on_progress: OnProgress) -> Wait:
-    """Return what waits for a service, with the countdown in a progress bar."""
-    return partial(count_down, show=lambda text: on_progress(note=text))
 
 
 @click.command("export")
@@ -214,7 +208,7 @@ def export_file(
     outcome = "the output is incomplete" if to_stdout else f"{file} is unchanged"
     with (
         plain_failures(lambda: outcome),
-        nullcontext(text_output()) if to_stdout else _replacing(file) as out,
+        nullcontext(text_output()) if to_stdout else replacing_text(file) as out,
         progress("Exporting") as on_progress,
     ):
         if is_for_database:
@@ -226,7 +220,7 @@ def export_file(
             )
         else:
             write = pet_writer(out, chosen, spreadsheet_safe=spreadsheet_safe)
-            with client_of(service, _in_bar(on_progress), lambda: outcome) as client:
+            with client_of(service, wait_in_bar(on_progress), lambda: outcome) as client:
                 count = fetch_pets(client, write, on_progress)
     click.echo(f"{counted(count, 'animal')} exported.", err=True)
 
@@ -257,13 +251,6 @@ def _is_for_database(ctx: click.Context) -> bool:
     return is_for_database
 
 
-@contextmanager
-def _replacing(file: Path, errors: str = "strict") -> Iterator[TextIO]:
-    """Write a file that replaces ``file`` once it is complete."""
-    with replacing(file) as part, TextIOWrapper(part, "utf-8", errors, newline="") as out:
-        yield out
-
-
 def _format(file: Path, chosen: FileFormat | None) -> FileFormat:
     found = chosen or _ENDINGS.get(file.suffix.lower())
     if found is None:
@@ -287,7 +274,7 @@ def _refusals(target: Path | None, header: str) -> Iterator[Callable[[FileRow], 
             if target is None:
                 return
             if gathered is None:
-                gathered = stack.enter_context(_replacing(target, "surrogateescape"))
+                gathered = stack.enter_context(replacing_text(target, "surrogateescape"))
                 gathered.write(header)
             gathered.write(row.text if row.text.endswith("\n") else row.text + "\n")
 

@@ -95,12 +95,44 @@ class PetFilter(Struct, frozen=True):
         )
 
 
+class CategoryCounts(Struct, frozen=True, rename="camel"):
+    """The number of animals of each status in a category."""
+
+    available: Annotated[int, Meta(description="Animals that can be ordered.")] = 0
+    pending: Annotated[int, Meta(description="Animals that are reserved.")] = 0
+    sold: Annotated[int, Meta(description="Animals that are sold.")] = 0
+    category_id: (
+        Annotated[
+            CategoryId,
+            Meta(
+                description=(
+                    "The category. Absent in the last row if there are more than 1,000 categories:"
+                    " it counts the animals of all the others."
+                )
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
 class Inventory(Struct, frozen=True):
     """The number of animals of each status."""
 
     available: Annotated[int, Meta(description="Animals that can be ordered.")] = 0
     pending: Annotated[int, Meta(description="Animals that are reserved.")] = 0
     sold: Annotated[int, Meta(description="Animals that are sold.")] = 0
+    categories: (
+        Annotated[
+            list[CategoryCounts],
+            Meta(
+                description=(
+                    "The same by category, by ascending id: categories that have animals with a"
+                    " status. Only with `by=category`."
+                )
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 def status_after(pet: Pet, patch: PetPatch) -> PetStatus | UnsetType:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import chain, islice
 
 from msgspec import UNSET
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from petstore.categories.store import require_category
 from petstore.clock import Milliseconds
@@ -16,6 +16,7 @@ from petstore.events.store import record
 from petstore.orders.store import free_if_lapsed
 from petstore.pets.model import (
     STATUSES,
+    CategoryCounts,
     Inventory,
     NewPet,
     Pet,
@@ -37,6 +38,19 @@ _INSERT_ONE = (
 )
 _UPDATE = f"UPDATE pets SET ({', '.join(VALUES)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
+
+MAX_CATEGORIES = 1_000
+"""The most categories of an inventory."""
+
+# On PostgreSQL each change is a row of its own, until it is summed up.
+_MAX_COUNTS = {"sqlite": 3 * (MAX_CATEGORIES + 1), "pg": 100_000}
+_SELECT_CATEGORIES = Statement(
+    "SELECT category_id, status, CAST(sum(pets) AS BIGINT), count(*) FROM ("  # noqa: S608 - numbers
+    "SELECT category_id, status, pets FROM category_inventory ORDER BY category_id LIMIT"
+    f" /*sqlite*/ {_MAX_COUNTS['sqlite']} /*end*/ /*pg {_MAX_COUNTS['pg']} */"
+    ") AS counted GROUP BY category_id, status ORDER BY category_id",
+    name="select_category_inventory",
+)
 
 
 async def list_pets(
@@ -94,6 +108,40 @@ async def get_inventory(store: Reader) -> Inventory:
         name="select_inventory",
     )
     return Inventory(**dict(await store.read(select)))
+
+
+async def get_inventory_by_category(store: Reader) -> Inventory:
+    """Return the number of pets by status, and by category and status.
+
+    It has the first ``MAX_CATEGORIES``, and the rest in one row.
+    """
+    totals, rows = await get_inventory(store), await store.read(_SELECT_CATEGORIES)
+    counts: dict[int, dict[str, int]] = {}
+    for category_id, status, pets, _ in rows:
+        counts.setdefault(category_id, {})[status] = pets
+    is_cut = sum(row[3] for row in rows) in _MAX_COUNTS.values()
+    if is_cut:
+        counts.popitem()  # some of its rows may not have been read
+    found = [
+        CategoryCounts(**of, category_id=category_id)
+        for category_id, of in counts.items()
+        if any(of.values())
+    ]
+    shown = found[:MAX_CATEGORIES]
+    if is_cut or len(found) > len(shown):
+        shown.append(_others(totals, shown))
+    return replace(totals, categories=shown)
+
+
+def _others(totals: Inventory, shown: list[CategoryCounts]) -> CategoryCounts:
+    """Return the counts of all categories that are not shown."""
+    return CategoryCounts(
+        *(
+            # Animals may have come between the two reads.
+            max(0, getattr(totals, status) - sum(getattr(each, status) for each in shown))
+            for status in STATUSES
+        )
+    )
 
 
 def create_pet(

@@ -1,7 +1,7 @@
 """``petstore inventory`` and ``usage``: what is in a running service, and what a key has used."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -15,16 +15,27 @@ if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is ins
 
 
 @click.command()
+@click.option("--by", type=click.Choice(["category"]), help="Also the counts of each category.")
 @resource_options
-def inventory(*, client: "Client", as_json: bool) -> None:
+def inventory(*, by: Literal["category"] | None, client: "Client", as_json: bool) -> None:
     """Count the animals of each status. Those without a status are not counted."""
-    counts = client.inventory.get.raw().json()
+    counts = client.inventory.get.raw(by=by).json()
     if as_json:
         print_json(counts)
+    elif by is not None:
+        if counts["categories"]:
+            print_table([_category(row) for row in counts["categories"]])
+        else:
+            click.echo("None found.", err=True)
     elif counts:
         print_table([{"status": name, "animals": str(count)} for name, count in counts.items()])
     else:
         click.echo("None found.", err=True)
+
+
+def _category(row: dict[str, int]) -> dict[str, str]:
+    counts = {status: str(row[status]) for status in ("available", "pending", "sold")}
+    return {"category": str(row.get("categoryId", "others"))} | counts
 
 
 @click.command()

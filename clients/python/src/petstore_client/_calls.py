@@ -158,8 +158,8 @@ def parameters(**values: object) -> tuple[tuple[str, str], ...]:
     """Return query parameters, in camel case and without those that are ``None``.
 
     Raises:
-        ValueError: a list is empty or has a ``None``. Without the parameter, everything would be
-            found.
+        ValueError: a list is empty or has a ``None``: without the parameter, everything would be
+            found. Or a date and time has no time zone.
     """
     pairs = []
     for name, value in values.items():
@@ -167,12 +167,21 @@ def parameters(**values: object) -> tuple[tuple[str, str], ...]:
         if value is not None and (not items or None in items):
             msg = f"{name}: expected at least one, and no None"
             raise ValueError(msg)
-        pairs += [(_camel(name), _text(item)) for item in items if item is not None]
+        pairs += [(_camel(name), _text(name, item)) for item in items if item is not None]
     return tuple(pairs)
 
 
-def _text(value: object) -> str:
+def _text(name: str, value: object) -> str:
+    _require_zone(name, value)
+    if isinstance(value, datetime):
+        return value.isoformat()
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _require_zone(name: str, value: object) -> None:
+    if isinstance(value, datetime) and value.tzinfo is None:
+        msg = f"{name}: expected a date and time with a time zone"
+        raise ValueError(msg)
 
 
 def members(**values: object) -> dict[str, object]:
@@ -182,9 +191,7 @@ def members(**values: object) -> dict[str, object]:
         ValueError: a date and time has no time zone.
     """
     for name, value in values.items():
-        if isinstance(value, datetime) and value.tzinfo is None:
-            msg = f"{name}: expected a date and time with a time zone"
-            raise ValueError(msg)
+        _require_zone(name, value)
     return {_camel(name): value for name, value in values.items() if value is not UNSET}
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "Actor",
     "ActorType",
     "Category",
+    "CategoryCounts",
     "Change",
     "Delivery",
     "DeliveryState",
@@ -38,6 +39,9 @@ __all__ = [
     "PlanName",
     "RefusedRequests",
     "Replay",
+    "Sales",
+    "SalesBy",
+    "SalesRow",
     "Usage",
     "UsageDay",
     "UsageWindow",
@@ -54,6 +58,7 @@ PersonState: TypeAlias = Literal["active", "disabled", "invited"] | str
 KeyEnvironment: TypeAlias = Literal["production", "staging"] | str
 KeyState: TypeAlias = Literal["active", "expired", "revoked"] | str
 ActorType: TypeAlias = Literal["key", "person", "service"] | str
+SalesBy: TypeAlias = Literal["category", "day"] | str
 OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"] | str
 PetStatus: TypeAlias = Literal["available", "pending", "sold"] | str
 
@@ -100,6 +105,17 @@ class Order(Versioned, frozen=True, kw_only=True):
         placed_at: When the order was placed.
         ship_date: When to ship it (RFC 3339).
         reserved_until: When the reservation lapses, unless the order is approved.
+        buyer: Who buys the animal. 1 to 200 characters, not only white space, without
+            control characters. No event has it.
+        note: What the staff should know. 1 to 1000 characters, line breaks included,
+            without U+0000. No event has it.
+        amount: The price, in the smallest unit of the currency, such as cents.
+        currency: The currency of the amount (ISO 4217): that of the store when it was set.
+        approved_at: When it was approved.
+        delivered_at: When it was delivered: the time of the sale.
+        cancelled_at: When it was cancelled, or its reservation lapsed.
+        cancel_reason: Why it was cancelled. 1 to 200 characters, not only white space,
+            without control characters.
     """
 
     id: int
@@ -110,20 +126,51 @@ class Order(Versioned, frozen=True, kw_only=True):
     placed_at: datetime
     ship_date: datetime | None = None
     reserved_until: datetime | None = None
+    buyer: str | None = None
+    note: str | None = None
+    amount: int | None = None
+    currency: str | None = None
+    approved_at: datetime | None = None
+    delivered_at: datetime | None = None
+    cancelled_at: datetime | None = None
+    cancel_reason: str | None = None
 
 
-class Inventory(Model, frozen=True, kw_only=True):
-    """The number of animals of each status.
+class CategoryCounts(Model, frozen=True, kw_only=True):
+    """The number of animals of each status in a category.
 
     Attributes:
         available: Animals that can be ordered. By default ``0``.
         pending: Animals that are reserved. By default ``0``.
         sold: Animals that are sold. By default ``0``.
+        category_id: The category. Absent in the last row if there are more than 1,000
+            categories: it counts the animals of all the others.
     """
 
     available: int = 0
     pending: int = 0
     sold: int = 0
+    category_id: int | None = None
+
+
+class SalesRow(Model, frozen=True, kw_only=True):
+    """The sales of a day or of a category, in one currency.
+
+    Attributes:
+        orders: How many orders were delivered.
+        amount: The sum of their amounts; an order without an amount adds nothing.
+        currency: The currency of the amount (ISO 4217): that of the store when it was set.
+        day: The day. Only by day.
+        category_id: The category of the animals when they were sold. Absent by day, for
+            sales whose category is not known, and for those of all categories after the
+            first 1,000.
+    """
+
+    orders: int
+    amount: int
+    currency: str
+    day: date | None = None
+    category_id: int | None = None
 
 
 class Actor(Model, frozen=True, kw_only=True):
@@ -408,6 +455,41 @@ class WebhookWithSecret(Webhook, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return without(self, "secret")
+
+
+class Inventory(Model, frozen=True, kw_only=True):
+    """The number of animals of each status.
+
+    Attributes:
+        available: Animals that can be ordered. By default ``0``.
+        pending: Animals that are reserved. By default ``0``.
+        sold: Animals that are sold. By default ``0``.
+        categories: The same by category, by ascending id: categories that have animals with
+            a status. Only with ``by=category``.
+    """
+
+    available: int = 0
+    pending: int = 0
+    sold: int = 0
+    categories: list[CategoryCounts] | None = None
+
+
+class Sales(Model, frozen=True, kw_only=True):
+    """The sales between two days, both included.
+
+    Attributes:
+        from_: The first day.
+        to: The last day.
+        time_zone: The time zone of the days.
+        by: What the rows are: days or categories.
+        rows: The rows, by day or by category.
+    """
+
+    from_: date
+    to: date
+    time_zone: str
+    by: SalesBy
+    rows: list[SalesRow]
 
 
 class Event(Model, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 """The resources of the service, each with its operations."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Generic, Literal
 
 from msgspec import UNSET, UnsetType
@@ -29,6 +29,8 @@ from petstore_client.models import (
     PetStatus,
     PlanName,
     Replay,
+    Sales,
+    SalesBy,
     Usage,
     Webhook,
     WebhookTest,
@@ -302,18 +304,24 @@ class Orders(OrderSteps[D]):
         *,
         status: OrderStatus | None = None,
         pet_id: int | None = None,
+        buyer: str | None = None,
+        placed_before: datetime | None = None,
         sort: Literal["-id", "id"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Listing[Order]:
         """List orders.
 
-        Iterates over orders, by ascending ``id``. With ``sort=-id`` the newest come first. Your
-        key needs the scope ``orders:read``.
+        Iterates over orders, by ascending ``id``. With ``sort=-id`` the newest come first; with
+        ``buyer`` the orders are sorted by buyer. Your key needs the scope ``orders:read``.
 
         Args:
             status: Filters by status.
             pet_id: Filters by animal.
+            buyer: Only orders whose buyer begins with this text, ignoring case and marks on
+                letters, sorted by buyer and then ``id``. Cannot be used together with ``sort``,
+                and has no U+0000.
+            placed_before: Only orders placed before this moment (RFC 3339).
             sort: The order: ``id`` (the default), or ``-id`` for the newest first.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
@@ -322,7 +330,15 @@ class Orders(OrderSteps[D]):
             "listOrders",
             "/store/orders",
             Order,
-            parameters(status=status, pet_id=pet_id, sort=sort, limit=limit, cursor=cursor),
+            parameters(
+                status=status,
+                pet_id=pet_id,
+                buyer=buyer,
+                placed_before=placed_before,
+                sort=sort,
+                limit=limit,
+                cursor=cursor,
+            ),
         )
 
     pages = paging(list)
@@ -334,18 +350,31 @@ class Orders(OrderSteps[D]):
         pet_id: int,
         quantity: int | None = None,
         ship_date: datetime | None = None,
+        buyer: str | None = None,
+        note: str | None = None,
+        amount: int | None = None,
+        complete: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Call[Order]:
         """Order an animal.
 
         Reserves an ``available`` animal: it becomes ``pending``. If several buyers order the
         same animal, only one succeeds. An order that is not approved by ``reserved_until`` is
-        cancelled, and the animal is available again. Your key needs the scope ``orders:write``.
+        cancelled, and the animal is available again. With ``complete`` the animal is sold at
+        once: the order is ``delivered``, and the animal becomes ``sold``. Your key needs the
+        scope ``orders:write``.
 
         Args:
             pet_id: Identifier of the animal.
             quantity: Always 1, because every animal is unique. By default ``1``.
             ship_date: When to ship it (RFC 3339).
+            buyer: Who buys the animal. 1 to 200 characters, not only white space, without
+                control characters. No event has it.
+            note: What the staff should know. 1 to 1000 characters, line breaks included,
+                without U+0000. No event has it.
+            amount: The price, in the smallest unit of the currency, such as cents.
+            complete: ``true`` sells the animal at once: the order is delivered, the animal
+                sold. By default ``False``.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
@@ -357,7 +386,15 @@ class Orders(OrderSteps[D]):
             "POST",
             "/store/orders",
             into(Order),
-            body=given(pet_id=pet_id, quantity=quantity, ship_date=ship_date),
+            body=given(
+                pet_id=pet_id,
+                quantity=quantity,
+                ship_date=ship_date,
+                buyer=buyer,
+                note=note,
+                amount=amount,
+                complete=complete,
+            ),
             idempotency_key=idempotency_key,
         )
 
@@ -381,21 +418,35 @@ class Orders(OrderSteps[D]):
         status: OrderStatus | UnsetType = UNSET,
         ship_date: datetime | UnsetType | None = UNSET,
         quantity: int | UnsetType = UNSET,
+        buyer: str | UnsetType | None = UNSET,
+        note: str | UnsetType | None = UNSET,
+        amount: int | UnsetType | None = UNSET,
+        cancel_reason: str | UnsetType = UNSET,
         if_match: str | None = None,
     ) -> Call[Order]:
-        """Approve, deliver or cancel an order, or change its date.
+        """Approve, deliver or cancel an order, or change it otherwise.
 
         Changes what you name (RFC 7396). ``placed`` can become ``approved`` or ``cancelled``;
         ``approved`` can become ``delivered`` or ``cancelled``. The animal of a delivered order
-        becomes ``sold``, and the animal of a cancelled order becomes ``available``. A
-        ``ship_date`` of ``None`` removes the date. It can change while the order is placed or
-        approved. Your key needs the scope ``orders:write``.
+        becomes ``sold``, and the animal of a cancelled order becomes ``available``. An order
+        that was sold over the counter (``complete``) can be cancelled within a minute of
+        ``delivered_at``. A ``None`` removes ``ship_date``, ``buyer``, ``note`` or ``amount``.
+        ``note`` can change at any time, the others while the order is placed or approved. A
+        ``cancel_reason`` comes with the status ``cancelled``. Your key needs the scope
+        ``orders:write``.
 
         Args:
             order_id: The ``id`` of the order.
             status: The status of the order.
             ship_date: When to ship it (RFC 3339).
             quantity: Always 1, because every animal is unique.
+            buyer: Who buys the animal. 1 to 200 characters, not only white space, without
+                control characters. No event has it.
+            note: What the staff should know. 1 to 1000 characters, line breaks included,
+                without U+0000. No event has it.
+            amount: The price, in the smallest unit of the currency, such as cents.
+            cancel_reason: Why it was cancelled. 1 to 200 characters, not only white space,
+                without control characters.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
@@ -408,7 +459,15 @@ class Orders(OrderSteps[D]):
             "PATCH",
             f"/store/orders/{order_id:d}",
             into(Order),
-            body=members(status=status, ship_date=ship_date, quantity=quantity),
+            body=members(
+                status=status,
+                ship_date=ship_date,
+                quantity=quantity,
+                buyer=buyer,
+                note=note,
+                amount=amount,
+                cancel_reason=cancel_reason,
+            ),
             if_match=if_match,
         )
 
@@ -437,12 +496,54 @@ class InventoryCounts(Resource[D]):
     """The operations of ``client.inventory``."""
 
     @operation
-    def get(self) -> Call[Inventory]:
+    def get(self, *, by: Literal["category"] | None = None) -> Call[Inventory]:
         """Count the animals.
 
-        Returns the number of animals of each status. Your key needs the scope ``orders:read``.
+        Returns the number of animals of each status. With ``by=category`` it also returns the
+        counts of each category, up to 1,000 of them. Your key needs the scope ``orders:read``.
+
+        Args:
+            by: ``category`` adds the counts of each category.
         """
-        return Call("getInventory", "GET", "/store/inventory", into(Inventory))
+        return Call(
+            "getInventory", "GET", "/store/inventory", into(Inventory), query=parameters(by=by)
+        )
+
+
+class SalesCounts(Resource[D]):
+    """The operations of ``client.sales``."""
+
+    @operation
+    def get(
+        self,
+        *,
+        from_: date | None = None,
+        to: date | None = None,
+        time_zone: str | None = None,
+        by: SalesBy | None = None,
+    ) -> Call[Sales]:
+        """Count the sales.
+
+        Returns how many orders were delivered between two days, both included, and the sums of
+        their amounts, by day or by category. A cancelled sale is none. By day, each day has a
+        row, even without sales. There are at most 366 days. Amounts are added up by currency: a
+        day or category with sales in several currencies has a row for each. Your key needs the
+        scope ``orders:read``.
+
+        Args:
+            from_: The first day. By default six days before ``to``.
+            to: The last day. By default today.
+            time_zone: The time zone of the days (IANA), such as ``Europe/Berlin``. By default
+                ``UTC``.
+            by: What the rows are: ``day`` or ``category``. By default ``day``.
+        """
+        return Call(
+            "getSales",
+            "GET",
+            "/store/sales",
+            into(Sales),
+            query=parameters(from_=from_, to=to, time_zone=time_zone, by=by),
+        )
 
 
 class Events(EventFeed[D]):
@@ -1165,6 +1266,7 @@ class Resources(Generic[D]):
         self.categories: Categories[D] = Categories(driver)
         self.orders: Orders[D] = Orders(driver)
         self.inventory: InventoryCounts[D] = InventoryCounts(driver)
+        self.sales: SalesCounts[D] = SalesCounts(driver)
         self.events: Events[D] = Events(driver)
         self.keys: Keys[D] = Keys(driver)
         self.people: People[D] = People(driver)

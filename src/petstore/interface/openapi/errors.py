@@ -13,6 +13,7 @@ from petstore.errors import PetstoreError
 from petstore.events.model import EVENT_TYPES
 from petstore.interface.entity_tags import LONGEST
 from petstore.interface.operation import Operation
+from petstore.interface.parameters import decode_query
 
 _EXAMPLE_ID = 7
 """The id of the resource in every example of a message."""
@@ -159,11 +160,22 @@ def _invalid_body(operation: Operation) -> str:
 
 
 def _invalid_parameter(operation: Operation) -> str:
-    if operation.query is not None:
+    if operation.is_list:
         return "limit: expected an integer from 1 to 100, in plain digits"
+    if operation.query is not None:
+        return _invalid_grouping(operation.query)
     if operation.method == "POST":
         return "Idempotency-Key: expected 1 to 255 visible ASCII characters, bare or quoted, once"
     return f"If-None-Match: expected at most {LONGEST} bytes"
+
+
+def _invalid_grouping(query: type[Any]) -> str:
+    """Return why a query is refused: the parameter that all others than lists have is empty."""
+    try:
+        decode_query(b"by=", query)
+    except errors.InvalidParameter as error:
+        message = error.message
+    return message
 
 
 def _missing_scope(operation: Operation) -> str:

@@ -74,8 +74,10 @@ def _name(operation: Operation, status: int) -> str:
 
 def _kind(operation: Operation) -> str:
     """Return words for what of a request of ``operation`` can be invalid."""
-    if operation.query is not None:
+    if operation.is_list:
         return "List"
+    if operation.query is not None:
+        return operation.path.rpartition("/")[2].capitalize()
     if operation.method == "POST":
         return "Post" if operation.body else "PostWithoutBody"
     if operation.method == "PATCH":
@@ -86,7 +88,7 @@ def _kind(operation: Operation) -> str:
 def _success(operation: Operation, operations: Sequence[Operation]) -> Described:
     success = operation.success
     headers = _always(operation)
-    if operation.query is not None:
+    if operation.is_list:
         link = "Link-Always-Next" if operation.endless else "Link-Next"
         headers |= header_references(Link=link)
     if success.status == _CREATED:

@@ -1,0 +1,131 @@
+"""Personal data of orders: removed when it is old, or when a buyer asks for it.
+
+Only closed orders lose their buyer and note. Each has an event, which says that the order changed,
+so that no list shows the old one.
+"""
+
+import asyncio
+from functools import partial
+from typing import NamedTuple
+
+from msgspec import UNSET
+
+from petstore.chores import PeriodicTask
+from petstore.clock import DAY, Clock, Milliseconds
+from petstore.databases.contract import Row, Statement, Store, Unit, placeholder_list
+from petstore.databases.planner import unplanned
+from petstore.domain.names import name_key, plain_key
+from petstore.events.model import SERVICE, Author
+from petstore.events.store import record
+from petstore.orders.model import Order, without_personal_data
+from petstore.orders.store import COLUMNS, order_event, order_of
+
+_BATCH = 100
+_PAUSE_SECONDS = 0.05
+# The expression and the condition of the index orders_with_buyers.
+_CLOSED_AT = (
+    "CASE WHEN status IN ('delivered', 'cancelled')"
+    " THEN coalesce(delivered_at, cancelled_at, placed_at) END"
+)
+
+
+class Forgotten(NamedTuple):
+    """How many orders lost their buyer, and how many are open and still have it."""
+
+    closed: int
+    open: int
+
+
+def forgetting(store: Store, clock: Clock, days: int) -> PeriodicTask:
+    """Return what removes each minute the buyers and notes of orders closed ``days`` ago."""
+    forget = partial(forget_old_buyers, store, clock, days)
+    return PeriodicTask(forget, 60, "old buyers not removed from orders")
+
+
+async def forget_old_buyers(store: Store, clock: Clock, days: int) -> None:
+    """Remove buyers and notes of orders closed ``days`` ago, one batch after another; 0 is never.
+
+    Several processes may do so at once.
+
+    Raises:
+        Unavailable: the database is unreachable, full or failing; the next call continues.
+    """
+    age = days * DAY
+    while days and await store.write(forget_batch(clock() - age, clock())):  # noqa: ASYNC110 - waits for nothing
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def forget_batch(before: Milliseconds, now: Milliseconds) -> Unit[int]:
+    """Remove buyers and notes of some orders closed before a moment; return how many."""
+    rows = yield Statement(
+        f"SELECT {COLUMNS} FROM orders WHERE coalesce(buyer, note) IS NOT NULL"  # noqa: S608
+        f" AND {_CLOSED_AT} < /*sqlite*/ ?1 /*end*/ /*pg {unplanned(1)} */"
+        f" ORDER BY {_CLOSED_AT} LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */",
+        (before, _BATCH),
+        name="lock_orders_with_old_buyers",
+    )
+    yield from _forget(rows, now, SERVICE)
+    return len(rows)
+
+
+async def forget_buyer(store: Store, buyer: str, clock: Clock, by: Author) -> Forgotten:
+    """Remove a buyer, named exactly but for case, and the notes, from every closed order.
+
+    Raises:
+        Unavailable: the database is unreachable, full or failing; some orders may be done.
+    """
+    closed = still_open = after = 0
+    while True:
+        rows = await store.read(_select_of_buyer(buyer, after))
+        same = [order for row in rows if _is_of(order := order_of(row), buyer)]
+        done = await store.write(_forget_closed([order.id for order in same], buyer, clock(), by))
+        closed += done
+        still_open += len(same) - done
+        if len(rows) < _BATCH:
+            return Forgotten(closed, still_open)
+        after = rows[-1][0]
+
+
+def _select_of_buyer(buyer: str, after: int) -> Statement:
+    """Return the SELECT of orders whose buyers' names differ from this one in case and marks."""
+    key = unplanned(1, str)
+    return Statement(
+        f"SELECT {COLUMNS} FROM orders WHERE buyer_key IS NOT NULL"  # noqa: S608 - only names
+        " AND /*sqlite*/ buyer_key = ?1 AND id > ?2 /*end*/"
+        f" /*pg (buyer_key, id) > ({key}, ?2) AND buyer_key <= {key} */"
+        " ORDER BY buyer_key, id LIMIT ?3",
+        (plain_key(buyer), after, _BATCH),
+        name="select_orders_of_buyer",
+    )
+
+
+def _forget_closed(ids: list[int], buyer: str, now: Milliseconds, by: Author) -> Unit[int]:
+    """Remove a buyer from those of the orders that are closed; return how many."""
+    rows = yield Statement(
+        f"SELECT {COLUMNS} FROM orders WHERE id IN ({placeholder_list(1, ids)})"  # noqa: S608
+        " AND status || '' IN ('delivered', 'cancelled') ORDER BY id /*pg FOR UPDATE */",
+        ids,
+        name="lock_closed_orders",
+    )
+    closed = [row for row in rows if _is_of(order_of(row), buyer)]
+    yield from _forget(closed, now, by)
+    return len(closed)
+
+
+def _is_of(order: Order, buyer: str) -> bool:
+    return order.buyer is not UNSET and name_key(order.buyer) == name_key(buyer)
+
+
+def _forget(rows: list[Row], now: Milliseconds, by: Author) -> Unit[None]:
+    """Remove buyer and note from orders, whose rows are locked."""
+    if not rows:
+        return
+    yield Statement(
+        "UPDATE orders SET buyer = NULL, buyer_key = NULL, note = NULL"  # noqa: S608 - only numbers
+        f" WHERE id IN ({placeholder_list(1, rows)})",
+        [row[0] for row in rows],
+        name="forget_buyers",
+    )
+    orders = [order_of(row) for row in rows]
+    events = (order_event("order.updated", without_personal_data(order), order) for order in orders)
+    yield record(now, *events, by=by)

@@ -1,0 +1,1 @@
+"""The sales of the store in numbers."""

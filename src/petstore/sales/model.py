@@ -1,0 +1,165 @@
+"""Sales: delivered orders, by day in any time zone or by category."""
+
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta
+from typing import Annotated, Literal, NamedTuple, TypeAlias
+from zoneinfo import ZoneInfo
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from petstore.clock import DAY, Milliseconds, milliseconds
+from petstore.errors import InvalidParameter
+from petstore.orders.model import Currency
+from petstore.pets.model import CategoryId
+
+By: TypeAlias = Literal["day", "category"]
+
+MAX_DAYS = 366
+"""The most days of one range."""
+
+MAX_CATEGORIES = 1_000
+"""The most categories of one response; the others share a row."""
+
+_DEFAULT_DAYS = 7
+_ONE_DAY = timedelta(days=1)
+# The days before and after them exist in every time zone.
+_FIRST, _LAST = date(1970, 1, 3), date(9999, 12, 29)
+# The database of time zones also has the zone of the machine, and some that count leap seconds.
+_ZONE = re.compile(r"(?!right/|posix/|localtime$|posixrules$)[A-Za-z][A-Za-z0-9_+/-]{0,63}")
+
+
+class SalesRow(Struct, frozen=True, rename="camel"):
+    """The sales of a day or of a category, in one currency."""
+
+    orders: Annotated[int, Meta(description="How many orders were delivered.")]
+    amount: Annotated[
+        int,
+        Meta(
+            description="The sum of their amounts; an order without an amount adds nothing.",
+            extra_json_schema={"format": "int64"},
+        ),
+    ]
+    currency: Currency
+    day: Annotated[date, Meta(description="The day. Only by day.")] | UnsetType = UNSET
+    category_id: (
+        Annotated[
+            CategoryId,
+            Meta(
+                description=(
+                    "The category of the animals when they were sold. Absent by day, for sales"
+                    " whose category is not known, and for those of all categories after the first"
+                    " 1,000."
+                )
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class Sales(Struct, frozen=True, rename={"first": "from", "last": "to", "time_zone": "timeZone"}):
+    """The sales between two days, both included."""
+
+    first: Annotated[date, Meta(description="The first day.")]
+    last: Annotated[date, Meta(description="The last day.")]
+    time_zone: Annotated[str, Meta(description="The time zone of the days.")]
+    by: Annotated[By, Meta(description="What the rows are: days or categories.")]
+    rows: Annotated[list[SalesRow], Meta(description="The rows, by day or by category.")]
+
+
+class DayRange(NamedTuple):
+    """Days in a time zone, the first and the last one included."""
+
+    first: date
+    last: date
+    zone: ZoneInfo
+
+    @property
+    def days(self) -> list[date]:
+        """All the days."""
+        count = (self.last - self.first).days + 1
+        return [self.first + index * _ONE_DAY for index in range(count)]
+
+    @property
+    def start(self) -> Milliseconds:
+        """The beginning of the first day."""
+        return start_of(self.first, self.zone)
+
+    @property
+    def end(self) -> Milliseconds:
+        """The end of the last day."""
+        return start_of(self.last + _ONE_DAY, self.zone)
+
+
+class Stretch(NamedTuple):
+    """Days of 24 hours in a row, or one day of another length."""
+
+    first: date
+    start: Milliseconds
+    end: Milliseconds
+
+
+def day_range(
+    first: date | UnsetType, last: date | UnsetType, time_zone: str, now: datetime
+) -> DayRange:
+    """Return the days from ``first`` to ``last``: by default the last seven, up to today.
+
+    Raises:
+        InvalidParameter: there is no such time zone, or these are not 1 to 366 days.
+    """
+    zone = zone_of(time_zone)
+    until = now.astimezone(zone).date() if last is UNSET else last
+    _require_day("to", until)
+    since = first if first is not UNSET else max(_FIRST, until - (_DEFAULT_DAYS - 1) * _ONE_DAY)
+    _require_day("from", since)
+    if not 0 <= (until - since).days < MAX_DAYS:
+        msg = f"from: expected a date up to 'to', and at most {MAX_DAYS} days in all"
+        raise InvalidParameter(msg)
+    return DayRange(since, until, zone)
+
+
+def _require_day(name: str, day: date) -> None:
+    if not _FIRST <= day <= _LAST:
+        msg = f"{name}: expected a date from {_FIRST} to {_LAST}"
+        raise InvalidParameter(msg)
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """Return the time zone of a name of IANA.
+
+    Raises:
+        InvalidParameter: there is none.
+    """
+    if _ZONE.fullmatch(name):
+        try:
+            return ZoneInfo(name)
+        except (KeyError, ValueError, OSError):  # none, no file of a zone, or a folder
+            pass
+    msg = "timeZone: expected the name of a time zone (IANA), such as Europe/Berlin"
+    raise InvalidParameter(msg)
+
+
+def start_of(day: date, zone: ZoneInfo) -> Milliseconds:
+    """Return when a day begins: if it has no midnight, when the clocks change."""
+    return milliseconds(datetime(day.year, day.month, day.day, tzinfo=zone))
+
+
+def stretches(days: DayRange) -> Iterator[Stretch]:
+    """Yield the days in as few stretches as possible: within one, a day is found by division."""
+    stretch: Stretch | None = None
+    for day in days.days:
+        start, end = start_of(day, days.zone), start_of(day + _ONE_DAY, days.zone)
+        if stretch is None:
+            stretch = Stretch(day, start, end)
+        elif end - start == DAY and _is_regular(stretch):
+            stretch = stretch._replace(end=end)
+        else:
+            yield stretch
+            stretch = Stretch(day, start, end)
+    if stretch is not None:
+        yield stretch
+
+
+def _is_regular(stretch: Stretch) -> bool:
+    length = stretch.end - stretch.start
+    return length > 0 and length % DAY == 0

@@ -1,0 +1,88 @@
+"""The operation that returns the sales in numbers."""
+
+from datetime import date
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from petstore.clock import utc
+from petstore.interface.operation import Call, Context, Operation, Result, Success
+from petstore.sales.model import By, Sales, day_range
+from petstore.sales.store import get_sales
+
+_DATE = {"expected": "a date such as 2026-12-24"}
+
+
+class GetSalesQuery(
+    Struct, frozen=True, rename={"first": "from", "last": "to", "time_zone": "timeZone"}
+):
+    """The query parameters of ``getSales``."""
+
+    first: (
+        Annotated[
+            date, Meta(description="The first day. By default six days before `to`.", extra=_DATE)
+        ]
+        | UnsetType
+    ) = UNSET
+    last: (
+        Annotated[date, Meta(description="The last day. By default today.", extra=_DATE)]
+        | UnsetType
+    ) = UNSET
+    time_zone: Annotated[
+        str,
+        Meta(
+            max_length=64,
+            description="The time zone of the days (IANA), such as `Europe/Berlin`.",
+            extra={"expected": "the name of a time zone (IANA), such as Europe/Berlin"},
+        ),
+    ] = "UTC"
+    by: Annotated[
+        By,
+        Meta(
+            description="What the rows are: `day` or `category`.",
+            extra={"expected": "one of 'day', 'category'"},
+        ),
+    ] = "day"
+
+
+async def _get(context: Context, call: Call[None, GetSalesQuery]) -> Result[Sales]:
+    query, services = call.query, context.services
+    days = day_range(query.first, query.last, query.time_zone, utc(services.clock()))
+    rows = await get_sales(await context.reader(), days, query.by, services.currency)
+    return Result(Sales(days.first, days.last, query.time_zone, query.by, rows))
+
+
+OPERATIONS = (
+    Operation(
+        id="getSales",
+        method="GET",
+        path="/store/sales",
+        tag="Store",
+        summary="Count the sales",
+        description=(
+            "Returns how many orders were delivered between two days, both included, and the sums"
+            " of their amounts, by day or by category. A cancelled sale is none. By day, each day"
+            " has a row, even without sales. There are at most 366 days. Amounts are added up by"
+            " currency: a day or category with sales in several currencies has a row for each."
+        ),
+        handler=_get,
+        scope="orders:read",
+        query=GetSalesQuery,
+        tagged=False,
+        success=Success(
+            200,
+            "The sales.",
+            Sales,
+            {
+                "from": "2026-11-20",
+                "to": "2026-11-21",
+                "timeZone": "Europe/Berlin",
+                "by": "day",
+                "rows": [
+                    {"orders": 0, "amount": 0, "currency": "USD", "day": "2026-11-20"},
+                    {"orders": 3, "amount": 74700, "currency": "USD", "day": "2026-11-21"},
+                ],
+            },
+        ),
+    ),
+)

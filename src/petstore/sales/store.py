@@ -1,0 +1,102 @@
+"""Read the sales, along the index of deliveries: the cost is that of the sales of the range."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Any, TypeAlias
+
+from msgspec import UNSET
+
+from petstore.clock import DAY
+from petstore.databases.contract import Reader, Statement
+from petstore.databases.planner import unplanned
+from petstore.sales.model import MAX_CATEGORIES, By, DayRange, SalesRow, Stretch, stretches
+
+# A sum of amounts may exceed an int64, but neither of these parts does.
+_PART = 1_000_000
+_NUMBERS = (
+    "currency, count(*),"
+    f" CAST(sum(amount / {_PART}) AS BIGINT), CAST(sum(amount % {_PART}) AS BIGINT)"
+)
+_RANGE = (
+    "FROM orders WHERE delivered_at IS NOT NULL"
+    f" AND delivered_at >= /*sqlite*/ ?1 /*end*/ /*pg {unplanned(1)} */"
+    f" AND delivered_at < /*sqlite*/ ?2 /*end*/ /*pg {unplanned(2)} */"
+)
+
+_Key: TypeAlias = tuple[date | None, int | None, str]
+_Totals: TypeAlias = dict[_Key, tuple[int, int]]
+"""How many orders there are, and the sum of their amounts, by day, category and currency."""
+
+
+async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> list[SalesRow]:
+    """Return the sales of the days. Orders without an amount count in the store's ``currency``.
+
+    By day, each day has a row in this currency. Other currencies have rows where there are sales.
+
+    Raises:
+        Unavailable: the database is unreachable or failing.
+    """
+    if by == "category":
+        return _rows(await _by_category(store, days, currency), currency)
+    totals: _Totals = {(day, None, currency): (0, 0) for day in days.days}
+    for stretch in stretches(days):
+        for index, *numbers in await store.read(_select_by_day(stretch)):
+            day = stretch.first + timedelta(days=index)
+            _add(totals, day, None, numbers, currency)
+    return _rows(totals, currency)
+
+
+async def _by_category(store: Reader, days: DayRange, currency: str) -> _Totals:
+    select = Statement(
+        f"SELECT category_id, {_NUMBERS} {_RANGE} GROUP BY category_id, currency",
+        (days.start, days.end),
+        name="select_sales_by_category",
+    )
+    rows = await store.read(select)
+    shown = set(sorted({row[0] for row in rows if row[0] is not None})[:MAX_CATEGORIES])
+    totals: _Totals = {}
+    for category_id, *numbers in rows:
+        _add(totals, None, category_id if category_id in shown else None, numbers, currency)
+    return totals
+
+
+def _select_by_day(stretch: Stretch) -> Statement:
+    return Statement(
+        # A day that is not of 24 hours stands alone.
+        "SELECT CASE WHEN CAST(?3 AS BIGINT) > 1 THEN (delivered_at - ?1) / 86400000 ELSE 0 END"
+        f" AS day, {_NUMBERS} {_RANGE} GROUP BY day, currency",
+        (stretch.start, stretch.end, (stretch.end - stretch.start) // DAY),
+        name="select_sales_by_day",
+    )
+
+
+def _add(
+    totals: _Totals,
+    day: date | None,
+    category_id: int | None,
+    numbers: Sequence[Any],
+    currency: str,
+) -> None:
+    """Add what a row says of the sales in its currency: the orders, and their amount in parts."""
+    of, orders, millions, rest = numbers
+    key = day, category_id, of or currency
+    before, amount = totals.get(key, (0, 0))
+    totals[key] = before + orders, amount + (millions or 0) * _PART + (rest or 0)
+
+
+def _rows(totals: _Totals, currency: str) -> list[SalesRow]:
+    """Return the rows in order; the store's currency comes before others."""
+
+    def order(key: _Key) -> tuple[date, bool, int, bool, str]:
+        day, category_id, of = key
+        return day or date.min, category_id is None, category_id or 0, of != currency, of
+
+    return [
+        SalesRow(
+            *totals[day, category_id, of],
+            of,
+            UNSET if day is None else day,
+            UNSET if category_id is None else category_id,
+        )
+        for day, category_id, of in sorted(totals, key=order)
+    ]

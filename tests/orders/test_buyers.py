@@ -1,0 +1,116 @@
+"""Personal data of orders: forgotten when it is old, or when somebody asks for it."""
+
+from typing import Any
+
+import pytest
+
+from petstore.clock import DAY
+from petstore.databases.contract import Store
+from petstore.events.model import Author
+from petstore.keys.store import unconditional
+from petstore.orders.buyers import Forgotten, forget_buyer, forget_old_buyers
+from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch
+from petstore.orders.store import list_orders, place_order, update_order
+from petstore.pets.model import NewPet
+from support.changes import NOW, create_pets
+from support.history import events_after, plain
+from support.manual_clock import ManualClock
+from support.stores import do
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+BY = "key/7"
+
+
+async def sell(store: Store, *buyers: str, complete: bool = True, **others: Any) -> None:
+    """Sell an animal to each buyer, over the counter; or place an order."""
+    pets = await store.write(create_pets([NewPet("Bella", 1, "available")] * len(buyers)))
+    for pet, buyer in zip(pets, buyers, strict=True):
+        new = OrderCreate(pet.id, buyer=buyer, complete=complete, **others)
+        await store.write(place_order(new, NOW, 0))
+
+
+async def personal(store: Store) -> dict[int, tuple[object, object]]:
+    """Return buyer and note of the orders that have one."""
+    page = await list_orders(store, OrderFilter(), None, 1000)
+    return {one.id: (one.buyer, one.note) for one in page.items if one.buyer or one.note}
+
+
+async def forget(store: Store, buyer: str, clock: ManualClock) -> Forgotten:
+    return await forget_buyer(store, buyer, clock, Author(BY))
+
+
+async def test_a_buyer_is_forgotten_whatever_the_case_of_the_name(
+    store: Store, clock: ManualClock
+) -> None:
+    await sell(store, "Jane Doe", "JANE DOE", "Jäne Doe", "Jane Doe Smith", note="Hi")
+    assert await forget(store, "jane doe", clock) == (2, 0)
+    assert await personal(store) == {3: ("Jäne Doe", "Hi"), 4: ("Jane Doe Smith", "Hi")}
+    assert await forget(store, "jane doe", clock) == (0, 0)
+
+
+async def test_open_orders_keep_their_buyer_and_are_counted(
+    store: Store, clock: ManualClock
+) -> None:
+    await sell(store, "Jane", "Jane", complete=False)
+    await sell(store, "Jane")
+    await store.write(update_order(2, OrderPatch(status="cancelled"), NOW, unconditional))
+    assert await forget(store, "Jane", clock) == (2, 1)
+    assert [*await personal(store)] == [1]
+
+
+async def test_many_orders_of_a_buyer_are_forgotten(store: Store, clock: ManualClock) -> None:
+    await sell(store, *["Jane"] * 99, "Jäne", *["jane"] * 101)
+    assert await forget(store, "JANE", clock) == (200, 0)
+    assert [*await personal(store)] == [100]
+
+
+async def test_forgetting_is_recorded_without_what_is_forgotten(
+    store: Store, clock: ManualClock
+) -> None:
+    await sell(store, "Jane", note="Hi")
+    await forget(store, "Jane", clock)
+    sold, *_, event = [plain(event) for event in await events_after(store)][1:]
+    assert (event["type"], event["resource"], event["previous"]) == ("order.updated", "order/1", {})
+    assert event["actor"] == {"type": "key", "id": 7}
+    assert event["data"] == sold["data"]
+    assert not event["data"].keys() & {"buyer", "note"}
+
+
+@pytest.mark.parametrize("days", [0, 30])
+async def test_old_buyers_are_forgotten_after_the_days_of_the_setting(
+    store: Store, clock: ManualClock, days: int
+) -> None:
+    await sell(store, "Jane")
+    await sell(store, "Anna", complete=False, note="Hi")
+    await sell(store, "Zoe", complete=False)
+    clock.now = NOW + DAY
+    await store.write(update_order(2, OrderPatch(status="cancelled"), clock(), unconditional))
+    clock.now = NOW + 30 * DAY
+    await forget_old_buyers(store, clock, days)
+    assert [*await personal(store)] == [1, 2, 3]
+    clock.now += 1
+    await forget_old_buyers(store, clock, days)
+    assert [*await personal(store)] == ([2, 3] if days else [1, 2, 3])
+    clock.now += 300 * DAY
+    await forget_old_buyers(store, clock, days)
+    assert [*await personal(store)] == ([3] if days else [1, 2, 3])
+
+
+async def test_many_old_buyers_are_forgotten(store: Store, clock: ManualClock) -> None:
+    await sell(store, *["Jane"] * 201)
+    clock.now = NOW + 2 * DAY
+    await forget_old_buyers(store, clock, 1)
+    assert await personal(store) == {}
+
+
+async def test_the_note_of_an_order_from_before_goes_by_the_time_it_was_placed(
+    store: Store, clock: ManualClock
+) -> None:
+    await store.write(
+        do("INSERT INTO orders (pet_id, status, placed_at) VALUES (1, 'delivered', 0)")
+    )
+    await store.write(update_order(1, OrderPatch(note="Called."), NOW, unconditional))
+    clock.now = DAY + 1
+    await forget_old_buyers(store, clock, 1)
+    assert await personal(store) == {}

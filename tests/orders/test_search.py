@@ -1,0 +1,192 @@
+"""Search orders by buyers, whatever case and marks; and by the time they were placed."""
+
+from datetime import timedelta
+
+import pytest
+from msgspec import UNSET, UnsetType
+
+from petstore.clock import MINUTE, utc
+from petstore.databases.contract import Reader, Row, Statement, Store
+from petstore.domain.names import plain_key
+from petstore.keys.store import unconditional
+from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, OrderStatus
+from petstore.orders.search import MAX_SCANNED, OrdersByBuyer, search_orders
+from petstore.orders.store import list_orders, place_order, update_order
+from petstore.pets.model import NewPet
+from support.changes import NOW, create_pets
+from support.stores import do
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+BUYERS = ("Jane Doe", "JÄNE", "jan", "Zoë", "J\u0301ack", "日本語", "\u0301", "x" * 200, "ß" * 200)
+PREFIXES = (
+    "j",
+    "JA",
+    "jäne",
+    "zoe",
+    "zoë",
+    "jack",
+    "日",
+    "ss",
+    "x" * 100,
+    "ß" * 100,
+    "\u0301",
+    "",
+)
+
+
+class CountingReader:
+    """A reader that counts the rows it reads."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.rows = 0
+
+    async def read(self, statement: Statement) -> list[Row]:
+        rows = await self._reader.read(statement)
+        self.rows += len(rows)
+        return rows
+
+
+async def place(store: Store, *buyers: str) -> None:
+    """Place an order for each buyer, one minute after the other; the first animal has number 1."""
+    await store.write(create_pets([NewPet("Bella", 1, "available")] * len(buyers)))
+    for number, buyer in enumerate(buyers):
+        new = OrderCreate(number + 1, buyer=buyer)
+        await store.write(place_order(new, NOW + number * MINUTE, 0))
+
+
+async def walk(
+    store: Reader, prefix: str, wanted: OrderFilter | None = None, limit: int = 100
+) -> list[Order]:
+    """Return all orders that a search finds."""
+    found: list[Order] = []
+    page = OrdersByBuyer([], None)
+    while not found or page.next_after is not None:
+        page = await search_orders(store, prefix, wanted or OrderFilter(), page.next_after, limit)
+        found += page.items
+        if page.next_after is None:
+            break
+    return found
+
+
+async def ids(store: Store, wanted: OrderFilter, limit: int, *, newest_first: bool) -> list[int]:
+    """Return the ids of all pages of a list."""
+    found: list[int] = []
+    after: int | None = None
+    while True:
+        page = await list_orders(store, wanted, after, limit, newest_first=newest_first)
+        found += [order.id for order in page.items]
+        after = page.next_after
+        if after is None:
+            return found
+
+
+@pytest.mark.parametrize("limit", [1, 3, 100])
+async def test_a_search_finds_buyers_that_begin_with_a_text_in_order(
+    store: Store, limit: int
+) -> None:
+    await place(store, *BUYERS)
+    everyone = (await list_orders(store, OrderFilter(), None, 100)).items
+    for prefix in PREFIXES:
+        keys = {order.id: plain_key(str(order.buyer)) for order in everyone}
+        wanted = [order for order in everyone if keys[order.id].startswith(plain_key(prefix))]
+        wanted.sort(key=lambda order: (keys[order.id], order.id))
+        assert await walk(store, prefix, limit=limit) == wanted, prefix
+
+
+async def test_marks_and_case_do_not_matter(store: Store) -> None:
+    await place(store, *BUYERS)
+    assert [order.buyer for order in await walk(store, "JÄN")] == ["jan", "JÄNE", "Jane Doe"]
+
+
+async def test_a_search_goes_together_with_filters(store: Store) -> None:
+    await place(store, "Jane", "Jane", "Jane")
+    await store.write(update_order(2, OrderPatch(status="approved"), NOW, unconditional))
+    for wanted, found in {
+        OrderFilter("placed"): [1, 3],
+        OrderFilter(pet_id=2): [2],
+        OrderFilter(placed_before=utc(NOW + MINUTE)): [1],
+        OrderFilter("placed", 2): [],
+    }.items():
+        assert [order.id for order in await walk(store, "j", wanted)] == found
+
+
+async def test_a_changed_buyer_is_found_by_the_new_name_alone(store: Store) -> None:
+    await place(store, "Jane")
+    await store.write(update_order(1, OrderPatch(buyer="Zoë"), NOW, unconditional))
+    assert [order.id for order in await walk(store, "zo")] == [1]
+    assert await walk(store, "j") == []
+    await store.write(update_order(1, OrderPatch(buyer=None), NOW, unconditional))
+    assert await walk(store, "z") == []
+
+
+async def test_a_page_looks_at_a_bounded_number_of_orders(store: Store) -> None:
+    await store.write(
+        do(
+            "INSERT INTO orders (pet_id, status, placed_at, buyer, buyer_key)"
+            " WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers"
+            " WHERE n < 2500) SELECT n, 'cancelled', 0, 'Jane', 'jane' FROM numbers"
+        )
+    )
+    reader = CountingReader(store)
+    page = await search_orders(reader, "jane", OrderFilter("placed"), None, 5)
+    assert (page.items, reader.rows) == ([], MAX_SCANNED)
+    assert page.next_after is not None
+    rest = await search_orders(reader, "jane", OrderFilter("placed"), page.next_after, 5)
+    assert rest == ([], None)
+
+
+# Placed before a moment
+
+STATUSES: tuple[OrderStatus | UnsetType, ...] = (UNSET, "placed", "approved")
+
+
+def status_of(order_id: int) -> str:
+    return "approved" if order_id == 2 else "placed"
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize("limit", [1, 2, 100])
+async def test_orders_placed_before_a_moment_are_listed(
+    store: Store, limit: int, *, newest_first: bool
+) -> None:
+    await place(store, *["Jane"] * 12)
+    await store.write(update_order(2, OrderPatch(status="approved"), NOW, unconditional))
+    tick = timedelta(microseconds=1)
+    for moment, first in (
+        (utc(NOW), 0),
+        (utc(NOW) + tick, 1),
+        (utc(NOW + 3 * MINUTE), 3),
+        (utc(NOW + 3 * MINUTE) - tick, 3),
+        (utc(NOW + 3 * MINUTE + 1), 4),
+        (utc(253_402_300_799_999), 12),
+        (utc(-62_135_596_800_000), 0),
+    ):
+        wanted = range(1, first + 1)
+        for status in STATUSES:
+            expected = [one for one in wanted if status in (UNSET, status_of(one))]
+            filters = OrderFilter(status, placed_before=moment)
+            found = await ids(store, filters, limit, newest_first=newest_first)
+            assert found == sorted(expected, reverse=newest_first), (moment, status)
+
+
+async def test_a_clock_may_be_minutes_late(store: Store) -> None:
+    await place(store, "Jane", "Jane")
+    await store.write(do("UPDATE orders SET placed_at = placed_at - 240000 WHERE id = 2"))
+    for newest_first in (False, True):
+        wanted = OrderFilter(placed_before=utc(NOW))
+        assert await ids(store, wanted, 1, newest_first=newest_first) == [2]
+
+
+async def test_the_last_page_does_not_look_at_all_later_orders(store: Store) -> None:
+    await store.write(
+        do(
+            "INSERT INTO orders (pet_id, status, placed_at)"
+            " WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers"
+            " WHERE n < 500) SELECT n, 'cancelled', n * 60000 FROM numbers"
+        )
+    )
+    wanted = OrderFilter("cancelled", placed_before=utc(3 * MINUTE))
+    page = await list_orders(store, wanted, None, 20)
+    assert ([order.id for order in page.items], page.next_after) == ([1, 2], None)

@@ -1,0 +1,49 @@
+"""``petstore sales``: the numbers as a table, CSV and JSON."""
+
+import pytest
+
+from support.shop import Shop
+
+
+@pytest.fixture
+def category(shop: Shop) -> int:
+    """A category in which an animal was sold."""
+    category = 77_001
+    pet = shop.ask("pets", "add", "Rex", "--category", category, "--status", "available")
+    shop.succeed("orders", "sell", pet["id"], "--amount", 12)
+    return category
+
+
+def test_a_time_zone_that_is_unknown_is_refused(shop: Shop) -> None:
+    message = shop.fail("sales", "--time-zone", "Mars", status=2)
+    assert "timeZone: expected the name of a time zone" in message
+
+
+def test_csv_and_json_together_are_refused(shop: Shop) -> None:
+    assert shop.fail("sales", "--csv", "--json", status=2) == (
+        "--csv and --json: expected only one of them"
+    )
+
+
+def test_sales_are_printed_by_day(shop: Shop, category: int) -> None:
+    assert category
+    head, *rows = shop.succeed("sales").splitlines()
+    assert head.split() == ["day", "orders", "amount", "currency"]
+    assert len(rows) == 7
+    found = shop.ask("sales")
+    assert rows[-1].split()[:2] == [found["to"], str(found["rows"][-1]["orders"])]
+
+
+def test_sales_are_printed_by_category_as_csv(shop: Shop, category: int) -> None:
+    lines = shop.succeed("sales", "--by", "category", "--csv").splitlines()
+    assert lines[0] == "categoryId,orders,amount,currency"
+    (line,) = [line for line in lines if line.startswith(f"{category},")]
+    _, orders, amount, currency = line.split(",")
+    assert (int(amount), currency) == (12 * int(orders), "USD")
+
+
+def test_a_range_without_sales_has_no_categories(shop: Shop) -> None:
+    options = ("--from", "2001-01-01", "--to", "2001-01-02", "--by", "category")
+    result = shop("sales", *options)
+    assert (result.stdout, result.stderr) == ("", "None found.\n")
+    assert shop.ask("sales", *options)["rows"] == []

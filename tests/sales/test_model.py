@@ -1,0 +1,127 @@
+"""The days of a range: whole days of any time zone, however long they are."""
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET, UnsetType
+
+from petstore.clock import DAY, HOUR, utc
+from petstore.errors import InvalidParameter
+from petstore.sales.model import DayRange, day_range, start_of, stretches, zone_of
+from support.exploration import explored
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+ZONES = (
+    *("UTC", "Europe/Berlin", "America/New_York", "America/St_Johns", "Asia/Kathmandu"),
+    *("Australia/Lord_Howe", "Pacific/Apia", "Africa/Casablanca", "America/Sao_Paulo"),
+    *("Asia/Beirut", "Atlantic/Azores", "America/Havana", "Etc/GMT+12", "Pacific/Kiritimati"),
+)
+Day = date | UnsetType
+
+
+def days(first: date, count: int, zone: str) -> DayRange:
+    return DayRange(first, first + timedelta(days=count - 1), ZoneInfo(zone))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("", "Mars/Olympus", "Europe", "europe/berlin\0", "../../etc/passwd", "/etc/passwd"),
+        *("right/UTC", "posix/UTC", "localtime", "posixrules", "Europe/", "A" * 65, "é", "+01:00"),
+    ],
+)
+def test_an_unknown_time_zone_is_refused(name: str) -> None:
+    with pytest.raises(InvalidParameter, match=r"^timeZone: expected the name of a time zone"):
+        zone_of(name)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "message"),
+    [
+        (date(2026, 12, 2), UNSET, "from: expected a date up to 'to', and at most 366 days in all"),
+        (date(2026, 12, 2), date(2026, 12, 1), "from: expected a date up to 'to'"),
+        (date(2025, 12, 1), date(2026, 12, 2), "from: expected a date up to 'to'"),
+        (date(1, 1, 1), UNSET, "from: expected a date from 1970-01-03 to 9999-12-29"),
+        (UNSET, date(1, 1, 1), "to: expected a date from 1970-01-03 to 9999-12-29"),
+        (UNSET, date(9999, 12, 31), "to: expected a date from 1970-01-03 to 9999-12-29"),
+    ],
+)
+def test_a_range_that_is_none_is_refused(first: Day, last: Day, message: str) -> None:
+    with pytest.raises(InvalidParameter, match=f"^{message}"):
+        day_range(first, last, "UTC", NOON)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "zone", "expected"),
+    [
+        (UNSET, UNSET, "UTC", ("2026-11-25", "2026-12-01")),
+        (UNSET, UNSET, "Pacific/Kiritimati", ("2026-11-26", "2026-12-02")),
+        (date(2026, 11, 30), UNSET, "Etc/GMT+12", ("2026-11-30", "2026-12-01")),
+        (UNSET, date(2024, 2, 29), "UTC", ("2024-02-23", "2024-02-29")),
+        (UNSET, date(1970, 1, 4), "UTC", ("1970-01-03", "1970-01-04")),
+        (date(2024, 1, 1), date(2024, 12, 31), "UTC", ("2024-01-01", "2024-12-31")),
+        (date(2026, 1, 1), date(2026, 1, 1), "UTC", ("2026-01-01", "2026-01-01")),
+    ],
+)
+def test_a_range_ends_today_and_has_seven_days_by_default(
+    first: Day, last: Day, zone: str, expected: tuple[str, str]
+) -> None:
+    found = day_range(first, last, zone, NOON)
+    assert (str(found.first), str(found.last)) == expected
+
+
+@pytest.mark.parametrize(
+    ("zone", "day", "hours"),
+    [
+        ("Europe/Berlin", date(2026, 3, 29), 23),
+        ("Europe/Berlin", date(2026, 10, 25), 25),
+        ("Australia/Lord_Howe", date(2026, 4, 5), 24.5),
+        ("Asia/Beirut", date(2026, 3, 29), 23),  # has no midnight
+        ("America/Havana", date(2026, 11, 1), 25),  # has midnight twice
+        ("Pacific/Apia", date(2011, 12, 30), 0),  # was left out
+    ],
+)
+def test_a_day_is_as_long_as_its_clocks_say(zone: str, day: date, hours: float) -> None:
+    of = days(day, 1, zone)
+    assert of.end - of.start == hours * HOUR
+
+
+def test_days_of_another_length_stand_alone() -> None:
+    found = [*stretches(days(date(2026, 10, 20), 10, "Europe/Berlin"))]
+    assert [(str(each.first), (each.end - each.start) / HOUR) for each in found] == [
+        ("2026-10-20", 5 * 24),
+        ("2026-10-25", 25),
+        ("2026-10-26", 4 * 24),
+    ]
+    apia = [*stretches(days(date(2011, 12, 29), 3, "Pacific/Apia"))]
+    assert [(str(each.first), (each.end - each.start) / HOUR) for each in apia] == [
+        ("2011-12-29", 24),
+        ("2011-12-30", 0),
+        ("2011-12-31", 24),
+    ]
+
+
+@explored(60)
+@given(
+    st.sampled_from(ZONES),
+    st.dates(date(2020, 1, 1), date(2037, 1, 1)),
+    st.integers(1, 366),
+    st.floats(0, 1, exclude_max=True),
+)
+def test_each_moment_is_on_the_day_that_its_calendar_says(
+    zone: str, first: date, count: int, share: float
+) -> None:
+    of = days(first, count, zone)
+    found = [*stretches(of)]
+    assert [each.start for each in found[1:]] == [each.end for each in found[:-1]]
+    assert (found[0].start, found[-1].end) == (of.start, of.end)
+    for stretch in found:
+        moment = stretch.start + int(share * (stretch.end - stretch.start))
+        length = stretch.end - stretch.start
+        index = (moment - stretch.start) // DAY if length % DAY == 0 and length > DAY else 0
+        calendar = utc(moment).astimezone(of.zone).date()
+        assert stretch.first + timedelta(days=index) == calendar
+    assert start_of(of.first, of.zone) == of.start

@@ -1,0 +1,132 @@
+"""Sales are counted by day and category, exactly, and those that were undone are not."""
+
+from datetime import date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from msgspec import UNSET
+
+from petstore.clock import DAY, milliseconds
+from petstore.databases.contract import Store
+from petstore.keys.store import unconditional
+from petstore.orders.model import MAX_AMOUNT, OrderCreate, OrderPatch
+from petstore.orders.store import place_order, update_order
+from petstore.pets.model import NewPet
+from petstore.sales.model import MAX_CATEGORIES, SalesRow, day_range
+from petstore.sales.store import get_sales
+from support.changes import create_pets
+from support.stores import do
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+BERLIN = ZoneInfo("Europe/Berlin")
+FIRST, LAST = date(2026, 10, 24), date(2026, 10, 26)  # the clocks go back on the day between
+DAYS = day_range(FIRST, LAST, "Europe/Berlin", datetime.now(BERLIN))
+
+
+def at(day: int, hour: int, minute: int = 0, *, fold: int = 0) -> int:
+    """Return a moment in October 2026, in Berlin."""
+    return milliseconds(datetime(2026, 10, day, hour, minute, tzinfo=BERLIN, fold=fold))
+
+
+async def sell(store: Store, now: int, amount: int | None = None, **others: Any) -> int:
+    """Sell an animal over the counter; return the number of the order."""
+    currency, category = others.get("currency", "USD"), others.get("category", 1)
+    (pet,) = await store.write(create_pets([NewPet("Bella", category, "available")]))
+    new = OrderCreate(pet.id, amount=UNSET if amount is None else amount, complete=True)
+    return (await store.write(place_order(new, now, 0, currency))).id
+
+
+async def by_day(store: Store) -> list[tuple[int, str, int, int]]:
+    """Return the day of the month, currency, orders and amount of each row."""
+    rows = await get_sales(store, DAYS, "day", "USD")
+    return [(row.day.day, row.currency, row.orders, row.amount) for row in rows if row.day]
+
+
+async def test_days_without_sales_have_rows(store: Store) -> None:
+    assert await by_day(store) == [(24, "USD", 0, 0), (25, "USD", 0, 0), (26, "USD", 0, 0)]
+    assert await get_sales(store, DAYS, "category", "USD") == []
+
+
+async def test_a_sale_counts_on_its_day_in_the_time_zone(store: Store) -> None:
+    for moment in (
+        *(at(24, 0) - 1, at(27, 0)),  # neither is in the range
+        *(at(24, 0), at(25, 0) - 1),
+        *(at(25, 0), at(25, 2, 30), at(25, 2, 30, fold=1), at(26, 0) - 1),
+        *(at(26, 0), at(27, 0) - 1),
+    ):
+        await sell(store, moment, 100)
+    assert await by_day(store) == [(24, "USD", 2, 200), (25, "USD", 4, 400), (26, "USD", 2, 200)]
+
+
+async def test_an_order_without_an_amount_counts_as_an_order(store: Store) -> None:
+    await sell(store, at(24, 12))
+    await sell(store, at(24, 12), 0)
+    await sell(store, at(24, 12), 5)
+    assert (await by_day(store))[0] == (24, "USD", 3, 5)
+
+
+async def test_each_currency_has_a_row_and_that_of_the_store_comes_first(store: Store) -> None:
+    await sell(store, at(24, 12), 7, currency="EUR")
+    await sell(store, at(24, 12), 5)
+    await sell(store, at(26, 12), 9, currency="EUR")
+    assert await by_day(store) == [
+        *((24, "USD", 1, 5), (24, "EUR", 1, 7)),
+        *((25, "USD", 0, 0), (26, "USD", 0, 0), (26, "EUR", 1, 9)),
+    ]
+
+
+async def test_sums_beyond_64_bits_are_exact(store: Store) -> None:
+    await sell(store, at(24, 12), MAX_AMOUNT - 1)
+    await sell(store, at(24, 12), MAX_AMOUNT)
+    await store.write(do("UPDATE orders SET amount = 9223372036854775807"))
+    assert (await by_day(store))[0] == (24, "USD", 2, 2 * (2**63 - 1))
+
+
+async def test_only_a_delivered_order_is_a_sale(store: Store) -> None:
+    undone = await sell(store, at(24, 12), 100)
+    undo = OrderPatch(status="cancelled")
+    await store.write(update_order(undone, undo, at(24, 12), unconditional))
+    (pet,) = await store.write(create_pets([NewPet("Bella", 1, "available")]))
+    placed = await store.write(place_order(OrderCreate(pet.id, amount=9), at(24, 12), 0))
+    assert (await by_day(store))[0] == (24, "USD", 0, 0)
+    for day, status in ((24, "approved"), (26, "delivered")):
+        patch = OrderPatch(status=status)  # type: ignore[arg-type]
+        await store.write(update_order(placed.id, patch, at(day, 13), unconditional))
+    assert (await by_day(store))[2] == (26, "USD", 1, 9)
+
+
+async def test_sales_are_counted_by_the_category_of_their_time(store: Store) -> None:
+    for category in (3, -(2**63), 3):
+        await sell(store, at(24, 12), 100, category=category)
+    await store.write(do("UPDATE pets SET category_id = 9"))
+    await store.write(do("UPDATE orders SET category_id = NULL WHERE id = 3"))
+    assert await get_sales(store, DAYS, "category", "USD") == [
+        SalesRow(1, 100, "USD", category_id=-(2**63)),
+        SalesRow(1, 100, "USD", category_id=3),
+        SalesRow(1, 100, "USD"),
+    ]
+
+
+async def test_categories_beyond_the_first_thousand_share_a_row(store: Store) -> None:
+    await store.write(
+        do(
+            "INSERT INTO orders (pet_id, status, placed_at, amount, delivered_at, category_id)"  # noqa: S608
+            f" WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers"
+            f" WHERE n < {MAX_CATEGORIES + 2}) SELECT n, 'delivered', 0, 1, {at(24, 12)}, n"
+            " FROM numbers"
+        )
+    )
+    rows = await get_sales(store, DAYS, "category", "USD")
+    assert rows[-1] == SalesRow(2, 2, "USD")
+    assert [row.category_id for row in rows[:-1]] == [*range(1, MAX_CATEGORIES + 1)]
+
+
+async def test_a_whole_year_is_counted(store: Store) -> None:
+    for hour in range(0, 366 * 24, 73):
+        await sell(store, at(1, 0) + hour * DAY // 24, 1)
+    year = day_range(date(2026, 10, 1), date(2027, 10, 1), "Europe/Berlin", datetime.now(BERLIN))
+    rows = await get_sales(store, year, "day", "USD")
+    assert (len(rows), sum(row.orders for row in rows)) == (366, 121)
+    assert {row.orders for row in rows} == {0, 1}
