@@ -354,7 +354,10 @@ class TestTheList:
         html = (await staff.get("/keys", sort=sort, name="test")).text
         (head,) = re.findall(r'<th [^>]*aria-sort="(\w+)"><a href="([^"]+)">([^<]+)</a>', html)
         assert head == (order, f"?sort={link}&amp;name=test", label)
-        firsts = re.findall(r'<th scope="col"(?: class="number")?><a href="\?sort=([^&]+)&', html)
+        firsts = re.findall(
+            r'<th scope="col" role="columnheader"(?: class="number")?><a href="\?sort=([^&]+)&',
+            html,
+        )
         assert set(firsts) == {"name", "-today", "-used", "-id"} - {
             link,
             link.removeprefix("-"),
