@@ -18,6 +18,7 @@ from support.clerk import issue_for_console
 from support.process import ServerProcess
 from support.sight import (
     AXE,
+    DESK,
     EVERY_RULE,
     PHONE,
     TOO_WIDE,
@@ -308,3 +309,17 @@ def test_on_a_phone_each_person_key_and_device_is_a_card_with_all_of_it(
         page.set_viewport_size({"width": width, "height": 568})
         shown = page.get_by_text(login)
         assert shown.evaluate("element => element.offsetHeight") < 30, "the login is broken"
+
+
+def test_the_filters_stand_in_one_line_and_the_page_itself_has_no_ring(
+    visited: Shop, visit: Visit
+) -> None:
+    page = visit.page
+    page.set_viewport_size(DESK)
+    page.goto(visited.address("/activity"))
+    tops = "[...document.querySelectorAll('.filters label')].map(one => one.offsetTop)"
+    assert len(set(page.evaluate(tops))) == 1
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # skips to the content
+    expect(page.locator("main")).to_be_focused()
+    assert page.locator("main").evaluate("main => getComputedStyle(main).outlineStyle") == "none"

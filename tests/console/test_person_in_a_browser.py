@@ -120,7 +120,7 @@ def test_the_account_and_the_invitation_are_accessible_and_show_what_is_typed(
     page.get_by_label("New password").fill("battery staple")
     page.get_by_role("button", name="Change the password").click()
     current = page.get_by_label("Present password")
-    expect(current).to_have_accessible_description("this is not your password")
+    expect(current).to_have_accessible_description("This is not your password")
     page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert_no_barrier(page)
     page.close()
