@@ -64,28 +64,21 @@ $ AUTH="Authorization: Bearer $PETSTORE_KEY"
 $ API=http://127.0.0.1:8000/v1
 ```
 """
-ADMIN = """\
-$ ADMIN="Authorization: Bearer $(petstore keys create --name admin --plan enterprise \\
-    --scope keys:admin --scope pets:read --scope pets:write --scope orders:read \\
-    --scope orders:write 2> /dev/null)"
-"""
-KEYS = f"""
+KEYS = """
 ```console
 $ make serve
 Petstore is at  http://127.0.0.1:8000/v1
 $ petstore keys create --name "Corner shop" --plan free
 Key 3 (Corner shop) created. The token is shown this once.
 ps_live_…
-{ADMIN}$ AUTH=$ADMIN
-$ API=http://127.0.0.1:8000/v1
 ```
 """
-ROTATED = f"""
+ROTATED = """
 ```console
 $ make serve
 Petstore is at  http://127.0.0.1:8000/v1
 $ petstore keys create --name "Corner shop" --plan free > old.token 2> /dev/null
-{ADMIN}$ API=http://127.0.0.1:8000/v1
+$ API=http://127.0.0.1:8000/v1
 ```
 """
 HOOKS = """

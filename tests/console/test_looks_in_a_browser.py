@@ -1,7 +1,7 @@
 """Everybody can use every page: on a phone and a desk, light and dark, with the keyboard alone."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -18,6 +18,7 @@ from support.clerk import issue_for_console
 from support.process import ServerProcess
 from support.sight import (
     AXE,
+    DESK,
     EVERY_RULE,
     PHONE,
     TOO_WIDE,
@@ -273,3 +274,52 @@ def test_the_form_of_a_key_shows_limits_only_for_the_plan_that_has_them(
     expect(limit).to_be_hidden()
     page.get_by_label("Plan").select_option("enterprise")
     expect(limit).to_be_visible()
+
+
+# How many pixels are beyond the frames of tables that can be scrolled.
+BEYOND = "[...document.querySelectorAll('.scroll')].map(one => one.scrollWidth - one.clientWidth)"
+LABELS = """row => [...row.cells].filter(cell => cell.checkVisibility()).map(
+  cell => getComputedStyle(cell, '::before').content.split('"')[1] ?? '')"""
+
+
+def test_on_a_phone_each_person_key_and_device_is_a_card_with_all_of_it(
+    visited: Shop, visit: Visit
+) -> None:
+    page, client = visit.page, visit.page.context.request
+    login = f"{uuid4().hex[:5]}@shop.example"
+    client.post(
+        f"{visited.url}{HOME}/people",
+        form={"name": "Grace", "login": login, "role": "administrator"},
+        headers=SAME_ORIGIN,
+    )
+    columns: Mapping[str, Sequence[str]] = {
+        "/people": ["", "Login", "Role", "State", "Last seen"],
+        "/keys": [
+            *("Id", "", "State", "This minute", "Today"),
+            *("Last used", "Plan", "Expires", "Created"),
+        ],
+    }
+    for path, labels in columns.items():
+        page.goto(visited.address(path))
+        assert set(page.evaluate(BEYOND)) == {0}
+        row = page.locator(".cards tbody tr").last
+        assert row.evaluate(LABELS) == labels
+    page.goto(visited.address("/people"))
+    for width in (PHONE["width"], 700):
+        page.set_viewport_size({"width": width, "height": 568})
+        shown = page.get_by_text(login)
+        assert shown.evaluate("element => element.offsetHeight") < 30, "the login is broken"
+
+
+def test_the_filters_stand_in_one_line_and_the_page_itself_has_no_ring(
+    visited: Shop, visit: Visit
+) -> None:
+    page = visit.page
+    page.set_viewport_size(DESK)
+    page.goto(visited.address("/activity"))
+    tops = "[...document.querySelectorAll('.filters label')].map(one => one.offsetTop)"
+    assert len(set(page.evaluate(tops))) == 1
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # skips to the content
+    expect(page.locator("main")).to_be_focused()
+    assert page.locator("main").evaluate("main => getComputedStyle(main).outlineStyle") == "none"

@@ -7,9 +7,11 @@ import jinja2
 
 import petstore.console
 from petstore.console.forms import Problem
+from petstore.console.templates import begun
 
 FOLDER = Path(petstore.console.__file__).parent / "templates"
 PAGES = jinja2.Environment(loader=jinja2.FileSystemLoader(FOLDER), autoescape=True)
+PAGES.filters["begun"] = begun
 WRONG = Problem("petId", "expected a number", "Animal")
 
 
@@ -27,7 +29,7 @@ def test_a_control_is_described_by_its_hint_and_its_error() -> None:
         text = written(call, p=WRONG)
         assert 'aria-invalid="true" aria-describedby="petId-hint petId-problem"' in text
         assert 'id="petId-hint"' in text
-        assert 'id="petId-problem">expected a number<' in text
+        assert 'id="petId-problem">Expected a number<' in text
 
 
 def test_the_same_field_of_two_forms_has_two_ids() -> None:
@@ -43,4 +45,6 @@ def test_the_error_box_takes_the_focus_and_links_to_the_field() -> None:
 
 
 def test_an_error_without_a_field_has_no_link() -> None:
-    assert "<a" not in written("problem_box(p)", p=Problem("", "somebody was faster"))
+    box = written("problem_box(p)", p=Problem("", "somebody was faster"))
+    assert "<a" not in box
+    assert "<p>Somebody was faster</p>" in box

@@ -91,7 +91,10 @@ def test_a_person_signs_in_with_the_password_and_sees_the_own_devices(
     sign_in(page, login)
     expect(page.locator("h1")).to_have_text("Animals")
     page.goto(f"{shop.url}/console/account")
-    expect(page.get_by_role("row", name="Chrome on Linux (this one)")).to_be_visible()
+    row = page.get_by_role("row", name="Chrome on Linux (this one)")
+    expect(row.get_by_role("cell", name="this time only")).to_be_visible()
+    frame = page.get_by_role("region", name="Devices")
+    assert frame.evaluate("element => element.scrollWidth - element.clientWidth") == 0
 
 
 def test_the_account_and_the_invitation_are_accessible_and_show_what_is_typed(
@@ -117,7 +120,7 @@ def test_the_account_and_the_invitation_are_accessible_and_show_what_is_typed(
     page.get_by_label("New password").fill("battery staple")
     page.get_by_role("button", name="Change the password").click()
     current = page.get_by_label("Present password")
-    expect(current).to_have_accessible_description("this is not your password")
+    expect(current).to_have_accessible_description("This is not your password")
     page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     assert_no_barrier(page)
     page.close()

@@ -115,8 +115,8 @@ async def test_a_rotation_in_a_session_from_a_link_keeps_that_session(
 async def test_the_history_of_a_key_shows_its_links(service: Service, staff: Visitor) -> None:
     await by_link(service, staff, staff.key_id)
     page = words(await staff.get(f"/keys/{staff.key_id}/history"))
-    assert "Sign-in link made key 1" in page
-    assert "Signed in with a link link" in page
+    assert "test made a sign-in link for this key" in page
+    assert "Somebody signed in by a link as this key" in page
     events = await service.request("GET", f"/v1/keys/{staff.key_id}/history", staff.token)
     assert [(event["by"], event["action"]) for event in events.json()[1:]] == [
         ("key 1", "link_created"),

@@ -198,6 +198,23 @@ async def test_an_import_is_one_line(ada: Visitor, animals: int, rest: str) -> N
     assert told(await ada.get("/activity")) == [f"Ada added Rex and {rest}"]
 
 
+async def test_no_change_hides_behind_another_with_the_same_request_id(
+    service: Service, ada: Visitor
+) -> None:
+    key = await service.issue(name="Website")
+    headers = {"X-Request-Id": "same"}
+    for name in ("Bella", "Rex"):
+        body = {"name": name, "categoryId": 1}
+        await service.request("POST", "/v1/pets", key.token, json=body)
+    for number in (1, 2):
+        path = f"/v1/pets/{number}"
+        await service.request("DELETE", path, key.token, headers=headers)
+    assert told(await ada.get("/activity"))[:2] == [
+        "Website deleted Rex",
+        "Website deleted Bella",
+    ]
+
+
 async def test_each_act_on_a_person_is_a_line_of_its_own(service: Service, ada: Visitor) -> None:
     grace = await signed_in_person(service, "clerk", "Grace")
     for path in ("disable", "enable", "disable"):

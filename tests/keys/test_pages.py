@@ -250,7 +250,7 @@ class TestEnding:
         for action in ("rotate", "link"):
             refused = await staff.post(f"/keys/{key_id}/{action}", graceSeconds="0")
             assert refused.status_code == 409
-            assert f"key {key_id} is expired" in refused.text
+            assert f"Key {key_id} is expired" in refused.text
         assert "With a later day it works again." in (await staff.get(f"/keys/{key_id}")).text
 
     async def test_a_revoked_key_stops_working_and_shows_only_its_history(
@@ -354,7 +354,10 @@ class TestTheList:
         html = (await staff.get("/keys", sort=sort, name="test")).text
         (head,) = re.findall(r'<th [^>]*aria-sort="(\w+)"><a href="([^"]+)">([^<]+)</a>', html)
         assert head == (order, f"?sort={link}&amp;name=test", label)
-        firsts = re.findall(r'<th scope="col"(?: class="number")?><a href="\?sort=([^&]+)&', html)
+        firsts = re.findall(
+            r'<th scope="col" role="columnheader"(?: class="number")?><a href="\?sort=([^&]+)&',
+            html,
+        )
         assert set(firsts) == {"name", "-today", "-used", "-id"} - {
             link,
             link.removeprefix("-"),

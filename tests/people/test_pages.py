@@ -327,7 +327,7 @@ class TestDisabling:
         assert "Make a password link" not in buttons_of(disabled)
         refused = await ada.post(f"{path}/invite")
         assert refused.status_code == 409
-        assert "person 2 is disabled; enable the account first" in words(refused)
+        assert "Person 2 is disabled; enable the account first" in words(refused)
         enabled = await succeed(ada, disabled, "Undo")
         assert "Grace is enabled again." in words(enabled)
         assert (await find_person(service.store, person.id, None)).state == "active"
@@ -481,6 +481,14 @@ async def test_a_person_is_offered_no_events_about_keys(service: Service) -> Non
     page = words(await manager.get("/webhooks/new"))
     assert "A webhook was disabled" in page
     assert "This key" not in page
+
+
+async def test_the_page_of_a_person_refreshes_the_name_and_says_what_they_may(
+    ada: Visitor,
+) -> None:
+    page = await ada.get(f"/people/{ada.key_id}")
+    assert '<h1 id="heading" data-refresh="10"><bdi>Ada</bdi></h1>' in page.text
+    assert "MaySee animals and categories; add, change and delete" in words(page)
 
 
 async def test_the_page_of_a_person_leads_to_what_they_did(ada: Visitor) -> None:

@@ -282,7 +282,7 @@ async def test_the_page_says_when_the_key_can_rotate_itself_again(service: Servi
         assert (await owner.post("/usage/rotate", graceSeconds="0")).status_code == 200
     refused = await owner.post("/usage/rotate", graceSeconds="0")
     assert refused.status_code == 429
-    assert "this key has rotated itself 5 times today, the maximum" in refused.text
+    assert "This key has rotated itself 5 times today, the maximum" in refused.text
     assert refused.headers["retry-after"] == "43200"
     assert (await owner.get("/usage")).status_code == 200
 
@@ -320,7 +320,7 @@ async def test_somebody_with_a_link_of_another_key_gets_no_token(
     assert "Rotate this key" not in words
     refused = await helper.post("/usage/rotate", graceSeconds="0")
     assert refused.status_code == 403
-    assert "you signed in by a link of another key: sign in with this key" in refused.text
+    assert "You signed in by a link of another key: sign in with this key" in refused.text
 
 
 # Refused by a limit

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from petstore.console.templates import begun
 from petstore.errors import CrossSiteRequest, Overloaded, PetstoreError
 from petstore.http.messages import Response
 
@@ -77,4 +78,4 @@ def with_error(response: Response, error: PetstoreError) -> Response:
 
 def sentence(message: str) -> str:
     """Return the message of an error as a sentence."""
-    return f"{message[:1].upper()}{message[1:]}."
+    return f"{begun(message)}."

@@ -103,6 +103,7 @@ class Templates:
             number=_number,
             grouped=grouped,
             isolated=isolated,
+            begun=begun,
         )
         return environment
 
@@ -124,6 +125,11 @@ def isolated(text: str) -> str:
     Where there can be markup, ``<bdi>`` does the same.
     """
     return f"{_ISOLATE}{text.translate(_BEYOND_ISOLATES)}{_END_ISOLATE}"
+
+
+def begun(text: str) -> str:
+    """Return a text as a sentence begins: with a capital letter."""
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def duration(span: timedelta) -> str:

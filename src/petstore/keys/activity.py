@@ -217,16 +217,16 @@ class _Search(NamedTuple):
 
 
 def _request_of(row: Row) -> Hashable:
-    """Return what is the same in events of one type and one request.
+    """Return what is the same in the events of one act.
 
-    The event of an order is with that of its animal, which comes right after it. An event without a
-    request is alone otherwise.
+    An import adds many animals in one request. The event of an order is with that of its animal,
+    which comes right after it. Any other is alone: a client chooses the id of a request, and must
+    not hide one change behind another.
     """
     sequence, _, kind, *_, actor, request_id = row
-    moves_animal = kind in _MOVE_AN_ANIMAL
-    if request_id is None:
-        return int(sequence) + moves_animal
-    return "pet.updated" if moves_animal else kind, actor, request_id
+    if kind == "pet.created" and request_id is not None:
+        return actor, request_id
+    return int(sequence) + (kind in _MOVE_AN_ANIMAL)
 
 
 def _each(row: Row) -> Hashable:

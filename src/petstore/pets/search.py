@@ -75,7 +75,7 @@ class _Range(NamedTuple):
     is_of_words: bool = False
 
 
-class _Search:
+class _NameSearch:
     """What a search asks for, and where the animals are that it may find."""
 
     def __init__(self, text: str) -> None:
@@ -164,7 +164,7 @@ async def search_pets(
     one after the other. One page looks at ``MAX_SCANNED`` animals at most. So with filters it may
     have fewer than ``limit``, even none, while there is a next one.
     """
-    search = _Search(text)
+    search = _NameSearch(text)
     if wanted.ids is not UNSET:
         return await _search_ids(store, search, wanted, after, limit)
     # One more than the page holds shows whether there is a next one.
@@ -190,7 +190,7 @@ async def search_pets(
 
 
 async def _search_ids(
-    store: Reader, search: _Search, wanted: PetFilter, after: MatchPosition | None, limit: int
+    store: Reader, search: _NameSearch, wanted: PetFilter, after: MatchPosition | None, limit: int
 ) -> PetsByName:
     """Search the pets with the wanted ids: they are read at once, and sorted here."""
     pets = (await list_pets(store, wanted, None, _MAX_IDS)).items
