@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from petstore.clock import MINUTE, Milliseconds, milliseconds, milliseconds_up, utc
 from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholders
@@ -40,8 +41,8 @@ COLUMNS = (
 _SELECT = f"SELECT {COLUMNS} FROM orders"  # noqa: S608 - only names
 _INSERT = (
     "INSERT INTO orders"  # noqa: S608 - only names
-    " (pet_id, status, ship_date, placed_at, buyer, buyer_key, note, amount, currency,"
-    " reserved_until, delivered_at, category_id)"
+    " (pet_id, status, ship_date, placed_at, reserved_until, buyer, buyer_key, note, amount,"
+    " currency, delivered_at, category_id)"
     f" VALUES {placeholders(12)} RETURNING id"
 )
 # The category is that of the animal when it is sold, whatever happens to both later.
@@ -131,52 +132,46 @@ def place_order(
         if not (yield from free_if_lapsed(new.pet_id, now)):
             yield from _refuse(new.pet_id)
     pet = pet_of(taken[0])
-    lapses = bool(reservation_minutes) and not new.complete
+    lapses = reservation_minutes and not new.complete
     reserved_until = now + reservation_minutes * MINUTE if lapses else None
-    delivery = (now, pet.category_id) if new.complete else (None, None)
-    values = (*_values_of(new, now, currency), reserved_until, *delivery)
-    ((order_id,),) = yield Statement(_INSERT, values, name="insert_order")
-    order = _placed(new, order_id, now, reserved_until, currency)
+    order = _begun(new, now, reserved_until, currency)
+    ((order_id,),) = yield Statement(
+        _INSERT,
+        (
+            *(order.pet_id, order.status, _text(order.ship_date), now, reserved_until),
+            *_personal(order),
+            *(_or_null(order.amount), _or_null(order.currency)),
+            *((now, pet.category_id) if new.complete else (None, None)),
+        ),
+        name="insert_order",
+    )
+    order = replace(order, id=order_id)
     kind: ResourceEventType = "order.delivered" if new.complete else "order.placed"
     yield record(now, order_event(kind, order), _moved(pet, "available"), by=by)
     return order
 
 
-def _values_of(new: OrderCreate, now: Milliseconds, currency: str) -> tuple[Value, ...]:
-    """Return what an order has from its beginning, in the order of ``_INSERT``."""
-    return (
-        new.pet_id,
-        "delivered" if new.complete else "placed",
-        _text(new.ship_date),
-        now,
-        *_personal(new),
-        _or_null(new.amount),
-        None if new.amount is UNSET else currency,
-    )
-
-
-def _placed(
-    new: OrderCreate,
-    order_id: int,
-    now: Milliseconds,
-    reserved_until: Milliseconds | None,
-    currency: str,
+def _begun(
+    new: OrderCreate, now: Milliseconds, reserved_until: Milliseconds | None, currency: str
 ) -> Order:
+    """Return a new order, which has no id yet."""
     placed_at = utc(now)
+    # In the order of the fields: names would take as long as all the rest.
     return Order(
-        id=order_id,
-        pet_id=new.pet_id,
-        quantity=1,
-        status="delivered" if new.complete else "placed",
-        complete=new.complete,
-        placed_at=placed_at,
-        ship_date=new.ship_date,
-        reserved_until=_utc(reserved_until),
-        buyer=new.buyer,
-        note=new.note,
-        amount=new.amount,
-        currency=UNSET if new.amount is UNSET else currency,
-        delivered_at=placed_at if new.complete else UNSET,
+        0,
+        new.pet_id,
+        1,
+        "delivered" if new.complete else "placed",
+        new.complete,
+        placed_at,
+        new.ship_date,
+        _utc(reserved_until),
+        new.buyer,
+        new.note,
+        new.amount,
+        UNSET if new.amount is UNSET else currency,
+        UNSET,
+        placed_at if new.complete else UNSET,
     )
 
 
@@ -404,7 +399,7 @@ def order_of(row: Row) -> Order:
     )
 
 
-def _personal(order: Order | OrderCreate) -> tuple[Value, Value, Value]:
+def _personal(order: Order) -> tuple[Value, Value, Value]:
     """Return the columns of the buyer and the note, with the key that buyers are found by."""
     key = None if order.buyer is UNSET else plain_key(order.buyer)
     return _or_null(order.buyer), key, _or_null(order.note)

@@ -1,3 +1,51 @@
+-- Both at once: later, a change of an order may hold what the next lock needs, and wait for this one.
+LOCK TABLE pets IN SHARE ROW EXCLUSIVE MODE;
+LOCK TABLE orders IN ACCESS EXCLUSIVE MODE;
+
+-- How many animals there are of each category and status: changes, each a row of its own, as in the
+-- inventory. What has gathered of a category is summed up now and then.
+CREATE TABLE category_inventory (
+    category_id BIGINT NOT NULL,
+    status TEXT NOT NULL,
+    pets BIGINT NOT NULL
+);
+
+CREATE FUNCTION count_pet_of_category() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' AND OLD.status IS NOT NULL THEN
+        INSERT INTO category_inventory VALUES (OLD.category_id, OLD.status, -1);
+    END IF;
+    IF TG_OP <> 'DELETE' AND NEW.status IS NOT NULL THEN
+        INSERT INTO category_inventory VALUES (NEW.category_id, NEW.status, 1);
+    END IF;
+    IF random() < 0.05 THEN
+        WITH gathered AS (
+            DELETE FROM category_inventory WHERE ctid = ANY (ARRAY(
+                SELECT ctid FROM category_inventory
+                WHERE category_id = ANY (ARRAY[OLD.category_id, NEW.category_id])
+                LIMIT 1000 FOR UPDATE SKIP LOCKED
+            )) RETURNING category_id, status, pets
+        )
+        INSERT INTO category_inventory
+        SELECT category_id, status, sum(pets) FROM gathered
+        GROUP BY category_id, status HAVING sum(pets) <> 0;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER pet_added_to_category AFTER INSERT ON pets
+    FOR EACH ROW WHEN (NEW.status IS NOT NULL) EXECUTE FUNCTION count_pet_of_category();
+CREATE TRIGGER pet_deleted_from_category AFTER DELETE ON pets
+    FOR EACH ROW WHEN (OLD.status IS NOT NULL) EXECUTE FUNCTION count_pet_of_category();
+CREATE TRIGGER pet_moved_to_category AFTER UPDATE OF status, category_id ON pets
+    FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status OR OLD.category_id <> NEW.category_id)
+    EXECUTE FUNCTION count_pet_of_category();
+
+INSERT INTO category_inventory
+SELECT category_id, status, count(*) FROM pets WHERE status IS NOT NULL GROUP BY category_id, status;
+
+CREATE INDEX category_inventory_by_category ON category_inventory (category_id);
+
 -- What a sale leaves: buyer, note, price and times. buyer_key is the same for names that differ in
 -- case and marks alone (domain/names.py). category_id is that of the animal at the time of delivery.
 -- An order of an earlier version has the times that its events tell.
@@ -54,47 +102,3 @@ END $$;
 
 CREATE TRIGGER order_moved BEFORE UPDATE OF status ON orders
     FOR EACH ROW WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION note_time_of_move();
-
--- How many animals there are of each category and status: changes, each a row of its own, as in the
--- inventory. What has gathered of a category is summed up now and then.
-CREATE TABLE category_inventory (
-    category_id BIGINT NOT NULL,
-    status TEXT NOT NULL,
-    pets BIGINT NOT NULL
-);
-
-INSERT INTO category_inventory
-SELECT category_id, status, count(*) FROM pets WHERE status IS NOT NULL GROUP BY category_id, status;
-
-CREATE INDEX category_inventory_by_category ON category_inventory (category_id);
-
-CREATE FUNCTION count_pet_of_category() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    IF TG_OP <> 'INSERT' AND OLD.status IS NOT NULL THEN
-        INSERT INTO category_inventory VALUES (OLD.category_id, OLD.status, -1);
-    END IF;
-    IF TG_OP <> 'DELETE' AND NEW.status IS NOT NULL THEN
-        INSERT INTO category_inventory VALUES (NEW.category_id, NEW.status, 1);
-    END IF;
-    IF random() < 0.05 THEN
-        WITH gathered AS (
-            DELETE FROM category_inventory WHERE ctid = ANY (ARRAY(
-                SELECT ctid FROM category_inventory
-                WHERE category_id = ANY (ARRAY[OLD.category_id, NEW.category_id])
-                LIMIT 1000 FOR UPDATE SKIP LOCKED
-            )) RETURNING category_id, status, pets
-        )
-        INSERT INTO category_inventory
-        SELECT category_id, status, sum(pets) FROM gathered
-        GROUP BY category_id, status HAVING sum(pets) <> 0;
-    END IF;
-    RETURN NULL;
-END $$;
-
-CREATE TRIGGER pet_added_to_category AFTER INSERT ON pets
-    FOR EACH ROW WHEN (NEW.status IS NOT NULL) EXECUTE FUNCTION count_pet_of_category();
-CREATE TRIGGER pet_deleted_from_category AFTER DELETE ON pets
-    FOR EACH ROW WHEN (OLD.status IS NOT NULL) EXECUTE FUNCTION count_pet_of_category();
-CREATE TRIGGER pet_moved_to_category AFTER UPDATE OF status, category_id ON pets
-    FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status OR OLD.category_id <> NEW.category_id)
-    EXECUTE FUNCTION count_pet_of_category();
