@@ -151,7 +151,7 @@ async def test_a_change_has_what_was_recorded(store: Store, clock: ManualClock) 
 async def test_what_one_request_did_many_times_is_one_entry(store: Store) -> None:
     request = Author("person/2", "r-1")
     await happened(store, told(1), by=Author("person/2", "r-0"))
-    await happened(store, *[told(number) for number in range(2, 5)], by=request)
+    await happened(store, *[told(number, "pet.created") for number in range(2, 5)], by=request)
     await happened(store, told(5, "pet.deleted"), by=request)
     await happened(store, told(6), told(7))  # without a request, each is its own
     page = await read_activity(store, EVENTS)
@@ -162,7 +162,7 @@ async def test_what_one_request_did_many_times_is_one_entry(store: Store) -> Non
 async def test_thousands_of_events_of_a_request_take_a_few_entries(store: Store) -> None:
     request = Author("person/2", "r-1")
     await happened(store, told(1))
-    await happened(store, *[told(2)] * 2500, by=request)
+    await happened(store, *[told(2, "pet.created")] * 2500, by=request)
     page = await read_activity(store, EVENTS)
     assert sum(1 + entry.others for entry in page.entries) == 2501
     assert len(page.entries) <= 5
