@@ -168,8 +168,8 @@ def contents(database: str) -> dict[str, list[tuple[Any, ...]]]:
         " GROUP BY status HAVING sum(pets) <> 0"
     )
     selects["category_inventory"] = (
-        "SELECT category_id, status, CAST(sum(pets) AS BIGINT) FROM category_inventory"
-        " GROUP BY category_id, status HAVING sum(pets) <> 0"
+        "SELECT category_id, CAST(sum(available) AS BIGINT), CAST(sum(pending) AS BIGINT),"
+        " CAST(sum(sold) AS BIGINT) FROM category_inventory GROUP BY category_id"
     )
     return {name: sorted(query(database, sql), key=repr) for name, sql in selects.items()}
 

@@ -72,7 +72,7 @@ TABLES = (
     # The inventory follows from the animals, the resources follow from the events, and the outbox
     # is copied with the events.
     Table("inventory", ("status",), is_copied=False),
-    Table("category_inventory", ("category_id", "status"), is_copied=False),
+    Table("category_inventory", ("category_id",), is_copied=False),
     Table("event_resources", ("resource", "sequence"), is_copied=False),
     Table("events_outbox", ("position",), is_copied=False),
 )

@@ -99,12 +99,15 @@ async def _with_columns(side: Side, table: CopiedTable) -> CopiedTable:
 
 async def _count_animals(target: Side) -> None:
     """Count the inventory again, even if the triggers of the database have counted animals."""
+    statuses = get_args(PetStatus)
     await target.run("DELETE FROM inventory")
-    for status in get_args(PetStatus):
+    for status in statuses:
         counted = f"SELECT '{status}', count(*) FROM pets WHERE status = '{status}'"  # noqa: S608
         await target.run(f"INSERT INTO inventory (status, pets) {counted}")
     await target.run("DELETE FROM category_inventory")
+    counts = [f"sum(CASE status WHEN '{status}' THEN 1 ELSE 0 END)" for status in statuses]
     await target.run(
-        "INSERT INTO category_inventory (category_id, status, pets) SELECT category_id, status,"
-        " count(*) FROM pets WHERE status IS NOT NULL GROUP BY category_id, status"
+        f"INSERT INTO category_inventory (category_id, {', '.join(statuses)})"  # noqa: S608 - only names
+        f" SELECT category_id, {', '.join(counts)} FROM pets WHERE status IS NOT NULL"
+        " GROUP BY category_id"
     )

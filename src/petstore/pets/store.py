@@ -43,12 +43,13 @@ MAX_CATEGORIES = 1_000
 """The most categories of an inventory."""
 
 # On PostgreSQL each change is a row of its own, until it is summed up.
-_MAX_COUNTS = {"sqlite": 3 * (MAX_CATEGORIES + 1), "pg": 100_000}
+_MAX_ROWS = {"sqlite": MAX_CATEGORIES + 1, "pg": 100_000}
+_COUNTS = ", ".join(f"CAST(sum({status}) AS BIGINT)" for status in get_args(PetStatus))
 _SELECT_CATEGORIES = Statement(
-    "SELECT category_id, status, CAST(sum(pets) AS BIGINT), count(*) FROM ("  # noqa: S608 - numbers
-    "SELECT category_id, status, pets FROM category_inventory ORDER BY category_id LIMIT"
-    f" /*sqlite*/ {_MAX_COUNTS['sqlite']} /*end*/ /*pg {_MAX_COUNTS['pg']} */"
-    ") AS counted GROUP BY category_id, status ORDER BY category_id",
+    f"SELECT {_COUNTS}, category_id, count(*) FROM ("  # noqa: S608 - only names and numbers
+    "SELECT * FROM category_inventory ORDER BY category_id LIMIT"
+    f" /*sqlite*/ {_MAX_ROWS['sqlite']} /*end*/ /*pg {_MAX_ROWS['pg']} */"
+    ") AS counted GROUP BY category_id ORDER BY category_id",
     name="select_category_inventory",
 )
 
@@ -116,17 +117,10 @@ async def get_inventory_by_category(store: Reader) -> Inventory:
     It has the first ``MAX_CATEGORIES``, and the rest in one row.
     """
     totals, rows = await get_inventory(store), await store.read(_SELECT_CATEGORIES)
-    counts: dict[int, dict[str, int]] = {}
-    for category_id, status, pets, _ in rows:
-        counts.setdefault(category_id, {})[status] = pets
-    is_cut = sum(row[3] for row in rows) in _MAX_COUNTS.values()
-    if is_cut:
-        counts.popitem()  # some of its rows may not have been read
-    found = [
-        CategoryCounts(**of, category_id=category_id)
-        for category_id, of in counts.items()
-        if any(of.values())
-    ]
+    is_cut = sum(row[-1] for row in rows) in _MAX_ROWS.values()
+    # Of the last category, some rows may not have been read.
+    counted = rows[:-1] if is_cut else rows
+    found = [CategoryCounts(*row) for *row, _ in counted if any(row[:-1])]
     shown = found[:MAX_CATEGORIES]
     if is_cut or len(found) > len(shown):
         shown.append(_others(totals, shown))

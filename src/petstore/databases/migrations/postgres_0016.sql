@@ -2,21 +2,38 @@
 LOCK TABLE pets IN SHARE ROW EXCLUSIVE MODE;
 LOCK TABLE orders IN ACCESS EXCLUSIVE MODE;
 
--- How many animals there are of each category and status: changes, each a row of its own, as in the
--- inventory. What has gathered of a category is summed up now and then.
+-- How many animals there are of each status in each category: changes, each a row of its own, as in
+-- the inventory. What has gathered of a category is summed up now and then.
 CREATE TABLE category_inventory (
     category_id BIGINT NOT NULL,
-    status TEXT NOT NULL,
-    pets BIGINT NOT NULL
+    available BIGINT NOT NULL,
+    pending BIGINT NOT NULL,
+    sold BIGINT NOT NULL
 );
+
+INSERT INTO category_inventory
+SELECT category_id, count(*) FILTER (WHERE status = 'available'),
+    count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'sold')
+FROM pets WHERE status IS NOT NULL GROUP BY category_id;
+
+CREATE INDEX category_inventory_by_category ON category_inventory (category_id);
 
 CREATE FUNCTION count_pet_of_category() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_OP <> 'INSERT' AND OLD.status IS NOT NULL THEN
-        INSERT INTO category_inventory VALUES (OLD.category_id, OLD.status, -1);
-    END IF;
-    IF TG_OP <> 'DELETE' AND NEW.status IS NOT NULL THEN
-        INSERT INTO category_inventory VALUES (NEW.category_id, NEW.status, 1);
+    IF TG_OP = 'UPDATE' AND OLD.category_id = NEW.category_id THEN
+        INSERT INTO category_inventory VALUES (NEW.category_id,
+            (NEW.status IS NOT DISTINCT FROM 'available')::INT - (OLD.status IS NOT DISTINCT FROM 'available')::INT,
+            (NEW.status IS NOT DISTINCT FROM 'pending')::INT - (OLD.status IS NOT DISTINCT FROM 'pending')::INT,
+            (NEW.status IS NOT DISTINCT FROM 'sold')::INT - (OLD.status IS NOT DISTINCT FROM 'sold')::INT);
+    ELSE
+        IF TG_OP <> 'INSERT' AND OLD.status IS NOT NULL THEN
+            INSERT INTO category_inventory VALUES (OLD.category_id,
+                -(OLD.status = 'available')::INT, -(OLD.status = 'pending')::INT, -(OLD.status = 'sold')::INT);
+        END IF;
+        IF TG_OP <> 'DELETE' AND NEW.status IS NOT NULL THEN
+            INSERT INTO category_inventory VALUES (NEW.category_id,
+                (NEW.status = 'available')::INT, (NEW.status = 'pending')::INT, (NEW.status = 'sold')::INT);
+        END IF;
     END IF;
     IF random() < 0.05 THEN
         WITH gathered AS (
@@ -24,11 +41,11 @@ BEGIN
                 SELECT ctid FROM category_inventory
                 WHERE category_id = ANY (ARRAY[OLD.category_id, NEW.category_id])
                 LIMIT 1000 FOR UPDATE SKIP LOCKED
-            )) RETURNING category_id, status, pets
+            )) RETURNING *
         )
         INSERT INTO category_inventory
-        SELECT category_id, status, sum(pets) FROM gathered
-        GROUP BY category_id, status HAVING sum(pets) <> 0;
+        SELECT category_id, sum(available), sum(pending), sum(sold) FROM gathered
+        GROUP BY category_id HAVING sum(available) <> 0 OR sum(pending) <> 0 OR sum(sold) <> 0;
     END IF;
     RETURN NULL;
 END $$;
@@ -40,11 +57,6 @@ CREATE TRIGGER pet_deleted_from_category AFTER DELETE ON pets
 CREATE TRIGGER pet_moved_to_category AFTER UPDATE OF status, category_id ON pets
     FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status OR OLD.category_id <> NEW.category_id)
     EXECUTE FUNCTION count_pet_of_category();
-
-INSERT INTO category_inventory
-SELECT category_id, status, count(*) FROM pets WHERE status IS NOT NULL GROUP BY category_id, status;
-
-CREATE INDEX category_inventory_by_category ON category_inventory (category_id);
 
 -- What a sale leaves: buyer, note, price and times. buyer_key is the same for names that differ in
 -- case and marks alone (domain/names.py). category_id is that of the animal at the time of delivery.

@@ -56,47 +56,65 @@ BEGIN
     WHERE id = NEW.id;
 END;
 
--- How many animals there are of each category and status, kept by triggers like the inventory.
+-- How many animals there are of each status in each category, kept by triggers like the inventory.
 CREATE TABLE category_inventory (
-    category_id INTEGER NOT NULL,
-    status TEXT NOT NULL,
-    pets INTEGER NOT NULL,
-    PRIMARY KEY (category_id, status)
-) STRICT, WITHOUT ROWID;
+    category_id INTEGER PRIMARY KEY,
+    available INTEGER NOT NULL,
+    pending INTEGER NOT NULL,
+    sold INTEGER NOT NULL
+) STRICT;
 
 INSERT INTO category_inventory
-SELECT category_id, status, count(*) FROM pets WHERE status IS NOT NULL GROUP BY category_id, status;
+SELECT category_id, sum(status = 'available'), sum(status = 'pending'), sum(status = 'sold')
+FROM pets WHERE status IS NOT NULL GROUP BY category_id;
 
 CREATE TRIGGER pet_added_to_category AFTER INSERT ON pets WHEN NEW.status IS NOT NULL
 BEGIN
-    INSERT INTO category_inventory VALUES (NEW.category_id, NEW.status, 1)
-        ON CONFLICT DO UPDATE SET pets = pets + 1;
+    INSERT INTO category_inventory VALUES (
+        NEW.category_id, NEW.status = 'available', NEW.status = 'pending', NEW.status = 'sold'
+    ) ON CONFLICT DO UPDATE SET
+        available = available + excluded.available,
+        pending = pending + excluded.pending,
+        sold = sold + excluded.sold;
 END;
 
 -- From one status to another, as with each order.
 CREATE TRIGGER pet_moved_in_category AFTER UPDATE OF status ON pets
 WHEN OLD.status <> NEW.status AND OLD.category_id = NEW.category_id
 BEGIN
-    UPDATE category_inventory SET pets = pets - 1
-        WHERE category_id = OLD.category_id AND status = OLD.status;
-    INSERT INTO category_inventory VALUES (NEW.category_id, NEW.status, 1)
-        ON CONFLICT DO UPDATE SET pets = pets + 1;
+    UPDATE category_inventory SET
+        available = available + (NEW.status = 'available') - (OLD.status = 'available'),
+        pending = pending + (NEW.status = 'pending') - (OLD.status = 'pending'),
+        sold = sold + (NEW.status = 'sold') - (OLD.status = 'sold')
+    WHERE category_id = NEW.category_id;
 END;
 
 CREATE TRIGGER pet_changed_category AFTER UPDATE OF status, category_id ON pets
 WHEN OLD.category_id <> NEW.category_id OR (OLD.status IS NULL) <> (NEW.status IS NULL)
 BEGIN
-    UPDATE category_inventory SET pets = pets - 1
-        WHERE category_id = OLD.category_id AND status = OLD.status;
-    DELETE FROM category_inventory WHERE category_id = OLD.category_id AND pets = 0;
+    UPDATE category_inventory SET
+        available = available - (OLD.status = 'available'),
+        pending = pending - (OLD.status = 'pending'),
+        sold = sold - (OLD.status = 'sold')
+    WHERE category_id = OLD.category_id AND OLD.status IS NOT NULL;
+    DELETE FROM category_inventory
+        WHERE category_id = OLD.category_id AND available = 0 AND pending = 0 AND sold = 0;
     INSERT INTO category_inventory
-        SELECT NEW.category_id, NEW.status, 1 WHERE NEW.status IS NOT NULL
-        ON CONFLICT DO UPDATE SET pets = pets + 1;
+        SELECT NEW.category_id, NEW.status = 'available', NEW.status = 'pending', NEW.status = 'sold'
+        WHERE NEW.status IS NOT NULL
+        ON CONFLICT DO UPDATE SET
+            available = available + excluded.available,
+            pending = pending + excluded.pending,
+            sold = sold + excluded.sold;
 END;
 
 CREATE TRIGGER pet_deleted_from_category AFTER DELETE ON pets WHEN OLD.status IS NOT NULL
 BEGIN
-    UPDATE category_inventory SET pets = pets - 1
-        WHERE category_id = OLD.category_id AND status = OLD.status;
-    DELETE FROM category_inventory WHERE category_id = OLD.category_id AND pets = 0;
+    UPDATE category_inventory SET
+        available = available - (OLD.status = 'available'),
+        pending = pending - (OLD.status = 'pending'),
+        sold = sold - (OLD.status = 'sold')
+    WHERE category_id = OLD.category_id;
+    DELETE FROM category_inventory
+        WHERE category_id = OLD.category_id AND available = 0 AND pending = 0 AND sold = 0;
 END;
