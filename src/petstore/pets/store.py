@@ -44,7 +44,7 @@ MAX_CATEGORIES = 1_000
 
 # On PostgreSQL each change is a row of its own, until it is summed up.
 _MAX_ROWS = {"sqlite": MAX_CATEGORIES + 1, "pg": 100_000}
-_COUNTS = ", ".join(f"CAST(sum({status}) AS BIGINT)" for status in get_args(PetStatus))
+_COUNTS = ", ".join(f"CAST(sum({status}) AS BIGINT)" for status in STATUSES)
 _SELECT_CATEGORIES = Statement(
     f"SELECT {_COUNTS}, category_id, count(*) FROM ("  # noqa: S608 - only names and numbers
     "SELECT * FROM category_inventory ORDER BY category_id LIMIT"
