@@ -110,7 +110,7 @@ def test_the_service_conforms_to_its_openapi_document(
                 f"{server.url}/v1/openapi.json",
             ],
             cwd=tmp_path,
-            env=uncovered,
+            env=uncovered | {"SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(HERE)},
             capture_output=True,
             text=True,
             timeout=280 * DEPTH,

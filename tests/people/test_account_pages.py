@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from petstore.console.session_limits import WRONG_PASSWORDS
+from petstore.databases.contract import Statement
 from petstore.people.accounts import read_account
 from petstore.sessions.store import end_sessions
 from support.page_forms import form_to, press, succeed
@@ -257,3 +258,17 @@ async def test_a_person_signs_out_everywhere_else(service: Service, grace: Visit
     assert not await is_signed_in(phone)
     assert await is_signed_in(grace)
     assert (await colleague.get("/session")).status_code == 200
+
+
+async def test_nothing_changes_if_there_is_no_other_device_and_no_other_name(
+    service: Service, grace: Visitor
+) -> None:
+    await grace.submit("/account/devices/end-others")
+    select = Statement("SELECT revision FROM api_key_revision")
+    before = await service.store.read(select)
+    ended = words(await grace.submit("/account/devices/end-others"))
+    assert await service.store.read(select) == before
+    assert "You are signed out everywhere else." in ended
+    await grace.submit("/account", name="Grace", was_name="Grace")
+    assert await service.store.read(select) == before
+    assert await is_signed_in(grace)

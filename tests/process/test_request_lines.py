@@ -55,6 +55,7 @@ def test_a_request_is_one_line(
     assert isinstance(milliseconds, float)
     assert 0 < milliseconds < 10_000
     assert isinstance(line.pop("key"), int)
+    assert line.pop("person") is None
     assert line == {
         "request": request_id,
         "client": "127.0.0.1",

@@ -246,6 +246,23 @@ def test_no_repr_contains_a_token_or_a_secret(face: Face) -> None:
         got = face(service.url, lambda client: client.webhooks.create(url="x"), SleepingClock())
     assert got.secret == "s3cret"
     assert "s3cret" not in repr(got)
+    person = {
+        "id": 5,
+        "name": "Grace",
+        "login": "grace",
+        "role": "clerk",
+        "state": "invited",
+        "createdAt": "2026-11-21T10:00:00Z",
+        "invitation": {"url": "https://l1nk", "expiresAt": "2026-11-24T10:00:00Z"},
+    }
+    with odd_service(response(201, person)) as service:
+        added = face(
+            service.url,
+            lambda client: client.people.create(name="Grace", login="grace", role="clerk"),
+            SleepingClock(),
+        )
+    assert added.invitation.url == "https://l1nk"
+    assert "l1nk" not in repr(added)
 
 
 def test_an_error_is_named_by_the_module_that_users_import() -> None:
