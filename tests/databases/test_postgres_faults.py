@@ -507,7 +507,9 @@ async def test_an_error_from_an_undeclared_pooler_says_how_to_declare_it(
                 outcome
                 for _ in range(5)
                 for outcome in await asyncio.gather(
-                    store.check(), store.write(create_pet(BELLA)), return_exceptions=True
+                    *(store.check() for _ in range(4)),
+                    *(store.write(create_pet(BELLA)) for _ in range(4)),
+                    return_exceptions=True,
                 )
                 if isinstance(outcome, BaseException)
             ]
