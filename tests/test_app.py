@@ -97,6 +97,22 @@ async def test_old_rows_are_deleted_in_the_background(database: Path) -> None:
     assert events == [("evt_8",)]
 
 
+async def test_old_buyers_are_forgotten_in_the_background(database: Path) -> None:
+    async with running_service(database, buyer_days=30) as service:
+        services = service.app.services
+        insert = (
+            "INSERT INTO orders (pet_id, status, placed_at, delivered_at, buyer, buyer_key)"
+            " VALUES (1, 'delivered', ?1, ?1, 'Jane', 'jane')"
+        )
+        for days in (29, 31):
+            await services.store.write(do(insert, service.clock() - days * DAY))
+        chores = chores_of(service.settings, services, BodyReader(1024, 1))
+        (forget,) = (chore for chore in chores if chore.failure.startswith("old buyers"))
+        await forget.action()
+        select = Statement("SELECT id FROM orders WHERE buyer IS NOT NULL")
+        assert await services.store.read(select) == [(1,)]
+
+
 async def test_counts_are_saved_at_the_stop(database: Path) -> None:
     async with running_service(database, limits_save_seconds=60) as service:
         key = await service.issue("free")

@@ -291,3 +291,13 @@ def test_a_first_ban_longer_than_the_maximum_is_refused() -> None:
 )
 def test_a_password_is_not_shown(url: str, shown: str) -> None:
     assert masked(url) == shown
+
+
+@pytest.mark.parametrize("currency", ["", "usd", "US", "EURO", "€", "USD "])
+def test_a_currency_that_is_no_code_is_refused(currency: str) -> None:
+    with pytest.raises(SettingError, match=r"^currency: expected three capital letters"):
+        Settings(currency=currency).check()
+
+
+def test_a_currency_is_a_code_of_three_letters() -> None:
+    Settings(currency="CHF").check()

@@ -12,6 +12,7 @@ from petstore.domain.names import (
     MAX_SEARCHED,
     end_of_prefix,
     name_key,
+    plain_key,
     search_key,
 )
 from support.exploration import explored
@@ -114,3 +115,21 @@ def test_the_range_of_a_prefix_has_exactly_the_matching_names(prefix: str, name:
     assert key.startswith(first) == (first <= key and (end is None or key < end))
     # Databases compare UTF-8, Python code points.
     assert (key < first) == (key.encode() < first.encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("Käthe", "kathe"),
+        ("KA\u0308THE", "kathe"),
+        ("Straße", "strasse"),
+        ("Zoë", "zoe"),
+        ("Åsa", "asa"),
+        ("Ελλάδα", "ελλαδα"),
+        ("\u0301", "\u0301"),  # marks alone stay: without them it would be like every name
+        ("日本語", "日本語"),
+        ("x" * 500, "x" * 400),
+    ],
+)
+def test_a_plain_key_has_no_case_and_no_marks(name: str, key: str) -> None:
+    assert plain_key(name) == key

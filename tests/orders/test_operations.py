@@ -244,3 +244,68 @@ async def test_a_link_repeats_the_filters(send: Send) -> None:
     url = response.links["next"]["url"]
     assert url == f"{SERVICE_URL}/v1/store/orders?petId=1&limit=1&cursor=AAAAAAAAAAE"
     assert "next" not in (await send("GET", url.removeprefix(f"{SERVICE_URL}/v1"))).links
+
+
+async def test_orders_are_found_by_buyer_page_by_page(send: Send) -> None:
+    for pet_id, buyer in enumerate(("Zoë", "zoe Doe", "Ann", "ZOE"), 1):
+        await place_order(send, pet_id, buyer=buyer)
+    assert await listed(send, "?buyer=zo%C3%A9") == [1, 4, 2]
+    assert await listed(send, "?buyer=zoe&petId=4") == [4]
+    page = await send("GET", f"{ORDERS}?buyer=zo&limit=2")
+    url = page.links["next"]["url"].removeprefix(f"{SERVICE_URL}/v1")
+    assert [order["id"] for order in (await send("GET", url)).json()] == [2]
+
+
+async def test_a_search_takes_no_sort_and_only_its_own_cursors(send: Send) -> None:
+    for query in (
+        *("buyer=", f"buyer={'x' * 101}", "buyer=a%00", "sort=id&buyer=a"),
+        *("cursor=AAAAAAAAAAE&buyer=a", "placedBefore=2026-12-01", "placedBefore=yesterday"),
+    ):
+        with case(query):
+            message = assert_error(await send("GET", f"{ORDERS}?{query}"), 400, "invalid_parameter")
+            assert message.startswith(f"{query.partition('=')[0]}: expected ")
+
+
+async def test_orders_placed_before_a_moment_are_listed(send: Send) -> None:
+    await place_order(send)
+    for moment, ids in (("12:00:00Z", []), ("12:00:00.0001Z", [1]), ("13:00:01%2B01:00", [1])):
+        with case(moment):
+            assert await listed(send, f"?placedBefore=2026-12-01T{moment}") == ids
+
+
+async def test_a_reason_without_a_cancellation_is_refused_naming_it(send: Send) -> None:
+    await place_order(send)
+    for fields in ({}, {"status": "approved"}):
+        refused = await patch(send, cancelReason="Too late", **fields)
+        message = assert_error(refused, 400, "invalid_body")
+        assert message == "cancelReason: expected only together with the status 'cancelled'"
+    cancelled = await patch(send, status="cancelled", cancelReason="Too late")
+    assert cancelled.json()["cancelReason"] == "Too late"
+
+
+async def test_a_sale_over_the_counter_is_delivered(send: Send) -> None:
+    sold = await place_order(send, complete=True, buyer="Jane", note="Paid.", amount=500)
+    times = {"placedAt": NOW, "deliveredAt": NOW}
+    assert sold == {
+        "id": 1,
+        "petId": 1,
+        "quantity": 1,
+        "status": "delivered",
+        "complete": True,
+        "buyer": "Jane",
+        "note": "Paid.",
+        "amount": 500,
+        "currency": "USD",
+        **times,
+    }
+    assert sold == await read(send)
+    assert await pet_status(send) == "sold"
+    assert_error(await send("DELETE", f"{ORDERS}/1"), 409, "illegal_transition")
+    assert (await patch(send, status="cancelled")).json()["status"] == "cancelled"
+    assert await pet_status(send) == "available"
+
+
+async def test_a_currency_of_a_request_is_ignored(send: Send) -> None:
+    order = await place_order(send, amount=5, currency="EUR")
+    assert order["currency"] == "USD"
+    assert (await patch(send, currency="EUR")).json() == order

@@ -118,6 +118,20 @@ def test_a_deprecated_operation_is_shown_with_its_replacement() -> None:
     assert " ".join(row) == "getPet 12 2026-11-21 10:00 2030-12-05 GET /v1/pets?id={petId}"
 
 
+def test_the_inventory_has_a_line_for_each_category() -> None:
+    counts = {"available": 1, "pending": 0, "sold": 2}
+    rows = [counts | {"categoryId": 7}, counts]
+    with odd_service(
+        response(200, counts | {"categories": rows}), response(200, counts | {"categories": []})
+    ) as service:
+        shop = Shop(service.url, "a-key")
+        head, *lines = shop.succeed("inventory", "--by", "category").splitlines()
+        empty = shop("inventory", "--by", "category")
+    assert head.split() == ["category", "available", "pending", "sold"]
+    assert [line.split() for line in lines] == [["7", "1", "0", "2"], ["others", "1", "0", "2"]]
+    assert (empty.stdout, empty.stderr) == ("", "None found.\n")
+
+
 @pytest.mark.parametrize("command", ["inventory", "usage"])
 def test_a_response_from_another_service_is_reported(command: str) -> None:
     with odd_service(response(200, {"hello": "world"} if command == "usage" else [])) as service:

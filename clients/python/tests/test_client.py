@@ -144,8 +144,13 @@ def test_a_date_without_a_time_zone_is_refused_before_it_is_sent(face: Face) -> 
     def place(client: Any) -> Any:
         return client.orders.place(pet_id=7, ship_date=datetime(2026, 12, 24))  # noqa: DTZ001
 
-    with pytest.raises(ValueError, match="ship_date: expected a date and time with a time zone"):
-        face("http://127.0.0.1:1", place, SleepingClock())
+    def find(client: Any) -> Any:
+        return client.orders.list(placed_before=datetime(2026, 12, 24))  # noqa: DTZ001
+
+    for call, name in ((place, "ship_date"), (find, "placed_before")):
+        message = f"{name}: expected a date and time with a time zone"
+        with pytest.raises(ValueError, match=message):
+            face("http://127.0.0.1:1", call, SleepingClock())
 
 
 @pytest.mark.parametrize("value", ["", "two words", "line\n", "ключ"])

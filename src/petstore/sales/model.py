@@ -146,18 +146,18 @@ def start_of(day: date, zone: ZoneInfo) -> Milliseconds:
 
 def stretches(days: DayRange) -> Iterator[Stretch]:
     """Yield the days in as few stretches as possible: within one, a day is found by division."""
-    stretch: Stretch | None = None
-    for day in days.days:
-        start, end = start_of(day, days.zone), start_of(day + _ONE_DAY, days.zone)
-        if stretch is None:
-            stretch = Stretch(day, start, end)
-        elif end - start == DAY and _is_regular(stretch):
-            stretch = stretch._replace(end=end)
+    first, *others = (
+        Stretch(day, start_of(day, days.zone), start_of(day + _ONE_DAY, days.zone))
+        for day in days.days
+    )
+    stretch = first
+    for day in others:
+        if day.end - day.start == DAY and _is_regular(stretch):
+            stretch = stretch._replace(end=day.end)
         else:
             yield stretch
-            stretch = Stretch(day, start, end)
-    if stretch is not None:
-        yield stretch
+            stretch = day
+    yield stretch
 
 
 def _is_regular(stretch: Stretch) -> bool:
