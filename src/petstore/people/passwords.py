@@ -24,10 +24,10 @@ MIN_LENGTH, MAX_LENGTH = 10, 200
 AT_ONCE = 2
 """How many passwords a process hashes at once; each takes 64 MiB meanwhile."""
 
-MAX_WAITING = 100
+MAX_WAITING = 400
 """How many requests wait for their turn. What is beyond that is refused at once."""
 
-LONGEST_WAIT = 15.0
+LONGEST_WAIT = 30.0
 """How many seconds a request waits for its turn."""
 
 _NICE = 19
