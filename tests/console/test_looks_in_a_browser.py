@@ -286,7 +286,7 @@ def test_on_a_phone_each_person_key_and_device_is_a_card_with_all_of_it(
     visited: Shop, visit: Visit
 ) -> None:
     page, client = visit.page, visit.page.context.request
-    login = f"{uuid4().hex[:5]}@shop.example"
+    login = f"{uuid4().hex[:5]}@a.example"
     client.post(
         f"{visited.url}{HOME}/people",
         form={"name": "Grace", "login": login, "role": "administrator"},
