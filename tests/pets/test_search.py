@@ -211,6 +211,15 @@ async def test_a_search_among_ids_returns_only_those_sorted_by_name(store: Store
     assert await walk(store, "b", PetFilter("sold", 1, chosen)) == [[]]
 
 
+@pytest.mark.parametrize("wanted", [PetFilter(), PetFilter(ids=(3, 2, 1))])
+async def test_several_words_in_the_middle_sort_by_what_follows(
+    store: Store, wanted: PetFilter
+) -> None:
+    await add(store, ["Old Mr. Darcy II", "Young Mr. Dar", "Mr. Darcy"])
+    page = await search_pets(store, "mr dar", wanted, None, 5)
+    assert [pet.id for pet in page.items] == [2, 3, 1]
+
+
 @pytest.mark.parametrize("wanted", [PetFilter(), PetFilter(category_id=1), PetFilter(ids=(1, 2))])
 async def test_a_cursor_of_another_search_is_a_valid_position(
     store: Store, wanted: PetFilter
