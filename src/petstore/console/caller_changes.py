@@ -41,7 +41,7 @@ _NONE = {"allowedNetworks": "anywhere", "expiresAt": "never"}
 async def history_of_caller(visit: PageRequest, caller_id: int) -> History:
     """Return what was done to a key or a person, from where the address begins.
 
-    Only for those who may see the key or the person.
+    Only if the person at the console may see the key or the person.
     """
     before = place_of(visit)
     found = await read_latest_changes(visit.services.store, caller_id, before, ON_A_PAGE)

@@ -171,7 +171,7 @@ async def _sign_in_person(visit: PageRequest) -> Response:
 async def _account_with(visit: PageRequest, login: str, password: str, asker: Asker) -> Account:
     """Return the account with a login and a password, or raise ``InvalidKey``.
 
-    Whatever is wrong takes as long, and is not told.
+    Whatever is wrong, it takes as long, and the error is the same.
     """
     services = visit.services
     account = await find_account(services.store, login, services.keys.environment)
