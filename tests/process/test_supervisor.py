@@ -74,6 +74,26 @@ main = supervisor.Supervisor([work], 1, 1, lambda: None, Told(1, ""))
 sys.exit(main.run())
 """
 
+INTERRUPTED_IN_A_FINALIZER = """
+import os, signal
+from petstore.server import supervisor
+from petstore.server.lifecycle import Lifecycle
+
+
+class Unreachable:
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        bool()  # where the interpreter looks for signals
+
+
+Unreachable()
+main = supervisor.Supervisor([lambda worker_id, link: None], 1, 1, lambda: None, Lifecycle(1, ""))
+raise SystemExit(main.run())
+"""
+
 
 @pytest.fixture
 def supervised(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
@@ -124,3 +144,14 @@ def test_a_process_that_starts_after_its_supervisor_ended_does_not_serve(
 ) -> None:
     said, _ = supervised.communicate(timeout=TIMEOUT)  # both have ended, and closed their output
     assert said == ""
+
+
+def test_ctrl_c_while_garbage_is_collected_at_the_start_stops_the_service() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IN_A_FINALIZER],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")

@@ -68,10 +68,11 @@ class Supervisor:
 
     def run(self) -> int:
         """Supervise until a stop signal and the exit of all workers; return the exit status."""
-        # A worker shares the memory of what is loaded until its garbage collector writes there.
-        gc.collect()
-        gc.freeze()
         with _received_signals(self._signals) as woken:
+            # A worker shares the memory of what is loaded until its garbage collector writes there.
+            # A KeyboardInterrupt in a finalizer would be lost, so signals are received before.
+            gc.collect()
+            gc.freeze()
             while self._step():
                 connection.wait([woken.fileno(), *self._awaited()], self._seconds_until_due())
                 with suppress(BlockingIOError):
