@@ -14,6 +14,8 @@ from petstore.sessions.store import STAYS
 
 _SESSION = "petstore_console"
 _KNOWN = "petstore_known"
+# The script sets it: no header tells the time zone.
+_TIME_ZONE = b"petstore_time_zone="
 _SECURE = "__Host-"
 _KNOWN_LIFE: Milliseconds = 365 * DAY
 # An attacker must not let us look at thousands: the name may be anywhere, also in other values.
@@ -66,6 +68,12 @@ def known_of(request: Request, root: str) -> KnownBrowser:
 def known_cookie(browser: KnownBrowser, root: str) -> bytes:
     """Return the header that keeps who has signed in with this browser."""
     return _set_cookie(_KNOWN, browser.value, root, _KNOWN_LIFE)
+
+
+def time_zone_of(request: Request) -> str:
+    """Return what the script says is the time zone of the browser, empty if it does not."""
+    _, _, rest = request.fields.get(b"cookie", b"").partition(_TIME_ZONE)
+    return rest.partition(b";")[0].strip().decode("latin-1")
 
 
 def device_of(request: Request) -> str:

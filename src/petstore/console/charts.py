@@ -7,7 +7,7 @@ keeps its size. Nothing is told by colour alone: every tone has a pattern of its
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from petstore.console.templates import grouped
+from petstore.console.numbers import grouped
 
 Tone: TypeAlias = Literal["good", "wait", "done", "plain", "bad"]
 """What a shape stands for, a class of the style sheet: all is well, something is awaited, it is

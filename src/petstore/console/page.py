@@ -8,10 +8,11 @@ from hashlib import blake2b
 from http import HTTPStatus
 from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
-from petstore.console.browsers import session_secret
+from petstore.console.browsers import session_secret, time_zone_of
 from petstore.console.forms import EMPTY, Form, PendingForm
 from petstore.console.notices import Notice, open_notice, seal_notice
 from petstore.console.session_limits import SessionLimits
@@ -45,6 +46,7 @@ from petstore.interface.operations import OPERATIONS
 from petstore.interface.rate_limit_headers import KEY, refusal
 from petstore.keys.model import Caller, Scope
 from petstore.pets.model import Pet
+from petstore.sales.model import zone_of
 from petstore.sessions.store import Session, SessionEnd, find_session
 
 HOME = "/console"
@@ -157,6 +159,14 @@ class PageRequest(Struct):
     def is_head(self) -> bool:
         """Whether only the head of the response is sent: no file is written for it."""
         return self.request.method == "HEAD"
+
+    @property
+    def time_zone(self) -> ZoneInfo:
+        """The time zone of the browser, UTC if it has not told one."""
+        try:
+            return zone_of(time_zone_of(self.request))
+        except InvalidParameter:
+            return ZoneInfo("UTC")
 
     @property
     def _secret(self) -> bytes:

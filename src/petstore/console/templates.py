@@ -14,6 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, utc
+from petstore.console.numbers import grouped, shown_money
 from petstore.http.messages import Headers, Request, Response
 from petstore.interface.content_codings import choose_coding
 
@@ -101,6 +102,7 @@ class Templates:
             ago=_ago,
             until=_until,
             number=_number,
+            money=shown_money,
             grouped=grouped,
             isolated=isolated,
             begun=begun,
@@ -112,11 +114,6 @@ class Templates:
 def templates() -> Templates:
     """Return the templates of this process: each is compiled once, whatever serves it."""
     return Templates()
-
-
-def grouped(number: int) -> str:
-    """Return an integer with thin spaces between groups of three digits."""
-    return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def isolated(text: str) -> str:

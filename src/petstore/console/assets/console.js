@@ -37,7 +37,18 @@ const short = format({dateStyle: 'medium', timeStyle: 'short'});
 const full = format({dateStyle: 'full', timeStyle: 'long'});
 const day = format({dateStyle: 'medium', timeZone: 'UTC'});
 const number = new Intl.NumberFormat();
-const zone = `${short.resolvedOptions().timeZone} time`;
+const timeZone = short.resolvedOptions().timeZone;
+const zone = `${timeZone} time`;
+
+// The service counts the days of the reader: of sales, for example.
+document.cookie = `petstore_time_zone=${timeZone}; path=${HOME}; max-age=31536000; samesite=strict`;
+
+function formatOf({value, dataset: {currency}}) {
+  const digits = value.split('.')[1]?.length ?? 0;
+  return currency ? new Intl.NumberFormat(undefined, {
+    style: 'currency', currency, minimumFractionDigits: digits, maximumFractionDigits: digits,
+  }) : number;
+}
 
 function timeLeft(moment) {
   const minutes = Math.ceil((moment - Date.now()) / 60000);
@@ -66,7 +77,7 @@ function localise(root) {
     if (!isDay) time.title = full.format(moment);
   }
   for (const data of all('data[value]', root)) {
-    if (data.value && isFinite(data.value)) data.textContent = number.format(data.value);
+    if (data.value && isFinite(data.value)) data.textContent = formatOf(data).format(data.value);
   }
   for (const field of all('[data-utc]', root)) {
     const label = field.labels[0].firstChild;
