@@ -102,13 +102,20 @@ async def test_the_page_of_an_order_tells_who_changed_what(
     await changed(grace, "/pets", **BELLA)
     await changed(grace, "/pets/1/reserve")
     for date in ("2026-12-24T10:00", "2026-12-25T10:00", ""):
-        await changed(grace, "/orders/1/ship-date", shipDate=date)
+        await changed(grace, "/orders/1", was_shipDate="?", shipDate=date)
+    for price in ("249", "199", ""):
+        await changed(grace, "/orders/1", was_amount="?", amount=price)
+    await changed(grace, "/orders/1", buyer="Ada")
     await changed(grace, "/orders/1/approve")
     await changed(grace, "/orders/1/deliver")
     page = await grace.get("/orders/1")
     assert history(page) == [
         "Grace delivered it",
         "Grace approved it",
+        "Grace changed the buyer or the note of it",
+        "Grace removed the price",
+        "Grace changed the price from 249.00 USD to 199.00 USD",
+        "Grace set the price to 249.00 USD",
         "Grace removed the ship date",
         "Grace changed the ship date from 24 Dec 2026, 10:00 UTC to 25 Dec 2026, 10:00 UTC",
         "Grace set the ship date to 24 Dec 2026, 10:00 UTC",
@@ -121,6 +128,18 @@ async def test_the_page_of_an_order_tells_who_changed_what(
     assert (await history_of(await signed_in_person(service), "/orders/2"))[0] == (
         "The service cancelled it, because nobody approved it in time"
     )
+
+
+@pytest.mark.each_database
+async def test_an_order_over_the_counter_tells_what_was_sold(grace: Visitor) -> None:
+    await changed(grace, "/pets", **BELLA)
+    await changed(grace, "/pets/1/sell", buyer="Ada", amount="249")
+    assert await history_of(grace, "/orders/1") == ["Grace sold Bella with it"]
+    await changed(grace, "/orders/1/cancel")
+    assert await history_of(grace, "/orders/1") == [
+        "Grace cancelled it",
+        "Grace sold Bella with it",
+    ]
 
 
 @pytest.mark.each_database
@@ -178,12 +197,12 @@ async def test_a_member_of_a_newer_version_is_named_as_it_is(
     service: Service, grace: Visitor
 ) -> None:
     def newer() -> object:
-        event = NewEvent("pet.updated", "pet/1", {"id": 1, "amount": 7}, {"amount": 5})
+        event = NewEvent("pet.updated", "pet/1", {"id": 1, "weight": 7}, {"weight": 5})
         yield record(service.clock(), event, by=Author("service"))
 
     await changed(grace, "/pets", **BELLA)
     await service.store.write(newer())  # type: ignore[arg-type]
-    assert (await history_of(grace, "/pets/1"))[0] == ("The service changed the amount from 5 to 7")
+    assert (await history_of(grace, "/pets/1"))[0] == ("The service changed the weight from 5 to 7")
 
 
 @pytest.mark.parametrize("name", ["<b>Bella</b>", "\u202eBella\u2066", "Be&lla"])

@@ -258,16 +258,16 @@ async def test_without_the_scope_to_order_there_is_no_reserve_button(
     await added(staff)
     writer = await only(service, "pets:read", "pets:write")
     page = await writer.get("/pets/1")
-    assert buttons_of(page) == ["Sell", "Save", "Delete Bella"]
+    assert buttons_of(page) == ["Mark as sold", "Save", "Delete Bella"]
 
 
 @pytest.mark.parametrize(
     ("status", "buttons", "choices"),
     [
-        ("available", ["Reserve", "Sell"], ["available", "pending", "sold", ""]),
-        ("pending", ["Sell", "Make available"], ["pending", "available", "sold"]),
-        ("sold", ["Make available"], ["sold", "available"]),
-        ("", ["Sell", "Make available"], ["", "available", "pending", "sold"]),
+        ("available", ["Sell Bella", "Reserve"], ["available", "pending", "sold", ""]),
+        ("pending", ["Mark as sold", "Make available"], ["pending", "available", "sold"]),
+        ("sold", ["Take back Bella"], ["sold", "available"]),
+        ("", ["Mark as sold", "Make available"], ["", "available", "pending", "sold"]),
     ],
 )
 async def test_only_allowed_status_changes_are_offered(
@@ -346,10 +346,10 @@ async def test_undo_restores_the_animal(service: Service, staff: Visitor) -> Non
 @pytest.mark.parametrize(
     ("status", "button", "said", "undo", "after"),
     [
-        ("available", "Sell", "Bella is sold.", "Undo", "available"),
-        ("sold", "Make available", "Bella is available.", "Undo", "sold"),
-        ("pending", "Sell", "Bella is sold.", "Make it available again", "available"),
-        ("", "Sell", "Bella is sold.", "Make it available again", "available"),
+        ("available", "Sell Bella", "Bella is sold: order 1.", "Undo", "available"),
+        ("sold", "Take back Bella", "Bella is available.", "Undo", "sold"),
+        ("pending", "Mark as sold", "Bella is sold.", "Make it available again", "available"),
+        ("", "Mark as sold", "Bella is sold.", "Make it available again", "available"),
     ],
 )
 async def test_undo_of_a_sale_restores_an_allowed_status(
@@ -407,7 +407,7 @@ async def test_an_order_that_the_key_cannot_read_has_no_link(
     assert response.headers["location"].startswith("/console/pets/1?notice=")
     page = await writer.get("/pets/1")
     assert "/orders/1" not in page.text
-    refused = await press(writer, page, "Sell")
+    refused = await press(writer, page, "Mark as sold")
     assert refused.status_code == 409
     assert "An order reserves <bdi>Bella</bdi>. Deliver or cancel the order first." in refused.text
 
@@ -466,7 +466,7 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
     service: Service, staff: Visitor, other: Visitor
 ) -> None:
     page = await added(staff)
-    await succeed(other, page, "Sell")
+    await succeed(other, page, "Save", status="sold")
     refused = await press(staff, page, "Save", name="Bella II", status="")
     assert refused.status_code == 412
     assert "Somebody else changed this animal while you were looking at it." in words(refused)
@@ -481,7 +481,7 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
 
 
 async def test_a_late_undo_is_a_conflict(service: Service, staff: Visitor, other: Visitor) -> None:
-    sold = await succeed(staff, await added(staff), "Sell")
+    sold = await succeed(staff, await added(staff), "Save", status="sold")
     await succeed(other, sold, "Save", name="Rex")
     refused = await press(staff, sold, "Undo")
     assert refused.status_code == 412
@@ -519,7 +519,7 @@ async def test_a_conflict_does_not_name_an_order_that_ended_long_ago(
     staff: Visitor, other: Visitor
 ) -> None:
     page = await added(staff, status="pending")
-    await succeed(other, page, "Sell")
+    await succeed(other, page, "Mark as sold")
     refused = await press(staff, page, "Save", name="Rex")
     assert conflict_of(refused, "Status") == ["pending", "sold", "the same as now"]
     assert "Order" not in words(refused)

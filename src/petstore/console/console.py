@@ -57,6 +57,7 @@ from petstore.interface.routes import Route, Routes
 from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
 from petstore.limits.minutes import MinuteLimiter
+from petstore.orders import export_pages as order_exports
 from petstore.orders import pages as orders
 from petstore.people import account_pages as account
 from petstore.people import invitation_pages as invitations
@@ -104,6 +105,7 @@ PAGES: tuple[ConsolePage, ...] = (
     *account.PAGES,
     *changes.PAGES,
     *pets.PAGES,
+    *order_exports.PAGES,
     *orders.PAGES,
     *categories.PAGES,
     *imports.PAGES,

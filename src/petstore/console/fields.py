@@ -14,8 +14,9 @@ from petstore.errors import NotFound, PetstoreError, PreconditionFailed
 Texts: TypeAlias = Mapping[str, str]
 """The texts of the fields of a form, by their names. Those of a list are joined by spaces."""
 
-Control: TypeAlias = Literal["input", "choice", "moment", "box", "boxes", "lines"]
-"""How a field is filled in. A form does not send a ``box`` or ``boxes`` that nobody checked."""
+Control: TypeAlias = Literal["input", "text", "choice", "moment", "box", "boxes", "lines"]
+"""How a field is filled in: a ``text`` may have line breaks, an ``input`` has none. A form does not
+send a ``box`` or ``boxes`` that nobody checked."""
 
 _OPENED = "was_"
 
@@ -49,6 +50,8 @@ class Field(NamedTuple):
     def typed(self, form: Form, prefix: str = "") -> str:
         """Return what a person typed or picked, empty if the form lacks the field."""
         name = prefix + self.name
+        if self.control == "text":
+            return form.text(name).replace("\r\n", "\n")  # browsers send these two for each
         return words(form.all(name)) if self.control in ("boxes", "lines") else form.line(name)
 
     def was_in(self, form: Form) -> bool:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from petstore.categories.store import names_of_categories
 from petstore.clock import Milliseconds
 from petstore.console.page import HOME, PageRequest
-from petstore.console.sentences import SentenceFacts, sentence
+from petstore.console.sentences import SentenceFacts, begins_order, sentence
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import NotFound
@@ -114,8 +114,8 @@ async def lines_of(
         categories = await names_of_categories(store, ids)
     animals: dict[int, str] = {}
     if visit.may("listPets"):
-        placed = {each.data["petId"] for each in events if each.type == "order.placed"}
-        animals = await names_of_pets(store, placed)
+        begun = {each.data["petId"] for each in events if begins_order(each)}
+        animals = await names_of_pets(store, begun)
     facts = SentenceFacts(visit.home, visit.may, orders, categories, animals)
     names = await _names(visit, events)
     return [

@@ -4,6 +4,7 @@ import re
 
 from markupsafe import Markup
 
+from petstore.databases.pages import MAX_COUNTED
 from petstore.errors import InvalidBody
 from petstore.orders.model import MAX_AMOUNT
 
@@ -26,6 +27,12 @@ _SPACES = " '\N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK SPACE}\N{NARROW NO-BREAK
 def grouped(number: int) -> str:
     """Return an integer with thin spaces between groups of three digits."""
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+def count_in_words(count: int, noun: str) -> str:
+    """Return how many there are, such as ``253 animals``: exactly up to ``MAX_COUNTED``."""
+    more = "more than " if count > MAX_COUNTED else ""
+    return f"{more}{grouped(min(count, MAX_COUNTED))} {noun}{'' if count == 1 else 's'}"
 
 
 def decimals_of(currency: str) -> int:

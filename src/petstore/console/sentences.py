@@ -1,14 +1,17 @@
 """Events in words: what somebody did, as a sentence goes on after their name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from petstore.console.numbers import shown_money
 from petstore.console.templates import shown_time
 from petstore.events.history import PastEvent
 
-_LABELS = {"categoryId": "category", "shipDate": "ship date"}
+_LABELS = {"categoryId": "category", "shipDate": "ship date", "amount": "price"}
+# It says nothing beside the price.
+_WITH_PRICE = "currency"
 _MOMENTS = ("Date", "At", "Until")
 _IT = Markup("it")
 _PAGES = {"pet": "/pets/", "order": "/orders/", "category": "/categories/"}
@@ -56,11 +59,9 @@ def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) 
     It names the resource if it ``names_it``: there are sentences about others beside it.
     """
     it = _link(event, facts) if names_it else _IT
-    if event.type == "order.placed":
-        animal = _animal(event.data.get("petId"), facts)
-        return Markup("placed {} for {}").format(it, animal)
-    if event.type == "order.lapsed":
-        return Markup("cancelled {}, because nobody approved it in time").format(it)
+    about_order = _about_order(event, facts, it)
+    if about_order is not None:
+        return about_order
     order = facts.orders.get(event.sequence or 0)
     if order is not None and order.type in _BY_ORDER:
         return _BY_ORDER[order.type].format(it=it, order=_link(order, facts))
@@ -69,8 +70,34 @@ def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) 
         return Markup("{} {}").format(verb, it)
     if not event.previous:  # of a newer version
         return Markup("{}: {}").format(event.type, it)
-    changes = [_change(event, name, facts, it) for name in event.previous]
+    changes = [_change(event, name, facts, it) for name in _told(event.previous)]
     return Markup(" and ").join(changes)
+
+
+def begins_order(event: PastEvent) -> bool:
+    """Return whether an event is the first one of an order: a sale begins as a delivery."""
+    is_sale = event.type == "order.delivered" and event.previous is None
+    return is_sale or event.type == "order.placed"
+
+
+def _about_order(event: PastEvent, facts: SentenceFacts, it: Markup) -> Markup | None:
+    """Return what happened to an order, ``None`` if the members that changed say it."""
+    if begins_order(event):
+        animal = _animal(event.data.get("petId"), facts)
+        if event.type == "order.placed":
+            return Markup("placed {} for {}").format(it, animal)
+        return Markup("sold {} with {}").format(animal, it)
+    if event.type == "order.lapsed":
+        return Markup("cancelled {}, because nobody approved it in time").format(it)
+    if event.type == "order.updated" and not event.previous:
+        return Markup("changed the buyer or the note of {}").format(it)
+    return None
+
+
+def _told(members: Iterable[str]) -> list[str]:
+    """Return the members that a sentence is about: with a price, its currency is no other one."""
+    names = [*members]
+    return [name for name in names if name != _WITH_PRICE or "amount" not in names]
 
 
 def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup) -> Markup:
@@ -82,6 +109,8 @@ def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup) -> Ma
     of_it = "" if it == _IT else Markup(" of {}").format(it)
     if after is None:
         return Markup("removed the {}{}").format(label, of_it)
+    if name == "amount" and "currency" in event.data:
+        return _price_change(event, of_it)
     new = _value(name, after, facts)
     if name == "name" and of_it:
         return Markup("renamed {} to {}").format(_value(name, before, facts), it)
@@ -89,6 +118,15 @@ def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup) -> Ma
         return Markup("set the {}{} to {}").format(label, of_it, new)
     old = _value(name, before, facts)
     return Markup("changed the {}{} from {} to {}").format(label, of_it, old, new)
+
+
+def _price_change(event: PastEvent, of_it: Markup | str) -> Markup:
+    previous, data = event.previous or {}, event.data
+    new = shown_money(data["amount"], data["currency"])
+    if previous["amount"] is None:
+        return Markup("set the price{} to {}").format(of_it, new)
+    old = shown_money(previous["amount"], previous.get("currency") or data["currency"])
+    return Markup("changed the price{} from {} to {}").format(of_it, old, new)
 
 
 def _value(name: str, value: Any, facts: SentenceFacts) -> Markup:

@@ -1,27 +1,46 @@
 """The pages of orders: the board, one order, and a new one."""
 
-import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from petstore.clock import utc
-from petstore.console.fields import Field, FieldSet, Texts, choice
-from petstore.console.forms import Problem, number_or_text, typed_id
+from petstore.console.fields import Field, FieldSet, Texts, undo_fields
+from petstore.console.forms import Problem, typed_id
 from petstore.console.history import History, history_of
 from petstore.console.notices import Notice, Undo, change_notice
+from petstore.console.numbers import count_in_words
 from petstore.console.page import ConsolePage, Handler, PageRequest, Refused
 from petstore.console.templates import ago_in_words, duration, isolated
-from petstore.errors import InvalidBody, NotFound, PetNotAvailable, PetstoreError, UnknownPet
+from petstore.databases.pages import MAX_COUNTED
+from petstore.domain.names import MAX_SEARCHED, name_key
+from petstore.errors import (
+    InvalidBody,
+    NotFound,
+    PetNotAvailable,
+    PetstoreError,
+    PreconditionFailed,
+    UnknownPet,
+)
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus
+from petstore.orders.form import STATUS_FILTER, exact, new_order_form, order_form, shown_ship_date
+from petstore.orders.model import (
+    OPEN_STATUSES,
+    Order,
+    OrderFilter,
+    OrderStatus,
+    can_be_undone,
+    is_over_the_counter,
+)
+from petstore.orders.store import count_orders
 from petstore.pets.model import Pet
 
 _ON_A_PAGE = 50
+_MOST_NAMED = 20
 _IN_A_LANE: dict[OrderStatus, int] = {
     "placed": 20,
     "approved": 20,
@@ -29,7 +48,9 @@ _IN_A_LANE: dict[OrderStatus, int] = {
     "cancelled": 10,
 }
 _BOARD = {"board": "/orders"} | {status: f"/orders?status={status}" for status in _IN_A_LANE}
-_WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?")
+_TOO_LATE_TO_UNDO = (
+    "A sale can be undone for one minute. To take the animal back later, use Take back on its page."
+)
 
 
 class Card(NamedTuple):
@@ -45,22 +66,36 @@ class Card(NamedTuple):
         return f"animal {self.order.pet_id}" if self.pet is None else self.pet.name
 
     @property
+    def is_available(self) -> bool:
+        """Whether the animal can be ordered, as far as the person may know."""
+        return self.pet is not None and self.pet.status == "available"
+
+    @property
     def seen(self) -> Mapping[str, str]:
         """The hidden fields of a form that changes the order: which version the person saw."""
         until = self.order.reserved_until
         return {
             "version": Result(self.order).version,
             "seen": self.order.status,
-            "until": "" if until is UNSET else until.isoformat(),
+            "until": exact(until),
         }
+
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether this is a sale that can still be cancelled."""
+        return can_be_undone(self.order, self.now)
 
 
 class Lane(NamedTuple):
-    """Orders of one status, or of one animal if ``status`` is empty; ``cursor`` leads on."""
+    """Orders of one status, or those found if it is empty. ``cursor`` leads on.
+
+    ``total`` is how many there are, in words; it is empty where that is not known.
+    """
 
     status: str
     cards: Sequence[Card]
     cursor: str
+    total: str
 
 
 # The board
@@ -70,11 +105,14 @@ async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Resp
     wanted = _FILTERS.typed(visit.form)
     form = _FILTERS.new(visit.form, error)
     lanes: list[Lane] = []
+    animals: Sequence[Pet] = ()
     if error is None:
         if wanted["id"]:
             return await visit.redirect(f"/orders/{await _found(visit, wanted['id'])}")
-        lanes = await _lanes(visit, wanted)
-    return visit.page("orders.html", error=error, lanes=lanes, form=form)
+        animals = await _animals(visit, wanted["petId"])
+        if not wanted["petId"] or len(animals) == 1:
+            lanes = await _lanes(visit, wanted, animals)
+    return visit.page("orders.html", error=error, lanes=lanes, form=form, animals=animals)
 
 
 async def _found(visit: PageRequest, typed: str) -> int:
@@ -88,25 +126,57 @@ async def _found(visit: PageRequest, typed: str) -> int:
     return order_id
 
 
-async def _lanes(visit: PageRequest, wanted: Texts) -> list[Lane]:
-    """Return the lane that the filters name, or the beginning of every lane."""
-    status, pet_id = wanted["status"], wanted["petId"]
-    if status or pet_id:
-        return [await _lane(visit, status, pet_id, _ON_A_PAGE, visit.form.text("cursor"))]
-    return [await _lane(visit, status, "", limit, "") for status, limit in _IN_A_LANE.items()]
-
-
-async def _lane(visit: PageRequest, status: str, pet_id: str, limit: int, cursor: str) -> Lane:
-    """Return a lane: work that waits with the oldest first, everything else with the newest."""
-    query = {
-        "status": status or None,
-        "petId": number_or_text(pet_id) if pet_id else None,
-        "limit": limit,
-        "cursor": cursor or None,
-        "sort": "id" if status in OPEN_STATUSES else "-id",
+async def _lanes(visit: PageRequest, wanted: Texts, animals: Sequence[Pet]) -> list[Lane]:
+    """Return the orders that the filters name, or the beginning of the lane of every status."""
+    if not any(wanted.values()):
+        return [await _lane(visit, status, limit) for status, limit in _IN_A_LANE.items()]
+    filters: dict[str, Any] = {
+        "status": wanted["status"] or None,
+        "petId": animals[0].id if animals else None,
+        "buyer": wanted["buyer"] or None,
+        "cursor": visit.form.text("cursor") or None,
     }
+    return [await _lane(visit, wanted["status"], _ON_A_PAGE, filters)]
+
+
+async def _lane(
+    visit: PageRequest, status: str, limit: int, filters: Mapping[str, Any] | None = None
+) -> Lane:
+    """Return a lane: work that waits with the oldest first, everything else with the newest."""
+    query: dict[str, Any] = {"status": status or None, "limit": limit, **(filters or {})}
+    if query.get("buyer") is None:
+        query["sort"] = "id" if status in OPEN_STATUSES else "-id"
     found = await visit.execute("listOrders", query=query)
-    return Lane(status, await _cards(visit, found.value), found.next)
+    total = await _total(visit, query, None if found.next else len(found.value))
+    return Lane(status, await _cards(visit, found.value), found.next, total)
+
+
+async def _total(visit: PageRequest, query: Mapping[str, Any], shown: int | None) -> str:
+    """Return how many orders a query finds. ``shown`` is how many the only page has."""
+    if shown is not None and not query.get("cursor"):
+        return count_in_words(shown, "order")
+    if query.get("buyer"):  # a search, whose cost grows with what it finds
+        return ""
+    wanted = OrderFilter(query["status"] or UNSET, query.get("petId") or UNSET)
+    reader = await visit.services.readers.for_key(visit.caller.id)
+    return count_in_words(await count_orders(reader, wanted, MAX_COUNTED + 1), "order")
+
+
+async def _animals(visit: PageRequest, typed: str, status: str | None = None) -> Sequence[Pet]:
+    """Return the animals that a person may mean who typed a number, or words of a name.
+
+    An animal whose whole name is what was typed comes before those that begin so.
+    """
+    if (pet_id := typed_id(typed)) is not None:
+        pet = await visit.find_pet(pet_id)
+        # The orders of an animal that is gone are still there.
+        return [Pet(pet_id, f"animal {pet_id}", 0) if pet is None else pet]
+    if not 0 < len(typed) <= MAX_SEARCHED or not visit.may("listPets"):
+        return ()
+    query = {"name": typed, "status": status, "limit": _MOST_NAMED}
+    found: Sequence[Pet] = (await visit.execute("listPets", query=query)).value
+    same = [pet for pet in found if name_key(pet.name) == name_key(typed)]
+    return same or found
 
 
 async def _cards(visit: PageRequest, orders: Sequence[Order]) -> list[Card]:
@@ -132,53 +202,68 @@ async def _show(
     order: Order = (await visit.execute("getOrder")).value
     (card,) = await _cards(visit, [order])
     history = await history_of(visit, f"order/{order.id}")
-    form = _SHIP_DATE.shown(_SHIP_DATE.texts(order), "", visit.form, error)
+    fields = order_form(order, visit.services.currency)
+    form = fields.shown(fields.texts(order), Result(order).version, visit.form, error)
+    told = ""
     if error is not None and not isinstance(error, InvalidBody):
-        form = form._replace(problem=Problem("", _conflict(visit, card, history, wanted)))
-    return visit.page("order.html", error=error, card=card, form=form, history=history)
+        told = _conflict(visit, card, history, wanted)
+        if wanted is not None or not isinstance(error, PreconditionFailed):
+            form = form._replace(problem=Problem("", told), is_conflict=False)
+    return visit.page("order.html", error=error, card=card, form=form, told=told, history=history)
 
 
 async def _move(visit: PageRequest, status: OrderStatus) -> Response:
-    changed = await visit.execute("updateOrder", {"status": status})
+    reason = visit.form.line("cancelReason")
+    body = {"status": status, "cancelReason": reason} if reason else {"status": status}
+    changed = await visit.execute("updateOrder", body)
     (card,) = await _cards(visit, [changed.value])
     path = _BOARD.get(visit.form.text("back")) or _page_after(visit, card.order)
-    return await visit.redirect(path, _told(card, changed.version))
+    return await visit.redirect(path, _told(card, changed.version, visit.form.text("seen")))
 
 
-def _told(card: Card, version: str) -> Notice:
-    """Return what the page says about an order that has just moved, and got this version."""
+def _told(card: Card, version: str, seen: str) -> Notice:
+    """Return what the page says about an order that has just moved, and got this version.
+
+    ``seen`` is the status that the person saw before.
+    """
     order, animal = card.order, isolated(card.animal)
     if order.status == "approved":
         return Notice(f"Order {order.id} for {animal} is approved. It has no time limit now.")
     if order.status == "delivered":
         return Notice(f"Order {order.id} is delivered. {animal} is sold.")
-    fields = {
-        "petId": str(order.pet_id),
-        "shipDate": _exact(order.ship_date),
-        "once": version,
-    }
+    if seen == "delivered":
+        text = f"The sale of {animal} is undone: order {order.id} is cancelled."
+        return Notice(f"{text} {animal} is available again." if card.is_available else text)
+    texts = new_order_form("").texts(order)
+    fields = {**texts, "shipDate": exact(order.ship_date), "once": version}
     return Notice(
         f"Order {order.id} is cancelled. {animal} is available again.",
         Undo("/orders", fields, "Reserve again"),
     )
 
 
-async def _set_ship_date(visit: PageRequest) -> Response:
-    path, typed = f"/orders/{visit.path_id}", _SHIP_DATE.typed(visit.form)
+async def _change(visit: PageRequest) -> Response:
+    path = f"/orders/{visit.path_id}"
     before: Order = (await visit.execute("getOrder")).value
-    if typed == _SHIP_DATE.texts(before):
+    fields = order_form(before, visit.services.currency)
+    body = fields.patch(visit.form)
+    if not body:
         return await visit.redirect(path)
-    changed = await visit.execute("updateOrder", _SHIP_DATE.values(typed))
-    (card,) = await _cards(visit, [changed.value])
-    undo = Undo(f"{path}/ship-date", {"shipDate": _exact(before.ship_date), **card.seen})
+    changed = await visit.execute("updateOrder", body)
+    back, now = fields.texts(before), fields.texts(changed.value)
+    if back.get("shipDate") != now.get("shipDate"):
+        back["shipDate"] = exact(before.ship_date)
+    undo = Undo(path, undo_fields(back, now, changed.version))
     name = f"Order {before.id}"
-    notice = change_notice(name, f"{name} has another ship date.", undo, visit.form.text("undo"))
+    notice = change_notice(name, f"{name} is changed.", undo, visit.form.text("undo"))
     return await visit.redirect(path, notice)
 
 
 def _conflict(visit: PageRequest, card: Card, history: History, wanted: OrderStatus | None) -> str:
     """Return why an order did not change: what others, or the time, did since the person looked."""
     order, until = card.order, visit.form.text("until")
+    if order.status == "delivered" and wanted == "cancelled" and is_over_the_counter(order):
+        return _TOO_LATE_TO_UNDO
     if order.status == wanted:
         return f"Order {order.id} is {order.status} already."
     if order.status == "cancelled" and (ended := _ended(until, card.now)):
@@ -200,7 +285,7 @@ def _dated(order: Order) -> str:
     """Return what somebody did who changed the ship date of an order to what it is."""
     if order.ship_date is UNSET:
         return f"removed the ship date of order {order.id}"
-    shown = _shown(order).replace("T", " ")
+    shown = shown_ship_date(order).replace("T", " ")
     return f"set the ship date of order {order.id} to {shown} UTC"
 
 
@@ -217,30 +302,38 @@ def _ended(until: str, now: datetime) -> str:
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    form = _FORM.new(visit.form, error)
-    typed = form.typed
-    pet = await visit.find_pet(typed_id(typed["petId"]))
+    fields = new_order_form(visit.services.currency)
+    form = fields.new(visit.form, error)
+    typed = form.typed["petId"]
+    is_number = typed_id(typed) is not None
+    pet = await visit.find_pet(typed_id(typed))
+    animals = () if is_number else await _animals(visit, typed, "available")
     if error is not None:
-        form = form._replace(problem=_refused(error, typed["petId"], pet))
+        form = form._replace(problem=_refused(error, typed, pet) or fields.problem(error))
     minutes = visit.services.reservation_minutes
     return visit.page(
         "new_order.html",
         error=error,
         form=form,
         pet=pet,
+        animals=animals,
         lasts=duration(timedelta(minutes=minutes)) if minutes else "",
     )
 
 
 def _page_after(visit: PageRequest, order: Order) -> str:
     """Return the page that follows a change of an order: the order, if the person may see it."""
+    if visit.form.text("back") == "pet" and visit.may("listPets"):
+        return f"/pets/{order.pet_id}"
     if visit.may("getOrder"):
         return f"/orders/{order.id}"
     return f"/pets/{order.pet_id}" if visit.may("listPets") else "/orders/new"
 
 
 async def _place(visit: PageRequest) -> Response:
-    body = _FORM.body(_FORM.typed(visit.form))
+    fields = new_order_form(visit.services.currency)
+    body = fields.body(fields.typed(visit.form))
+    body["petId"] = await _ordered(visit, body["petId"])
     placed = await visit.execute("placeOrder", body)
     (card,) = await _cards(visit, [placed.value])
     path = f"/orders/{card.order.id}"
@@ -251,6 +344,27 @@ async def _place(visit: PageRequest) -> Response:
     return await visit.redirect(_page_after(visit, card.order), notice)
 
 
+async def _ordered(visit: PageRequest, typed: str) -> int:
+    """Return the id of the animal that a person wants to order, and chose if several are named so.
+
+    Raises:
+        InvalidBody: it is not clear which one.
+    """
+    pet_id = typed_id(visit.form.text("chosen")) or typed_id(typed)
+    if pet_id is not None:
+        return pet_id
+    animals = await _animals(visit, typed, "available")
+    if len(animals) == 1:
+        return animals[0].id
+    if animals:
+        msg = "petId: several available animals are named so; choose one of them"
+    elif visit.may("listPets") and typed:
+        msg = "petId: no available animal has this number or a name that begins so"
+    else:
+        msg = "petId: expected the number of an animal"
+    raise InvalidBody(msg)
+
+
 def _refused(error: PetstoreError, pet_id: str, pet: Pet | None) -> Problem | None:
     if isinstance(error, UnknownPet):
         text = f"There is no animal {pet_id}."
@@ -258,49 +372,16 @@ def _refused(error: PetstoreError, pet_id: str, pet: Pet | None) -> Problem | No
         status = pet.status or "without a status"
         text = f"{isolated(pet.name)} is {status} now. Only an available animal can be reserved."
     else:
-        return _FORM.problem(error)
-    return Problem("petId", text, _PET_ID.label)
-
-
-# Moments
-
-
-def _moment(typed: str) -> str | None:
-    """Return a typed moment as the interface takes it. Without a zone it is in UTC."""
-    if _WITHOUT_ZONE.fullmatch(typed) is None:
-        return typed or None
-    return f"{typed}{':00' if typed.count(':') == 1 else ''}Z"
-
-
-def _shown(order: Order) -> str:
-    """Return the ship date as the field of a form has it: in UTC, to the minute."""
-    moment = order.ship_date
-    if moment is UNSET:
-        return ""
-    try:
-        return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="minutes")
-    except OverflowError:  # the first or the last day of the calendar
-        return moment.isoformat()
-
-
-def _exact(moment: datetime | UnsetType) -> str:
-    return "" if moment is UNSET else moment.isoformat()
+        return None
+    return Problem("petId", text, "Animal")
 
 
 # The forms
 
-_PET_ID = Field(
-    *("petId", "Animal number"),
-    parse=number_or_text,
-    attributes={"inputmode": "numeric", "required": True},
-)
-_SHIP_DATE = FieldSet(
-    Field("shipDate", "Ship date", _shown, _moment, "moment", hint="May be empty.")
-)
-_FORM = FieldSet(_PET_ID, *_SHIP_DATE.fields)
 _FILTERS = FieldSet(
-    choice("status", "Status", ("", "any"), *((status, status) for status in _IN_A_LANE)),
-    _PET_ID._replace(type="search", attributes={"inputmode": "numeric"}),
+    STATUS_FILTER,
+    Field("petId", "Animal", caption="Animal, by name or number", type="search"),
+    Field("buyer", "Buyer", type="search"),
     Field("id", "Order number", type="search", attributes={"inputmode": "numeric"}),
 )
 
@@ -315,8 +396,8 @@ PAGES = (
     ConsolePage("POST", "/orders", _place, "placeOrder", _new),
     ConsolePage("GET", "/orders/new", _new, "placeOrder"),
     ConsolePage("GET", "/orders/{orderId}", _show, "getOrder"),
+    ConsolePage("POST", "/orders/{orderId}", _change, "updateOrder", _show),
     ConsolePage("POST", "/orders/{orderId}/approve", *_to("approved")),
     ConsolePage("POST", "/orders/{orderId}/deliver", *_to("delivered")),
     ConsolePage("POST", "/orders/{orderId}/cancel", *_to("cancelled")),
-    ConsolePage("POST", "/orders/{orderId}/ship-date", _set_ship_date, "updateOrder", _show),
 )

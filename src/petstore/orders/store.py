@@ -8,7 +8,14 @@ from msgspec.structs import replace
 
 from petstore.clock import MINUTE, Milliseconds, milliseconds, milliseconds_up, utc
 from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholders
-from petstore.databases.pages import Below, Filter, Page, found, read_page
+from petstore.databases.pages import (
+    Below,
+    Filter,
+    Page,
+    found,
+    read_count,
+    read_page,
+)
 from petstore.databases.planner import LAST_ID, unplanned
 from petstore.domain.names import plain_key
 from petstore.errors import PetNotAvailable, UnknownPet
@@ -81,6 +88,13 @@ async def list_orders(
     return await read_page(
         store, "select_orders", _SELECT, filters, after, limit, order_of, newest_first=newest_first
     )
+
+
+async def count_orders(store: Reader, wanted: OrderFilter, limit: int) -> int:
+    """Return how many orders of a status, of a pet or of both there are, at most ``limit``."""
+    filters: dict[str, Filter] = {"pet_id": wanted.pet_id, "status": wanted.status}
+    select = "SELECT id FROM orders"
+    return await read_count(store, "count_orders", select, filters, None, limit)
 
 
 async def _placed_before(store: Reader, moment: datetime) -> Below:

@@ -18,12 +18,14 @@ from petstore.console.fields import (
     optional,
     undo_fields,
 )
-from petstore.console.forms import line, typed_id
+from petstore.console.forms import EMPTY, line, typed_id
 from petstore.console.history import gone_page, history_of
 from petstore.console.notices import Notice, Undo, change_notice
+from petstore.console.numbers import count_in_words, money_in_words
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
 from petstore.databases.contract import Reader
+from petstore.databases.pages import MAX_COUNTED
 from petstore.domain.decoding import integer_in
 from petstore.errors import (
     InvalidParameter,
@@ -34,13 +36,18 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
+from petstore.orders.form import sale_form
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
-from petstore.pets.model import Inventory, Pet, PetStatus, statuses_after
+from petstore.orders.sale import latest_order, sale_of
+from petstore.pets.model import Inventory, Pet, PetFilter, PetStatus, statuses_after
+from petstore.pets.store import count_pets_after
 
 _ON_A_PAGE = 50
 _SUGGESTED_CATEGORIES = 100
 _STATUSES = tuple((status, status) for status in ("available", "pending", "sold"))
 _NO_STATUS = "none"
+# A field that only the form of a sale has.
+_SELLS = "amount"
 _STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
 STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
 CATEGORY_FILTER = Field(
@@ -89,12 +96,27 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         pets=found.value,
         cursor=found.next,
         is_short=bool(found.next) and len(found.value) < _ON_A_PAGE,
+        total="" if error else await _total(visit, wanted, found),
         suggested=suggested,
         names=await _category_names(visit, {pet.category_id for pet in found.value}),
         suggested_categories=await suggested_categories(visit),
         form=form,
         filters={name: text for name, text in wanted.items() if text},
     )
+
+
+async def _total(visit: PageRequest, wanted: Texts, found: Result[list[Pet]]) -> str:
+    """Return how many animals match, in words; empty where a search has more than a page."""
+    if not (found.next or visit.form.text("cursor")):
+        return count_in_words(len(found.value), "animal")
+    if wanted["name"] or wanted["id"]:
+        return ""
+    query = await filters_of(visit, _FILTERS.body(wanted))
+    status, category = query.get("status", UNSET), query.get("categoryId", UNSET)
+    filters = PetFilter(status, category, has_status=query.get("hasStatus", UNSET))
+    reader = await visit.services.readers.for_key(visit.caller.id)
+    count = await count_pets_after(reader, filters, None, MAX_COUNTED + 1)
+    return count_in_words(count, "animal")
 
 
 async def _query(visit: PageRequest, wanted: Texts) -> dict[str, Any]:
@@ -158,18 +180,24 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     fields = _form(await _category_names(visit, [pet.category_id]))
     now = fields.texts(pet)
     order = await _open_order(visit, pet)
-    form = fields.shown(now, found.version, visit.form, error)
+    of_sale, of_change = (error, None) if _SELLS in visit.form.fields else (None, error)
+    form = fields.shown(now, found.version, visit.form, of_change)
+    sold = sale_form(visit.services.currency).new(visit.form if of_sale else EMPTY, of_sale)
     following = () if order else tuple(filter(None, statuses_after(pet.status)))
+    history = await history_of(visit, _resource(visit))
     return visit.page(
         "pet.html",
         error=error,
         found=found,
+        sale_form=sold,
+        problem=form.problem or sold.problem,
+        sale=await sale_of(visit, pet, history),
         now=now,
         form=form._replace(fields=_offered(pet, order, form.typed["status"]).fields),
         order=order,
         following=following,
         ended=await _ended_order(visit, pet, form.differences),
-        history=await history_of(visit, _resource(visit)),
+        history=history,
         suggested_categories=await suggested_categories(visit),
     )
 
@@ -184,7 +212,7 @@ def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
 
 async def _open_order(visit: PageRequest, pet: Pet) -> Order | None:
     """Return the order that reserves an animal, if there is one."""
-    order = await _latest_order(visit, pet) if pet.status == "pending" else None
+    order = await latest_order(visit, pet) if pet.status == "pending" else None
     return order if order and order.status in OPEN_STATUSES else None
 
 
@@ -193,17 +221,8 @@ async def _ended_order(
 ) -> Order | None:
     """Return the order whose end made a pending animal what it is now."""
     was_pending = any(difference.opened == "pending" for difference in differences)
-    order = await _latest_order(visit, pet) if was_pending else None
+    order = await latest_order(visit, pet) if was_pending else None
     return order if order and PET_AFTER.get(order.status) == pet.status else None
-
-
-async def _latest_order(visit: PageRequest, pet: Pet) -> Order | None:
-    """Return the newest order of an animal, if the person may see it. No other one can be open."""
-    if not visit.may("listOrders"):
-        return None
-    latest = {"petId": pet.id, "sort": "-id", "limit": 1}
-    orders: list[Order] = (await visit.execute("listOrders", query=latest)).value
-    return orders[0] if orders else None
 
 
 async def _update(visit: PageRequest) -> Response:
@@ -241,6 +260,24 @@ async def _reserve(visit: PageRequest) -> Response:
     notice = Notice(f"Order {order.id} reserves the animal.", undo)
     path = f"/orders/{order.id}" if visit.may("getOrder") else f"/pets/{order.pet_id}"
     return await visit.redirect(path, notice)
+
+
+async def _sell(visit: PageRequest) -> Response:
+    """Sell an animal over the counter."""
+    currency = visit.services.currency
+    fields = sale_form(currency)
+    sale = fields.body(fields.typed(visit.form))
+    sold = await visit.execute("placeOrder", {"petId": visit.path_id, "complete": True, **sale})
+    order: Order = sold.value
+    pet = await visit.find_pet(order.pet_id)
+    name = isolated(pet.name) if pet else f"animal {order.pet_id}"
+    price = "" if order.amount is UNSET else f" for {money_in_words(order.amount, currency)}"
+    to = "" if order.buyer is UNSET else f" to {isolated(order.buyer)}"
+    seen = {"version": sold.version, "seen": order.status, "back": "pet"}
+    undo = Undo(f"/orders/{order.id}/cancel", seen)
+    return await visit.redirect(
+        f"/pets/{order.pet_id}", Notice(f"{name} is sold{to}{price}: order {order.id}.", undo)
+    )
 
 
 async def _delete(visit: PageRequest) -> Response:
@@ -351,6 +388,7 @@ PAGES = (
     ConsolePage("POST", "/pets", _create, "createPet", _new),
     ConsolePage("GET", "/pets/{petId}", _show, "listPets"),
     ConsolePage("POST", "/pets/{petId}", _update, "updatePet", _show),
+    ConsolePage("POST", "/pets/{petId}/sell", _sell, "placeOrder", _show),
     ConsolePage("POST", "/pets/{petId}/reserve", _reserve, "placeOrder", _show),
     ConsolePage("POST", "/pets/{petId}/delete", _delete, "deletePet", _show),
     ConsolePage("GET", "/inventory", _inventory, "getInventory"),

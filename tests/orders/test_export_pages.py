@@ -1,0 +1,113 @@
+"""The page that exports orders, and its file."""
+
+import csv
+import io
+
+import httpx
+import pytest
+
+from petstore.orders import export_pages
+from petstore.pets.model import NewPet
+from support.changes import create_pets
+from support.service import Service
+from support.visitor import SAME_ORIGIN, Visitor, left_today, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+FILE = "/orders/export/orders.csv"
+
+
+@pytest.fixture
+async def shop(service: Service, staff: Visitor) -> Visitor:
+    """Somebody with every scope, in a shop with a sale and a reservation."""
+    await service.store.write(
+        create_pets([NewPet(name, 1, "available") for name in ("Bella", "=Rex")])
+    )
+    await staff.submit("/pets/1/sell", buyer="@Ada", amount="249.5")
+    await staff.submit("/orders", petId="2", note="Calls\r\nfirst", shipDate="2026-12-24T10:00")
+    return staff
+
+
+def saved(response: httpx.Response) -> list[dict[str, str]]:
+    """Return the rows of a downloaded file, without cells that are empty."""
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
+    rows = csv.DictReader(io.StringIO(response.content.decode("utf-8-sig"), newline=""))
+    return [{name: cell for name, cell in row.items() if cell} for row in rows]
+
+
+async def test_the_file_has_the_newest_order_first_and_is_safe_in_a_spreadsheet(
+    shop: Visitor,
+) -> None:
+    page = await shop.get("/orders", status="placed")
+    assert 'href="/console/orders/export?status=placed"' in page.text
+    assert 'action="/console/orders/export/orders.csv"' in (await shop.get("/orders/export")).text
+    file = await shop.get(FILE)
+    assert saved(file) == [
+        {
+            "id": "2",
+            "status": "placed",
+            "petId": "2",
+            "petName": "'=Rex",
+            "note": "Calls\nfirst",
+            "placedAt": "2026-12-01T12:00:00Z",
+            "shipDate": "2026-12-24T10:00:00Z",
+        },
+        {
+            "id": "1",
+            "status": "delivered",
+            "petId": "1",
+            "petName": "Bella",
+            "buyer": "'@Ada",
+            "amount": "249.50",
+            "currency": "USD",
+            "placedAt": "2026-12-01T12:00:00Z",
+            "deliveredAt": "2026-12-01T12:00:00Z",
+        },
+    ]
+    disposition = 'attachment; filename="orders-2026-12-01.csv"'
+    assert file.headers["content-disposition"] == disposition
+
+
+async def test_a_file_has_only_the_orders_of_a_status(shop: Visitor) -> None:
+    assert [row["id"] for row in saved(await shop.get(FILE, status="placed"))] == ["2"]
+    empty = await shop.get(FILE, status="cancelled")
+    assert "No order matches, so there is nothing to export." in words(empty)
+    refused = await shop.get(FILE, status="lost")
+    assert refused.status_code == 400
+    assert "Status: expected one of" in words(refused)
+
+
+async def test_a_file_may_have_semicolons(shop: Visitor) -> None:
+    file = await shop.get(FILE, separator="semicolon")
+    assert "id;status;petId" in file.text
+
+
+async def test_a_file_has_the_newest_orders_up_to_a_number(
+    shop: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_pages, "_AT_ONCE", 1)
+    assert [row["id"] for row in saved(await shop.get(FILE))] == ["2", "1"]
+    monkeypatch.setattr(export_pages, "MOST", 1)
+    assert [row["id"] for row in saved(await shop.get(FILE))] == ["2"]
+
+
+async def test_who_may_not_see_animals_exports_no_names(service: Service, shop: Visitor) -> None:
+    assert shop.token
+    reader = await signed_in(service, scopes=frozenset({"orders:read"}))
+    assert "petName" not in saved(await reader.get(FILE))[0]
+
+
+async def test_every_hundred_exported_orders_count_as_one_request_of_the_day(
+    service: Service, shop: Visitor
+) -> None:
+    assert shop.token
+    owner = await signed_in(service, plan="enterprise", per_day=1)
+    page = await owner.get("/orders/export")
+    assert "Every 100 orders of a file cost a request of your key. It has 1 left" in words(page)
+    head = await owner.client.head(f"/console{FILE}", headers=SAME_ORIGIN)
+    assert (head.status_code, head.content) == (200, b"")
+    assert await left_today(owner, service) == 1
+    assert len(saved(await owner.get(FILE))) == 2
+    assert await left_today(owner, service) == 0
+    page = await owner.get(FILE)
+    assert "This file costs 1 request of your key, which does not have as many" in words(page)
