@@ -26,9 +26,9 @@ PROTECTED = [page for page in PAGES if not page.public]
 CHANGES = [page for page in PAGES if page.method == "POST"]
 NEEDS = {
     "pets:read": r"GET /(pets|categories)(/{\w+})?|GET /export.*",
-    "pets:write": r"POST /(pets|categories)(?!.*reserve).*|GET /pets/new|\w+ /import.*",
-    "orders:read": r"GET /orders(/{orderId})?|GET /inventory",
-    "orders:write": r"POST /orders.*|GET /orders/new|POST /pets/{petId}/reserve",
+    "pets:write": r"POST /(pets|categories)(?!.*(reserve|sell)).*|GET /pets/new|\w+ /import.*",
+    "orders:read": r"GET /orders(/{orderId}|/export.*)?|GET /inventory",
+    "orders:write": r"POST /orders.*|GET /orders/new|POST /pets/{petId}/(reserve|sell)",
     "webhooks:write": r"\w+ /webhooks.*",
     "keys:admin": r"\w+ /(keys|people).*|GET /(deprecations|activity)",
 }
@@ -381,11 +381,12 @@ CHARGED = [
     ("/pets", {**BELLA, "name": "Rex"}),
     ("/pets/1", {"name": "Bello", "was_name": "Bella"}),
     ("/pets/1/reserve", {}),
+    ("/pets/1/sell", {"buyer": "Ada", "amount": "249"}),
     ("/orders", {"petId": "1"}),
     ("/orders/1/approve", {}),
     ("/orders/1/deliver", {}),
     ("/orders/1/cancel", {}),
-    ("/orders/1/ship-date", {"shipDate": "2030-01-01T10:00"}),
+    ("/orders/1", {"shipDate": "2030-01-01T10:00", "was_shipDate": ""}),
     ("/pets/1/delete", {}),
     ("/categories", {"name": "Cats"}),
     ("/categories/1", {"name": "Hounds", "was_name": "Dogs"}),

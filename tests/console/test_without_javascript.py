@@ -76,11 +76,23 @@ def test_an_animal_is_reserved_and_its_order_approved(page: Page, name: str) -> 
     animal = page.url.rpartition("/")[2].partition("?")[0]
     open_page(page, "Orders")
     page.get_by_role("link", name="Place an order").click()
-    page.get_by_label("Animal number").fill(animal)
+    page.get_by_label("Animal").fill(animal)
     page.get_by_role("button", name="Place the order").click()
     expect(page.locator("main")).to_contain_text("placed")
     page.get_by_role("button", name="Approve order").click()
     expect(page.locator("#order")).to_contain_text("approved")
+
+
+def test_an_animal_is_sold_and_the_sale_undone(page: Page, name: str) -> None:
+    add(page, name)
+    find(page, name)
+    page.get_by_text("Sell…").click()
+    page.get_by_label("Buyer").fill("Ada")
+    page.get_by_label("Price in USD").fill("249")
+    page.get_by_role("button", name=f"Sell {name}").click()
+    expect(page.locator("#sale")).to_contain_text("To Ada for 249.00 USD, by")
+    page.get_by_role("button", name="Undo", exact=True).click()
+    expect(page.locator("#state")).to_contain_text("available")
 
 
 def test_a_file_is_previewed_and_imported(page: Page, name: str) -> None:

@@ -28,7 +28,7 @@ _ADDRESS = re.compile(r"(?:/[A-Za-z0-9_-]+)+(?:\?[!-\[\]-~]*)?\Z")
 _PREFIX = "typed."
 _PATH = "again"
 # What a form has for the service, beside what a person types.
-_UNSEEN = re.compile(r"once|again|version|seen|until|was_.*")
+_UNSEEN = re.compile(r"once|again|version|seen|until|back|chosen|was_.*")
 _BREAKS = {ord("\r"): None, ord("\n"): None}
 
 
