@@ -386,7 +386,7 @@ CHARGED = [
     ("/orders/1/approve", {}),
     ("/orders/1/deliver", {}),
     ("/orders/1/cancel", {}),
-    ("/orders/1", {"shipDate": "2030-01-01T10:00", "was_shipDate": ""}),
+    ("/orders/1", {"shipDate": "2030-01-01T10:00", "was_shipDate": "2029-01-01T10:00"}),
     ("/pets/1/delete", {}),
     ("/categories", {"name": "Cats"}),
     ("/categories/1", {"name": "Hounds", "was_name": "Dogs"}),
