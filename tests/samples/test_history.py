@@ -219,3 +219,9 @@ async def test_a_store_whose_people_have_a_login_of_the_demo_is_not_filled(
         await prepare_demo(store, Settings(database=address), clock)
         assert await rows(store, "SELECT id FROM pets") == []
         assert await rows(store, "SELECT id FROM webhooks") == []
+
+
+async def test_people_work_while_the_store_is_open(address: str, clock: ManualClock) -> None:
+    async with demo(address, clock) as store:
+        times = await rows(store, "SELECT at FROM events WHERE actor LIKE 'person/%'")
+    assert all((clock.now - at) % DAY <= 9 * HOUR for (at,) in times)

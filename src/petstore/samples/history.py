@@ -35,6 +35,9 @@ LENGTH: Milliseconds = 60 * DAY
 
 _SAMPLES = files("petstore.samples")
 _RESERVED = 24 * 60  # minutes
+# The store is open now, and was on each day at this time and in the hours before.
+_OPEN: Milliseconds = 9 * HOUR
+_ARRIVAL: Milliseconds = 16 * HOUR
 _FIRST_ANIMALS, _ANIMALS_A_WEEK, _WEEKS = 165, 11, 8
 _SALES, _SALES_TODAY, _DAYS_OF_SALES = 120, 3, 54
 _WEEKDAYS = (3, 3, 4, 4, 6, 9, 1)  # on a Saturday three times as many come as on a Monday
@@ -110,7 +113,7 @@ class _History:
     def _arrival(self, number: int) -> Milliseconds:
         """Return when an animal came: most with the first, then some each week."""
         week = min(_WEEKS, max(0, number - _FIRST_ANIMALS + _ANIMALS_A_WEEK) // _ANIMALS_A_WEEK)
-        return self._now - LENGTH + HOUR + (week * 7 + 2 * (week > 0)) * DAY
+        return self._now - LENGTH + _ARRIVAL + (week * 7 + 2 * (week > 0)) * DAY
 
     def _chosen_sales(self) -> dict[Milliseconds, int]:
         """Return which animals are sold when."""
@@ -135,7 +138,7 @@ class _History:
         if self._random.random() < 0.5:  # noqa: PLR2004
             yield at, self._place(number, replace(new, complete=True), at, by=self._seller())
             return
-        placed = at - self._hours(20, 96)
+        placed = at - self._hours(30, 96)
         yield from self._approved(number, new, placed)
         yield at, self._change(number, OrderPatch(status="delivered"), at, self._staff.clerk)
 
@@ -162,15 +165,20 @@ class _History:
             if not reason:
                 yield at + DAY, free_lapsed(at + DAY)
                 continue
-            at += self._hours(2, 20)
+            at = self._answered(at)
             patch = OrderPatch(status="cancelled", cancel_reason=reason)
             yield at, self._change(number, patch, at, self._seller())
 
     def _approved(self, number: int, new: OrderCreate, at: Milliseconds) -> Iterator[_Step]:
-        ship_date = utc(at + 3 * DAY).replace(minute=0, second=0, microsecond=0)
+        ship_date = utc(at + 5 * DAY).replace(minute=0, second=0, microsecond=0)
         yield at, self._place(number, replace(new, ship_date=ship_date), at)
-        at += self._hours(0.5, 16)
+        at = self._answered(at)
         yield at, self._change(number, OrderPatch(status="approved"), at, self._seller())
+
+    def _answered(self, at: Milliseconds) -> Milliseconds:
+        """Return when somebody dealt with an order: within a day, while the store was open."""
+        at += self._hours(0.5, 8)
+        return at + max(0, (self._now - at) % DAY - _OPEN)
 
     def _new_order(self, number: int) -> OrderCreate:
         price = self._prices[self._animals[number].category_id - 1]

@@ -10,8 +10,9 @@ from petstore.databases.upserts import upsert
 from petstore.usage.counts import first_day
 
 _WEEKDAYS = (1400, 1350, 1500, 1600, 2100, 2900, 2200)
-_IN_A_THOUSAND = {200: 842, 201: 31, 304: 97, 404: 21, 409: 8, 503: 1}
+_IN_A_THOUSAND = {200: 843, 201: 31, 304: 97, 404: 21, 409: 8}
 _REFUSED = ("listPets", 212)
+_FAILED = 38
 _OLD_PROGRAM = ("shop-window/1.4", "a5c1e2d09b7f4e638d1c0fa2b3e47d65")
 
 
@@ -30,7 +31,7 @@ def record_usage(key_id: int, now: Milliseconds) -> Unit[None]:
         for status, share in _IN_A_THOUSAND.items()
     ]
     refused_on, (operation, refused) = today - 3, _REFUSED
-    responses.append((key_id, refused_on, 429, refused))
+    responses += [(key_id, refused_on, 429, refused), (key_id, today - 12, 503, _FAILED)]
     yield from _insert("responses", ["requests"], responses)
     hour = (refused_on * DAY + 11 * HOUR) // HOUR
     yield from _insert("refused_requests", ["requests"], [(key_id, hour, operation, refused)])
