@@ -79,7 +79,7 @@ async def _is_empty(store: Store) -> bool:
 
 
 def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:
-    """Let the store live until ``now``, with people who have no password: nobody is them."""
+    """Let the store live until ``now``. Its people have no password, so nobody signs in as them."""
     staff = []
     for person in _STAFF:
         added = yield from add_person(person, _BY, settings.environment, now - LENGTH)
