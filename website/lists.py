@@ -16,8 +16,8 @@ _PACKAGE = ROOT / "src/petstore"
 _INDENT = "  "
 _COLUMN = 30  # where the descriptions of modules begin
 _DEMO = (
-    "| `--demo` | `PETSTORE_DEMO` | off | First fill an empty store with sample animals, and create"
-    " a key for it. |"
+    "| `--demo` | `PETSTORE_DEMO` | off | First fill an empty store with animals and orders, and"
+    " create a key for it. |"
 )
 
 

@@ -148,7 +148,7 @@ async def test_each_environment_has_a_demo_administrator(database: Path) -> None
             account = await find_account(store, login, settings.environment)
             assert account is not None
             assert account.caller.role == "administrator"
-        assert len((await list_people(store, None, None, 10)).items) == 2
+        assert len((await list_people(store, None, None, 10)).items) == 2 + 2
 
 
 @pytest.mark.anyio

@@ -1,34 +1,38 @@
-"""The demo store: sample animals, a key in a file beside the database, and an administrator."""
+"""The demo store: its history, a key in a file beside the database, and an administrator."""
 
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.resources import files
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from petstore.categories.model import CategoryCreate
-from petstore.categories.store import create_category
-from petstore.clock import system_clock
-from petstore.databases.contract import Store
+from petstore.backends import secret_file_of
+from petstore.clock import HOUR, Clock, Milliseconds, system_clock
+from petstore.databases.contract import Store, Unit
 from petstore.databases.private_files import create
-from petstore.errors import CategoryNameTaken
+from petstore.errors import LoginTaken, WebhooksNotConfigured
+from petstore.events.model import START, Author
+from petstore.events.store import newest_position, publish_all
 from petstore.keys.cache import ApiKeyCache
-from petstore.keys.model import Environment, KeyFields
+from petstore.keys.model import Caller, Environment, KeyFields
 from petstore.keys.store import Principal, create_key
 from petstore.people.accounts import Account, find_account
 from petstore.people.model import PersonCreate
 from petstore.people.store import add_person
-from petstore.pets.files import open_import_file
-from petstore.pets.imports import ImportRun, import_pets
 from petstore.pets.model import PetFilter
 from petstore.pets.store import list_pets
-from petstore.sessions.store import create_link
+from petstore.samples.history import LENGTH, Staff, record_history
+from petstore.samples.usage import record_usage
+from petstore.samples.webhook import record_failing_webhook
+from petstore.sessions.store import create_link, note_use
 from petstore.settings import Settings, is_postgres, masked, sqlite_path
 
 _BY = Principal("petstore serve --demo")
+_STAFF = (
+    PersonCreate("Amina Diallo", "amina@petstore.example", "manager"),
+    PersonCreate("Jonas Lindqvist", "jonas@petstore.example", "clerk"),
+)
 _LOGINS: dict[Environment, str] = {"production": "demo", "staging": "staging-demo"}
 
 
@@ -44,55 +48,85 @@ class Demo(NamedTuple):
     ways_back: Sequence[str]
 
 
-async def prepare_demo(store: Store, settings: Settings) -> Demo:
-    """Fill an empty store with sample animals, and return a demo key and a link to sign in.
+async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_clock) -> Demo:
+    """Fill an empty store with a history, and return a demo key and a link to sign in.
 
     The token is stored in ``<file>.demo-key`` beside the database, or with PostgreSQL in
     ``<name>.demo-key`` in the current folder, so that the next start can print it again. Only its
     owner can read the file. A token that is no longer valid is replaced. The administrator ``demo``
-    is added if there is none.
+    is added if there is none. A store in which anything has happened is not filled.
     """
-    if not (await list_pets(store, PetFilter(), None, 1)).items:
-        await _import_samples(store)
-    token = await _demo_token(store, settings.environment, _token_file(settings))
-    account, now = await _demo_account(store, settings.environment), system_clock()
+    now = clock()
+    is_empty = await _is_empty(store)
+    began = now - LENGTH if is_empty else now
+    key_id, token = await _demo_key(store, settings.environment, _token_file(settings), began)
+    account = await _demo_account(store, settings.environment, began)
+    if is_empty:
+        # Another process may be filling the store.
+        with suppress(LoginTaken):
+            await store.write(_filled(key_id, settings, now))
+            await _add_webhook(store, settings, account.caller, now)
     link, ways_back = "", _ways_back(account, settings.database)
     if account.caller.state(now) == "active":
         link = await store.write(create_link(account.caller.id, _BY.name, now))
     return Demo(token, link, ways_back)
 
 
-async def _import_samples(store: Store) -> None:
-    samples = files("petstore.samples")
-    for name in (samples / "categories.txt").read_text("utf-8").splitlines():
-        with suppress(CategoryNameTaken):
-            await store.write(create_category(CategoryCreate(name), now=system_clock()))
-    animals = open_import_file(BytesIO((samples / "animals.csv").read_bytes()))
-    await import_pets(store, ImportRun(animals), system_clock, again=True)
+async def _is_empty(store: Store) -> bool:
+    """Return whether nothing has ever happened; the newest event is kept forever."""
+    pets = await list_pets(store, PetFilter(), None, 1)
+    return not pets.items and await newest_position(store) == START
 
 
-async def _demo_token(store: Store, environment: Environment, file: Path) -> str:
+def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:
+    """Let the store live until ``now``. Its people have no password, so nobody signs in as them."""
+    staff = []
+    for person in _STAFF:
+        added = yield from add_person(person, _BY, settings.environment, now - LENGTH)
+        staff.append(added.person.id)
+    manager, clerk = (Author(f"person/{person_id}") for person_id in staff)
+    yield from record_history(Staff(manager, clerk, Author(f"key/{key_id}")), settings, now)
+    yield from record_usage(key_id, now)
+    for caller_id in (key_id, *staff):
+        yield note_use(caller_id, now - HOUR // 2)
+
+
+async def _add_webhook(store: Store, settings: Settings, owner: Caller, now: Milliseconds) -> None:
+    """Add a webhook that has failed, if the service has a secret for webhooks."""
+    secret = secret_file_of(settings)
+    with suppress(WebhooksNotConfigured):
+        secret.create()
+        secret.read()
+        if is_postgres(settings.database):
+            await publish_all(store)
+        await store.write(record_failing_webhook(owner, now))
+
+
+async def _demo_key(
+    store: Store, environment: Environment, file: Path, now: Milliseconds
+) -> tuple[int, str]:
+    """Return the id and the token of the demo's key, which is created if there is none."""
     if file.exists():
         token = file.read_text("ascii", errors="replace").strip()
         keys = ApiKeyCache(store, system_clock, environment)
-        if await keys.find(token.encode("ascii", "replace")) is not None:
-            return token
+        key = await keys.find(token.encode("ascii", "replace"))
+        if key is not None:
+            return key.id, token
     new = KeyFields[int]("demo", "business")
-    unit = create_key(new, environment, _BY, system_clock())
-    token = (await store.write(unit)).token
+    created = await store.write(create_key(new, environment, _BY, now))
     file.unlink(missing_ok=True)
     with create(file) as kept:
-        kept.write(f"{token}\n".encode("ascii"))
-    return token
+        kept.write(f"{created.token}\n".encode("ascii"))
+    return created.id, created.token
 
 
-async def _demo_account(store: Store, environment: Environment) -> Account:
+async def _demo_account(store: Store, environment: Environment, now: Milliseconds) -> Account:
     """Return the account of the demo's administrator, who is added if there is none."""
     login = _LOGINS[environment]
     account = await find_account(store, login, environment)
     if account is None:
         new = PersonCreate("Demo", login, "administrator")
-        await store.write(add_person(new, _BY, environment, system_clock()))
+        await store.write(add_person(new, _BY, environment, now))
         account = await find_account(store, login, environment)
     assert account is not None  # noqa: S101 - it is there now
     return account

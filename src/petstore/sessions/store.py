@@ -179,7 +179,7 @@ def begin_session(
 
     ``granted_by`` is as in ``Session``.
     """
-    yield _note_use(caller_id, now)
+    yield note_use(caller_id, now)
     yield from end_session(_digest(browser.replaced))
     last_used = MAX_SESSIONS - FIRST_SESSIONS - 1
     which = f"{are_first('console_sessions', _LAST_USED)} AND digest NOT IN {_FIRST}"
@@ -207,7 +207,7 @@ def _beginnings(now: Milliseconds) -> tuple[Milliseconds, ...]:
     return now - IDLE, now - LONGEST, now - STAYS
 
 
-def _note_use(caller_id: int, now: Milliseconds) -> Statement:
+def note_use(caller_id: int, now: Milliseconds) -> Statement:
     """Return the UPDATE of the last use of the console. It locks the caller before its sessions."""
     return Statement(
         "UPDATE api_keys SET seen_at = ?1 WHERE id = ?2",
@@ -270,7 +270,7 @@ def find_own_token(digest: bytes) -> Unit[bytes | None]:
 
 def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
     """Note that somebody has just used a session."""
-    yield _note_use(session.caller.id, now)
+    yield note_use(session.caller.id, now)
     yield Statement(
         "UPDATE console_sessions SET used_at = ?1 WHERE digest = ?2",
         (now, session.digest),
