@@ -215,7 +215,7 @@ def test_the_phone_menu_opens_and_closes_with_the_keyboard(visited: Shop, visit:
     page.evaluate(AXE)
     assert page.evaluate(VIOLATIONS, EVERY_RULE) == []
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Animals")).to_be_focused()
+    expect(page.get_by_role("link", name="Today")).to_be_focused()
     page.keyboard.press("Escape")
     expect(links).to_be_hidden()
 

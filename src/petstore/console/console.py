@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from petstore.categories import pages as categories
 from petstore.clock import Milliseconds
-from petstore.console import sign_in
+from petstore.console import sign_in, today
 from petstore.console.browsers import (
     may_lack_cookie,
     require_same_origin,
@@ -104,6 +104,7 @@ PAGES: tuple[ConsolePage, ...] = (
     *invitations.PAGES,
     *account.PAGES,
     *changes.PAGES,
+    *today.PAGES,
     *pets.PAGES,
     *order_exports.PAGES,
     *orders.PAGES,
