@@ -48,7 +48,9 @@ class Bars(NamedTuple):
     @property
     def labels(self) -> Sequence[str]:
         """The labels of the first, the middle and the last bar: more do not fit a phone."""
-        return [self.bars[index].label for index in (0, (len(self.bars) - 1) // 2, -1)]
+        first, last = self.bars[0].label, self.bars[-1].label
+        middle = self.bars[(len(self.bars) - 1) // 2].label
+        return [first, "" if middle == first else middle, last]
 
     def in_words(self, value: int) -> str:
         """Return a value with what is counted, such as ``3 requests`` or ``1 249.50 USD``."""

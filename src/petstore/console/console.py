@@ -65,6 +65,7 @@ from petstore.people import pages as people
 from petstore.pets import export_pages as exports
 from petstore.pets import import_pages as imports
 from petstore.pets import pages as pets
+from petstore.sales import pages as sales
 from petstore.sessions.store import Session, find_session, touch_session
 from petstore.usage import pages as usage
 from petstore.webhooks import pages as webhooks
@@ -108,6 +109,7 @@ PAGES: tuple[ConsolePage, ...] = (
     *pets.PAGES,
     *order_exports.PAGES,
     *orders.PAGES,
+    *sales.PAGES,
     *categories.PAGES,
     *imports.PAGES,
     *exports.PAGES,

@@ -2,7 +2,7 @@
 
 const HOME = new URL('..', import.meta.url).pathname.replace(/\/$/, '');
 const BY_ITSELF = {'Console-Refresh': '1'}; // this does not extend the session
-const MARKED = '[id][data-follow], [id][data-refresh]';
+const MARKED = '[id][data-follow], [id][data-refresh], #printed';
 const FIELDS = 'input, select, textarea';
 const POST = 'form[method=post]';
 
@@ -291,7 +291,7 @@ function show(page, response, form) {
   }
   document.title = page.title;
   byId('main').replaceWith(fresh);
-  morph(find('header'), page.querySelector('header'));
+  for (const part of ['header', '#printed']) morph(find(part), page.querySelector(part));
   prepare(document);
   if (!response.ok && typedIn.has(form)) all(POST, fresh).forEach(again => typedIn.add(again));
   typedIn.delete(form);
