@@ -31,7 +31,7 @@ _FORM = FieldSet(
 )
 
 
-class _Range(NamedTuple):
+class _DaysToChoose(NamedTuple):
     """A range of days to choose, and the query of its address."""
 
     name: str
@@ -196,14 +196,14 @@ def _name_of(row: SalesRow, names: Mapping[int, str]) -> str:
     return names.get(row.category_id, f"category {row.category_id}")
 
 
-def _ranges(visit: PageRequest, typed: Texts) -> list[_Range]:
+def _ranges(visit: PageRequest, typed: Texts) -> list[_DaysToChoose]:
     """Return ranges that people often look at."""
     today = _today(visit, typed["timeZone"])
     month, year = today.replace(day=1), today.replace(month=1, day=1)
     last_month = month - _ONE_DAY
     given = {"timeZone": typed["timeZone"]} if "timeZone" in visit.form.fields else {}
     return [
-        _Range(name, first, last, {"from": str(first), "to": str(last), **given})
+        _DaysToChoose(name, first, last, {"from": str(first), "to": str(last), **given})
         for name, first, last in (
             ("Last 7 days", today - 6 * _ONE_DAY, today),
             ("Last 30 days", today - 29 * _ONE_DAY, today),

@@ -291,7 +291,7 @@ function show(page, response, form) {
   }
   document.title = page.title;
   byId('main').replaceWith(fresh);
-  for (const part of ['header', '#printed']) morph(find(part), page.querySelector(part));
+  morph(find('header'), page.querySelector('header'));
   prepare(document);
   if (!response.ok && typedIn.has(form)) all(POST, fresh).forEach(again => typedIn.add(again));
   typedIn.delete(form);
