@@ -27,7 +27,7 @@ CHANGES = [page for page in PAGES if page.method == "POST"]
 NEEDS = {
     "pets:read": r"GET /(pets|categories)(/{\w+})?|GET /export.*",
     "pets:write": r"POST /(pets|categories)(?!.*(reserve|sell)).*|GET /pets/new|\w+ /import.*",
-    "orders:read": r"GET /orders(/{orderId}|/export.*)?|GET /inventory",
+    "orders:read": r"GET /orders(/{orderId}|/export.*)?|GET /(today|sales.*|inventory)",
     "orders:write": r"POST /orders.*|GET /orders/new|POST /pets/{petId}/(reserve|sell)",
     "webhooks:write": r"\w+ /webhooks.*",
     "keys:admin": r"\w+ /(keys|people).*|GET /(deprecations|activity)",

@@ -57,6 +57,9 @@ RUNS_ON = """() => {
   });
   return i < s;
 }"""
+PRESSABLE = """() => [...document.querySelectorAll(
+    'button, input, select, textarea, summary, form, nav, .button'
+  )].filter(control => control.checkVisibility()).map(control => control.outerHTML.slice(0, 80))"""
 CONTROLS = """window.controls = [...document.querySelectorAll(
     'a[href], button, input, select, textarea, summary, [tabindex="0"]'
   )].filter(control => control.type != 'hidden' && !control.disabled && control.checkVisibility()
@@ -169,6 +172,32 @@ def test_a_page_fits_the_screen_obeys_its_policy_and_is_accessible(
     assert all(requested.startswith(visited.url) for requested in visit.requested)
 
 
+@pytest.mark.parametrize(
+    "path", ["/today", "/sales", "/pets/{petId}", "/orders/{orderId}", "/keys"]
+)
+def test_a_printed_page_says_what_it_shows_and_when_and_has_nothing_to_press(
+    path: str, visited: Shop, visit: Visit
+) -> None:
+    page = visit.page
+    page.goto(visited.address(path))
+    printed = page.locator("#printed")
+    expect(printed).to_be_hidden()
+    page.emulate_media(media="print", color_scheme="dark")
+    expect(printed).to_have_text(re.compile(r".+ Petstore, shown .*20\d\d.*"))
+    assert page.evaluate(PRESSABLE) == []
+    assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
+    expect(page.locator("h1")).to_be_visible()
+    page.emulate_media(media="screen")
+
+
+def test_a_printed_chart_has_its_bars(visited: Shop, visit: Visit) -> None:
+    page = visit.page
+    page.goto(visited.address("/sales"))
+    page.emulate_media(media="print")
+    expect(page.locator("g.bar").first).to_be_visible()
+    page.emulate_media(media="screen")
+
+
 def test_the_tab_key_moves_through_the_controls_in_order(visited: Shop, visit: Visit) -> None:
     page = visit.page
     page.goto(visited.address("/pets/{petId}"))
@@ -215,7 +244,7 @@ def test_the_phone_menu_opens_and_closes_with_the_keyboard(visited: Shop, visit:
     page.evaluate(AXE)
     assert page.evaluate(VIOLATIONS, EVERY_RULE) == []
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Animals")).to_be_focused()
+    expect(page.get_by_role("link", name="Today")).to_be_focused()
     page.keyboard.press("Escape")
     expect(links).to_be_hidden()
 

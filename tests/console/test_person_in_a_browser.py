@@ -65,13 +65,13 @@ def test_a_person_is_invited_and_signed_in_the_next_day_without_typing(
     page.get_by_label("New password").fill(PASSWORD)
     page.get_by_label("Stay signed in on this device").check()
     page.get_by_role("button", name="Set the password").click()
-    expect(page.locator("h1")).to_have_text("Animals")
+    expect(page.locator("h1")).to_have_text("Today")
     # The browser is closed, and keeps what outlives it.
     kept = [cookie for cookie in phone.cookies() if cookie["expires"] > 0]
     phone.clear_cookies()
     phone.add_cookies(kept)  # type: ignore[arg-type]
     page.goto(f"{shop.url}/console")
-    expect(page.locator("h1")).to_have_text("Animals")
+    expect(page.locator("h1")).to_have_text("Today")
     page.goto(invitation)
     expect(page.locator("h1")).to_have_text("This link has ended")
 
@@ -89,7 +89,7 @@ def test_a_person_signs_in_with_the_password_and_sees_the_own_devices(
     expect(page.get_by_role("alert")).to_contain_text("The login or the password is wrong.")
     expect(page.get_by_label("Login")).to_have_value(login)
     sign_in(page, login)
-    expect(page.locator("h1")).to_have_text("Animals")
+    expect(page.locator("h1")).to_have_text("Today")
     page.goto(f"{shop.url}/console/account")
     row = page.get_by_role("row", name="Chrome on Linux (this one)")
     expect(row.get_by_role("cell", name="this time only")).to_be_visible()
@@ -113,7 +113,7 @@ def test_the_account_and_the_invitation_are_accessible_and_show_what_is_typed(
     expect(field).to_have_attribute("type", "password")
     show.click()
     page.get_by_role("button", name="Set the password").click()
-    expect(page.locator("h1")).to_have_text("Animals")
+    expect(page.locator("h1")).to_have_text("Today")
     page.goto(f"{shop.url}/console/account")
     assert_no_barrier(page)
     page.get_by_label("Present password").fill("wrong password")

@@ -145,9 +145,9 @@ async def test_the_right_password_signs_in_with_the_login_in_any_case(service: S
     assert LOGIN in words(await visitor.get("/account"))
 
 
-async def test_the_start_page_of_a_person_is_the_list_of_animals(service: Service) -> None:
+async def test_the_start_page_of_a_person_is_today(service: Service) -> None:
     person = await person_at(service, role="viewer")
-    assert (await person.get("")).headers["location"] == "/console/pets"
+    assert (await person.get("")).headers["location"] == "/console/today"
     page = await person.get("/pets")
     assert 'href="/console/usage"' not in page.text
     assert '<a href="/console/account" title="Your account"><bdi>Grace</bdi></a>' in page.text

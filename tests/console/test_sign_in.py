@@ -218,7 +218,7 @@ async def test_the_form_keeps_browsers_from_remembering_the_key(stranger: Visito
 async def test_signing_in_redirects_to_a_page_that_the_key_can_read(service: Service) -> None:
     for scopes, start in [
         ({"pets:read"}, "/console/pets"),
-        ({"orders:read"}, "/console/orders"),
+        ({"orders:read"}, "/console/today"),
         ({"webhooks:write"}, "/console/usage"),
     ]:
         person = await signed_in(service, scopes=frozenset(scopes))

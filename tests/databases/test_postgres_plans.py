@@ -39,6 +39,7 @@ from petstore.keys.status import list_keys
 from petstore.keys.store import unconditional
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderFilter
+from petstore.orders.reservations import reservations_between
 from petstore.orders.search import search_orders
 from petstore.orders.store import list_orders
 from petstore.people.store import list_people
@@ -250,6 +251,7 @@ OTHERS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "alerts": lambda store: find_alerts(store, "production", CLOCK()),
     "sales by day": lambda store: get_sales(store, DAYS, "day", "USD"),
     "sales by category": lambda store: get_sales(store, DAYS, "category", "USD"),
+    "reservations": lambda store: reservations_between(store, HALF, LAST_ID, PAGE),
     "old buyers": lambda store: store.write(forget_batch(HALF * PACE, 0)),
     "a buyer": lambda store: forget_buyer(store, "Rex", CLOCK, SERVICE),
 }

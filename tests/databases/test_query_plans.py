@@ -38,6 +38,7 @@ from petstore.events.store import (
 )
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.operations import OPERATIONS
+from petstore.keys.activity import ActivityFilter, read_activity
 from petstore.keys.alerts import find_alerts
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.history import list_history
@@ -55,7 +56,7 @@ from petstore.keys.store import (
 from petstore.keys.uses import KeysWanted, find_keys, find_use
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderStatus
-from petstore.orders.reservations import Reservations
+from petstore.orders.reservations import Reservations, reservations_between
 from petstore.orders.search import search_orders
 from petstore.orders.store import (
     free_if_lapsed,
@@ -193,6 +194,8 @@ ORDER_FILTERS = [
 ]
 CLOCK = ManualClock()
 IN_PARTS = re.compile("COMPOUND|LEFT|RIGHT|UNION|MERGE|CO-ROUTINE|SCAN (found|part)").match
+ACTIVITY = ActivityFilter(EVENT_TYPES, None)
+ENDS: dict[str, list[Row]] = {"select_ends_of_activity": [(1, 4000)]}
 WEEK = day_range(date(2024, 10, 1), date(2024, 10, 7), "UTC", utc(NOW))
 LISTS: dict[str, Any] = {
     **{
@@ -383,6 +386,7 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: forget_buyer(store, "Jane", CLOCK, SERVICE), ROWS),
         *statements_of(lambda store: get_sales(store, WEEK, "day", "USD")),
         *statements_of(lambda store: get_sales(store, WEEK, "category", "USD")),
+        *statements_of(lambda store: reservations_between(store, NOW, NOW + DAY, PAGE)),
         *statements_of(newest_position, ROWS),
         *statements_of(lambda store: recent_events(store, 9)),
         *statements_of(lambda store: RecentChanges(store).catch_up()),
@@ -576,6 +580,13 @@ def test_two_filters_use_one_index(
 ) -> None:
     (detail,) = plan(connection, *statements_of(operation))
     assert f"({columns} AND rowid>?)" in detail
+
+
+def test_the_ends_of_the_activity_are_found_without_what_is_between(
+    connection: apsw.Connection,
+) -> None:
+    ends, *_ = statements_of(lambda store: read_activity(store, ACTIVITY, windows=1), ENDS)
+    assert steps(connection, ends) < 50
 
 
 def test_a_hundred_ids_cost_a_hundred_searches(connection: apsw.Connection) -> None:

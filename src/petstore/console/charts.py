@@ -7,7 +7,7 @@ keeps its size. Nothing is told by colour alone: every tone has a pattern of its
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from petstore.console.numbers import grouped
+from petstore.console.numbers import grouped, money_in_words
 
 Tone: TypeAlias = Literal["good", "wait", "done", "plain", "bad"]
 """What a shape stands for, a class of the style sheet: all is well, something is awaited, it is
@@ -33,12 +33,14 @@ class Bars(NamedTuple):
     """Bars over time. ``top`` is the value at the upper edge, ``labels`` those of some bars.
 
     ``unit`` says what is counted, such as ``requests``; ``of`` what a bar is, such as ``Day``.
+    Amounts of money are in the smallest unit of a ``currency``.
     """
 
     id: str
     title: str
     unit: str
     of: str
+    currency: str
     text: str
     top: int
     bars: Sequence[Bar]
@@ -46,7 +48,15 @@ class Bars(NamedTuple):
     @property
     def labels(self) -> Sequence[str]:
         """The labels of the first, the middle and the last bar: more do not fit a phone."""
-        return [self.bars[index].label for index in (0, (len(self.bars) - 1) // 2, -1)]
+        first, last = self.bars[0].label, self.bars[-1].label
+        middle = self.bars[(len(self.bars) - 1) // 2].label
+        return [first, "" if middle == first else middle, last]
+
+    def in_words(self, value: int) -> str:
+        """Return a value with what is counted, such as ``3 requests`` or ``1 249.50 USD``."""
+        if self.currency:
+            return money_in_words(value, self.currency)
+        return f"{grouped(value)} {self.unit}"
 
 
 class ChartPart(NamedTuple):
@@ -88,10 +98,17 @@ class Meter(NamedTuple):
     tone: Tone
 
 
-def bars(id_: str, title: str, unit: str, of: str, values: Sequence[tuple[str, int]]) -> Bars:
+def bars(
+    id_: str,
+    title: str,
+    unit: str,
+    of: str,
+    values: Sequence[tuple[str, int]],
+    currency: str = "",
+) -> Bars:
     """Return a chart of at least one labelled value, in the given order.
 
-    ``id_`` is unique on the page.
+    ``id_`` is unique on the page. With a ``currency`` the values are amounts of money.
     """
     top = _round_up(max(value for _, value in values))
     slot = 100 / len(values)
@@ -108,22 +125,27 @@ def bars(id_: str, title: str, unit: str, of: str, values: Sequence[tuple[str, i
     ]
     total = sum(value for _, value in values)
     label, highest = max(values, key=lambda each: each[1])
-    text = f"{title}: {grouped(total)} {unit} in all"
+    chart = Bars(id_, title, unit, of, currency, "", top, drawn)
+    text = f"{title}: {chart.in_words(total)} in all"
     if total:
-        text += f"; the most, {grouped(highest)}, on {label}"
-    return Bars(id_, title, unit, of, text, top, drawn)
+        most = money_in_words(highest, currency) if currency else grouped(highest)
+        text += f"; the most, {most}, on {label}"
+    return chart._replace(text=text)
 
 
-def stacked(id_: str, title: str, unit: str, of: str, parts: Sequence[ChartPart]) -> Stacked:
+def stacked(
+    id_: str, title: str, unit: str, of: str, parts: Sequence[ChartPart], scale: int = 0
+) -> Stacked:
     """Return a chart of the shares of ``parts`` in their total.
 
-    Every part has another tone. ``id_`` is unique on the page.
+    Every part has another tone. ``id_`` is unique on the page, or that of all rows of a chart with
+    several: their bars then end at the ``scale``, the largest total of them.
     """
     total = sum(part.value for part in parts)
     shares, x = [], 0.0
     for part in parts:
-        width = 100 * part.value / total if total else 0
-        shares.append(Share(part, _rounded(x), _rounded(width), _percent(part.value, total)))
+        width = 100 * part.value / (scale or total) if total else 0
+        shares.append(Share(part, _rounded(x), _rounded(width), percent_of(part.value, total)))
         x += width
     named = ", ".join(f"{grouped(part.value)} {part.label}" for part in parts)
     return Stacked(id_, title, unit, of, f"{title}: {named}", total, shares)
@@ -144,8 +166,8 @@ def _round_up(value: int) -> int:
     return next(step * power for step in _STEPS if step * power >= value)
 
 
-def _percent(value: int, total: int) -> str:
-    """Return a share for people; what is there is never shown as nothing, nor as all of it."""
+def percent_of(value: int, total: int) -> str:
+    """Return a share for people: what is there is never shown as nothing, nor as all of it."""
     if value in (0, total):
         return "100%" if value else "0%"
     share = 100 * value / total

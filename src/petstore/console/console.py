@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from petstore.categories import pages as categories
 from petstore.clock import Milliseconds
-from petstore.console import sign_in
+from petstore.console import sign_in, today
 from petstore.console.browsers import (
     may_lack_cookie,
     require_same_origin,
@@ -65,6 +65,7 @@ from petstore.people import pages as people
 from petstore.pets import export_pages as exports
 from petstore.pets import import_pages as imports
 from petstore.pets import pages as pets
+from petstore.sales import pages as sales
 from petstore.sessions.store import Session, find_session, touch_session
 from petstore.usage import pages as usage
 from petstore.webhooks import pages as webhooks
@@ -104,9 +105,11 @@ PAGES: tuple[ConsolePage, ...] = (
     *invitations.PAGES,
     *account.PAGES,
     *changes.PAGES,
+    *today.PAGES,
     *pets.PAGES,
     *order_exports.PAGES,
     *orders.PAGES,
+    *sales.PAGES,
     *categories.PAGES,
     *imports.PAGES,
     *exports.PAGES,

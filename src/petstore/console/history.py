@@ -37,6 +37,14 @@ class HistoryLine(NamedTuple):
     what: Markup
     members: frozenset[str]
 
+    def with_others(self, others: int, *, is_cut: bool = False) -> "HistoryLine":
+        """Return the line with how many more changes came with it; if ``is_cut``, or even more."""
+        if not others:
+            return self
+        noun = "change" if others == 1 else "changes"
+        count = f"at least {others}" if is_cut else str(others)
+        return self._replace(what=Markup("{} and {} more {}").format(self.what, count, noun))
+
 
 class History(NamedTuple):
     """The newest events of a resource, the newest first.

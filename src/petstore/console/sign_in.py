@@ -44,7 +44,7 @@ from petstore.sessions.store import (
 _SIGN_IN = "/sign-in"
 _KEY = "key"
 _LEFT = "signed-out"
-_STARTS = (("/pets", "listPets"), ("/orders", "listOrders"), ("/usage", "getUsage"))
+_STARTS = (("/today", "listOrders"), ("/pets", "listPets"), ("/usage", "getUsage"))
 _ENDS: Mapping[SessionEnd, str] = {
     "revoked": "Your key was revoked. Ask the person who gave it to you for another one.",
     "expired": "Your key has expired. Ask the person who gave it to you for another one.",

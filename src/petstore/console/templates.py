@@ -13,7 +13,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, utc
+from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, milliseconds, utc
 from petstore.console.numbers import grouped, shown_money
 from petstore.http.messages import Headers, Request, Response
 from petstore.interface.content_codings import choose_coding
@@ -169,8 +169,10 @@ def ago_in_words(span: Milliseconds) -> str:
     return "just now"
 
 
-def _ago(moment: Milliseconds, now: Milliseconds) -> Markup:
+def _ago(moment: datetime | Milliseconds, now: Milliseconds) -> Markup:
     """Return how long ago a moment is, which the script keeps up to date."""
+    if isinstance(moment, datetime):
+        moment = milliseconds(moment)
     machine = utc(moment).isoformat(timespec="seconds").replace("+00:00", "Z")
     return Markup(f'<time datetime="{machine}" data-ago>{ago_in_words(now - moment)}</time>')  # noqa: S704 - no markup
 

@@ -28,18 +28,20 @@ _ROWS = 1000
 # The times are those of several clocks, so not quite in order.
 _CLOCKS_DIFFER: Milliseconds = 10 * SECOND
 _MOVE_AN_ANIMAL = {"order.placed", "order.delivered", "order.cancelled", "order.lapsed"}
-_WANTED = "at >= ?3 AND at < ?4 AND (?5 = '' OR actor = ?5)"
+_WANTED = (
+    "at >= ?3 AND at < ?4 AND (?5 = '' OR actor = ?5) AND (?6 = '' OR coalesce(actor, '') <> ?6)"
+)
 _OF_KEYS = looked_up("JOIN", "api_keys", "k", "id", "e.key_id")
 _SELECT_CHANGES = (
     "SELECT e.id, e.at, e.actor, e.action, e.changes, e.key_id, k.name, k.role FROM"  # noqa: S608
     f" (SELECT * FROM api_key_events WHERE id < ?1 AND id >= ?2 AND {_WANTED}) e {_OF_KEYS}"
     # No database may begin with the keys of an environment, by its index.
-    f" WHERE k.environment || '' = ?6 ORDER BY e.id DESC LIMIT {_ROWS}"
+    f" WHERE k.environment || '' = ?7 ORDER BY e.id DESC LIMIT {_ROWS}"
 )
 
 
 class ActivityFilter(NamedTuple):
-    """What to show: by whom, such as ``person/2``, and from when until before when.
+    """What to show: by whom, such as ``person/2``, from when until before when, and by whom not.
 
     ``types`` are those of events. Changes to keys and people are those of an ``environment``; with
     ``None`` there are none.
@@ -50,6 +52,7 @@ class ActivityFilter(NamedTuple):
     by: str = ""
     since: Milliseconds = 0
     until: Milliseconds = LAST_MOMENT
+    not_by: str = ""
 
 
 class ActivityEntry(NamedTuple):
@@ -79,14 +82,20 @@ class _Found(NamedTuple):
 
 
 async def read_activity(
-    store: Reader, wanted: ActivityFilter, before: tuple[int, int] | None = None
+    store: Reader,
+    wanted: ActivityFilter,
+    before: tuple[int, int] | None = None,
+    windows: int = _WINDOWS,
 ) -> ActivityPage:
     """Return the newest entries, perhaps from before these numbers of events and of changes.
 
-    There may be few, or none, although more follow.
+    There may be few, or none, although more follow: it searches so many ``windows`` at most.
     """
     before = before or (LAST_ID, LAST_ID)
-    searches = (_events(store, wanted, before[0]), _changes(store, wanted, before[1]))
+    searches = (
+        _events(store, wanted, before[0], windows),
+        _changes(store, wanted, before[1], windows),
+    )
     found = [await search for search in searches]
     entries, taken = [], [0, 0]
     for which in _merged(found):
@@ -131,24 +140,25 @@ def _entry(which: int, group: list[Row]) -> ActivityEntry:
     return ActivityEntry(past_event((sequence, 0, kind, at, *rest)), others)
 
 
-async def _events(store: Reader, wanted: ActivityFilter, before: int) -> _Found:
+async def _events(store: Reader, wanted: ActivityFilter, before: int, windows: int) -> _Found:
     types = tuple(wanted.types)
     columns = PAST.replace("type, at", "at, type")
     sql = (
         f"SELECT sequence, {columns} FROM events WHERE sequence < ?1"  # noqa: S608 - only names
-        f" AND sequence >= ?2 AND {_WANTED} AND type IN ({placeholder_list(6, types)})"
+        f" AND sequence >= ?2 AND {_WANTED} AND type IN ({placeholder_list(7, types)})"
         f" AND key_id IS NULL ORDER BY sequence DESC LIMIT {_ROWS}"
     )
-    rest: Sequence[Value] = (wanted.since, wanted.until, wanted.by, *types)
+    rest: Sequence[Value] = (wanted.since, wanted.until, wanted.by, wanted.not_by, *types)
     search = _Search(store, "events", "sequence", sql, rest, _request_of)
-    return await search.run(wanted, before if types else 0)
+    return await search.run(wanted, before if types else 0, windows)
 
 
-async def _changes(store: Reader, wanted: ActivityFilter, before: int) -> _Found:
-    by, here = wanted.by.replace("/", " "), wanted.environment or ""
-    rest = (wanted.since, wanted.until, by, here)
+async def _changes(store: Reader, wanted: ActivityFilter, before: int, windows: int) -> _Found:
+    by, not_by = (author.replace("/", " ") for author in (wanted.by, wanted.not_by))
+    here = wanted.environment or ""
+    rest = (wanted.since, wanted.until, by, not_by, here)
     search = _Search(store, "api_key_events", "id", _SELECT_CHANGES, rest, _each)
-    return await search.run(wanted, before if here else 0)
+    return await search.run(wanted, before if here else 0, windows)
 
 
 class _Search(NamedTuple):
@@ -164,13 +174,13 @@ class _Search(NamedTuple):
     rest: Sequence[Value]
     group: Callable[[Row], Hashable]
 
-    async def run(self, wanted: ActivityFilter, before: int) -> _Found:
+    async def run(self, wanted: ActivityFilter, before: int, windows: int) -> _Found:
         """Search from before a number on until there is a page, or enough was searched."""
         low = high = 0
         if before:
             low, high = await self._range(wanted, before)
         rows: list[Row] = []
-        for _ in range(_WINDOWS):
+        for _ in range(windows):
             if high <= low or len(self._groups(rows)) > ON_A_PAGE:
                 break
             start = max(low, high - _WINDOW)
@@ -183,7 +193,9 @@ class _Search(NamedTuple):
 
     async def _range(self, wanted: ActivityFilter, before: int) -> tuple[int, int]:
         """Return the first number to look at, and one above the last."""
-        sql = f"SELECT min({self.key}), max({self.key}) FROM {self.table}"  # noqa: S608 - only names
+        # Each is at an end of the index, but SQLite would look for both by reading all of it.
+        ends = (f"(SELECT {end}({self.key}) FROM {self.table})" for end in ("min", "max"))  # noqa: S608 - only names
+        sql = f"SELECT {', '.join(ends)}"
         ((oldest, newest),) = await self.store.read(Statement(sql, name="select_ends_of_activity"))
         if newest is None:
             return 0, 0

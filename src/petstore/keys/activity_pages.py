@@ -4,8 +4,6 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from markupsafe import Markup
-
 from petstore.clock import DAY, SECOND, Milliseconds
 from petstore.console.caller_changes import lines_of_changes
 from petstore.console.fields import Field, FieldSet, Texts, choice
@@ -131,11 +129,7 @@ async def _lines(visit: PageRequest, entries: Sequence[ActivityEntry]) -> list[H
     lines = []
     for entry in entries:
         line = next(told if isinstance(entry.done, PastEvent) else changed)
-        if entry.others:
-            noun = "change" if entry.others == 1 else "changes"
-            what = Markup("{} and {} more {}").format(line.what, entry.others, noun)
-            line = line._replace(what=what)
-        lines.append(line)
+        lines.append(line.with_others(entry.others))
     return lines
 
 

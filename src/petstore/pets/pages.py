@@ -8,7 +8,6 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from petstore.categories.store import first_category_names, ids_of_categories, names_of_categories
-from petstore.console.charts import ChartPart, stacked
 from petstore.console.fields import (
     Difference,
     Field,
@@ -23,6 +22,7 @@ from petstore.console.history import gone_page, history_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.numbers import count_in_words, money_in_words
 from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.stock import stock_of
 from petstore.console.templates import isolated
 from petstore.databases.contract import Reader
 from petstore.databases.pages import MAX_COUNTED
@@ -39,11 +39,12 @@ from petstore.interface.operation import Result
 from petstore.orders.form import sale_form
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.orders.sale import latest_order, sale_of
-from petstore.pets.model import Inventory, Pet, PetFilter, PetStatus, statuses_after
+from petstore.pets.model import Pet, PetFilter, PetStatus, statuses_after
 from petstore.pets.store import count_pets_after
 
 _ON_A_PAGE = 50
 _SUGGESTED_CATEGORIES = 100
+_DRAWN_CATEGORIES = 30
 _STATUSES = tuple((status, status) for status in ("available", "pending", "sold"))
 _NO_STATUS = "none"
 # A field that only the form of a sale has.
@@ -307,14 +308,7 @@ def _not_found(visit: PageRequest) -> NotFound:
 
 
 async def _inventory(visit: PageRequest) -> Response:
-    counts: Inventory = (await visit.execute("getInventory")).value
-    parts = (
-        ChartPart("available", counts.available, "good"),
-        ChartPart("pending", counts.pending, "wait"),
-        ChartPart("sold", counts.sold, "done"),
-    )
-    chart = stacked("by-status", "Animals by status", "animals", "Status", parts)
-    return visit.page("inventory.html", chart=chart)
+    return visit.page("inventory.html", stock=await stock_of(visit), drawn=_DRAWN_CATEGORIES)
 
 
 # The category of an animal: a person types or picks a name, or types a number. The interface has no

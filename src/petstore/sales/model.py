@@ -1,7 +1,7 @@
 """Sales: delivered orders, by day in any time zone or by category."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
@@ -116,6 +116,17 @@ def day_range(
         msg = f"from: expected a date up to 'to', and at most {MAX_DAYS} days in all"
         raise InvalidParameter(msg)
     return DayRange(since, until, zone)
+
+
+def totals_of(rows: Iterable[SalesRow], currency: str) -> list[SalesRow]:
+    """Return the sums of rows by currency, the store's first; without sales it is the only one."""
+    totals = {currency: SalesRow(0, 0, currency)}
+    for row in rows:
+        orders, amount = row.orders, row.amount
+        if before := totals.get(row.currency):
+            orders, amount = orders + before.orders, amount + before.amount
+        totals[row.currency] = SalesRow(orders, amount, row.currency)
+    return [each for each in totals.values() if each.orders] or [totals[currency]]
 
 
 def _require_day(name: str, day: date) -> None:

@@ -2,7 +2,7 @@
 
 const HOME = new URL('..', import.meta.url).pathname.replace(/\/$/, '');
 const BY_ITSELF = {'Console-Refresh': '1'}; // this does not extend the session
-const MARKED = '[id][data-follow], [id][data-refresh]';
+const MARKED = '[id][data-follow], [id][data-refresh], #printed';
 const FIELDS = 'input, select, textarea';
 const POST = 'form[method=post]';
 

@@ -1,0 +1,132 @@
+"""The first page of the staff: what waits, what was sold, what is in stock, what others did."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import NamedTuple
+
+from petstore.clock import HOUR, utc
+from petstore.console.history import HistoryLine, lines_of
+from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.stock import stock_of
+from petstore.events.history import PastEvent
+from petstore.events.model import EVENT_TYPES, kind_of, readable_types
+from petstore.http.messages import Response
+from petstore.interface.operation import Result
+from petstore.keys.activity import ActivityFilter, read_activity
+from petstore.orders.model import Order, OrderStatus
+from petstore.orders.reservations import reservations_between
+from petstore.pets.store import names_of_pets
+from petstore.sales.model import Sales, SalesRow, totals_of
+
+_IN_A_LIST = 10
+_ENDS_SOON = 2 * HOUR
+_RESOURCES = {"pet", "order", "category"}
+_WEEK = timedelta(days=7)
+_ONE_DAY = timedelta(days=1)
+
+
+class _OrderList(NamedTuple):
+    """Orders that somebody should look at, the most urgent first; there may be more."""
+
+    orders: Sequence[Order]
+    has_more: bool
+
+
+class _Sold(NamedTuple):
+    """What was sold ``today`` and in this week, each by currency, and in the week before.
+
+    ``same_day`` is the whole of the same weekday in the last week, and ``until_same_day`` what that
+    week had until its end.
+    """
+
+    today: date
+    so_far: Sequence[SalesRow]
+    same_day: Sequence[SalesRow]
+    week: Sequence[SalesRow]
+    until_same_day: Sequence[SalesRow]
+    last_week: Sequence[SalesRow]
+
+
+async def _show(visit: PageRequest) -> Response:
+    placed, approved = await _oldest(visit, "placed"), await _oldest(visit, "approved")
+    ending = await _ending(visit)
+    return visit.page(
+        "today.html",
+        placed=placed,
+        approved=approved,
+        ending=ending,
+        animals=await _animals(visit, [*placed.orders, *approved.orders, *ending.orders]),
+        sold=await _sold(visit),
+        stock=await stock_of(visit),
+        in_a_list=_IN_A_LIST,
+        others=await _others(visit) if _may_see_others(visit) else None,
+        now=visit.services.clock(),
+        moment=utc(visit.services.clock()),
+    )
+
+
+async def _oldest(visit: PageRequest, status: OrderStatus) -> _OrderList:
+    query = {"status": status, "sort": "id", "limit": _IN_A_LIST}
+    found: Result[list[Order]] = await visit.execute("listOrders", query=query)
+    return _OrderList(found.value, bool(found.next))
+
+
+async def _ending(visit: PageRequest) -> _OrderList:
+    now, reader = visit.services.clock(), await visit.services.readers.for_key(visit.caller.id)
+    found = await reservations_between(reader, now, now + _ENDS_SOON, _IN_A_LIST + 1)
+    return _OrderList(found[:_IN_A_LIST], len(found) > _IN_A_LIST)
+
+
+async def _animals(visit: PageRequest, orders: Sequence[Order]) -> dict[int, str]:
+    """Return the names of the animals of orders, as far as the caller may see them."""
+    if not visit.may("listPets"):
+        return {}
+    reader = await visit.services.readers.for_key(visit.caller.id)
+    return await names_of_pets(reader, {order.pet_id for order in orders})
+
+
+async def _sold(visit: PageRequest) -> _Sold:
+    zone, currency = visit.time_zone, visit.services.currency
+    today = utc(visit.services.clock()).astimezone(zone).date()
+    monday = today - today.weekday() * _ONE_DAY
+    first, same_day = monday - _WEEK, today - _WEEK
+    query = {"from": first, "to": today, "timeZone": zone.key}
+    sales: Sales = (await visit.execute("getSales", query=query)).value
+
+    def total(since: date, until: date) -> list[SalesRow]:
+        rows = (row for row in sales.rows if row.day and since <= row.day <= until)
+        return totals_of(rows, currency)
+
+    return _Sold(
+        today,
+        total(today, today),
+        total(same_day, same_day),
+        total(monday, today),
+        total(first, same_day),
+        total(first, monday - _ONE_DAY),
+    )
+
+
+def _may_see_others(visit: PageRequest) -> bool:
+    """Return whether the caller is of the staff, or administers keys: others learn no names."""
+    return visit.caller.role is not None or "keys:admin" in visit.caller.scopes
+
+
+async def _others(visit: PageRequest) -> list[HistoryLine]:
+    """Return what others did last, among the newest events."""
+    types = readable_types(visit.caller.scopes)
+    kinds = [each for each in EVENT_TYPES if each in types and kind_of(each) in _RESOURCES]
+    wanted = ActivityFilter(kinds, None, not_by=visit.author.actor)
+    page = await read_activity(visit.services.store, wanted, windows=1)
+    entries = page.entries[:_IN_A_LIST]
+    events = [each.done for each in entries if isinstance(each.done, PastEvent)]
+    lines = await lines_of(visit, events, names_it=True)
+    # The events of the last request may go on beyond those that were searched.
+    is_cut = page.following is not None and entries == page.entries
+    return [
+        line.with_others(entry.others, is_cut=is_cut and entry is entries[-1])
+        for line, entry in zip(lines, entries, strict=True)
+    ]
+
+
+PAGES = (ConsolePage("GET", "/today", _show, "listOrders"),)

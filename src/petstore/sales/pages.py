@@ -1,0 +1,220 @@
+"""The page of sales: a range of days by day and by category, and the same as CSV."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+from msgspec import UNSET
+
+from petstore.categories.store import names_of_categories
+from petstore.clock import utc
+from petstore.console.charts import Bars, bars, percent_of
+from petstore.console.downloads import DELIMITERS, CsvDownload
+from petstore.console.fields import Field, FieldSet, ShownForm, Texts
+from petstore.console.numbers import plain_amount
+from petstore.console.page import ConsolePage, PageRequest
+from petstore.errors import InvalidParameter, PetstoreError
+from petstore.http.messages import Response
+from petstore.pets.exports import csv_writer
+from petstore.sales.model import By, Sales, SalesRow, totals_of, zone_of
+
+_ONE_DAY = timedelta(days=1)
+_DEFAULT_DAYS = 7
+_COLUMNS: Mapping[By, Sequence[str]] = {
+    "day": ("day", "orders", "amount", "currency"),
+    "category": ("categoryId", "category", "orders", "amount", "currency"),
+}
+_FORM = FieldSet(
+    Field("from", "From", type="date"),
+    Field("to", "To", type="date"),
+    Field(*("timeZone", "Time zone"), attributes={"autocomplete": "off", "spellcheck": "false"}),
+)
+
+
+class _DaysToChoose(NamedTuple):
+    """A range of days to choose, and the query of its address."""
+
+    name: str
+    first: date
+    last: date
+    query: Mapping[str, str]
+
+
+class _Before(NamedTuple):
+    """What was sold in the days before, as many as in the range."""
+
+    first: date
+    last: date
+    totals: Sequence[SalesRow]
+
+
+class _CategoryRow(NamedTuple):
+    """The sales of a category in a currency, and their share of all sales in it.
+
+    The share is that of the amount, or of the orders if none of them has an amount.
+    """
+
+    name: str
+    sold: SalesRow
+    percent: str
+    width: float
+
+
+async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    typed = _typed(visit)
+    report = None if error else await _report(visit, typed)
+    return visit.page(
+        "sales.html",
+        error=error,
+        form=ShownForm(_FORM.fields, typed, typed, problem=_FORM.problem(error)),
+        ranges=_ranges(visit, typed),
+        separators=[(name, f"{name}s") for name in DELIMITERS],
+        report=report,
+    )
+
+
+async def _download(visit: PageRequest) -> Response:
+    sales = await _sales(visit, _typed(visit), by=visit.form.text("by") or "day")
+    names = await _names(visit, sales.rows)
+    file = CsvDownload()
+    delimiter = DELIMITERS.get(visit.form.text("separator"), ",")
+    write = csv_writer(file, _COLUMNS[sales.by], spreadsheet_safe=True, delimiter=delimiter)
+    for row in sales.rows:
+        write(
+            {
+                "day": row.day,
+                "categoryId": "" if row.category_id is UNSET else row.category_id,
+                "category": _name_of(row, names),
+                "orders": row.orders,
+                "amount": plain_amount(row.amount, row.currency),
+                "currency": row.currency,
+            }
+        )
+    return file.response(f"sales-by-{sales.by}-{sales.first}-to-{sales.last}.csv")
+
+
+def _typed(visit: PageRequest) -> dict[str, str]:
+    """Return what the address asks for: by default the last seven days, as the browser has them."""
+    given = {name: text for name, text in _FORM.typed(visit.form).items() if text}
+    today = _today(visit, given.get("timeZone", visit.time_zone.key))
+    defaults = {
+        "from": str(today - (_DEFAULT_DAYS - 1) * _ONE_DAY),
+        "to": str(today),
+        "timeZone": visit.time_zone.key,
+    }
+    return defaults | given
+
+
+def _today(visit: PageRequest, time_zone: str) -> date:
+    """Return the day that it is in a time zone; in an unknown one, that of the browser."""
+    try:
+        zone = zone_of(time_zone)
+    except InvalidParameter:
+        zone = visit.time_zone
+    return utc(visit.services.clock()).astimezone(zone).date()
+
+
+async def _sales(visit: PageRequest, typed: Texts, *, by: str) -> Sales:
+    found: Sales = (await visit.execute("getSales", query={**typed, "by": by})).value
+    return found
+
+
+async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
+    """Return what the page shows of the sales of a range."""
+    currency = visit.services.currency
+    days = await _sales(visit, typed, by="day")
+    categories = (await _sales(visit, typed, by="category")).rows
+    names, totals = await _names(visit, categories), totals_of(days.rows, currency)
+    today = _today(visit, days.time_zone)
+    return {
+        "days": days,
+        "count": (days.last - days.first).days + 1,
+        "today": today,
+        "currency": currency,
+        "totals": totals,
+        "before": await _before(visit, days),
+        "charts": _charts(days, today, currency),
+        "categories": [(each, _by_category(categories, each, names)) for each in totals],
+    }
+
+
+async def _before(visit: PageRequest, days: Sales) -> _Before | None:
+    """Return the sales of the days before, ``None`` if the calendar of sales has no such days."""
+    last = days.first - _ONE_DAY
+    first = last - (days.last - days.first)
+    query = {"from": str(first), "to": str(last), "timeZone": days.time_zone}
+    try:
+        found = await _sales(visit, query, by="day")
+    except InvalidParameter:
+        return None
+    return _Before(first, last, totals_of(found.rows, visit.services.currency))
+
+
+def _charts(days: Sales, today: date, currency: str) -> list[Bars]:
+    """Return charts of the amounts in the store's currency, and of all orders, by day."""
+    amounts: dict[str, int] = {}
+    orders: dict[str, int] = {}
+    for row in days.rows:
+        assert row.day is not UNSET  # noqa: S101 - they are by day
+        label = f"{row.day.day} {row.day:%b}{' so far' if row.day == today else ''}"
+        orders[label] = orders.get(label, 0) + row.orders
+        if row.currency == currency:
+            amounts[label] = row.amount
+    return [
+        bars("amounts", "Amount by day", "", "Day", [*amounts.items()], currency),
+        bars("orders", "Orders by day", "orders", "Day", [*orders.items()]),
+    ]
+
+
+def _by_category(
+    rows: Iterable[SalesRow], total: SalesRow, names: Mapping[int, str]
+) -> list[_CategoryRow]:
+    """Return the rows in the currency of a total, the largest first."""
+    own = [row for row in rows if row.currency == total.currency]
+    own.sort(key=lambda row: (-row.amount, -row.orders))
+
+    def shown(row: SalesRow) -> _CategoryRow:
+        pair = (row.amount, total.amount) if total.amount else (row.orders, total.orders)
+        width = round(100 * pair[0] / pair[1], 2)
+        return _CategoryRow(_name_of(row, names), row, percent_of(*pair), width)
+
+    return [shown(row) for row in own]
+
+
+async def _names(visit: PageRequest, rows: Iterable[SalesRow]) -> dict[int, str]:
+    """Return the names of the categories, as far as the caller may see them."""
+    if not visit.may("listCategories"):
+        return {}
+    reader = await visit.services.readers.for_key(visit.caller.id)
+    ids = {row.category_id for row in rows if row.category_id is not UNSET}
+    return await names_of_categories(reader, ids)
+
+
+def _name_of(row: SalesRow, names: Mapping[int, str]) -> str:
+    if row.category_id is UNSET:
+        return "other or unknown"
+    return names.get(row.category_id, f"category {row.category_id}")
+
+
+def _ranges(visit: PageRequest, typed: Texts) -> list[_DaysToChoose]:
+    """Return ranges that people often look at."""
+    today = _today(visit, typed["timeZone"])
+    month, year = today.replace(day=1), today.replace(month=1, day=1)
+    last_month = month - _ONE_DAY
+    given = {"timeZone": typed["timeZone"]} if "timeZone" in visit.form.fields else {}
+    return [
+        _DaysToChoose(name, first, last, {"from": str(first), "to": str(last), **given})
+        for name, first, last in (
+            ("Last 7 days", today - 6 * _ONE_DAY, today),
+            ("Last 30 days", today - 29 * _ONE_DAY, today),
+            ("This month", month, today),
+            ("Last month", last_month.replace(day=1), last_month),
+            ("This year", year, today),
+        )
+    ]
+
+
+PAGES = (
+    ConsolePage("GET", "/sales", _show, "getSales", _show),
+    ConsolePage("GET", "/sales/sales.csv", _download, "getSales", _show, has_file=True),
+)

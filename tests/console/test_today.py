@@ -1,0 +1,219 @@
+"""The first page of the staff: what waits, what was sold, what is in stock, what others did."""
+
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.categories.model import CategoryCreate
+from petstore.clock import DAY, HOUR, MINUTE, Milliseconds
+from petstore.events.model import Author
+from petstore.keys.model import Scope
+from petstore.orders.model import OrderCreate, OrderPatch
+from petstore.orders.store import place_order, update_order
+from petstore.pets.model import NewPet
+from petstore.pets.store import create_pets
+from support.changes import create_category
+from support.manual_clock import ManualClock
+from support.service import Service
+from support.staff import signed_in_person
+from support.visitor import Visitor, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+READER: frozenset[Scope] = frozenset({"orders:read"})
+NOON = ManualClock().now
+"""Noon of Tuesday, 1 December 2026, in UTC."""
+
+
+@pytest.fixture
+async def ada(service: Service) -> Visitor:
+    """An administrator."""
+    return await signed_in_person(service, "administrator", "Ada")
+
+
+async def add_pets(service: Service, *names: str, by: str = "key/9", **others: Any) -> list[int]:
+    """Add available animals in one request, and return their ids."""
+    new = [NewPet(name, others.get("category", 1), "available") for name in names]
+    author = Author(by, others.get("request"))
+    pets = await service.store.write(create_pets(new, now=service.clock(), by=author))
+    return [pet.id for pet in pets]
+
+
+async def order(service: Service, at: Milliseconds, minutes: int = 0, **fields: Any) -> int:
+    """Order a new animal at a moment, and return the number of the order."""
+    pet_id = fields.pop("pet_id", None) or (await add_pets(service, "Bella"))[0]
+    currency = fields.pop("currency", "USD")
+    unit = place_order(OrderCreate(pet_id, **fields), at, minutes, currency)
+    return (await service.store.write(unit)).id
+
+
+async def sell(service: Service, at: Milliseconds, amount: int, **fields: Any) -> None:
+    await order(service, at, amount=amount, complete=True, **fields)
+
+
+async def approve(service: Service, order_id: int) -> None:
+    patch = OrderPatch(status="approved")
+    await service.store.write(update_order(order_id, patch, service.clock(), lambda _: None))
+
+
+def section(page: httpx.Response, name: str) -> str:
+    """Return the text of a section of a page, without the invisible isolates."""
+    found = re.search(rf'<section class="panel" id="{name}".*?</section>', page.text, re.DOTALL)
+    assert found is not None, page.text
+    text = re.sub(r"<[^>]*>|[\u2068\u2069]", "", found[0]).replace("\N{NARROW NO-BREAK SPACE}", " ")
+    return " ".join(text.split())
+
+
+async def test_a_reader_of_orders_begins_here_and_sees_nothing_of_others(service: Service) -> None:
+    await order(service, NOON)
+    reader = await signed_in(service, scopes=READER)
+    page = await reader.get("/today")
+    assert page.status_code == 200
+    assert "Order 1: animal 1 placed just now" in section(page, "placed")
+    assert "category 1" in section(page, "stock")
+    assert 'id="others"' not in page.text
+    assert "Bella" not in page.text
+    animals = await signed_in(service, scopes=frozenset({"pets:read"}))
+    assert (await animals.get("/today")).status_code == 403
+    assert "/console/today" not in (await animals.get("/pets")).text
+
+
+async def test_an_empty_store_says_so(ada: Visitor) -> None:
+    text = words(await ada.get("/today"))
+    for said in (
+        *("No orders wait for approval.", "No orders wait for delivery."),
+        *("No reservation ends soon.", "No animals have a status."),
+        "Nobody else has changed anything lately.",
+        "Tuesday last week, the whole day: nothing.",
+        "Last week until the end of Tuesday: nothing. The whole week: nothing.",
+    ):
+        assert said in text
+
+
+async def test_the_orders_that_wait_longest_come_first(service: Service, ada: Visitor) -> None:
+    await order(service, NOON - 3 * DAY, buyer="Jörg", amount=24_900)
+    for number in range(11):
+        await order(service, NOON - 2 * HOUR + number)
+    for order_id in (await order(service, NOON - DAY), await order(service, NOON - 5 * MINUTE)):
+        await approve(service, order_id)
+    page = await ada.get("/today")
+    placed = section(page, "placed")
+    assert placed.startswith(
+        "Wait for approval Order 1: Bella for Jörg, 249.00 USD placed 3 days ago"
+    )
+    assert placed.count("Bella") == 10
+    assert placed.endswith("All placed orders")
+    assert section(page, "approved") == (
+        "Wait for delivery Order 13: Bella placed a day ago Order 14: Bella placed 5 minutes ago"
+    )
+
+
+async def test_reservations_that_end_within_two_hours_are_listed_the_soonest_first(
+    service: Service, ada: Visitor
+) -> None:
+    for minutes in (121, 120, 45):
+        await order(service, NOON, minutes)
+    await order(service, NOON)
+    assert section(await ada.get("/today"), "ending") == (
+        "Reservations that end within two hours Order 3: Bella 45 min left Order 2: Bella 2 h left"
+    )
+    for _ in range(9):
+        await order(service, NOON, 50)
+    assert section(await ada.get("/today"), "ending").endswith("All placed orders")
+
+
+async def test_what_was_sold_is_beside_the_same_days_of_last_week(
+    service: Service, ada: Visitor
+) -> None:
+    monday = NOON - DAY
+    await sell(service, NOON - HOUR, 24_900)
+    await sell(service, NOON - HOUR, 1_000, currency="EUR")
+    await sell(service, monday, 10_000)
+    await sell(service, monday - HOUR - DAY, 70_000)  # on Sunday
+    await sell(service, NOON + HOUR - 7 * DAY, 5_000)  # later on Tuesday
+    await sell(service, monday - 7 * DAY, 300)
+    await sell(service, monday - 8 * DAY, 999_999)  # in the week before
+    sold = section(await ada.get("/today"), "sold")
+    assert "Today so far 249.00 USD 1 animal 10.00 EUR 1 animal" in sold
+    assert "Tuesday last week, the whole day: 1 animal for 50.00 USD." in sold
+    assert "This week so far 349.00 USD 2 animals 10.00 EUR 1 animal" in sold
+    assert "Last week until the end of Tuesday: 2 animals for 53.00 USD." in sold
+    assert "The whole week: 3 animals for 753.00 USD." in sold
+
+
+async def test_the_days_are_those_of_the_browser(service: Service) -> None:
+    service.clock.now = NOON + 13 * HOUR  # in Auckland it is Wednesday afternoon
+    ada = await signed_in_person(service, "administrator", "Ada")
+    await sell(service, NOON - 2 * HOUR, 4_200)  # there, it was Tuesday
+    ada.client.cookies.set("petstore_time_zone", "Pacific/Auckland")
+    sold = section(await ada.get("/today"), "sold")
+    assert "Wednesday last week, the whole day: nothing." in sold
+    assert "Today so far 0.00 USD 0 animals" in sold
+    assert "This week so far 42.00 USD 1 animal" in sold
+    assert "The days are those of Pacific/Auckland." in sold
+
+
+async def test_the_stock_has_a_bar_for_each_of_the_largest_categories(
+    service: Service, ada: Visitor
+) -> None:
+    await service.store.write(create_category(CategoryCreate("Dogs")))
+    await add_pets(service, "Rex", "Bello")
+    await order(service, NOON, pet_id=1)
+    for category in range(2, 12):
+        await add_pets(service, "Mia", category=category)
+    stock = section(await ada.get("/today"), "stock")
+    assert stock.startswith(
+        "Stock by category Inventory available pending sold Dogs 1 available, 1 pending, 0 sold"
+    )
+    assert stock.count("1 available") == 10
+    assert stock.endswith("All 11 categories")
+
+
+async def test_what_others_did_last_is_listed_without_what_the_person_did(
+    service: Service, ada: Visitor
+) -> None:
+    grace = await signed_in_person(service, "clerk", "Grace")
+    await ada.submit("/pets", name="Bella", categoryId="1", status="available")
+    service.clock.advance(60)
+    await grace.submit("/pets/1", name="Bello")
+    await add_pets(service, "Rex", "Mia", "Yak", by=f"person/{grace.key_id}", request="import")
+    page = await ada.get("/today")
+    assert section(page, "others").startswith(
+        "What others did last Activity Grace added Yak and 2 more changes"
+    )
+    assert "Grace renamed Bella to Bello" in section(page, "others")
+    assert "Ada" not in section(page, "others")
+    own = section(await grace.get("/today"), "others")
+    assert "Ada added Bella" in own
+    assert "Activity" not in own
+
+
+async def test_a_large_import_by_somebody_else_counts_as_far_as_it_was_read(
+    service: Service, ada: Visitor
+) -> None:
+    for _ in range(21):
+        await add_pets(service, *["Yak"] * 100, request="import")
+    assert "and at least 999 more changes" in section(await ada.get("/today"), "others")
+
+
+async def test_only_staff_and_administrators_of_keys_see_what_others_did(service: Service) -> None:
+    everything = await signed_in(service)
+    assert 'id="others"' in (await everything.get("/today")).text
+    scopes: frozenset[Scope] = frozenset({"pets:read", "orders:read", "orders:write"})
+    customer = await signed_in(service, scopes=scopes)
+    assert 'id="others"' not in (await customer.get("/today")).text
+
+
+async def test_the_page_follows_changes(ada: Visitor) -> None:
+    page = await ada.get("/today")
+    followed = re.findall(r'id="(\w+)" data-follow="([^"]*)"', page.text)
+    assert dict(followed) == {
+        "sold": "order",
+        "placed": "order pet",
+        "approved": "order pet",
+        "ending": "order pet",
+        "stock": "pet",
+        "others": "pet order category",
+    }

@@ -1,0 +1,234 @@
+"""The page of sales: any range, by day and by category, on screen and as CSV."""
+
+import re
+
+import httpx
+import pytest
+
+from petstore.categories.model import CategoryCreate
+from petstore.clock import DAY, HOUR, Milliseconds
+from petstore.orders.model import OrderCreate
+from petstore.orders.store import place_order
+from petstore.pets.model import NewPet
+from support.changes import create_category, create_pets
+from support.manual_clock import ManualClock
+from support.service import Service
+from support.stores import do
+from support.visitor import Visitor, signed_in
+from support.visitor import words as words_of
+
+pytestmark = pytest.mark.anyio
+
+NOON = ManualClock().now
+"""Noon of Tuesday, 1 December 2026, in UTC."""
+WEEK = {"from": "2026-11-25", "to": "2026-12-01"}
+
+
+@pytest.fixture
+async def ada(service: Service) -> Visitor:
+    """Somebody with every scope, in a shop with one category that has a name."""
+    await service.store.write(create_category(CategoryCreate("=Dogs")))
+    return await signed_in(service)
+
+
+async def sell(
+    service: Service, at: Milliseconds, amount: int, currency: str = "USD", category: int = 1
+) -> None:
+    (pet,) = await service.store.write(create_pets([NewPet("Bella", category, "available")]))
+    new = OrderCreate(pet.id, amount=amount, complete=True)
+    await service.store.write(place_order(new, at, 0, currency))
+
+
+def words(page: httpx.Response) -> str:
+    """Return the text of a page; spaces in numbers are those of sentences."""
+    return words_of(page).replace("\N{NARROW NO-BREAK SPACE}", " ")
+
+
+def rows(page: httpx.Response, name: str) -> list[str]:
+    """Return the rows of a table of the page."""
+    table = page.text.partition(f'aria-label="{name}"')[2].partition("</table>")[0]
+    found = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
+    return [" ".join(re.sub("<[^>]*>", " ", row).split()) for row in found]
+
+
+def ranges(page: httpx.Response) -> dict[str, tuple[str, str]]:
+    """Return the first and the last day of each range to choose."""
+    nav = page.text.partition('aria-label="Ranges"')[2].partition("</nav>")[0]
+    found = re.findall(r"from=([0-9-]+)&amp;to=([0-9-]+)[^>]*>([^<]*)<", nav)
+    return {name: (first, last) for first, last, name in found}
+
+
+async def test_only_readers_of_orders_see_the_sales(service: Service) -> None:
+    stranger = await signed_in(service, scopes=frozenset({"pets:read"}))
+    for path in ("/sales", "/sales/sales.csv"):
+        assert (await stranger.get(path)).status_code == 403
+    reader = await signed_in(service, scopes=frozenset({"orders:read"}))
+    await sell(service, NOON, 100, category=7)
+    page = await reader.get("/sales")
+    assert page.status_code == 200
+    assert rows(page, "Sales by category ") == ["category 7 1 1.00 USD 100%"]
+
+
+async def test_the_page_begins_with_the_last_seven_days(service: Service, ada: Visitor) -> None:
+    await sell(service, NOON - DAY, 24_900)
+    await sell(service, NOON - 6 * DAY, 100)
+    await sell(service, NOON - 7 * DAY, 5_000)
+    page = await ada.get("/sales")
+    text = words(page)
+    assert "25 Nov 2026 to 1 Dec 2026 250.00 USD 2 orders, 125.00 USD on average" in text
+    assert "The 7 days before, 18 Nov 2026 to 24 Nov 2026: 1 order for 50.00 USD." in text
+    assert "The days are those of UTC. Today is not over." in text
+    assert rows(page, "Sales by day") == [
+        "Wed 25 Nov 2026 1 1.00 USD",
+        *(f"{day} Nov 2026 0 0.00 USD" for day in ("Thu 26", "Fri 27", "Sat 28", "Sun 29")),
+        "Mon 30 Nov 2026 1 249.00 USD",
+        "Tue 1 Dec 2026 (so far) 0 0.00 USD",
+    ]
+    assert "Amount by day: 250.00 USD in all; the most, 249.00 USD, on 30 Nov" in page.text
+    assert "Orders by day: 2 orders in all; the most, 1, on 25 Nov" in page.text
+    assert "<title>1 Dec so far: 0.00 USD</title>" in page.text
+
+
+async def test_days_without_sales_say_so(ada: Visitor) -> None:
+    text = words(await ada.get("/sales", **WEEK))
+    assert "0.00 USD 0 orders The 7 days before" in text
+    assert "24 Nov 2026: nothing." in text
+    assert "Nothing was sold on these days." in text
+
+
+async def test_categories_have_their_share_the_largest_first(
+    service: Service, ada: Visitor
+) -> None:
+    for amount, currency, category in (
+        *((100, "USD", 2), (899, "USD", 1), (1, "USD", 3)),
+        *((0, "EUR", 1), (0, "EUR", 1), (0, "EUR", 2)),
+    ):
+        await sell(service, NOON, amount, currency, category)
+    page = await ada.get("/sales")
+    assert rows(page, "Sales by category USD") == [
+        "=Dogs 1 8.99 USD 90%",
+        "category 2 1 1.00 USD 10%",
+        "category 3 1 0.01 USD <1%".replace("<", "&lt;"),
+    ]
+    assert rows(page, "Sales by category EUR") == [
+        "=Dogs 2 0.00 EUR 67%",
+        "category 2 1 0.00 EUR 33%",
+    ]
+    assert "10.00 USD 3 orders, 3.33 USD on average 0.00 EUR 3 orders" in words(page)
+
+
+async def test_the_chart_has_the_currency_of_the_store_and_all_orders(
+    service: Service, ada: Visitor
+) -> None:
+    await sell(service, NOON, 700)
+    await sell(service, NOON, 90_000, "EUR")
+    page = await ada.get("/sales")
+    assert "Amount by day: 7.00 USD in all" in page.text
+    assert "Orders by day: 2 orders in all; the most, 2, on 1 Dec so far" in page.text
+
+
+async def test_one_day_is_beside_the_day_before_without_a_chart(
+    service: Service, ada: Visitor
+) -> None:
+    await sell(service, NOON - 2 * DAY, 700)
+    day = {"from": "2026-11-30", "to": "2026-11-30"}
+    page = await ada.get("/sales", **day)
+    assert "30 Nov 2026 0.00 USD 0 orders The day before, 29 Nov 2026: 1 order for" in words(page)
+    assert "Today is not over" not in words(page)
+    assert "Amount by day" not in page.text
+
+
+async def test_the_first_days_of_all_have_none_before(ada: Visitor) -> None:
+    text = words(await ada.get("/sales", **{"from": "1970-01-04", "to": "1970-01-05"}))
+    assert "4 Jan 1970 to 5 Jan 1970" in text
+    assert "before" not in text
+
+
+async def test_the_days_are_those_of_the_browser_unless_another_zone_is_typed(
+    service: Service, ada: Visitor
+) -> None:
+    await sell(service, NOON - 2 * HOUR, 700)
+    ada.client.cookies.set("petstore_time_zone", "Pacific/Kiritimati")  # where it is Wednesday
+    page = await ada.get("/sales")
+    assert "The days are those of Pacific/Kiritimati." in words(page)
+    assert "Wed 2 Dec 2026 (so far) 1 7.00 USD" in rows(page, "Sales by day")
+    assert "timeZone=" not in page.text
+    page = await ada.get("/sales", timeZone="America/New_York")
+    assert rows(page, "Sales by day")[-1] == "Tue 1 Dec 2026 (so far) 1 7.00 USD"
+    assert "timeZone=America%2FNew_York" in page.text
+
+
+async def test_ranges_are_a_click_away(ada: Visitor) -> None:
+    page = await ada.get("/sales")
+    assert ranges(page) == {
+        "Last 7 days": ("2026-11-25", "2026-12-01"),
+        "Last 30 days": ("2026-11-02", "2026-12-01"),
+        "This month": ("2026-12-01", "2026-12-01"),
+        "Last month": ("2026-11-01", "2026-11-30"),
+        "This year": ("2026-01-01", "2026-12-01"),
+    }
+    assert 'aria-current="page">Last 7 days' in page.text
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "problem"),
+    [
+        ({"from": "2026-12-02", "to": "2026-12-01"}, "from", "Expected a date up to"),
+        ({"from": "2025-01-01", "to": "2026-12-01"}, "from", "at most 366 days in all"),
+        ({"from": "soon"}, "from", "Expected a date such as"),
+        ({"to": "9999-12-31"}, "to", "Expected a date from"),
+        ({"timeZone": "Mars/Base"}, "timeZone", "the name of a time zone (IANA)"),
+    ],
+)
+async def test_what_is_wrong_with_a_range_is_told_at_its_field(
+    typed: dict[str, str], field: str, problem: str, ada: Visitor
+) -> None:
+    for path in ("/sales", "/sales/sales.csv"):
+        page = await ada.get(path, **typed)
+        assert page.status_code == 400
+        told = page.text.partition(f'id="{field}-problem">')[2].partition("</p>")[0]
+        assert problem in told
+        assert f'value="{typed[field]}"' in page.text
+        assert "By category" not in page.text
+
+
+async def test_both_tables_are_downloaded_as_csv(service: Service, ada: Visitor) -> None:
+    await sell(service, NOON - DAY, 24_900)
+    await sell(service, NOON, 1_050, "EUR", 2)
+    days = {"from": "2026-11-30", "to": "2026-12-01"}
+    sent = await ada.get("/sales/sales.csv", **days, by="day")
+    assert sent.headers["content-type"] == "text/csv; charset=utf-8"
+    assert sent.headers["content-disposition"] == (
+        'attachment; filename="sales-by-day-2026-11-30-to-2026-12-01.csv"'
+    )
+    assert sent.text.removeprefix("\ufeff").splitlines() == [
+        "day,orders,amount,currency",
+        "2026-11-30,1,249.00,USD",
+        "2026-12-01,0,0.00,USD",
+        "2026-12-01,1,10.50,EUR",
+    ]
+    sent = await ada.get("/sales/sales.csv", **days, by="category", separator="semicolon")
+    assert sent.text.removeprefix("\ufeff").splitlines() == [
+        "categoryId;category;orders;amount;currency",
+        "1;'=Dogs;1;249.00;USD",
+        "2;category 2;1;10.50;EUR",
+    ]
+
+
+async def test_sales_of_an_unknown_category_are_a_row(service: Service, ada: Visitor) -> None:
+    await sell(service, NOON, 100)
+    await service.store.write(do("UPDATE orders SET category_id = NULL"))
+    assert rows(await ada.get("/sales"), "Sales by category ") == [
+        "other or unknown 1 1.00 USD 100%"
+    ]
+    sent = await ada.get("/sales/sales.csv", by="category")
+    assert sent.text.splitlines()[1] == ",other or unknown,1,1.00,USD"
+
+
+async def test_the_form_downloads_what_the_page_shows(ada: Visitor) -> None:
+    page = await ada.get("/sales", **WEEK)
+    form = page.text.partition('action="/console/sales/sales.csv"')[2].partition("</form>")[0]
+    hidden = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form))
+    assert hidden == {**WEEK, "timeZone": "UTC"}
+    assert re.findall(r'name="by" value="(\w+)"', form) == ["day", "category"]
+    assert (await ada.get("/sales/sales.csv", by="week")).status_code == 400
