@@ -94,7 +94,7 @@ def test_the_demo_prints_a_link_that_signs_its_administrator_in(demo: Demo) -> N
     assert link.strip().startswith(f"{demo.server.url}/console/link/")
     with httpx.Client(headers={"Sec-Fetch-Site": "same-origin"}, follow_redirects=True) as person:
         page = person.post(link.strip(), headers={"Content-Type": FORM})
-        assert page.url.path == "/console/pets"
+        assert page.url.path == "/console/today"
         account = person.get(f"{demo.server.url}/console/account")
     assert "<bdi>demo</bdi>" in account.text
     assert "Administrator" in account.text
@@ -105,7 +105,7 @@ def test_the_demo_key_signs_in_to_the_console_that_the_demo_names(demo: Demo) ->
     console = demo.said[2].split()[-1]
     with httpx.Client(headers={"Sec-Fetch-Site": "same-origin"}, follow_redirects=True) as person:
         page = person.post(f"{console}/sign-in", data={"key": demo.token})
-    assert page.url.path == "/console/pets"
+    assert page.url.path == "/console/today"
     assert page.status_code == 200
 
 
