@@ -33,6 +33,26 @@ def test_only_three_labels_are_below_the_bars() -> None:
     assert chart.labels == ["1", "15", "30"]
 
 
+def test_no_label_is_there_twice() -> None:
+    chart = bars("days", "Requests", "requests", "Day", [("1 Nov", 1), ("2 Nov", 2)])
+    assert chart.labels == ["1 Nov", "", "2 Nov"]
+
+
+def test_a_chart_of_money_says_the_amounts_in_their_currency() -> None:
+    values = [("1 Nov", 24_900), ("2 Nov", 100)]
+    chart = bars("amounts", "Amount", "", "Day", values, "USD")
+    assert chart.text == "Amount: 250.00 USD in all; the most, 249.00 USD, on 1 Nov"
+    assert chart.in_words(chart.top) == "500.00 USD"
+    assert [bar.height for bar in chart.bars] == [49.8, 0.2]
+
+
+def test_the_bars_of_rows_have_one_scale() -> None:
+    parts = [ChartPart("available", 3, "good"), ChartPart("sold", 1, "done")]
+    chart = stacked("rows", "Dogs", "animals", "Status", parts, 8)
+    assert [(share.x, share.width) for share in chart.shares] == [(0, 37.5), (37.5, 12.5)]
+    assert [share.percent for share in chart.shares] == ["75%", "25%"]
+
+
 def test_the_text_of_a_bar_chart_has_the_total_and_the_maximum() -> None:
     chart = bars("days", "Requests", "requests", "Day", [("1 Nov", 5), ("2 Nov", 1_200)])
     spaced = chart.text.replace("\N{NARROW NO-BREAK SPACE}", " ")

@@ -146,6 +146,20 @@ def test_a_sale_by_someone_else_shows_in_the_list_at_once(clerk: Clerk) -> None:
     assert has_stayed(clerk.page)
 
 
+def test_a_sale_by_someone_else_shows_today_at_once_and_on_paper(clerk: Clerk) -> None:
+    clerk.open("/today")
+    stays(clerk.page)
+    expect(clerk.page.locator("#live")).to_have_text("Live")
+    clerk.page.evaluate("find => document.querySelector(find).dateTime = 'before'", "#printed time")
+    figure = clerk.page.locator("#sold .figure strong").first
+    before = figure.text_content() or ""
+    animal = clerk.animal()
+    clerk.call("POST", "/store/orders", petId=animal["id"], amount=24_900, complete=True)
+    expect(figure).not_to_have_text(before)
+    expect(clerk.page.locator("#printed time")).not_to_have_attribute("datetime", "before")
+    assert has_stayed(clerk.page)
+
+
 def test_a_form_is_sent_without_leaving_the_page(clerk: Clerk) -> None:
     page = clerk.page
     clerk.open("/pets/new")
