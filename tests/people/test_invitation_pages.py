@@ -71,9 +71,9 @@ async def test_a_person_sets_the_password_and_is_signed_in(
     start, _, notice = accepted.headers["location"].partition("?notice=")
     assert (accepted.status_code, start) == (303, "/console")
     led = await visitor.get("", notice=notice)
-    assert led.headers["location"] == f"/console/pets?notice={notice.replace('=', '%3D')}"
+    assert led.headers["location"] == f"/console/today?notice={notice.replace('=', '%3D')}"
     told = "Your password is set. From now on you sign in with it and your login."
-    assert told in words(await visitor.get("/pets", notice=notice))
+    assert told in words(await visitor.get("/today", notice=notice))
     session, known = accepted.headers.get_list("set-cookie")
     assert ("Max-Age" in session) is stays
     assert known.startswith("petstore_known=")
