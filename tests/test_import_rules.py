@@ -95,6 +95,7 @@ LAYERS = {
         "export_pages",
         "form",
         "import_pages",
+        "sale",
         *("account_pages", "invitation_pages"),
     ),
     "commands": ("commands", "file_commands", "transfers"),

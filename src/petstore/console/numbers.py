@@ -4,9 +4,11 @@ import re
 
 from markupsafe import Markup
 
-from petstore.databases.pages import MAX_COUNTED
 from petstore.errors import InvalidBody
 from petstore.orders.model import MAX_AMOUNT
+
+MAX_COUNTED = 10_000
+"""How far lists are counted."""
 
 # The currencies of ISO 4217 whose unit is not divided into hundredths.
 _DECIMALS = {

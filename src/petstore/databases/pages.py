@@ -15,9 +15,6 @@ from petstore.databases.contract import Reader, Row, Statement, T, Value
 from petstore.databases.planner import LAST_ID, SHORT, in_short, index_range, unplanned
 from petstore.errors import NotFound
 
-MAX_COUNTED = 10_000
-"""How far lists are counted for people."""
-
 Filter: TypeAlias = "str | int | Sequence[int] | Sequence[str] | Below | UnsetType | None"
 _Kind: TypeAlias = tuple[str, type | int | None]
 """A column, and the type of its value or how many values; ``None`` for those without one."""

@@ -12,10 +12,9 @@ from petstore.console.fields import Field, FieldSet, Texts, undo_fields
 from petstore.console.forms import Problem, typed_id
 from petstore.console.history import History, history_of
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.numbers import count_in_words
+from petstore.console.numbers import MAX_COUNTED, count_in_words
 from petstore.console.page import ConsolePage, Handler, PageRequest, Refused
 from petstore.console.templates import ago_in_words, duration, isolated
-from petstore.databases.pages import MAX_COUNTED
 from petstore.domain.names import MAX_SEARCHED, name_key
 from petstore.errors import (
     InvalidBody,

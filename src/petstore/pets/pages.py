@@ -20,12 +20,11 @@ from petstore.console.fields import (
 from petstore.console.forms import EMPTY, line, typed_id
 from petstore.console.history import gone_page, history_of
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.numbers import count_in_words, money_in_words
+from petstore.console.numbers import MAX_COUNTED, count_in_words, money_in_words
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.stock import stock_of
 from petstore.console.templates import isolated
 from petstore.databases.contract import Reader
-from petstore.databases.pages import MAX_COUNTED
 from petstore.domain.decoding import integer_in
 from petstore.errors import (
     InvalidParameter,
