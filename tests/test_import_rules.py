@@ -150,7 +150,10 @@ KNOWN_BY_LAYER = {
         "databases.upserts",
     ),
     "operations": (*BELOW_OPERATIONS, "databases.planner"),
-    "pages": (*BELOW_OPERATIONS, "console", "limits.minutes", "time_slices"),
+    "pages": (
+        *(*BELOW_OPERATIONS, "console", "limits.minutes", "time_slices"),
+        *("orders.form", "orders.sale"),  # an animal is sold on its own page, which tells its sale
+    ),
     "commands": (*BELOW_OPERATIONS, "console.page", "cli", "databases.private_files", "settings"),
 }
 """What each layer of a resource may import besides its own resource."""
