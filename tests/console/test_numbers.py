@@ -2,7 +2,13 @@
 
 import pytest
 
-from petstore.console.numbers import money_in_words, plain_amount, shown_money, typed_amount
+from petstore.console.numbers import (
+    count_in_words,
+    money_in_words,
+    plain_amount,
+    shown_money,
+    typed_amount,
+)
 from petstore.errors import InvalidBody
 
 
@@ -76,3 +82,17 @@ def test_an_amount_is_shown_with_its_currency() -> None:
     assert money_in_words(124950, "JPY") == "124\u202f950 JPY"
     shown = '<data value="0.05" data-currency="USD">0.05 USD</data>'
     assert shown_money(5, "USD") == shown
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (0, "0 animals"),
+        (1, "1 animal"),
+        (253, "253 animals"),
+        (10_000, "10\u202f000 animals"),
+        (10_001, "more than 10\u202f000 animals"),
+    ],
+)
+def test_animals_are_counted_up_to_ten_thousand(count: int, told: str) -> None:
+    assert count_in_words(count, "animal") == told

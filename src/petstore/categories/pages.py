@@ -5,9 +5,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from petstore.categories.model import Category
+from petstore.categories.store import count_categories
 from petstore.console.fields import Field, FieldSet, optional, undo_fields
 from petstore.console.history import gone_page, history_of
 from petstore.console.notices import Notice, Undo, change_notice
+from petstore.console.numbers import MAX_COUNTED, count_in_words
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
 from petstore.errors import InvalidParameter, NotFound, PetstoreError
@@ -26,6 +28,8 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     A ``NotFound`` means that somebody has deleted the category that the person was changing.
     """
     found, history = Result[list[Category]]([]), None
+    reader = await visit.services.readers.for_key(visit.caller.id)
+    count = await count_categories(reader, MAX_COUNTED + 1)
     if not isinstance(error, InvalidParameter):
         found = await visit.list_page("listCategories")
     if isinstance(error, NotFound):
@@ -37,6 +41,7 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         "categories.html",
         error=error,
         categories=found.value,
+        total=count_in_words(count, "category", "categories"),
         cursor=found.next,
         form=form,
         history=history,

@@ -16,7 +16,7 @@ from petstore.databases.contract import (
     placeholder_list,
     placeholders,
 )
-from petstore.databases.pages import Page, found, read_page
+from petstore.databases.pages import Page, found, read_count, read_page
 from petstore.domain.names import name_key
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
 from petstore.events.model import SERVICE, Author, resource_event
@@ -29,6 +29,11 @@ _NAMES_AT_ONCE = 500
 async def list_categories(store: Reader, after: int | None, limit: int) -> Page[Category]:
     """Return the first ``limit`` categories with an id above ``after``, by ascending id."""
     return await read_page(store, "select_categories", _SELECT, {}, after, limit, _category_of)
+
+
+async def count_categories(store: Reader, limit: int) -> int:
+    """Return how many categories there are, at most ``limit``."""
+    return await read_count(store, "count_categories", "SELECT id FROM categories", {}, None, limit)
 
 
 async def get_category(store: Reader, category_id: int) -> Category:

@@ -31,10 +31,12 @@ def grouped(number: int) -> str:
     return f"{number:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
-def count_in_words(count: int, noun: str) -> str:
+def count_in_words(count: int, noun: str, plural: str = "") -> str:
     """Return how many there are, such as ``253 animals``: exactly up to ``MAX_COUNTED``."""
     more = "more than " if count > MAX_COUNTED else ""
-    return f"{more}{grouped(min(count, MAX_COUNTED))} {noun}{'' if count == 1 else 's'}"
+    return (
+        f"{more}{grouped(min(count, MAX_COUNTED))} {noun if count == 1 else plural or f'{noun}s'}"
+    )
 
 
 def decimals_of(currency: str) -> int:
