@@ -32,6 +32,8 @@ from petstore.errors import InvalidBody
         ("1.249.000", 124900000),
         ("249 USD", 24900),
         ("USD 249", 24900),
+        ("$249", 24900),
+        ("249 $", 24900),
         ("10000000000", 10**12),
     ],
 )
@@ -43,7 +45,7 @@ def test_a_typed_price_is_an_amount_in_the_smallest_unit(text: str, amount: int 
     "text",
     [
         *("-1", "+1", "1.234,567", "1.2345", "1,2,3", "12 34", "0.500", "1.249 000", "1..5", ".5"),
-        *("12.", "1e3", "a lot", "USD", "249 EUR", "$249", "٢٤٩", "10000000000.01", "9" * 17),
+        *("12.", "1e3", "a lot", "USD", "249 EUR", "€249", "$", "٢٤٩", "10000000000.01", "9" * 17),
     ],
 )
 def test_what_is_no_price_is_refused_with_an_example(text: str) -> None:

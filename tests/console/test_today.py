@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from petstore.categories.model import CategoryCreate
-from petstore.clock import DAY, HOUR, MINUTE, Milliseconds
+from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, utc
 from petstore.events.model import Author
 from petstore.keys.model import Scope
 from petstore.orders.model import OrderCreate, OrderPatch
@@ -107,6 +107,18 @@ async def test_the_orders_that_wait_longest_come_first(service: Service, ada: Vi
     assert placed.endswith("All placed orders")
     assert section(page, "approved") == (
         "Wait for delivery Order 13: Bella placed a day ago Order 14: Bella placed 5 minutes ago"
+    )
+
+
+async def test_an_order_that_waits_for_delivery_has_its_ship_date(
+    service: Service, ada: Visitor
+) -> None:
+    for ship_date in (NOON - HOUR, NOON + HOUR):
+        await approve(service, await order(service, NOON - DAY, ship_date=utc(ship_date)))
+    assert section(await ada.get("/today"), "approved") == (
+        "Wait for delivery"
+        " Order 1: Bella placed a day ago, was to ship 1 Dec 2026, 11:00 UTC"
+        " Order 2: Bella placed a day ago, ships 1 Dec 2026, 13:00 UTC"
     )
 
 

@@ -77,9 +77,10 @@ async def test_a_file_has_only_the_orders_of_a_status(shop: Visitor) -> None:
     assert "Status: expected one of" in words(refused)
 
 
-async def test_a_file_may_have_semicolons(shop: Visitor) -> None:
+async def test_a_file_with_semicolons_has_decimal_commas(shop: Visitor) -> None:
     file = await shop.get(FILE, separator="semicolon")
     assert "id;status;petId" in file.text
+    assert ";249,50;USD;" in file.text
 
 
 async def test_a_file_has_the_newest_orders_up_to_a_number(

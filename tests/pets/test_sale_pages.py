@@ -143,7 +143,14 @@ async def test_an_animal_that_was_sold_when_it_was_added_tells_nothing_of_it(
     grace: Visitor,
 ) -> None:
     await grace.submit("/pets", name="Rex", categoryId="1", status="sold")
-    assert 'id="sale"' not in (await grace.get("/pets/2")).text
+    assert 'id="sold"' not in (await grace.get("/pets/2")).text
+
+
+async def test_an_open_page_learns_of_a_sale_by_somebody_else(grace: Visitor) -> None:
+    place = '<div id="sale" data-follow="pet order">'
+    assert place in (await grace.get("/pets/1")).text
+    told = (await sell(grace, buyer="Ada")).text.partition(place)[2].partition("</div>")[0]
+    assert "To <bdi>Ada</bdi>" in told
 
 
 async def test_a_sale_whose_events_are_gone_is_still_told(service: Service, grace: Visitor) -> None:

@@ -104,6 +104,13 @@ def test_days_of_another_length_stand_alone() -> None:
     ]
 
 
+def test_a_stretch_has_a_week_at_most() -> None:
+    found = [*stretches(days(date(2026, 1, 1), 16, "UTC"))]
+    assert [(each.first.day, (each.end - each.start) // DAY) for each in found] == [
+        *((1, 7), (8, 7), (15, 2))
+    ]
+
+
 @explored(60)
 @given(
     st.sampled_from(ZONES),

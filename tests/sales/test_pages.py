@@ -66,7 +66,7 @@ async def test_only_readers_of_orders_see_the_sales(service: Service) -> None:
     await sell(service, NOON, 100, category=7)
     page = await reader.get("/sales")
     assert page.status_code == 200
-    assert rows(page, "Sales by category ") == ["category 7 1 1.00 USD 100%"]
+    assert rows(page, "Sales by category ") == ["category 7 1 1.00 USD 0.00 USD 100%"]
 
 
 async def test_the_page_begins_with_the_last_seven_days(service: Service, ada: Visitor) -> None:
@@ -106,15 +106,27 @@ async def test_categories_have_their_share_the_largest_first(
         await sell(service, NOON, amount, currency, category)
     page = await ada.get("/sales")
     assert rows(page, "Sales by category USD") == [
-        "=Dogs 1 8.99 USD 90%",
-        "category 2 1 1.00 USD 10%",
-        "category 3 1 0.01 USD <1%".replace("<", "&lt;"),
+        "=Dogs 1 8.99 USD 0.00 USD 90%",
+        "category 2 1 1.00 USD 0.00 USD 10%",
+        "category 3 1 0.01 USD 0.00 USD <1%".replace("<", "&lt;"),
     ]
     assert rows(page, "Sales by category EUR") == [
-        "=Dogs 2 0.00 EUR 67%",
-        "category 2 1 0.00 EUR 33%",
+        "=Dogs 2 0.00 EUR 0.00 EUR 67%",
+        "category 2 1 0.00 EUR 0.00 EUR 33%",
     ]
     assert "10.00 USD 3 orders, 3.33 USD on average 0.00 EUR 3 orders" in words(page)
+
+
+async def test_categories_are_beside_what_they_sold_before(service: Service, ada: Visitor) -> None:
+    for at, amount, category in (
+        *((NOON, 300, 1), (NOON - 7 * DAY, 100, 1), (NOON - 7 * DAY, 200, 3)),
+        *((NOON - 8 * DAY, 50, 3), (NOON - 14 * DAY, 900, 1)),
+    ):
+        await sell(service, at, amount, category=category)
+    assert rows(await ada.get("/sales"), "Sales by category ") == [
+        "=Dogs 1 3.00 USD 1.00 USD 100%",
+        "category 3 0 0.00 USD 2.50 USD 0%",
+    ]
 
 
 async def test_the_chart_has_the_currency_of_the_store_and_all_orders(
@@ -161,6 +173,10 @@ async def test_the_days_are_those_of_the_browser_unless_another_zone_is_typed(
 async def test_ranges_are_a_click_away(ada: Visitor) -> None:
     page = await ada.get("/sales")
     assert ranges(page) == {
+        "Today": ("2026-12-01", "2026-12-01"),
+        "Yesterday": ("2026-11-30", "2026-11-30"),
+        "This week": ("2026-11-30", "2026-12-01"),
+        "Last week": ("2026-11-23", "2026-11-29"),
         "Last 7 days": ("2026-11-25", "2026-12-01"),
         "Last 30 days": ("2026-11-02", "2026-12-01"),
         "This month": ("2026-12-01", "2026-12-01"),
@@ -210,8 +226,8 @@ async def test_both_tables_are_downloaded_as_csv(service: Service, ada: Visitor)
     sent = await ada.get("/sales/sales.csv", **days, by="category", separator="semicolon")
     assert sent.text.removeprefix("\ufeff").splitlines() == [
         "categoryId;category;orders;amount;currency",
-        "1;'=Dogs;1;249.00;USD",
-        "2;category 2;1;10.50;EUR",
+        "1;'=Dogs;1;249,00;USD",
+        "2;category 2;1;10,50;EUR",
     ]
 
 
@@ -219,7 +235,7 @@ async def test_sales_of_an_unknown_category_are_a_row(service: Service, ada: Vis
     await sell(service, NOON, 100)
     await service.store.write(do("UPDATE orders SET category_id = NULL"))
     assert rows(await ada.get("/sales"), "Sales by category ") == [
-        "other or unknown 1 1.00 USD 100%"
+        "other or unknown 1 1.00 USD 0.00 USD 100%"
     ]
     sent = await ada.get("/sales/sales.csv", by="category")
     assert sent.text.splitlines()[1] == ",other or unknown,1,1.00,USD"

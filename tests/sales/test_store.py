@@ -1,5 +1,6 @@
 """Sales are counted by day and category, exactly, and those that were undone are not."""
 
+import asyncio
 from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -13,7 +14,7 @@ from petstore.keys.store import unconditional
 from petstore.orders.model import MAX_AMOUNT, OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
-from petstore.sales.model import MAX_CATEGORIES, SalesRow, day_range
+from petstore.sales.model import MAX_CATEGORIES, By, SalesRow, day_range
 from petstore.sales.store import get_sales
 from support.changes import create_pets
 from support.stores import do
@@ -130,3 +131,31 @@ async def test_a_whole_year_is_counted(store: Store) -> None:
     rows = await get_sales(store, year, "day", "USD")
     assert (len(rows), sum(row.orders for row in rows)) == (366, 121)
     assert {row.orders for row in rows} == {0, 1}
+
+
+@pytest.mark.parametrize("by", ["day", "category"])
+async def test_others_have_the_event_loop_between_the_weeks(
+    store: Store, by: By, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("petstore.time_slices._SLICE_SECONDS", 0)
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    year = day_range(date(2026, 1, 1), date(2026, 12, 31), "UTC", datetime.now(BERLIN))
+    others = asyncio.create_task(count_turns())
+    await get_sales(store, year, by, "USD")
+    others.cancel()
+    assert turns > 50
+
+
+async def test_a_category_has_one_row_for_many_weeks(store: Store) -> None:
+    await sell(store, at(1, 12), 5)
+    await sell(store, at(26, 12), 7)
+    month = day_range(date(2026, 10, 1), LAST, "Europe/Berlin", datetime.now(BERLIN))
+    (row,) = await get_sales(store, month, "category", "USD")
+    assert (row.orders, row.amount) == (2, 12)

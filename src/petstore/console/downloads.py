@@ -7,6 +7,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO, cast
 
 from petstore.clock import Milliseconds, utc
+from petstore.console.numbers import plain_amount
 from petstore.http.messages import Headers, Response
 from petstore.pets.files import Delimiter
 
@@ -30,6 +31,15 @@ class CsvDownload(TextIOWrapper):
         disposition = f'content-disposition: attachment; filename="{name}"'.encode("ascii")
         file = cast("BinaryIO", self.detach())
         return Response(200, b"", [*_HEADERS, disposition], file=file)
+
+
+def amount_cell(amount: int, currency: str, delimiter: Delimiter) -> str:
+    """Return an amount as the spreadsheets that expect a delimiter read it.
+
+    Where semicolons divide cells, decimals come after a comma: ``12.50`` would be a date there.
+    """
+    text = plain_amount(amount, currency)
+    return text.replace(".", ",") if delimiter == ";" else text
 
 
 def dated(name: str, now: Milliseconds) -> str:

@@ -23,6 +23,8 @@ _DECIMALS = {
     **dict.fromkeys(("CLF", "UYW"), 4),
 }
 _HUNDREDTHS = 2
+# What people type in place of a code. The page shows most other currencies by their code.
+_SYMBOLS = {"USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥", "INR": "₹"}
 _SPACES = " '\N{RIGHT SINGLE QUOTATION MARK}\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
 
 
@@ -48,12 +50,14 @@ def typed_amount(text: str, currency: str) -> int | None:
     """Return what a person typed as an amount, ``None`` if that is nothing.
 
     Thousands may be grouped, and decimals come after a point or a comma: ``1,249.50`` and
-    ``1.249,5`` are the same. The code of the currency may stand before or behind.
+    ``1.249,5`` are the same. The code or the symbol of the currency may stand before or behind.
 
     Raises:
         InvalidBody: it is no price.
     """
-    bare = text.removeprefix(currency).removesuffix(currency).strip()
+    bare = text
+    for mark in (currency, _SYMBOLS.get(currency, currency)):
+        bare = bare.removeprefix(mark).removesuffix(mark).strip()
     if not bare and bare == text:
         return None
     decimals = decimals_of(currency)

@@ -1,14 +1,14 @@
 """The page that exports orders, and the file that it leads to."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, to_builtins
 
 from petstore.console.allowance import ROWS_A_REQUEST, allowance_of, charge, requests_for
-from petstore.console.downloads import DELIMITERS, CsvDownload, dated
+from petstore.console.downloads import DELIMITERS, CsvDownload, amount_cell, dated
 from petstore.console.fields import FieldSet, choice, optional
-from petstore.console.numbers import plain_amount
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.databases.contract import Reader
 from petstore.errors import PetstoreError
@@ -17,6 +17,7 @@ from petstore.orders.form import STATUS_FILTER
 from petstore.orders.model import Order, OrderFilter
 from petstore.orders.store import count_orders, list_orders
 from petstore.pets.exports import csv_writer
+from petstore.pets.files import Delimiter
 from petstore.pets.store import names_of_pets
 from petstore.time_slices import TimeSlices
 
@@ -68,11 +69,14 @@ async def _download(visit: PageRequest) -> Response:
     if not visit.is_head:
         delimiter = DELIMITERS.get(typed["separator"], ",")
         write = csv_writer(file, _COLUMNS, spreadsheet_safe=True, delimiter=delimiter)
-        await _write(reader, wanted, write, names=visit.may("listPets"))
+        row_of = partial(_row, delimiter=delimiter)
+        await _write(reader, wanted, write, row_of, names=visit.may("listPets"))
     return file.response(dated("orders", visit.services.clock()))
 
 
-async def _write(reader: Reader, wanted: OrderFilter, write: Any, *, names: bool) -> None:
+async def _write(
+    reader: Reader, wanted: OrderFilter, write: Any, row_of: Any, *, names: bool
+) -> None:
     """Write the newest orders, a page at a time, and let others have the event loop in between."""
     slices, after, left = TimeSlices(), None, MOST
     while left:
@@ -80,17 +84,17 @@ async def _write(reader: Reader, wanted: OrderFilter, write: Any, *, names: bool
         ids = {order.pet_id for order in page.items} if names else set()
         animals = await names_of_pets(reader, ids)
         for order in page.items:
-            write(_row(order, animals))
+            write(row_of(order, animals))
             await slices.rest()
         after, left = page.next_after, left - len(page.items)
         if after is None:
             return
 
 
-def _row(order: Order, animals: Mapping[int, str]) -> dict[str, Any]:
+def _row(order: Order, animals: Mapping[int, str], *, delimiter: Delimiter) -> dict[str, Any]:
     row: dict[str, Any] = to_builtins(order)
     if order.amount is not UNSET and order.currency is not UNSET:
-        row["amount"] = plain_amount(order.amount, order.currency)
+        row["amount"] = amount_cell(order.amount, order.currency, delimiter)
     return row | {"petName": animals.get(order.pet_id, "")}
 
 

@@ -380,7 +380,7 @@ def _refused(error: PetstoreError, pet_id: str, pet: Pet | None) -> Problem | No
 _FILTERS = FieldSet(
     STATUS_FILTER,
     Field("petId", "Animal", type="search", attributes={"placeholder": "name or number"}),
-    Field("buyer", "Buyer", type="search"),
+    Field("buyer", "Buyer", type="search", attributes={"placeholder": "begins with"}),
     Field("id", "Order number", type="search", attributes={"inputmode": "numeric"}),
 )
 

@@ -23,6 +23,8 @@ MAX_CATEGORIES = 1_000
 
 _DEFAULT_DAYS = 7
 _ONE_DAY = timedelta(days=1)
+# How many days are read at once: a week is what people ask for most.
+_IN_A_STRETCH = 7
 # The days before and after them exist in every time zone.
 _FIRST, _LAST = date(1970, 1, 3), date(9999, 12, 29)
 # The database of time zones also has the zone of the machine, and some that count leap seconds.
@@ -92,7 +94,7 @@ class DayRange(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """Days of 24 hours in a row, or one day of another length."""
+    """Up to seven days of 24 hours in a row, or one day of another length."""
 
     first: date
     start: Milliseconds
@@ -156,14 +158,14 @@ def start_of(day: date, zone: ZoneInfo) -> Milliseconds:
 
 
 def stretches(days: DayRange) -> Iterator[Stretch]:
-    """Yield the days in as few stretches as possible: within one, a day is found by division."""
+    """Yield the days in few stretches: within one, a day is found by division."""
     first, *others = (
         Stretch(day, start_of(day, days.zone), start_of(day + _ONE_DAY, days.zone))
         for day in days.days
     )
     stretch = first
     for day in others:
-        if day.end - day.start == DAY and _is_regular(stretch):
+        if day.end - day.start == DAY and _may_grow(stretch):
             stretch = stretch._replace(end=day.end)
         else:
             yield stretch
@@ -171,6 +173,6 @@ def stretches(days: DayRange) -> Iterator[Stretch]:
     yield stretch
 
 
-def _is_regular(stretch: Stretch) -> bool:
+def _may_grow(stretch: Stretch) -> bool:
     length = stretch.end - stretch.start
-    return length > 0 and length % DAY == 0
+    return 0 < length < _IN_A_STRETCH * DAY and length % DAY == 0

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from petstore.categories.store import names_of_categories
 from petstore.clock import utc
 from petstore.console.charts import Bars, bars, percent_of
-from petstore.console.downloads import DELIMITERS, CsvDownload
+from petstore.console.downloads import DELIMITERS, CsvDownload, amount_cell
 from petstore.console.fields import Field, FieldSet, ShownForm, Texts
-from petstore.console.numbers import plain_amount
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.errors import InvalidParameter, PetstoreError
 from petstore.http.messages import Response
@@ -46,16 +45,18 @@ class _Before(NamedTuple):
     first: date
     last: date
     totals: Sequence[SalesRow]
+    categories: Sequence[SalesRow]
 
 
 class _CategoryRow(NamedTuple):
-    """The sales of a category in a currency, and their share of all sales in it.
+    """The sales of a category in a currency, those ``before``, and their share of all sales in it.
 
     The share is that of the amount, or of the orders if none of them has an amount.
     """
 
     name: str
     sold: SalesRow
+    before: SalesRow
     percent: str
     width: float
 
@@ -86,7 +87,7 @@ async def _download(visit: PageRequest) -> Response:
                 "categoryId": "" if row.category_id is UNSET else row.category_id,
                 "category": _name_of(row, names),
                 "orders": row.orders,
-                "amount": plain_amount(row.amount, row.currency),
+                "amount": amount_cell(row.amount, row.currency, delimiter),
                 "currency": row.currency,
             }
         )
@@ -124,17 +125,23 @@ async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
     currency = visit.services.currency
     days = await _sales(visit, typed, by="day")
     categories = (await _sales(visit, typed, by="category")).rows
-    names, totals = await _names(visit, categories), totals_of(days.rows, currency)
-    today = _today(visit, days.time_zone)
+    before = await _before(visit, days)
+    categories_before = before.categories if before else ()
+    names = await _names(visit, [*categories, *categories_before])
+    totals, today = totals_of(days.rows, currency), _today(visit, days.time_zone)
     return {
         "days": days,
         "count": (days.last - days.first).days + 1,
         "today": today,
         "currency": currency,
         "totals": totals,
-        "before": await _before(visit, days),
+        "before": before,
         "charts": _charts(days, today, currency),
-        "categories": [(each, _by_category(categories, each, names)) for each in totals],
+        "categories": [
+            (each, _by_category(categories, categories_before, each, names))
+            for each in totals
+            if each.orders
+        ],
     }
 
 
@@ -144,10 +151,10 @@ async def _before(visit: PageRequest, days: Sales) -> _Before | None:
     first = last - (days.last - days.first)
     query = {"from": str(first), "to": str(last), "timeZone": days.time_zone}
     try:
-        found = await _sales(visit, query, by="day")
+        rows = (await _sales(visit, query, by="category")).rows
     except InvalidParameter:
         return None
-    return _Before(first, last, totals_of(found.rows, visit.services.currency))
+    return _Before(first, last, totals_of(rows, visit.services.currency), rows)
 
 
 def _charts(days: Sales, today: date, currency: str) -> list[Bars]:
@@ -167,18 +174,28 @@ def _charts(days: Sales, today: date, currency: str) -> list[Bars]:
 
 
 def _by_category(
-    rows: Iterable[SalesRow], total: SalesRow, names: Mapping[int, str]
+    rows: Iterable[SalesRow],
+    before: Iterable[SalesRow],
+    total: SalesRow,
+    names: Mapping[int, str],
 ) -> list[_CategoryRow]:
-    """Return the rows in the currency of a total, the largest first."""
-    own = [row for row in rows if row.currency == total.currency]
-    own.sort(key=lambda row: (-row.amount, -row.orders))
+    """Return the rows in the currency of a total, the largest first.
 
-    def shown(row: SalesRow) -> _CategoryRow:
+    A category that had sales only before has a row, too.
+    """
+    sold = {row.category_id: row for row in rows if row.currency == total.currency}
+    earlier = {row.category_id: row for row in before if row.currency == total.currency}
+
+    def shown(category_id: int | UnsetType) -> _CategoryRow:
+        none = SalesRow(0, 0, total.currency, category_id=category_id)
+        row = sold.get(category_id, none)
         pair = (row.amount, total.amount) if total.amount else (row.orders, total.orders)
         width = round(100 * pair[0] / pair[1], 2)
-        return _CategoryRow(_name_of(row, names), row, percent_of(*pair), width)
+        past = earlier.get(category_id, none)
+        return _CategoryRow(_name_of(row, names), row, past, percent_of(*pair), width)
 
-    return [shown(row) for row in own]
+    shown_rows = [shown(category_id) for category_id in {**sold, **earlier}]
+    return sorted(shown_rows, key=lambda row: (-row.sold.amount, -row.sold.orders))
 
 
 async def _names(visit: PageRequest, rows: Iterable[SalesRow]) -> dict[int, str]:
@@ -199,12 +216,17 @@ def _name_of(row: SalesRow, names: Mapping[int, str]) -> str:
 def _ranges(visit: PageRequest, typed: Texts) -> list[_DaysToChoose]:
     """Return ranges that people often look at."""
     today = _today(visit, typed["timeZone"])
+    monday = today - today.weekday() * _ONE_DAY
     month, year = today.replace(day=1), today.replace(month=1, day=1)
     last_month = month - _ONE_DAY
     given = {"timeZone": typed["timeZone"]} if "timeZone" in visit.form.fields else {}
     return [
         _DaysToChoose(name, first, last, {"from": str(first), "to": str(last), **given})
         for name, first, last in (
+            ("Today", today, today),
+            ("Yesterday", today - _ONE_DAY, today - _ONE_DAY),
+            ("This week", monday, today),
+            ("Last week", monday - 7 * _ONE_DAY, monday - _ONE_DAY),
             ("Last 7 days", today - 6 * _ONE_DAY, today),
             ("Last 30 days", today - 29 * _ONE_DAY, today),
             ("This month", month, today),

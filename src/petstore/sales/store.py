@@ -1,15 +1,20 @@
-"""Read the sales, along the index of deliveries: the cost is that of the sales of the range."""
+"""Read the sales, along the index of deliveries: the cost is that of the sales of the range.
 
-from collections.abc import Sequence
+A statement reads a week at most, and others have the event loop in between: a year of a large
+store takes a while.
+"""
+
+from collections.abc import AsyncIterator, Sequence
 from datetime import date, timedelta
 from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
 from petstore.clock import DAY
-from petstore.databases.contract import Reader, Statement
+from petstore.databases.contract import Reader, Row, Statement
 from petstore.databases.planner import unplanned
 from petstore.sales.model import MAX_CATEGORIES, By, DayRange, SalesRow, Stretch, stretches
+from petstore.time_slices import TimeSlices
 
 # A sum of amounts may exceed an int64, but neither of these parts does.
 _PART = 1_000_000
@@ -39,7 +44,7 @@ async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> lis
     if by == "category":
         return _rows(await _by_category(store, days, currency), currency)
     totals: _Totals = {(day, None, currency): (0, 0) for day in days.days}
-    for stretch in stretches(days):
+    async for stretch in _in_slices(days):
         for index, *numbers in await store.read(_select_by_day(stretch)):
             day = stretch.first + timedelta(days=index)
             _add(totals, day, None, numbers, currency)
@@ -47,17 +52,29 @@ async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> lis
 
 
 async def _by_category(store: Reader, days: DayRange, currency: str) -> _Totals:
-    select = Statement(
-        f"SELECT category_id, {_NUMBERS} {_RANGE} GROUP BY category_id, currency",
-        (days.start, days.end),
-        name="select_sales_by_category",
-    )
-    rows = await store.read(select)
+    rows: list[Row] = []
+    async for stretch in _in_slices(days):
+        rows += await store.read(_select_by_category(stretch))
     shown = set(sorted({row[0] for row in rows if row[0] is not None})[:MAX_CATEGORIES])
     totals: _Totals = {}
     for category_id, *numbers in rows:
         _add(totals, None, category_id if category_id in shown else None, numbers, currency)
     return totals
+
+
+async def _in_slices(days: DayRange) -> AsyncIterator[Stretch]:
+    slices = TimeSlices()
+    for stretch in stretches(days):
+        yield stretch
+        await slices.rest()
+
+
+def _select_by_category(stretch: Stretch) -> Statement:
+    return Statement(
+        f"SELECT category_id, {_NUMBERS} {_RANGE} GROUP BY category_id, currency",
+        (stretch.start, stretch.end),
+        name="select_sales_by_category",
+    )
 
 
 def _select_by_day(stretch: Stretch) -> Statement:
