@@ -5,6 +5,7 @@ import logging
 import random
 from collections.abc import Sequence
 from itertools import count
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from msgspec import UNSET
 from petstore.databases.contract import Reader, Row, Statement, Store
 from petstore.domain.words import MatchPosition, first_word, words_of
 from petstore.keys.store import unconditional
+from petstore.pets import search
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
 from petstore.pets.search import MAX_SCANNED, PetsByName, fill_name_keys, search_pets
 from petstore.pets.store import delete_pet, get_pet, update_pet
@@ -267,6 +269,35 @@ async def test_a_page_stops_reading_once_it_is_full(store: Store) -> None:
     page = await search_pets(reader, "bel", PetFilter("sold"), None, 20)
     assert page.next_after == MatchPosition("bella", "bella", 20)
     assert reader.statements == 1
+
+
+async def test_a_page_passes_in_few_statements_over_what_other_words_have_found(
+    store: Store,
+) -> None:
+    many = " ".join(f"b{number:02}" for number in range(60))
+    await add(store, [f"bella {many}"] * 40)
+    reader = CountingReader(store)
+    page = await search_pets(reader, "b", PetFilter(), None, 40)
+    assert (len(page.items), page.next_after is None) == (40, False)
+    assert reader.statements <= MAX_SCANNED / 200 + 1
+
+
+async def test_a_page_passes_over_long_names_without_dividing_them_anew(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add(
+        store, ["aa ab ac ad " + "\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}" * 200] * 20
+    )
+    divided = Mock(wraps=words_of)
+    monkeypatch.setattr(search, "words_of", divided)
+    assert len(ids(await walk(store, "a", limit=1))) == 20
+    assert {each.args for each in divided.call_args_list} == {("a",)}
+
+
+@pytest.mark.parametrize("name", ["\x01 \x02", "\N{SQUARE APAATO}" * 255])
+async def test_a_name_that_is_one_word_is_found_by_all_of_it(store: Store, name: str) -> None:
+    await add(store, [name])
+    assert ids(await walk(store, name[:100])) == [1]
 
 
 # What changes while somebody walks

@@ -9,6 +9,7 @@ the name, as the older version does.
 
 import asyncio
 import logging
+import re
 from functools import partial
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from petstore.databases.contract import (
     placeholders,
 )
 from petstore.databases.planner import SHORT, in_short, looked_up, unplanned
-from petstore.domain.names import end_of_prefix, search_key
+from petstore.domain.names import MAX_SEARCH_KEY, end_of_prefix, search_key
 from petstore.domain.words import (
     MAX_WORD,
     MatchPosition,
@@ -41,16 +42,20 @@ from petstore.domain.words import (
 from petstore.pets.model import Pet, PetFilter
 from petstore.pets.rows import COLUMNS, OR_KEPT, inserted_words, keys_of, pet_of
 from petstore.pets.store import list_pets
+from petstore.time_slices import TimeSlices
 
 MAX_SCANNED = 2_000
 """The most animals that one page of a search looks at."""
 
-_BY_NAME = f"SELECT {COLUMNS}, name_key, words, 0 FROM pets"  # noqa: S608 - only names
+# The text of the words of the name, NULL if the animal is not prepared.
+_TEXT = "CASE words WHEN '' THEN name_key ELSE words END"
+_BY_NAME = f"SELECT {COLUMNS}, name_key, {_TEXT}, 0 FROM pets"  # noqa: S608 - only names
 _BY_WORD = (
-    "SELECT p.id, p.name, p.category_id, p.status, word_key, p.words, 1"  # noqa: S608
+    f"SELECT p.id, p.name, p.category_id, p.status, word_key, {_TEXT}, 1"  # noqa: S608
     f" FROM pet_words {looked_up('JOIN', 'pets', 'p', 'id', 'pet_id')}"
 )
 _CHUNK = 200
+_CONTROL = re.compile(r"[\0-\x1f]")
 _MAX_IDS = 100
 _BATCH = 100
 _PAUSE_SECONDS = 0.005
@@ -115,10 +120,10 @@ class _NameSearch:
 
     def finds(self, row: Row) -> bool:
         """Return whether the search finds the animal of a row, and finds it there."""
-        _, name, _, _, key, prepared, is_of_words = row
-        if prepared is None:
+        _, name, _, _, key, text, is_of_words = row
+        if text is None:
             return search_key(name).startswith(self._as_before)
-        words = words_of(name)
+        words = _words_in(text, name)
         place = self._text.place_in(words)
         if not place or not is_of_words:
             return place == 0 and not is_of_words
@@ -137,6 +142,16 @@ class _NameSearch:
 
     def _key_of(self, words: tuple[str, ...], place: int) -> str:
         return word_key_of(words, place) if self._has_one_word else phrase_key_of(words, place)
+
+
+def _words_in(text: str, name: str) -> tuple[str, ...]:
+    """Return the words of a name from their text: to divide a name anew takes far longer.
+
+    The text may lack the end of a name that is one long word, and a name that is all control
+    characters may be a word with spaces.
+    """
+    is_whole = " " in text or len(text) < MAX_SEARCH_KEY
+    return tuple(text.split(" ")) if is_whole and not _CONTROL.search(text) else words_of(name)
 
 
 def _after_names(after: MatchPosition | None) -> tuple[str, int]:
@@ -170,7 +185,7 @@ async def search_pets(
     # One more than the page holds shows whether there is a next one.
     size = limit + 1 if wanted == PetFilter() else _CHUNK
     found: list[Pet] = []
-    scanned = 0
+    scanned, slices = 0, TimeSlices()
     while True:
         ranges = search.ranges(after)
         rows = await store.read(_select_ranges(ranges, size))
@@ -182,11 +197,13 @@ async def search_pets(
                     return PetsByName(found, after)
                 found.append(pet)
             after = search.position_of(row)
+            await slices.rest()
         scanned += size
         if len(rows) < size:
             return PetsByName(found, None)
         if scanned >= MAX_SCANNED:
             return PetsByName(found, after)
+        size = _CHUNK  # the animals were found by other words of theirs, and more may have been
 
 
 async def _search_ids(
@@ -194,7 +211,10 @@ async def _search_ids(
 ) -> PetsByName:
     """Search the pets with the wanted ids: they are read at once, and sorted here."""
     pets = (await list_pets(store, wanted, None, _MAX_IDS)).items
-    by_position = {search.position_in(pet.name, pet.id): pet for pet in pets}
+    by_position, slices = {}, TimeSlices()
+    for pet in pets:
+        by_position[search.position_in(pet.name, pet.id)] = pet
+        await slices.rest()
     positions = sorted(
         position
         for position in by_position
