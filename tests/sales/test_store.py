@@ -150,7 +150,21 @@ async def test_others_have_the_event_loop_between_the_weeks(
     others = asyncio.create_task(count_turns())
     await get_sales(store, year, by, "USD")
     others.cancel()
-    assert turns > 50
+    assert turns > {"day": 50, "category": 13}[by]
+
+
+async def test_others_have_the_event_loop_between_categories(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for category_id in range(1, 61):
+        await sell(store, at(25, 12), category=category_id)
+    monkeypatch.setattr("petstore.time_slices._SLICE_SECONDS", 0)
+    counting = asyncio.create_task(get_sales(store, DAYS, "category", "USD"))
+    turns = 0
+    while not counting.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > len(await counting) == 60
 
 
 async def test_a_category_has_one_row_for_many_weeks(store: Store) -> None:

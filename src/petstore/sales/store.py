@@ -1,6 +1,6 @@
 """Read the sales, along the index of deliveries: the cost is that of the sales of the range.
 
-A statement reads a week at most, and others have the event loop in between: a year of a large
+A statement reads some weeks at most, and others have the event loop in between: a year of a large
 store takes a while.
 """
 
@@ -10,14 +10,15 @@ from typing import Any, TypeAlias
 
 from msgspec import UNSET
 
-from petstore.clock import DAY
-from petstore.databases.contract import Reader, Row, Statement
+from petstore.clock import DAY, Milliseconds
+from petstore.databases.contract import Reader, Statement
 from petstore.databases.planner import unplanned
 from petstore.sales.model import MAX_CATEGORIES, By, DayRange, SalesRow, Stretch, stretches
 from petstore.time_slices import TimeSlices
 
 # A sum of amounts may exceed an int64, but neither of these parts does.
 _PART = 1_000_000
+_FOUR_WEEKS = 28 * DAY
 _NUMBERS = (
     "currency, count(*),"
     f" CAST(sum(amount / {_PART}) AS BIGINT), CAST(sum(amount % {_PART}) AS BIGINT)"
@@ -52,14 +53,28 @@ async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> lis
 
 
 async def _by_category(store: Reader, days: DayRange, currency: str) -> _Totals:
-    rows: list[Row] = []
-    async for stretch in _in_slices(days):
-        rows += await store.read(_select_by_category(stretch))
-    shown = set(sorted({row[0] for row in rows if row[0] is not None})[:MAX_CATEGORIES])
     totals: _Totals = {}
-    for category_id, *numbers in rows:
-        _add(totals, None, category_id if category_id in shown else None, numbers, currency)
-    return totals
+    slices = TimeSlices()
+    # Without days there is less to add up the more weeks a statement reads.
+    for start in range(days.start, days.end, _FOUR_WEEKS):
+        select = _select_by_category(start, min(start + _FOUR_WEEKS, days.end))
+        for category_id, *numbers in await store.read(select):
+            _add(totals, None, category_id, numbers, currency)
+            await slices.rest()
+        await slices.rest()
+    return _with_first_categories(totals)
+
+
+def _with_first_categories(totals: _Totals) -> _Totals:
+    """Return the totals of at most ``MAX_CATEGORIES``; the other categories have one together."""
+    known = sorted({category_id for _, category_id, _ in totals if category_id is not None})
+    shown = {*known[:MAX_CATEGORIES]}
+    kept: _Totals = {}
+    for (_, category_id, of), (orders, amount) in totals.items():
+        key = None, category_id if category_id in shown else None, of
+        before, sum_before = kept.get(key, (0, 0))
+        kept[key] = before + orders, sum_before + amount
+    return kept
 
 
 async def _in_slices(days: DayRange) -> AsyncIterator[Stretch]:
@@ -69,10 +84,10 @@ async def _in_slices(days: DayRange) -> AsyncIterator[Stretch]:
         await slices.rest()
 
 
-def _select_by_category(stretch: Stretch) -> Statement:
+def _select_by_category(start: Milliseconds, end: Milliseconds) -> Statement:
     return Statement(
         f"SELECT category_id, {_NUMBERS} {_RANGE} GROUP BY category_id, currency",
-        (stretch.start, stretch.end),
+        (start, end),
         name="select_sales_by_category",
     )
 
