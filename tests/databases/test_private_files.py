@@ -79,6 +79,18 @@ def test_a_foreign_file_is_not_replaced(tmp_path: Path, planted: str) -> None:
     assert os.path.lexists(part)
 
 
+@pytest.mark.parametrize("is_link", [False, True])
+def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path, *, is_link: bool) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    if is_link:
+        path = tmp_path / "link"
+        path.symlink_to("pipe")
+    with pytest.raises(FileExistsError, match="expected a regular file"), replacing(path):
+        pytest.fail("it was replaced")
+    assert path.is_fifo()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason=needs("root"))
 def test_a_partial_file_of_another_user_is_refused(tmp_path: Path) -> None:
     part = tmp_path / "file.part"

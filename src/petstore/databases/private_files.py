@@ -77,10 +77,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     A link at ``path`` is replaced, not followed.
 
     Raises:
-        FileExistsError: the name of the new file is taken, and not by an earlier run.
+        FileExistsError: ``path`` is a device, a pipe or a folder; or the name of the new file is
+            taken, and not by an earlier run.
         Conflict: another process has created such a file in the meantime.
         OSError: it cannot be created.
     """
+    if path.exists() and not path.is_file():  # root would replace /dev/null for everybody
+        raise FileExistsError(errno.EEXIST, "expected a regular file", str(path))
     part = part_of(path)
     _remove_left_over(part)
     with create(part) as file:
