@@ -7,12 +7,17 @@ from tempfile import TemporaryFile
 from typing import BinaryIO, cast
 
 from petstore.clock import Milliseconds, utc
+from petstore.console.fields import choice
+from petstore.console.forms import Form
 from petstore.console.numbers import plain_amount
 from petstore.http.messages import Headers, Response
 from petstore.pets.files import Delimiter
 
-DELIMITERS: Mapping[str, Delimiter] = {"comma": ",", "semicolon": ";"}
-"""What divides the cells of a file, by the values of the choice."""
+_DELIMITERS: Mapping[str, Delimiter] = {"comma": ",", "semicolon": ";"}
+SEPARATOR = choice(
+    "separator", "Between the columns", *((name, f"{name}s") for name in _DELIMITERS)
+)
+"""The field for what divides the cells of a file."""
 
 _HEADERS: Headers = [b"content-type: text/csv; charset=utf-8", b"cache-control: no-store"]
 
@@ -31,6 +36,11 @@ class CsvDownload(TextIOWrapper):
         disposition = f'content-disposition: attachment; filename="{name}"'.encode("ascii")
         file = cast("BinaryIO", self.detach())
         return Response(200, b"", [*_HEADERS, disposition], file=file)
+
+
+def delimiter_of(form: Form) -> Delimiter:
+    """Return what divides the cells of the file that a form asks for: a comma, if nothing else."""
+    return _DELIMITERS.get(SEPARATOR.typed(form), ",")
 
 
 def amount_cell(amount: int, currency: str, delimiter: Delimiter) -> str:

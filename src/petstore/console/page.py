@@ -1,7 +1,7 @@
 """A page of the console: one row of the table of pages, and a visit to it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
+from petstore.categories.store import names_of_categories
 from petstore.console.browsers import session_secret, time_zone_of
 from petstore.console.forms import EMPTY, Form, PendingForm
 from petstore.console.notices import Notice, open_notice, seal_notice
@@ -162,7 +163,7 @@ class PageRequest(Struct):
 
     @property
     def time_zone(self) -> ZoneInfo:
-        """The time zone of the browser, UTC if it has not told one."""
+        """The time zone of the browser, UTC if it is not known."""
         try:
             return zone_of(time_zone_of(self.request))
         except InvalidParameter:
@@ -205,6 +206,13 @@ class PageRequest(Struct):
             return None
         found = await self.execute("listPets", query={"id": [pet_id]})
         return found.value[0] if found.value else None
+
+    async def category_names(self, ids: Collection[int]) -> dict[int, str]:
+        """Return the names of registered categories, as far as the person may see them."""
+        if not self.may("listCategories"):
+            return {}
+        reader = await self.services.readers.for_key(self.caller.id)
+        return await names_of_categories(reader, ids)
 
     async def execute(
         self,

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from petstore.categories.store import names_of_categories
 from petstore.console.charts import ChartPart, Stacked, stacked
 from petstore.console.page import PageRequest
 from petstore.pets.model import CategoryCounts, Inventory
@@ -37,10 +36,7 @@ async def stock_of(visit: PageRequest) -> Stock:
     found: Inventory = (await visit.execute("getInventory", query={"by": "category"})).value
     counts = [] if found.categories is UNSET else sorted(found.categories, key=_to_sell_first)
     ids = [each.category_id for each in counts if each.category_id is not UNSET]
-    names: dict[int, str] = {}
-    if visit.may("listCategories"):
-        reader = await visit.services.readers.for_key(visit.caller.id)
-        names = await names_of_categories(reader, ids)
+    names = await visit.category_names(ids)
     scale = max((_total(each) for each in counts), default=0)
     return Stock(
         stacked("by-status", "Animals by status", "animals", "Status", _parts(found)),

@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import UNSET, to_builtins
 
 from petstore.console.allowance import ROWS_A_REQUEST, allowance_of, charge, requests_for
-from petstore.console.downloads import DELIMITERS, CsvDownload, amount_cell, dated
-from petstore.console.fields import FieldSet, choice, optional
+from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, dated, delimiter_of
+from petstore.console.fields import FieldSet, optional
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.databases.contract import Reader
 from petstore.errors import PetstoreError
@@ -31,7 +31,7 @@ _COLUMNS = (
 )
 _FORM = FieldSet(
     STATUS_FILTER,
-    choice("separator", "Between the columns", ("comma", "commas"), ("semicolon", "semicolons")),
+    SEPARATOR,
 )
 
 
@@ -55,8 +55,7 @@ async def _page(
 
 
 async def _download(visit: PageRequest) -> Response:
-    typed = _FORM.typed(visit.form)
-    status = optional(typed["status"])
+    status = optional(STATUS_FILTER.typed(visit.form))
     await visit.execute("listOrders", query={"status": status, "limit": 1})  # which checks it
     wanted = OrderFilter(status or UNSET)  # type: ignore[arg-type] # as was checked
     reader = await visit.services.readers.for_key(visit.caller.id)
@@ -67,7 +66,7 @@ async def _download(visit: PageRequest) -> Response:
         return await _page(visit, short_of=requests_for(count))
     file = CsvDownload()
     if not visit.is_head:
-        delimiter = DELIMITERS.get(typed["separator"], ",")
+        delimiter = delimiter_of(visit.form)
         write = csv_writer(file, _COLUMNS, spreadsheet_safe=True, delimiter=delimiter)
         row_of = partial(_row, delimiter=delimiter)
         await _write(reader, wanted, write, row_of, names=visit.may("listPets"))

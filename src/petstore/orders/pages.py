@@ -304,9 +304,9 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
     fields = new_order_form(visit.services.currency)
     form = fields.new(visit.form, error)
     typed = form.typed["petId"]
-    is_number = typed_id(typed) is not None
-    pet = await visit.find_pet(typed_id(typed))
-    animals = () if is_number else await _animals(visit, typed, "available")
+    pet_id = typed_id(typed)
+    pet = await visit.find_pet(pet_id)
+    animals = await _animals(visit, typed, "available") if pet_id is None else ()
     if error is not None:
         form = form._replace(problem=_refused(error, typed, pet) or fields.problem(error))
     minutes = visit.services.reservation_minutes

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from petstore.clock import milliseconds, utc
+from petstore.clock import Milliseconds, milliseconds, utc
 from petstore.console.history import History
 from petstore.console.page import PageRequest
 from petstore.orders.model import Order, can_be_undone
@@ -19,7 +19,7 @@ class Sale(NamedTuple):
 
     order: Order | None
     who: str
-    at: int | None
+    at: Milliseconds
     can_be_undone: bool
 
 

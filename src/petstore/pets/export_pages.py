@@ -1,24 +1,23 @@
 """The page of exports, and the files that it leads to. A large export comes in parts."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from petstore.console.allowance import ROWS_A_REQUEST, allowance_of, charge, requests_for
-from petstore.console.downloads import DELIMITERS, CsvDownload, dated
+from petstore.console.downloads import SEPARATOR, CsvDownload, dated, delimiter_of
 from petstore.console.fields import FieldSet, choice
 from petstore.console.page import ConsolePage, PageRequest
-from petstore.domain.decoding import convert, integer_in
-from petstore.errors import InvalidParameter, PetstoreError
+from petstore.domain.decoding import integer_in
+from petstore.errors import PetstoreError
 from petstore.http.messages import Response
 from petstore.pets.exports import ExportPart, export_pets
 from petstore.pets.model import PetFilter
-from petstore.pets.operations import ListPetsQuery
 from petstore.pets.pages import (
     CATEGORY_FILTER,
     STATUS_FILTER,
     filters_of,
+    pet_filter,
     suggested_categories,
 )
 from petstore.pets.store import count_pets_after, next_pets_after
@@ -35,7 +34,7 @@ _FORM = FieldSet(
         *("purpose", "The file is for"),
         *(("spreadsheet", "a spreadsheet"), (_FOR_IMPORTS, "another import")),
     ),
-    choice("separator", "Between the columns", ("comma", "commas"), ("semicolon", "semicolons")),
+    SEPARATOR,
 )
 
 
@@ -49,7 +48,7 @@ class _Part(NamedTuple):
 async def _show(visit: PageRequest) -> Response:
     part, following = _part(visit), None
     if part.number:
-        filters = _filter(await _query(visit))
+        filters = pet_filter(await _query(visit))
         next_after = await _next_after(visit, filters, part.after)
         following = None if next_after is None else _Part(part.number + 1, next_after)
     return await _page(visit, following=following)
@@ -58,7 +57,7 @@ async def _show(visit: PageRequest) -> Response:
 async def _download(visit: PageRequest) -> Response:
     part, query, typed = _part(visit), await _query(visit), _FORM.typed(visit.form)
     found = await visit.execute("listPets", query=query | {"limit": 1})
-    filters = _filter(query)
+    filters = pet_filter(query)
     if not found.value:
         return await _page(visit, is_empty=True)
     if not part.number and await _next_after(visit, filters, part.after):
@@ -77,7 +76,7 @@ async def _download(visit: PageRequest) -> Response:
             lambda _: None,
             part=ExportPart(filters, part.after, PART),
             spreadsheet_safe=typed["purpose"] != _FOR_IMPORTS,
-            delimiter=DELIMITERS.get(typed["separator"], ","),
+            delimiter=delimiter_of(visit.form),
         )
     name = f"animals-part-{part.number}" if part.number else "animals"
     return file.response(dated(name, visit.services.clock()))
@@ -121,16 +120,6 @@ async def _query(visit: PageRequest) -> dict[str, Any]:
         UnknownCategory: no category has the name.
     """
     return await filters_of(visit, _FILTERS.body(_FILTERS.typed(visit.form)))
-
-
-def _filter(query: Mapping[str, Any]) -> PetFilter:
-    """Return the filter of a query of ``listPets``.
-
-    Raises:
-        InvalidParameter: a field has an invalid value.
-    """
-    values = convert(query, ListPetsQuery, InvalidParameter)
-    return PetFilter(values.status, values.category_id, has_status=values.has_status)
 
 
 def _part(visit: PageRequest) -> _Part:

@@ -1,7 +1,7 @@
 """The pages of imports: send a file, look at what it would add, add it, get the refused rows."""
 
 from petstore.console.allowance import allowance_of, charge
-from petstore.console.downloads import DELIMITERS, CsvDownload, dated
+from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.forms import Problem, UploadedFile, in_plain_words, problem_of
 from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
@@ -183,7 +183,7 @@ async def _discard(visit: PageRequest) -> Response:
 
 
 async def _example(visit: PageRequest) -> Response:
-    delimiter = DELIMITERS.get(visit.form.text("separator"), ",")
+    delimiter = delimiter_of(visit.form)
     file = CsvDownload()
     file.write(_EXAMPLE.replace(",", delimiter))
     return file.response("animals.csv")

@@ -1,13 +1,13 @@
 """The pages of animals: find, add, change, sell, reserve, delete, count."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from petstore.categories.store import first_category_names, ids_of_categories, names_of_categories
+from petstore.categories.store import first_category_names, ids_of_categories
 from petstore.console.fields import (
     Difference,
     Field,
@@ -25,7 +25,7 @@ from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.stock import stock_of
 from petstore.console.templates import isolated
 from petstore.databases.contract import Reader
-from petstore.domain.decoding import integer_in
+from petstore.domain.decoding import convert, integer_in
 from petstore.errors import (
     InvalidParameter,
     NotFound,
@@ -39,6 +39,7 @@ from petstore.orders.form import sale_form
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.orders.sale import latest_order, sale_of
 from petstore.pets.model import Pet, PetFilter, PetStatus, statuses_after
+from petstore.pets.operations import ListPetsQuery
 from petstore.pets.store import count_pets_after
 
 _ON_A_PAGE = 50
@@ -87,8 +88,11 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     form = _FILTERS.new(visit.form, error)
     suggested = None
     found = Result[list[Pet]]([])
+    total = ""
     if error is None:
-        found = await visit.execute("listPets", query=await _query(visit, wanted))
+        filters = await filters_of(visit, _FILTERS.body(wanted))
+        found = await visit.execute("listPets", query=_query(visit, wanted, filters))
+        total = await _total(visit, wanted, filters, found)
         suggested = await visit.find_pet(typed_id(wanted["name"]))
     return visit.page(
         "pets.html",
@@ -96,32 +100,31 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         pets=found.value,
         cursor=found.next,
         is_short=bool(found.next) and len(found.value) < _ON_A_PAGE,
-        total="" if error else await _total(visit, wanted, found),
+        total=total,
         suggested=suggested,
-        names=await _category_names(visit, {pet.category_id for pet in found.value}),
+        names=await visit.category_names({pet.category_id for pet in found.value}),
         suggested_categories=await suggested_categories(visit),
         form=form,
         filters={name: text for name, text in wanted.items() if text},
     )
 
 
-async def _total(visit: PageRequest, wanted: Texts, found: Result[list[Pet]]) -> str:
+async def _total(
+    visit: PageRequest, wanted: Texts, filters: Mapping[str, Any], found: Result[list[Pet]]
+) -> str:
     """Return how many animals match, in words; empty where a search has more than a page."""
     if not (found.next or visit.form.text("cursor")):
         return count_in_words(len(found.value), "animal")
     if wanted["name"] or wanted["id"]:
         return ""
-    query = await filters_of(visit, _FILTERS.body(wanted))
-    status, category = query.get("status", UNSET), query.get("categoryId", UNSET)
-    filters = PetFilter(status, category, has_status=query.get("hasStatus", UNSET))
     reader = await visit.services.readers.for_key(visit.caller.id)
-    count = await count_pets_after(reader, filters, None, MAX_COUNTED + 1)
+    count = await count_pets_after(reader, pet_filter(filters), None, MAX_COUNTED + 1)
     return count_in_words(count, "animal")
 
 
-async def _query(visit: PageRequest, wanted: Texts) -> dict[str, Any]:
+def _query(visit: PageRequest, wanted: Texts, filters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the query of ``listPets``: by name, or the newest first."""
-    query = await filters_of(visit, _FILTERS.body(wanted))
+    query = {**filters}
     if wanted["id"]:
         query["id"] = [typed_id(wanted["id"])]
         if query["id"] == [None]:
@@ -177,7 +180,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     except NotFound as gone:
         return await gone_page(visit, _resource(visit), gone)
     pet: Pet = found.value
-    fields = _form(await _category_names(visit, [pet.category_id]))
+    fields = _form(await visit.category_names([pet.category_id]))
     now = fields.texts(pet)
     order = await _open_order(visit, pet)
     of_sale, of_change = (error, None) if _SELLS in visit.form.fields else (None, error)
@@ -237,7 +240,7 @@ async def _change_notice(visit: PageRequest, before: Pet, changed: Result[Any]) 
     after: Pet = changed.value
     if after == before:
         return Notice("Nothing was changed.")
-    fields = _form(await _category_names(visit, {before.category_id, after.category_id}))
+    fields = _form(await visit.category_names({before.category_id, after.category_id}))
     back, label = fields.texts(before), "Undo"
     if before.status != after.status and _or_none(before) not in statuses_after(after.status):
         back["status"], label = "available", "Make it available again"
@@ -284,7 +287,7 @@ async def _delete(visit: PageRequest) -> Response:
     before = await _get(visit)
     pet: Pet = before.value
     await visit.execute("deletePet")
-    texts = _form(await _category_names(visit, [pet.category_id])).texts(pet)
+    texts = _form(await visit.category_names([pet.category_id])).texts(pet)
     again = texts | {"once": before.version, "again": "1"}
     undo = Undo("/pets", again, "Add it again, with a new number")
     return await visit.redirect("/pets", Notice(f"{isolated(pet.name)} is deleted.", undo))
@@ -355,10 +358,14 @@ async def filters_of(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]
     return query
 
 
-async def _category_names(visit: PageRequest, ids: Collection[int]) -> dict[int, str]:
-    """Return the names of the registered ones among the categories ``ids``."""
-    reader = await _reader_of_categories(visit)
-    return await names_of_categories(reader, ids) if reader else {}
+def pet_filter(query: Mapping[str, Any]) -> PetFilter:
+    """Return the filter of the filters of ``listPets``.
+
+    Raises:
+        InvalidParameter: a field has an invalid value.
+    """
+    values = convert(query, ListPetsQuery, InvalidParameter)
+    return PetFilter(values.status, values.category_id, has_status=values.has_status)
 
 
 def _category_text(category_id: int, names: Mapping[int, str]) -> str:

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from petstore.categories.store import names_of_categories
 from petstore.clock import utc
 from petstore.console.charts import Bars, bars, percent_of
-from petstore.console.downloads import DELIMITERS, CsvDownload, amount_cell
+from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, delimiter_of
 from petstore.console.fields import Field, FieldSet, ShownForm, Texts
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.errors import InvalidParameter, PetstoreError
@@ -69,7 +68,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         error=error,
         form=ShownForm(_FORM.fields, typed, typed, problem=_FORM.problem(error)),
         ranges=_ranges(visit, typed),
-        separators=[(name, f"{name}s") for name in DELIMITERS],
+        separators=SEPARATOR.options,
         report=report,
     )
 
@@ -78,7 +77,7 @@ async def _download(visit: PageRequest) -> Response:
     sales = await _sales(visit, _typed(visit), by=visit.form.text("by") or "day")
     names = await _names(visit, sales.rows)
     file = CsvDownload()
-    delimiter = DELIMITERS.get(visit.form.text("separator"), ",")
+    delimiter = delimiter_of(visit.form)
     write = csv_writer(file, _COLUMNS[sales.by], spreadsheet_safe=True, delimiter=delimiter)
     for row in sales.rows:
         write(
@@ -200,11 +199,9 @@ def _by_category(
 
 async def _names(visit: PageRequest, rows: Iterable[SalesRow]) -> dict[int, str]:
     """Return the names of the categories, as far as the caller may see them."""
-    if not visit.may("listCategories"):
-        return {}
-    reader = await visit.services.readers.for_key(visit.caller.id)
-    ids = {row.category_id for row in rows if row.category_id is not UNSET}
-    return await names_of_categories(reader, ids)
+    return await visit.category_names(
+        {row.category_id for row in rows if row.category_id is not UNSET}
+    )
 
 
 def _name_of(row: SalesRow, names: Mapping[int, str]) -> str:

@@ -4,7 +4,7 @@ A statement reads some weeks at most, and others have the event loop in between:
 store takes a while.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any, TypeAlias
 
@@ -45,10 +45,12 @@ async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> lis
     if by == "category":
         return _rows(await _by_category(store, days, currency), currency)
     totals: _Totals = {(day, None, currency): (0, 0) for day in days.days}
-    async for stretch in _in_slices(days):
+    slices = TimeSlices()
+    for stretch in stretches(days):
         for index, *numbers in await store.read(_select_by_day(stretch)):
             day = stretch.first + timedelta(days=index)
             _add(totals, day, None, numbers, currency)
+        await slices.rest()
     return _rows(totals, currency)
 
 
@@ -75,13 +77,6 @@ def _with_first_categories(totals: _Totals) -> _Totals:
         before, sum_before = kept.get(key, (0, 0))
         kept[key] = before + orders, sum_before + amount
     return kept
-
-
-async def _in_slices(days: DayRange) -> AsyncIterator[Stretch]:
-    slices = TimeSlices()
-    for stretch in stretches(days):
-        yield stretch
-        await slices.rest()
 
 
 def _select_by_category(start: Milliseconds, end: Milliseconds) -> Statement:
