@@ -667,7 +667,7 @@ def is_odd(code: int) -> bool:
 
 
 def test_components_that_operations_share_are_described_once() -> None:
-    assert len(json.dumps(DOCUMENT, separators=(",", ":"))) < 270_000
+    assert len(json.dumps(DOCUMENT, separators=(",", ":"))) < 280_000
 
 
 # The document and interface.md

@@ -63,7 +63,8 @@ HEADERS: dict[str, dict[str, Any]] = {
         required=False,
     ),
     "Link-Always-Next": _header(
-        "Where to go on, on an empty page too (RFC 8288).",
+        "Where to go on, on an empty page too (RFC 8288)."
+        ' The last page of a list until now has `rel="latest"`.',
         f'<{_SHOP}/v1/events?cursor=AAAAAAAAAAdfHDxq>; rel="next"',
     ),
     "Idempotent-Replayed": _header(
