@@ -23,6 +23,7 @@ _PALETTES = (
     ("(prefers-color-scheme: dark)", "slate", "lucide/moon", "Switch to system preference"),
 )
 _STYLE = "style.css"
+_SCRIPT = "samples.js"
 
 
 class BuildError(Exception):
@@ -38,7 +39,8 @@ def render(docs: Path, navigation: Navigation) -> Path:
         BuildError: a link leads nowhere.
     """
     folder = docs.parent
-    (docs / _STYLE).write_bytes(Path(__file__).with_name(_STYLE).read_bytes())
+    for name in (_STYLE, _SCRIPT):
+        (docs / name).write_bytes(Path(__file__).with_name(name).read_bytes())
     # JSON is YAML, which Zensical reads.
     file = folder / "mkdocs.yml"
     file.write_text(json.dumps(_configuration(docs.name, navigation)), "utf-8")
@@ -63,6 +65,7 @@ def _configuration(docs: str, navigation: Navigation) -> dict[str, Any]:
         "use_directory_urls": False,
         "nav": navigation,
         "extra_css": [_STYLE],
+        "extra_javascript": [_SCRIPT],
         "theme": {
             "name": "material",
             "font": False,
