@@ -12,8 +12,6 @@ from petstore.clock import MINUTE
 from petstore.databases.contract import Statement, Store
 from petstore.errors import Conflict, InvalidBody, NotFound
 from petstore.pets.console_imports import (
-    BATCH,
-    LIMITS,
     MAX_IMPORTS,
     MAX_ROWS,
     ConsoleImport,
@@ -24,9 +22,9 @@ from petstore.pets.console_imports import (
     find_import,
     list_imports,
     read_rows,
-    store_import,
 )
 from petstore.pets.files import FileRow, open_import_file
+from petstore.pets.import_preparation import BATCH, LIMITS, store_import
 from petstore.pets.model import NewPet
 from support.changes import NOW, create_category, delete_category
 from support.keys import issue
@@ -46,8 +44,10 @@ EVENTS = "SELECT count(*) FROM /*sqlite*/ events /*end*/ /*pg events_outbox */"
 
 @pytest.fixture
 async def store(store: Store, clock: ManualClock) -> Store:
-    """A store with the key that imports; its id is ``KEY``."""
+    """A store with the key that imports, whose id is ``KEY``, and with the categories 1 and 2."""
     assert (await issue(store, clock)).id == KEY
+    for name in ("Animals", "Birds"):
+        await store.write(create_category(CategoryCreate(name)))
     return store
 
 
@@ -58,14 +58,13 @@ def rows(count: int) -> bytes:
 async def begin(
     store: Store, content: bytes, now: int = NOW, key_id: int = KEY, name: str = "a.csv"
 ) -> int:
-    options = {"named_categories": False, "strict_categories": False}
-    return await store_import(store, key_id, name, BytesIO(content), lambda: now, **options)
+    return await store_import(
+        store, key_id, name, BytesIO(content), lambda: now, named_categories=True
+    )
 
 
-async def step(store: Store, import_id: int, limit: int = BATCH, **options: Any) -> ConsoleImport:
-    strict = options.get("strict_categories", False)
-    unit = add_batch(import_id, KEY, now=NOW, limit=limit, strict_categories=strict)
-    return await store.write(unit)
+async def step(store: Store, import_id: int, limit: int = BATCH) -> ConsoleImport:
+    return await store.write(add_batch(import_id, KEY, now=NOW, limit=limit))
 
 
 async def finish(store: Store, import_id: int) -> ConsoleImport:
@@ -153,7 +152,7 @@ async def test_a_hostile_file_name_is_accepted(store: Store) -> None:
 @each_database
 async def test_a_partly_stored_file_is_hidden_and_replaced(store: Store) -> None:
     file = open_import_file(BytesIO(HEADER + rows(1)))
-    unfinished = await store.write(begin_import(KEY, "a.csv", file, now=NOW))
+    unfinished = await store.write(begin_import(KEY, "a.csv", file.digest, file.layout, now=NOW))
     assert await list_imports(store, KEY) == []
     with pytest.raises(NotFound):
         await find_import(store, unfinished, KEY)
@@ -174,7 +173,7 @@ async def test_the_later_of_two_concurrent_files_of_a_key_is_stored(store: Store
 
 @each_database
 async def test_an_import_adds_at_most_the_allowed_number_of_rows(store: Store) -> None:
-    import_id = await begin(store, HEADER + b"x,x,\n" + rows(3) + b"y,y,\n" + rows(2) + b"z,z,\n")
+    import_id = await begin(store, HEADER + b"x,,\n" + rows(3) + b"y,,\n" + rows(2) + b"z,,\n")
     assert await count_next_batch(store, import_id) == 5
     found = await step(store, import_id, limit=2)
     assert (found.waiting, found.added, found.refused) == (3, 2, 3)
@@ -190,7 +189,7 @@ async def test_an_import_adds_at_most_the_allowed_number_of_rows(store: Store) -
 
 @each_database
 async def test_nothing_is_added_before_the_first_step(store: Store) -> None:
-    import_id = await begin(store, HEADER + b"Bella,1,sold\nRex,x,\nOskar,2,\n")
+    import_id = await begin(store, HEADER + b"Bella,1,sold\nRex,,\nOskar,2,\n")
     found = await find_import(store, import_id, KEY)
     assert (found.waiting, found.added, found.refused, found.total) == (2, 0, 1, 3)
     assert found.finished_at is None
@@ -214,12 +213,12 @@ async def test_an_import_adds_all_rows_in_order_with_their_events(store: Store) 
     assert (found.first_id, found.last_id, found.finished_at) == (1, count, NOW)
     assert await names(store) == [f"Animal {n}" for n in range(count)]
     events = await store.read(Statement(EVENTS))
-    assert events == [(count,)]
+    assert events == [(2 + count,)]
     assert await step(store, import_id) == found
 
 
 async def test_the_first_rows_of_a_kind_are_read_across_batches(store: Store) -> None:
-    import_id = await begin(store, HEADER + (rows(BATCH - 1) + b"Rex,x,\n") * 3)
+    import_id = await begin(store, HEADER + (rows(BATCH - 1) + b"Rex,,\n") * 3)
     assert [row.line for row in await stored(store, import_id, "refused", 2)] == [201, 401]
     assert len(await stored(store, import_id, "waiting", BATCH)) == BATCH
 
@@ -237,11 +236,11 @@ async def test_concurrent_steps_add_each_row_once(address: str, store: Store) ->
 
 @each_database
 async def test_a_finished_import_keeps_only_its_refused_rows(store: Store) -> None:
-    import_id = await begin(store, HEADER + rows(BATCH) + b"Rex,x,\n" + rows(1))
+    import_id = await begin(store, HEADER + rows(BATCH) + b"Rex,,\n" + rows(1))
     await finish(store, import_id)
     assert await stored(store, import_id, "waiting") == []
     refused = await stored(store, import_id, "refused")
-    assert [(row.line, row.text) for row in refused] == [(BATCH + 2, "Rex,x,\n")]
+    assert [(row.line, row.text) for row in refused] == [(BATCH + 2, "Rex,,\n")]
     batches = await store.read(Statement("SELECT rows FROM console_import_batches ORDER BY start"))
     assert batches[0] == ("[]",)
     assert "Animal" not in batches[1][0]
@@ -253,9 +252,9 @@ async def test_animals_of_a_category_deleted_between_two_steps_are_refused(store
     ended = (await store.write(create_category(CategoryCreate("Dogs")))).id
     content = HEADER + b"first,%d,\n" % kept * BATCH + b"Rex,%d,\nBella,%d,\n" % (ended, kept)
     import_id = await begin(store, content)
-    await step(store, import_id, strict_categories=True)
+    await step(store, import_id)
     await store.write(delete_category(ended, lambda _: None))
-    found = await step(store, import_id, strict_categories=True)
+    found = await step(store, import_id)
     assert (found.added, found.refused, found.waiting) == (BATCH + 1, 1, 0)
     (row,) = await stored(store, import_id, "refused")
     assert row.reason.startswith("categoryId: expected a registered category")
@@ -265,7 +264,8 @@ async def test_animals_of_a_category_deleted_between_two_steps_are_refused(store
 @each_database
 async def test_an_import_whose_animals_are_all_refused_late_adds_nothing(store: Store) -> None:
     import_id = await begin(store, HEADER + b"Bella,1,\n")
-    found = await step(store, import_id, strict_categories=True)
+    await store.write(delete_category(1, lambda _: None))
+    found = await step(store, import_id)
     assert (found.added, found.refused, found.waiting) == (0, 1, 0)
     assert (found.first_id, found.last_id, found.finished_at) == (None, None, NOW)
 
@@ -277,7 +277,7 @@ async def test_an_import_belongs_to_its_key(store: Store, clock: ManualClock) ->
     with pytest.raises(NotFound):
         await find_import(store, import_id, other)
     with pytest.raises(NotFound):
-        await store.write(add_batch(import_id, other, now=NOW, limit=1, strict_categories=False))
+        await store.write(add_batch(import_id, other, now=NOW, limit=1))
     with pytest.raises(NotFound):
         await store.write(delete_import(import_id, other))
     assert await list_imports(store, other) == []

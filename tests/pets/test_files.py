@@ -38,7 +38,7 @@ def refused(found: list[FileRow]) -> list[FileRow]:
 
 EMPTY = "expected a CSV file; this one is empty"
 NOT_TEXT = "expected a CSV file in UTF-8, which is text; save the spreadsheet as “CSV UTF-8”"
-NO_COLUMNS = "line 1: expected the names of the columns, separated by commas or semicolons, "
+NO_COLUMNS = "line 1: expected the names of the columns, name and categoryId among them,"
 
 
 @pytest.mark.parametrize(
@@ -47,24 +47,14 @@ NO_COLUMNS = "line 1: expected the names of the columns, separated by commas or 
         (b"", EMPTY),
         (b" \r\n\n", EMPTY),
         (b"PK\x03\x04\x14\0\x06\0", NOT_TEXT),
-        ("name,categoryId\nBella,1\n".encode("utf-16"), NOT_TEXT),
-        (b"\xef\xbb\xbf", NO_COLUMNS),
-        (b"Bella,1,available\n", NO_COLUMNS),
-        (b"name,status\nBella,sold\n", NO_COLUMNS),
-        (b"name;status\nBella;sold\n", NO_COLUMNS),
-        (b"Name,CategoryID\nBella,1\n", NO_COLUMNS),
-        (b"name, categoryId\nBella,1\n", NO_COLUMNS),
-        (b"\nname,categoryId\nBella,1\n", NO_COLUMNS),
+        (b"\xef\xbb\xbf", EMPTY),
+        (b"name\nBella\n", NO_COLUMNS),
+        (b"\n;;\n\nname\n", NO_COLUMNS.replace("1", "4")),
         (b'name,"categoryId\nBella,1\n', NO_COLUMNS),
         (b'"name"x,categoryId\nBella,1\n', NO_COLUMNS),
         (b"name,categoryId\rBella,1\r", NO_COLUMNS),
-        (b"na\xffme,categoryId\nBella,1\n", NO_COLUMNS),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", NO_COLUMNS),
         (b"{}\n", NO_COLUMNS),
-        (
-            b"name,name,categoryId\nBella,Rex,1\n",
-            "line 1: expected each column once; got 'name, name, categoryId'",
-        ),
     ],
 )
 def test_a_file_without_a_header_of_columns_is_refused(content: bytes, message: str) -> None:
@@ -89,16 +79,15 @@ def test_a_category_column_replaces_the_category_id_column() -> None:
         (b"Bella,,sold", f"categoryId: {INTEGER}"),
         (b"Bella,one,sold", f"categoryId: {INTEGER}"),
         (b"Bella,1.0,sold", f"categoryId: {INTEGER}"),
-        (b"Bella, 1,sold", f"categoryId: {INTEGER}"),
+        (b"Bella,1_0,sold", f"categoryId: {INTEGER}"),
         (b"Bella,+1,sold", f"categoryId: {INTEGER}"),
         (b"Bella,9223372036854775808,sold", f"categoryId: {INTEGER}"),
         ("Bella,\N{FULLWIDTH DIGIT ONE},sold".encode(), f"categoryId: {INTEGER}"),
         (b"Bella,1,gone", f"status: {STATUS}"),
-        (b"Bella,1,Sold", f"status: {STATUS}"),
-        (b"Bella,1,sold ", f"status: {STATUS}"),
+        (b"Bella,1,for sale", f"status: {STATUS}"),
         (b"Bella", f"categoryId: required; {INTEGER}"),
         (b"M\xfcsli,1,sold", "expected UTF-8"),
-        (b"Bella,1,sold,red", "expected 3 fields, got 4"),
+        (b"Bella,1,sold,red", "expected 3 cells, one for each column; got 4"),
         (b"\xed\xa0\x80,1,sold", "expected UTF-8"),
         (b'"Bella"x,1,', "expected CSV ("),
         (b'"Bel"la",1,', "expected CSV ("),
@@ -165,7 +154,7 @@ def test_many_csv_variants_are_read(content: bytes) -> None:
 def test_a_file_with_semicolons_is_read_as_one_with_commas() -> None:
     content = b'\xef\xbb\xbf"name";categoryId\r\n"B;e\nl,a";1\r\n\r\n;2\r\nRex;1\n'
     file, found = opened(content), read(content)
-    assert file.columns == ["name", "categoryId"]
+    assert file.layout.columns.fields == ["name", "categoryId"]
     assert [(row.line, row.pet) for row in found] == [
         (2, NewPet("B;e\nl,a", 1)),
         (5, None),
@@ -173,7 +162,7 @@ def test_a_file_with_semicolons_is_read_as_one_with_commas() -> None:
     ]
     assert found[1].text == ";2\r\n"
     assert file.digest == sha256(content).digest()
-    assert file.delimiter == ";"
+    assert file.layout.delimiter == ";"
 
 
 def test_every_status_is_read_and_an_empty_one_is_none() -> None:
@@ -239,7 +228,7 @@ def test_a_row_with_many_lines_is_one_row() -> None:
 
 def test_a_row_with_too_many_cells_is_refused() -> None:
     (row, _) = read(HEADER + b"Rex,1,sold,,,\nBella,1,\n", limits=LIMITS)
-    assert row.reason == "expected at most 5 fields, got 6"
+    assert row.reason == "expected at most 5 cells, got 6"
 
 
 def test_a_file_with_too_many_columns_is_refused() -> None:
