@@ -55,7 +55,7 @@ class Columns(NamedTuple):
         if field in self.fields:
             return self.fields.index(field)
         found, _ = _candidates(field, self.names)
-        return found[0] if found and self.unsure else None
+        return found[0] if found and not any(self.fields) else None
 
 
 def match_columns(header: Sequence[str], chosen: Mapping[str, int | None] | None = None) -> Columns:

@@ -76,15 +76,15 @@ class CsvLayout(NamedTuple):
         """Return a row as it is with this layout; what is no row of CSV stays refused."""
         # A reason begins with the name of a field, or the row could not be read.
         is_row = not row.reason.startswith("expected ")
-        return csv_row(row.line, row.text, self._cells(row)) if is_row else row
+        return csv_row(row.line, row.text, self.cells(row)) if is_row else row
 
     def category_of(self, row: FileRow) -> str:
         """Return the text of the category of a row."""
-        return self._cells(row).get("categoryId", "").strip()
+        return self.cells(row).get("categoryId", "").strip()
 
     def with_category(self, row: FileRow, category_id: int) -> FileRow:
         """Return a row with another category than its own text says."""
-        return csv_row(row.line, row.text, self._cells(row) | {"categoryId": str(category_id)})
+        return csv_row(row.line, row.text, self.cells(row) | {"categoryId": str(category_id)})
 
     def category_names(self, rows: list[FileRow]) -> dict[int, str]:
         """Return the categories that are names, by the places of their rows."""
@@ -107,7 +107,8 @@ class CsvLayout(NamedTuple):
                 else row.refused(f"{_OF_CATEGORY}no category has the name {name[:_SHOWN]!r}")
             )
 
-    def _cells(self, row: FileRow) -> dict[str, str]:
+    def cells(self, row: FileRow) -> dict[str, str]:
+        """Return the cells of a row, by the fields that they are."""
         cells = cells_of(row.text, self.delimiter)
         return dict(zip(self.columns.fields, cells, strict=False))
 

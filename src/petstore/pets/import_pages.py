@@ -35,7 +35,7 @@ from petstore.pets.console_imports import (
     read_rows,
 )
 from petstore.pets.exports import cells_writer
-from petstore.pets.files import cells_of
+from petstore.pets.files import FileRow, cells_of
 from petstore.pets.import_preparation import (
     MAX_UNDECIDED,
     choose_columns,
@@ -56,7 +56,7 @@ _SHOWN_NAME, _SHOWN_COLUMNS = 40, 12
 _LISTED_CATEGORIES = 30
 _LABELS = {"name": "Name", "categoryId": "Category", "status": "Status"}
 _ADDED, _LEFT = "add", "leave"
-_LEAVE = [(_LEFT, "Leave these rows out")]
+_LATER, _ADD, _LEAVE = ("", "Decide later"), (_ADDED, "Add this category"), (_LEFT, "Leave out")
 # What a cell has to be, as a person would say it.
 _IN_WORDS = {
     "a whole number of up to 18 digits": "the {}number of a category",
@@ -202,14 +202,16 @@ async def _decide(visit: PageRequest) -> Response:
     decisions: dict[str, int | None] = {}
     try:
         for category in found.undecided:
-            decided = visit.form.line(f"category.{category.text}")
             other = visit.form.line(f"other.{category.text}")
-            if decided == _LEFT:
+            decided = visit.form.line(f"category.{category.text}") or visit.form.line("others")
+            if other:
+                decisions[category.key] = await _other_category(visit, other)
+            elif decided == _LEFT:
                 decisions[category.key] = None
             elif decided == _ADDED and category.is_name:
                 decisions[category.key] = await _added_category(visit, category)
-            elif decided or other:
-                decisions[category.key] = await _other_category(visit, other or decided)
+            elif decided not in ("", _ADDED):
+                decisions[category.key] = await _other_category(visit, decided)
     finally:  # with what was decided before a refusal
         if decisions:
             services = visit.services
@@ -271,16 +273,18 @@ async def _import_page(
         animals=animals,
         names=await visit.category_names({row.pet.category_id for row in animals if row.pet}),
         refused=[
-            row._replace(reason=_in_words(visit, row.reason))
+            row._replace(reason=_in_words(visit, found, row))
             async for row in read_rows(store, found.id, "refused", _SHOWN)
         ],
         problem=None if error is None else problem_of(error, _LABELS),
         columns=_shown_names(columns.names)[:_SHOWN_COLUMNS],
-        used=[(_LABELS[field], name) for name, field in _used(columns)],
+        unsure=[_LABELS[field].lower() for field in _unsure(columns)],
+        used=_used(columns),
         unused=_shown_names(columns.unused),
         form=_columns_form(visit, columns, error),
         cells_of=lambda row: cells_of(row.text, found.layout.delimiter)[:_SHOWN_COLUMNS],
         questions=await _questions(visit, found),
+        others=[_LATER, *([_ADD] if visit.may("createCategory") else []), _LEAVE],
         max_undecided=MAX_UNDECIDED,
         suggested_categories=await suggested_categories(visit) if found.undecided else [],
     )
@@ -291,7 +295,7 @@ def _columns_form(visit: PageRequest, columns: Columns, error: PetstoreError | N
     names = [(str(place), name) for place, name in enumerate(_shown_names(columns.names))]
     fields = FieldSet(
         *(
-            choice(field, label, ("", "none" if field in OPTIONAL else "choose a column"), *names)
+            choice(field, label, ("", "none" if field in OPTIONAL else "choose one"), *names)
             for field, label in _LABELS.items()
         )
     )
@@ -301,10 +305,16 @@ def _columns_form(visit: PageRequest, columns: Columns, error: PetstoreError | N
     return fields.new(visit.form, error if is_sent else None, texts)
 
 
+def _unsure(columns: Columns) -> Sequence[str]:
+    """Return the fields for which a person chooses a column first."""
+    return () if any(columns.fields) else match_columns(columns.names).unsure
+
+
 def _used(columns: Columns) -> list[tuple[str, str]]:
-    """Return what a page calls the columns that are used, and their fields."""
+    """Return the fields whose columns have other names, with these."""
     pairs = zip(_shown_names(columns.names), columns.fields, strict=True)
-    return [(name, field) for name, field in pairs if field in _LABELS]
+    used = [(_LABELS[field], name) for name, field in pairs if field in _LABELS]
+    return [(label, name) for label, name in used if label.casefold() != name.casefold()]
 
 
 def _shown_names(columns: Sequence[str]) -> list[str]:
@@ -334,11 +344,11 @@ async def _questions(visit: PageRequest, found: ConsoleImport) -> list[_Question
         if not listed.next:
             ordered = sorted(listed.value, key=lambda category: name_key(category.name))
             others = [(str(each.id), f"Use {isolated(each.name)}") for each in ordered]
-    add = [(_ADDED, "Add this category")] if visit.may("createCategory") else []
+    may_add = visit.may("createCategory")
     return [
         _Question(
             category,
-            [("", "Decide later"), *(add if category.is_name else ()), *_LEAVE, *others],
+            [_LATER, *([_ADD] if may_add and category.is_name else []), _LEAVE, *others],
             visit.form.line(f"category.{category.text}"),
             visit.form.line(f"other.{category.text}"),
         )
@@ -346,14 +356,15 @@ async def _questions(visit: PageRequest, found: ConsoleImport) -> list[_Question
     ]
 
 
-def _in_words(visit: PageRequest, reason: str) -> str:
+def _in_words(visit: PageRequest, found: ConsoleImport, row: FileRow) -> str:
     """Return why a row is refused, in the words of the page."""
     named = "name or the " if visit.may("listCategories") else ""
-    problem = problem_of(InvalidBody(reason), _LABELS)
-    text = f"{problem.label}: {problem.text}" if problem.field else in_plain_words(reason)
+    problem = problem_of(InvalidBody(row.reason), _LABELS)
+    text = f"{problem.label}: {problem.text}" if problem.field else in_plain_words(row.reason)
     for exact, plain in _IN_WORDS.items():
         text = text.replace(exact, plain.format(named))
-    return text
+    got = found.layout.cells(row).get("status", "") if problem.field == "status" else ""
+    return f"{text}; got {got.strip()[:_SHOWN_NAME]!r}" if got else text
 
 
 async def _refused(visit: PageRequest) -> Response:
@@ -370,7 +381,7 @@ async def _write_refused(visit: PageRequest, found: ConsoleImport, file: CsvDown
     write(["line", "reason", *columns.header])
     slices = TimeSlices()
     async for row in read_rows(visit.services.store, found.id, "refused"):
-        write([row.line, _in_words(visit, row.reason), *cells_of(row.text, delimiter)])
+        write([row.line, _in_words(visit, found, row), *cells_of(row.text, delimiter)])
         await slices.rest()
 
 
