@@ -20,10 +20,11 @@ from petstore.http.messages import Response
 from petstore.keys.model import SCOPES
 from petstore.pets import import_pages as imports
 from petstore.pets.console_imports import MAX_IMPORTS
-from petstore.pets.import_preparation import BATCH
+from petstore.pets.import_preparation import BATCH, MAX_UNDECIDED
 from support.bare_app import http_request
 from support.changes import create_category
 from support.manual_clock import ManualClock
+from support.page_forms import buttons_of, form_of
 from support.service import Service, running_service
 from support.visitor import SAME_ORIGIN, Visitor, newcomer, signed_in, words
 from support.waiting import eventually
@@ -258,7 +259,7 @@ async def test_a_category_can_be_given_by_name(staff: Visitor, service: Service)
     path, page = await preview(staff, content.encode())
     assert re.search("Add .*3.* animals</span></button>", page)
     assert "Category: expected the name or the number of a category</p>" in page
-    assert "<td><bdi>Élans</bdi></td>" in page
+    assert "<td>\u2068Élans\u2069</td>" in page
     await staff.submit(path)
     found = await service.request("GET", "/v1/pets", staff.token)
     assert [(pet["name"], pet["categoryId"]) for pet in found.json()] == [
@@ -268,11 +269,227 @@ async def test_a_category_can_be_given_by_name(staff: Visitor, service: Service)
     ]
 
 
-async def test_without_the_scope_to_list_categories_names_are_refused(service: Service) -> None:
-    await (await signed_in(service)).submit("/categories", name="Dogs")
+COLUMNS = {"name": "0", "categoryId": "1", "status": ""}
+
+
+async def test_columns_are_chosen_where_it_is_not_sure_which_they_are(
+    staff: Visitor, service: Service
+) -> None:
+    content = "Tier;Art;Status\nBella;1;Sold\n\nRex;1;reserviert\n"
+    path, page = await preview(staff, content.encode())
+    assert "which column is the name, and which is the category." in page
+    assert "<td><bdi>reserviert</bdi></td>" in page
+    assert "Refused rows" not in page
+    assert '<option value="2" selected>Status</option>' in page
+    assert buttons_of(await staff.get(path)) == ["Use these columns", "Discard"]
+    assert (await staff.post(path)).status_code == 303  # and nothing is added
+    chosen = await staff.submit(f"{path}/columns", **COLUMNS | {"status": "2"})
+    assert "1 animal to add, 1 row refused." in words(chosen)
+    assert "4Rex;1;reserviert Status: expected available, pending or sold; got 'reser" in words(
+        chosen
+    )
+    assert "NameTier CategoryArt" in words(chosen)
+    assert (await staff.get(path)).status_code == 404
+    await staff.submit(chosen.url.path.removeprefix("/console"))
+    assert await names(staff, service) == ["Bella"]
+
+
+async def test_likely_columns_are_suggested(staff: Visitor) -> None:
+    path, _ = await preview(staff, b"Preis;Nmae;Categroy\n1,50;Bella;1\n")
+    form = form_of(await staff.get(path), "Use these columns")
+    assert form.fields == {"name": "1", "categoryId": "2", "status": ""}
+    chosen = await staff.submit(form.path, **form.fields)
+    assert "Not usedPreis" in words(chosen)
+
+
+async def test_other_columns_can_be_chosen_before_anything_is_added(staff: Visitor) -> None:
+    path, page = await preview(staff, HEADER[:-1] + b",Tier\n" + b"x,1,active,Bella\n")
+    assert "<details open>" in page
+    chosen = await staff.submit(f"{path}/columns", **COLUMNS | {"name": "3"})
+    assert "NameTier Not usedname, status" in words(chosen)
+    path = chosen.url.path.removeprefix("/console")
+    assert "<td><bdi>Bella</bdi></td>" in chosen.text
+    await staff.submit(path)
+    refused = await staff.post(f"{path}/columns", **COLUMNS)
+    assert refused.status_code == 409
+    assert "send the file again for other columns" in words(refused)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"name": ""}, "Name: choose the column that has it"),
+        ({"name": "9"}, "Name: choose the column that has it"),
+        ({"categoryId": "-1"}, "Category: choose the column that has it"),
+        ({"categoryId": "0"}, "Category: choose another column; one column cannot be two fields"),
+        ({"status": "1"}, "Status: choose another column"),
+    ],
+)
+async def test_columns_that_cannot_be_are_refused(
+    staff: Visitor, chosen: dict[str, str], message: str
+) -> None:
+    path, _ = await preview(staff, b"Tier;Art\nBella;1\n")
+    refused = await staff.post(f"{path}/columns", **COLUMNS | chosen)
+    assert refused.status_code == 400
+    assert message in words(refused)
+    (field, place), *_ = chosen.items()
+    assert form_of(refused, "Use these columns").fields[field] in (place, "")
+
+
+async def test_a_file_with_many_and_long_names_of_columns_is_shown_shortened(
+    staff: Visitor,
+) -> None:
+    columns = "".join(f",{'x' * 60} {number}" for number in range(200))
+    _, page = await preview(staff, f"name,category{columns}\nBella,1\n".encode())
+    assert f"<bdi>{'x' * 40}…</bdi>" in page
+    assert "and 180 more</dd>" in page
+    _, page = await preview(staff, f"Tier,,Art{columns}\nBella,,1\n".encode())
+    assert "These are the first 12 columns of 203." in page
+    assert '<option value="1">column 2</option>' in page
+
+
+UNKNOWN = b"name;category\nA;Cats\nB;999\nC;1\nD;cats \nE;Birds\n"
+
+
+def question(response: httpx.Response) -> str:
+    return words(response).partition("Categories to decide about ")[2].partition(" Columns")[0]
+
+
+async def test_an_unknown_category_is_asked_about_once_and_its_rows_wait(
+    staff: Visitor, service: Service
+) -> None:
+    path, page = await preview(staff, UNKNOWN)
+    shown = await staff.get(path)
+    assert "1 animal to add, 0 rows refused, 4 rows to decide about." in words(shown)
+    assert [text in question(shown) for text in ("Cats, 2 rows", "Number 999, 1 row", "Birds, 1")]
+    assert page.count(">Add this category</option>") == 3  # of Cats, Birds and all the others
+    assert page.count(">Use \u2068Animals\u2069</option>") == 3
+    done = await staff.submit(path)
+    assert await names(staff, service) == ["C"]
+    assert "1 animal added, 0 rows refused so far, 4 rows to decide about." in words(done)
+    assert "Go on" not in buttons_of(done)
+    assert (await staff.get(f"{path}/refused.csv")).text.count("\n") == 1
+
+
+async def test_a_category_is_added_or_another_taken_or_its_rows_are_left_out(
+    staff: Visitor, service: Service
+) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    await staff.submit(path)
+    decisions = {"category.Cats": "add", "category.999": "leave", "category.Birds": "1"}
+    decided = await staff.submit(f"{path}/categories", **decisions)
+    assert "Categories to decide about" not in words(decided)
+    assert "3B;999 Category: left out, because there was no such category" in words(decided)
+    done = await staff.submit(path)
+    assert "4 animals added, 1 row refused." in words(done)
+    found = await service.request("GET", "/v1/pets", staff.token)
+    added = {pet["name"]: pet["categoryId"] for pet in found.json()}
+    assert added == {"A": 2, "C": 1, "D": 2, "E": 1}
+    categories = await service.request("GET", "/v1/categories", staff.token)
+    assert [each["name"] for each in categories.json()] == ["Animals", "Cats"]
+    (row,) = saved(await staff.get(f"{path}/refused.csv"))[1:]
+    assert row[0].startswith("3;Category: left out")
+
+
+async def test_a_decision_can_wait_and_one_can_be_for_all_the_others(staff: Visitor) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    later = await staff.submit(f"{path}/categories", **{"category.Cats": "1"})
+    assert "3 animals to add, 0 rows refused, 2 rows to decide about." in words(later)
+    later = await staff.submit(f"{path}/categories", others="add")
+    assert "4 animals to add, 0 rows refused, 1 row to decide about." in words(later)
+    assert "All the others" not in words(later)
+    decided = await staff.submit(f"{path}/categories", others="leave")
+    assert "4 animals to add, 1 row refused." in words(decided)
+
+
+async def test_an_import_whose_rows_are_all_left_out_ends(staff: Visitor) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    await staff.submit(path)
+    done = await staff.submit(f"{path}/categories", others="leave")
+    assert "1 animal added, 4 rows refused. Its id is 1." in words(done)
+    path, _ = await preview(staff, b"name;category\nA;Dogs\n")
+    done = await staff.submit(f"{path}/categories", **{"category.Dogs": "leave"})
+    assert "No row of this file can be added." in words(done)
+
+
+@pytest.mark.parametrize(
+    "decision", [{"category.Dogs": "77"}, {"other.Dogs": "Cats"}, {"other.Dogs": "\uff11"}]
+)
+async def test_a_decision_for_no_category_is_refused_and_stays_typed(
+    staff: Visitor, decision: dict[str, str]
+) -> None:
+    for number in range(30):
+        await staff.submit("/categories", name=f"Kind {number}")
+    path, page = await preview(staff, b"name;category\nA;Dogs\nB;Owls\n")
+    assert '<option value="Kind 9">' in page
+    refused = await staff.post(f"{path}/categories", **decision, **{"category.Owls": "leave"})
+    assert refused.status_code == 400
+    (text,) = decision.values()
+    assert f"There is no category {text!r}; add it first" in words(refused)
+    sent = form_of(refused, "Use these decisions").fields
+    assert sent["other.Dogs"] == decision.get("other.Dogs", "")
+
+
+async def test_with_many_categories_a_person_types_one(staff: Visitor) -> None:
+    for number in range(30):
+        await staff.submit("/categories", name=f"Kind {number}")
+    path, _ = await preview(staff, b"name;category\nA;Dogs\nB;Owls\n")
+    typed = {"other.Dogs": "kind 9", "category.Dogs": "leave", "other.Owls": "31"}
+    await staff.submit(f"{path}/categories", **typed)
+    preview_ = words(await staff.get(path))
+    assert "2AKind 9no status 3BKind 29no status" in preview_
+
+
+async def test_a_category_that_somebody_added_meanwhile_is_taken(staff: Visitor) -> None:
+    path, _ = await preview(staff, b"name;category\nA;dogs\n")
+    await staff.submit("/categories", name="Dogs")
+    decided = await staff.submit(f"{path}/categories", **{"category.dogs": "add"})
+    assert "2ADogsno status" in words(decided)
+
+
+async def test_what_was_decided_before_a_refusal_counts(staff: Visitor) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    decisions = {"category.Cats": "1", "category.999": "998", "category.Birds": "1"}
+    refused = await staff.post(f"{path}/categories", **decisions)
+    assert refused.status_code == 400
+    assert "3 animals to add, 0 rows refused, 2 rows to decide about." in words(refused)
+
+
+async def test_a_file_with_many_unknown_categories_asks_about_some(staff: Visitor) -> None:
+    content = b"name;category\n" + b"".join(b"A;Kind %d\n" % number for number in range(5_000))
+    path, page = await preview(staff, content)
+    assert page.count('name="category.') == MAX_UNDECIDED
+    assert "The rows of further ones are refused." in page
+    assert "Category: no category has the name 'Kind 20'" in words(await staff.get(path))
+    assert "20 rows to decide about" in words(await staff.get(path))
+
+
+@pytest.mark.parametrize("name", ["x" * 101, "a\nb", "a\0b"])
+async def test_a_text_that_no_category_can_have_is_refused(staff: Visitor, name: str) -> None:
+    content = f'name;category\nA;"{name}"\nB;1\n'
+    _, page = await preview(staff, content.encode())
+    assert "Categories to decide about" not in page
+    assert "Category: no category has the name" in page
+
+
+async def test_a_row_with_another_fault_asks_nothing(staff: Visitor) -> None:
+    path, page = await preview(staff, b"name;status;category\n;sold;Cats\nA;gone;Dogs\nB;;999 9\n")
+    shown = await staff.get(path)
+    assert "Name: expected 1 to 255 characters" in words(shown)
+    assert "Status: expected available, pending or sold; got 'gone'" in words(shown)
+    assert page.count('name="category.') == 1
+
+
+async def test_without_the_scope_to_list_categories_unknown_ones_are_refused(
+    service: Service,
+) -> None:
     writer = await signed_in(service, scopes=frozenset({"pets:write"}))
-    _, page = await preview(writer, b"name,category\nBella,Dogs\n")
+    path, page = await preview(writer, b"name,category\nBella,Animals\nRex,999\nTom,1\n")
+    assert "Categories to decide about" not in page
     assert "Category: expected the number of a category" in page
+    assert "there is no category 999" in page
+    assert "1 animal to add, 2 rows refused." in words(await writer.get(path))
+    assert "<td>\u20681\u2069</td>" in page
 
 
 async def test_the_file_has_all_refused_rows_and_the_page_only_some(staff: Visitor) -> None:

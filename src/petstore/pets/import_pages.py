@@ -313,8 +313,11 @@ def _unsure(columns: Columns) -> Sequence[str]:
 def _used(columns: Columns) -> list[tuple[str, str]]:
     """Return the fields whose columns have other names, with these."""
     pairs = zip(_shown_names(columns.names), columns.fields, strict=True)
-    used = [(_LABELS[field], name) for name, field in pairs if field in _LABELS]
-    return [(label, name) for label, name in used if label.casefold() != name.casefold()]
+    return [
+        (_LABELS[field], name)
+        for name, field in pairs
+        if field in _LABELS and name.casefold() not in (field.casefold(), _LABELS[field].casefold())
+    ]
 
 
 def _shown_names(columns: Sequence[str]) -> list[str]:
