@@ -109,6 +109,9 @@ def import_file(
     if refused is not None and file.resolve() in {refused.resolve(), part_of(refused).resolve()}:
         msg = "expected another file than the imported one"
         raise click.BadParameter(msg, param_hint="--refused")
+    if chosen == "jsonl" and (columns or options["category_names"]):
+        msg = "--column and --category-names are for CSV"
+        raise click.UsageError(msg)
     import_rows = _import_into_database if _is_for_database(ctx) else _import_over_http
     with plain_failures(), file.open("rb") as content:
         opened = open_import_file(content, chosen, chosen=_chosen_columns(columns))
@@ -133,7 +136,7 @@ def _chosen_columns(options: Sequence[str]) -> dict[str, str]:
     pairs = [option.partition("=") for option in options]
     for field, _, column in pairs:
         if field not in _FIELDS or not column:
-            msg = f"expected {', '.join(_FIELDS)} with = and the name of a column"
+            msg = "expected name=, category= or status= with the name of a column"
             raise click.BadParameter(msg, param_hint="--column")
     return {_FIELDS[field]: column.strip() for field, _, column in pairs}
 
