@@ -11,27 +11,36 @@ from petstore.categories.model import CategoryCreate
 from petstore.clock import MINUTE
 from petstore.databases.contract import Statement, Store
 from petstore.errors import Conflict, InvalidBody, NotFound
+from petstore.pets.columns import Columns, match_columns
 from petstore.pets.console_imports import (
     MAX_IMPORTS,
     MAX_ROWS,
     ConsoleImport,
     add_batch,
+    batches_of_others,
     begin_import,
     count_next_batch,
+    decide_batch,
     delete_import,
     find_import,
     list_imports,
     read_rows,
 )
 from petstore.pets.files import FileRow, open_import_file
-from petstore.pets.import_preparation import BATCH, LIMITS, store_import
+from petstore.pets.import_preparation import (
+    BATCH,
+    LIMITS,
+    choose_columns,
+    decide_categories,
+    store_import,
+)
 from petstore.pets.model import NewPet
 from support.changes import NOW, create_category, delete_category
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.pet_rows import pet_of, select_pets
 from support.retention import prune_table
-from support.stores import open_store
+from support.stores import do, open_store
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -313,6 +322,129 @@ async def test_an_import_without_a_valid_row_is_replaced(store: Store) -> None:
     ids = [await begin(store, HEADER + b",1,\n" * (1 + n)) for n in range(MAX_IMPORTS)]
     ids.append(await begin(store, HEADER + rows(1)))
     assert [each.id for each in await list_imports(store, KEY)] == ids[:0:-1]
+
+
+@each_database
+async def test_a_file_sent_again_takes_no_room_of_another(store: Store) -> None:
+    ids = [await begin(store, HEADER + rows(1 + n)) for n in range(MAX_IMPORTS)]
+    again = await begin(store, HEADER + rows(3))
+    assert [each.id for each in await list_imports(store, KEY)] == [again, *ids[:2:-1], *ids[1::-1]]
+
+
+OTHER = b"Tier,Art,Preis\n"
+CHOSEN = match_columns(["Tier", "Art", "Preis"], {"name": 0, "categoryId": 1, "status": None})
+
+
+async def choose(store: Store, import_id: int, columns: Columns = CHOSEN) -> int:
+    found = await find_import(store, import_id, KEY)
+    return await choose_columns(store, KEY, found, columns, lambda: NOW + 1, named_categories=True)
+
+
+@each_database
+async def test_an_import_is_replaced_by_one_with_the_chosen_columns(store: Store) -> None:
+    for count in range(MAX_IMPORTS - 1):
+        await begin(store, HEADER + rows(1 + count))
+    unsure = await begin(store, OTHER + b'A,1,\n"B"x,1,\n\nC,,\n' + b"D,2,\n" * BATCH)
+    found = await find_import(store, unsure, KEY)
+    assert (found.waiting, found.refused, found.total, found.has_columns) == (0, 0, 203, False)
+    chosen = await choose(store, unsure)
+    found = await find_import(store, chosen, KEY)
+    assert (found.waiting, found.refused, found.total, found.has_columns) == (201, 2, 203, True)
+    assert found.file == "a.csv"
+    assert unsure not in [each.id for each in await list_imports(store, KEY)]
+    refused = [(row.line, row.reason[:14]) for row in await stored(store, chosen, "refused")]
+    assert refused == [(3, "expected CSV ("), (5, "categoryId: ex")]
+    first = (await stored(store, chosen, "waiting"))[0]
+    assert (first.line, first.text, first.pet) == (2, "A,1,\n", NewPet("A", 1))
+
+
+@each_database
+async def test_an_import_of_an_older_process_has_its_columns_by_their_names(store: Store) -> None:
+    import_id = await begin(store, b"status,name,categoryId,Preis\n,Bella,1,2\nsold,Rex,Cats,3\n")
+    await store.write(do("UPDATE console_imports SET fields = NULL"))
+    found = await find_import(store, import_id, KEY)
+    assert found.layout.columns.fields == ["status", "name", "categoryId", ""]
+    await decide_categories(store, KEY, import_id, {"cats": 1}, lambda: NOW)
+    await finish(store, import_id)
+    assert await names(store) == ["Bella", "Rex"]
+
+
+UNDECIDED = b"A,Cats,\n" * BATCH + b"B,1,\nC,Cats,\nD,3,\nE,,\n"
+
+
+def counts(found: ConsoleImport) -> tuple[object, ...]:
+    undecided = {each.text: each.rows for each in found.undecided}
+    return (found.waiting, found.added, found.refused, undecided, found.finished_at)
+
+
+@each_database
+async def test_interrupted_decisions_can_be_made_again(store: Store) -> None:
+    import_id = await begin(store, HEADER + UNDECIDED)
+    found = await find_import(store, import_id, KEY)
+    assert counts(found) == (1, 0, 1, {"Cats": BATCH + 1, "3": 1}, None)
+    first, _ = await batches_of_others(store, import_id)
+    decisions = {"cats": 2, "3": None}
+    await store.write(decide_batch(import_id, KEY, first, decisions, now=NOW))
+    found = await find_import(store, import_id, KEY)
+    assert counts(found) == (BATCH + 1, 0, 1, {"Cats": 1, "3": 1}, None)
+    for _ in range(2):
+        await decide_categories(store, KEY, import_id, decisions, lambda: NOW)
+        found = await find_import(store, import_id, KEY)
+        assert counts(found) == (BATCH + 2, 0, 2, {}, None)
+    await finish(store, import_id)
+    assert await names(store) == ["A"] * BATCH + ["B", "C"]
+
+
+@each_database
+async def test_an_import_with_undecided_rows_is_not_finished(store: Store) -> None:
+    import_id = await begin(store, HEADER + UNDECIDED)
+    found = await step(store, import_id)
+    assert counts(found) == (0, 1, 1, {"Cats": BATCH + 1, "3": 1}, None)
+    for count in range(MAX_IMPORTS - 1):
+        await begin(store, HEADER + rows(1 + count))
+    with pytest.raises(Conflict):
+        await begin(store, HEADER + rows(99))
+    await decide_categories(store, KEY, import_id, {"cats": None, "3": None}, lambda: NOW + 2)
+    found = await find_import(store, import_id, KEY)
+    assert counts(found) == (0, 1, BATCH + 3, {}, NOW + 2)
+
+
+@each_database
+async def test_concurrent_decisions_and_steps_add_each_row_once(address: str, store: Store) -> None:
+    import_id = await begin(store, HEADER + b"A,1,\nB,Cats,\nC,Dogs,\n" * BATCH)
+    async with open_store(address) as other:
+        await asyncio.gather(
+            decide_categories(store, KEY, import_id, {"cats": 1}, lambda: NOW),
+            decide_categories(other, KEY, import_id, {"cats": 2, "dogs": 2}, lambda: NOW),
+            *(step(each, import_id) for each in [store, other] * 3),
+        )
+    await finish(store, import_id)
+    found = await find_import(store, import_id, KEY)
+    assert counts(found) == (0, 3 * BATCH, 0, {}, NOW)
+    assert sorted(await names(store)) == sorted(["A", "B", "C"] * BATCH)
+
+
+@each_database
+async def test_others_run_while_columns_are_chosen_and_categories_decided(store: Store) -> None:
+    content = OTHER + b"".join(b"Animal %d,Kind %d,\n" % (n, n % 20) for n in range(MAX_ROWS))
+    import_id = await begin(store, content)
+    assert await turns_during(choose(store, import_id)) > 20
+    (found,) = await list_imports(store, KEY)
+    assert found.refused == 0
+    decisions = {each.key: 1 for each in found.undecided}
+    deciding = decide_categories(store, KEY, found.id, decisions, lambda: NOW)
+    assert await turns_during(deciding) > 20
+    assert (await find_import(store, found.id, KEY)).waiting == MAX_ROWS
+
+
+@each_database
+async def test_others_decide_nothing_about_an_import_of_a_key(
+    store: Store, clock: ManualClock
+) -> None:
+    import_id = await begin(store, HEADER + UNDECIDED)
+    other = (await issue(store, clock)).id
+    with pytest.raises(NotFound):
+        await decide_categories(store, other, import_id, {"cats": 1}, lambda: NOW)
 
 
 @each_database

@@ -402,6 +402,27 @@ async def test_a_decision_can_wait_and_one_can_be_for_all_the_others(staff: Visi
     assert "4 animals to add, 1 row refused." in words(decided)
 
 
+async def test_without_a_decision_all_rows_wait(staff: Visitor) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    before = await staff.get(path)
+    form = form_of(before, "Use these decisions")
+    assert set(form.fields.values()) == {""}
+    assert words(await staff.submit(form.path, **form.fields)) == words(before)
+
+
+async def test_who_may_not_list_categories_any_more_is_offered_none(
+    staff: Visitor, service: Service
+) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    admin = await service.issue(scopes=frozenset(SCOPES))
+    await service.request(
+        "PATCH", f"/v1/keys/{staff.key_id}", admin.token, json={"scopes": ["pets:write"]}
+    )
+    page = (await staff.get(path)).text
+    assert "Use \u2068Animals" not in page
+    assert page.count(">Leave out</option>") == 4
+
+
 async def test_an_import_whose_rows_are_all_left_out_ends(staff: Visitor) -> None:
     path, _ = await preview(staff, UNKNOWN)
     await staff.submit(path)
@@ -473,7 +494,8 @@ async def test_a_text_that_no_category_can_have_is_refused(staff: Visitor, name:
 
 
 async def test_a_row_with_another_fault_asks_nothing(staff: Visitor) -> None:
-    path, page = await preview(staff, b"name;status;category\n;sold;Cats\nA;gone;Dogs\nB;;999 9\n")
+    content = b"name;category;status\n;Cats;sold\nA;Dogs;gone\nB;999 9;\n"
+    path, page = await preview(staff, content)
     shown = await staff.get(path)
     assert "Name: expected 1 to 255 characters" in words(shown)
     assert "Status: expected available, pending or sold; got 'gone'" in words(shown)
