@@ -111,6 +111,13 @@ def test_a_file_as_a_spreadsheet_saves_it_is_imported(command: Command, tmp_path
     assert imported(command) == [("Rex", 1, "sold")]
 
 
+def test_a_file_with_tabs_is_imported_by_its_name(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "animals.TSV"
+    file.write_text("Name\tCategory\nRex\t1\n", encoding="utf-16")
+    command.succeed("pets", "import", str(file))
+    assert imported(command) == [("Rex", 1, None)]
+
+
 def test_many_columns_that_are_not_used_are_named_in_one_line(
     command: Command, tmp_path: Path
 ) -> None:
