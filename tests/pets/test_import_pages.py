@@ -368,6 +368,7 @@ async def test_an_unknown_category_is_asked_about_once_and_its_rows_wait(
     assert await names(staff, service) == ["C"]
     assert "1 animal added, 0 rows refused so far, 4 rows to decide about." in words(done)
     assert "Go on" not in buttons_of(done)
+    assert '<progress id="done" max="5" value="1">' in done.text
     assert (await staff.get(f"{path}/refused.csv")).text.count("\n") == 1
 
 

@@ -31,7 +31,12 @@ from petstore.pets.files import FileFormat, FileRow, open_import_file
 from petstore.pets.imports import MAX_WAIT, ImportRun, import_pets
 from petstore.pets.transfers import fetch_pets, send_pets
 
-_ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_ENDINGS: dict[str, FileFormat] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
 
 # The fields of an animal as ``--column`` names them.
 _FIELDS = {"name": "name", "category": "categoryId", "status": "status"}
