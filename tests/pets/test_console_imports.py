@@ -140,7 +140,7 @@ async def turns_during(reading: Coroutine[Any, Any, object]) -> int:
         HEADER + b"\n" * (LIMITS.lines - 2) + rows(1),
         HEADER + b",x" * 4_000_000 + b"\n" + rows(1),
         HEADER + (b"," * 16_383 + b"\n") * 500,
-        HEADER + b"Rex," + b"x" * 10_000 + b",\n" * 800,
+        HEADER + (b"Rex," + b"x" * 10_000 + b",\n") * 800,
     ],
     ids=["many rows", "blank lines", "a long line", "commas", "long rows"],
 )
