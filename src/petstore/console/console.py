@@ -64,6 +64,7 @@ from petstore.people import invitation_pages as invitations
 from petstore.people import pages as people
 from petstore.pets import export_pages as exports
 from petstore.pets import import_pages as imports
+from petstore.pets import import_undo_pages as import_undo
 from petstore.pets import pages as pets
 from petstore.sales import pages as sales
 from petstore.sessions.store import Session, find_session, touch_session
@@ -112,6 +113,7 @@ PAGES: tuple[ConsolePage, ...] = (
     *sales.PAGES,
     *categories.PAGES,
     *imports.PAGES,
+    *import_undo.PAGES,
     *exports.PAGES,
     *usage.PAGES,
     *webhooks.PAGES,

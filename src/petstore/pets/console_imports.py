@@ -35,6 +35,7 @@ from petstore.pets.files import (
     open_import_file,
 )
 from petstore.pets.imports import ImportRun, pets_of, refuse_unknown
+from petstore.pets.model import Pet
 from petstore.pets.store import create_pets
 from petstore.time_slices import TimeSlices
 
@@ -61,7 +62,7 @@ _MAX_FILE_NAME = 200
 _MAX_STORED = 24 * 2**20
 _COLUMNS = (
     "id, digest, file, columns, delimiter, waiting, added, refused, first_id, last_id, created_at,"
-    " finished_at"
+    " finished_at, undoable, undone, stayed"
 )
 _STORED = "waiting + added + refused > 0"
 _SELECT = f"SELECT {_COLUMNS} FROM console_imports"  # noqa: S608 - only names
@@ -69,6 +70,7 @@ _SELECT = f"SELECT {_COLUMNS} FROM console_imports"  # noqa: S608 - only names
 _encode = msgspec.json.Encoder().encode
 _decode_rows = msgspec.json.Decoder(list[FileRow]).decode
 _decode_columns = msgspec.json.Decoder(list[str]).decode
+_decode_pets = msgspec.json.Decoder(list[Pet]).decode
 
 
 class ConsoleImport(NamedTuple):
@@ -76,6 +78,8 @@ class ConsoleImport(NamedTuple):
 
     ``waiting`` animals are still to be added. The ids of those that were ``added`` are from
     ``first_id`` to ``last_id``; somebody else may have ids in between.
+
+    An undo has deleted ``undone`` of them, and left ``stayed``. It can still look at ``undoable``.
     """
 
     id: int
@@ -90,6 +94,9 @@ class ConsoleImport(NamedTuple):
     last_id: int | None
     created_at: Milliseconds
     finished_at: Milliseconds | None
+    undoable: int
+    undone: int
+    stayed: int
 
     @property
     def total(self) -> int:
@@ -183,16 +190,16 @@ def add_batch(
     Raises:
         NotFound: the key has no such import.
     """
-    present = yield from _locked(import_id, key_id)
+    present = yield from locked_import(import_id, key_id)
     batches = yield Statement(
-        "SELECT start, rows FROM console_import_batches WHERE import_id = ?1 AND waiting > 0"
-        " ORDER BY start LIMIT 1",
+        "SELECT start, rows, added FROM console_import_batches"
+        " WHERE import_id = ?1 AND waiting > 0 ORDER BY start LIMIT 1",
         (import_id,),
         name="select_next_console_import_batch",
     )
     if not batches:
         return present
-    start, text = batches[0]
+    start, text, added = batches[0]
     rows, others = _divided(_decode_rows(text), limit)
     left = present.waiting - len(pets_of(rows))
     if strict_categories:
@@ -202,15 +209,17 @@ def add_batch(
     waiting = len(pets_of(others))
     yield _change(
         "update_console_import_batch",
-        "UPDATE console_import_batches SET waiting = ?1, refused = ?2, rows = ?3"
-        " WHERE import_id = ?4 AND start = ?5",
-        *(waiting, len(others) - waiting, _encode(others).decode(), import_id, start),
+        "UPDATE console_import_batches SET waiting = ?1, refused = ?2, rows = ?3, added = ?4"
+        " WHERE import_id = ?5 AND start = ?6",
+        *(waiting, len(others) - waiting, _encode(others).decode()),
+        *(_encode(_decode_pets(added) + created).decode(), import_id, start),
     )
     ids = [pet.id for pet in created]
     changed = yield _change(
         "update_console_import",
         "UPDATE console_imports SET waiting = ?1, added = ?2, refused = ?3, first_id = ?4,"  # noqa: S608
-        f" last_id = ?5, finished_at = ?6 WHERE id = ?7 RETURNING {_COLUMNS}",
+        " last_id = ?5, finished_at = ?6, undoable = undoable + ?8"
+        f" WHERE id = ?7 RETURNING {_COLUMNS}",
         left,
         present.added + len(ids),
         present.total - left - present.added - len(ids),
@@ -218,8 +227,37 @@ def add_batch(
         max(ids, default=present.last_id),
         None if left else now,
         import_id,
+        len(ids),
     )
     return _import_of(changed[0])
+
+
+def stop_import(import_id: int, key_id: int, *, now: Milliseconds) -> Unit[ConsoleImport]:
+    """Add no more rows of an import, and return it as it was. It is deleted if it added nothing.
+
+    Raises:
+        NotFound: the key has no such import.
+    """
+    present = yield from locked_import(import_id, key_id)
+    if not present.added:
+        yield _delete(import_id)
+    elif present.waiting:
+        yield from stopped(import_id, now)
+    return present
+
+
+def stopped(import_id: int, now: Milliseconds) -> Unit[None]:
+    """Stop an import whose row is locked."""
+    yield _change(
+        "stop_console_import_batches",
+        "UPDATE console_import_batches SET waiting = 0 WHERE import_id = ?1 AND waiting > 0",
+        import_id,
+    )
+    yield _change(
+        "stop_console_import",
+        "UPDATE console_imports SET waiting = 0, finished_at = ?1 WHERE id = ?2",
+        *(now, import_id),
+    )
 
 
 def delete_import(import_id: int, key_id: int) -> Unit[ConsoleImport]:
@@ -228,7 +266,7 @@ def delete_import(import_id: int, key_id: int) -> Unit[ConsoleImport]:
     Raises:
         NotFound: the key has no such import.
     """
-    present = yield from _locked(import_id, key_id)
+    present = yield from locked_import(import_id, key_id)
     yield _delete(import_id)
     return present
 
@@ -356,7 +394,7 @@ def _add_rows(
     Raises:
         NotFound: the import is gone.
     """
-    yield from _locked(import_id, key_id)
+    yield from locked_import(import_id, key_id)
     if strict_categories:
         rows = yield from refuse_unknown(rows)
     waiting, encoded = len(pets_of(rows)), _encode(rows)
@@ -377,7 +415,7 @@ def _complete_import(import_id: int, key_id: int, digest: bytes) -> Unit[None]:
         NotFound: the import is gone.
     """
     yield _lock_key(key_id)  # so two requests at once cannot both complete the last one
-    yield from _locked(import_id, key_id)
+    yield from locked_import(import_id, key_id)
     yield _change(
         "delete_same_console_import",
         "DELETE FROM console_imports"  # noqa: S608 - only names
@@ -428,7 +466,7 @@ def _least_needed(key_id: int) -> Unit[int | None]:
     raise Conflict(msg)
 
 
-def _locked(import_id: int, key_id: int) -> Unit[ConsoleImport]:
+def locked_import(import_id: int, key_id: int) -> Unit[ConsoleImport]:
     """Return an import of a key, and lock its row: batches follow one another."""
     sql = f"{_SELECT} WHERE id = ?1 AND key_id = ?2 /*pg FOR UPDATE */"
     rows = yield Statement(sql, (import_id, key_id), name="lock_console_import")

@@ -1,6 +1,6 @@
 """The pages of imports: send a file, look at what it would add, add it, get the refused rows."""
 
-from petstore.console.allowance import allowance_of, charge
+from petstore.console.allowance import affordable, allowance_of, charge
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.forms import Problem, UploadedFile, in_plain_words, problem_of
 from petstore.console.notices import Notice
@@ -16,10 +16,10 @@ from petstore.pets.console_imports import (
     ConsoleImport,
     add_batch,
     count_next_batch,
-    delete_import,
     find_import,
     list_imports,
     read_rows,
+    stop_import,
     store_import,
 )
 from petstore.pets.exports import cells_writer
@@ -127,8 +127,7 @@ async def _affordable(visit: PageRequest, found: ConsoleImport, limit: int) -> i
     if not found.waiting:
         return 0
     rows = await count_next_batch(visit.services.store, found.id)
-    left = (await allowance_of(visit)).requests
-    return min(rows, ROWS_AT_ONCE, limit, rows if left is None else left)
+    return await affordable(visit, min(rows, ROWS_AT_ONCE, limit))
 
 
 async def _import_page(
@@ -139,7 +138,7 @@ async def _import_page(
     same = (
         other
         for other in others
-        if other.digest == found.digest and other.added and other.id != found.id
+        if other.digest == found.digest and other.added > other.undone and other.id != found.id
     )
     return visit.page(
         "import_file.html",
@@ -175,11 +174,14 @@ async def _write_refused(visit: PageRequest, found: ConsoleImport, file: CsvDown
 
 
 async def _discard(visit: PageRequest) -> Response:
-    gone = await visit.services.store.write(delete_import(visit.path_id, visit.caller.id))
-    text = f"The import of {isolated(gone.file)} is gone."
-    if gone.added:
-        text += f" The {gone.added:,} animals that it added stay."
-    return await visit.redirect("/import", Notice(text))
+    services = visit.services
+    unit = stop_import(visit.path_id, visit.caller.id, now=services.clock())
+    stopped = await services.store.write(unit)
+    name = isolated(stopped.file)
+    if not stopped.added:
+        return await visit.redirect("/import", Notice(f"The import of {name} is gone."))
+    text = f"The import of {name} has stopped. The {stopped.added:,} animals that it added stay."
+    return await visit.redirect(f"/import/{stopped.id}", Notice(text))
 
 
 async def _example(visit: PageRequest) -> Response:
