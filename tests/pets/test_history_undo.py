@@ -170,8 +170,8 @@ async def test_a_history_that_is_no_longer_kept_has_no_undo(
 ) -> None:
     await grace.submit("/pets/1", name="Bello")
     await grace.submit("/pets", **BELLA, once="b")
-    days = {"event_days": 30, "history_days": 30}
-    await prune_all(service.store, lambda: service.clock() + 40 * DAY, days)
+    later = service.clock() + 40 * DAY
+    await prune_all(service.store, lambda: later, {"event_days": 30, "history_days": 30})
     assert await offered(grace) == set()
 
 

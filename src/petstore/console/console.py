@@ -66,6 +66,7 @@ from petstore.pets import export_pages as exports
 from petstore.pets import import_pages as imports
 from petstore.pets import import_undo_pages as import_undo
 from petstore.pets import pages as pets
+from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
 from petstore.sessions.store import Session, find_session, touch_session
 from petstore.usage import pages as usage
@@ -108,6 +109,7 @@ PAGES: tuple[ConsolePage, ...] = (
     *changes.PAGES,
     *today.PAGES,
     *pets.PAGES,
+    *selection.PAGES,
     *order_exports.PAGES,
     *orders.PAGES,
     *sales.PAGES,

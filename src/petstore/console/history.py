@@ -60,7 +60,7 @@ class History(NamedTuple):
     earlier: int | None
     is_latest: bool
     now: Milliseconds
-    last: PastEvent | None
+    last: PastEvent | None = None
 
     def with_undo(self, undo: Undo | None) -> "History":
         """Return the history with what takes the last event back."""

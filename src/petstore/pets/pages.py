@@ -41,6 +41,7 @@ from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.orders.sale import latest_order, sale_of
 from petstore.pets.model import Pet, PetFilter, PetStatus, statuses_after
 from petstore.pets.operations import ListPetsQuery
+from petstore.pets.selection import box_of
 from petstore.pets.store import count_pets_after
 
 _ON_A_PAGE = 50
@@ -61,6 +62,11 @@ _FILTERS = FieldSet(
     CATEGORY_FILTER,
     Field("id", "Number", parse=optional, attributes={"inputmode": "numeric"}),
 )
+SELECTION_FORM = FieldSet(
+    choice("status", "Status", ("", "leave as it is"), *_STATUS_CHOICES[1:], parse=optional),
+    CATEGORY_FILTER,
+)
+"""What several selected animals get at once; an empty field leaves them as they are."""
 
 
 def _form(
@@ -107,6 +113,8 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         suggested_categories=await suggested_categories(visit),
         form=form,
         filters={name: text for name, text in wanted.items() if text},
+        selection=SELECTION_FORM.new(EMPTY),
+        box_of=box_of,
     )
 
 
