@@ -429,6 +429,20 @@ async def test_when_the_day_of_a_key_ends_the_rest_is_listed(service: Service) -
     assert f'action="/console{PATH}"' in refused.text  # to be sent again
 
 
+async def test_an_undo_costs_what_each_change_costs(service: Service) -> None:
+    shop = await signed_in(service, plan="free")
+    await added(shop, "available", "available")
+    page = await page_after(shop, await send(shop, PATH, [1, 2], status="sold"))
+    before = await left_today(shop, service)
+    await succeed(shop, page, "Undo")
+    assert await left_today(shop, service) == before - 2
+    page = await page_after(shop, await send(shop, PATH, [1, 2], status="sold"))
+    await used_up(service, shop, but=0)
+    refused = await press(shop, page, "Undo")
+    assert refused.status_code == 429
+    assert (await statuses(service))[:2] == ["sold", "sold"]
+
+
 async def used_up(service: Service, shop: Visitor, *, but: int) -> None:
     """Use up the day of a key but for some requests."""
     rows = "a,1\n" * (await left_today(shop, service) - but)
