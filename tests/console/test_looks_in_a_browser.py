@@ -131,7 +131,11 @@ def visited(shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
     )
     ids["importId"] = started.url.rpartition("/")[2]
     # Few rows are as telling as many, and looked at faster; the script follows what it names.
-    queries = {"/pets": f"?categoryId={category}", "/changes": "?kinds=pet"}
+    queries = {
+        "/pets": f"?categoryId={category}",
+        "/pets/selection": f"?pet={pet}.x",
+        "/changes": "?kinds=pet",
+    }
     yield Shop(shop.url, ids, queries, Visit.to(f"{shop.url}{HOME}/help", context))
     context.close()
 
@@ -170,6 +174,15 @@ def test_a_page_fits_the_screen_obeys_its_policy_and_is_accessible(
     assert page.evaluate("window.ran") is None
     assert visit.errors == []
     assert all(requested.startswith(visited.url) for requested in visit.requested)
+
+
+def test_a_list_with_selected_animals_is_accessible(visited: Shop, visit: Visit) -> None:
+    page = visit.page
+    page.goto(visited.address("/pets"))
+    for box in page.locator("input[name=pet]").all():
+        box.check()
+    expect(page.locator("#selection")).to_be_in_viewport()
+    assert_no_barrier(page)
 
 
 @pytest.mark.parametrize(

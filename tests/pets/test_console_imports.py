@@ -21,10 +21,10 @@ from petstore.pets.console_imports import (
     begin_import,
     count_next_batch,
     decide_batch,
-    delete_import,
     find_import,
     list_imports,
     read_rows,
+    stop_import,
 )
 from petstore.pets.files import FileRow, open_import_file
 from petstore.pets.import_preparation import (
@@ -288,7 +288,7 @@ async def test_an_import_belongs_to_its_key(store: Store, clock: ManualClock) ->
     with pytest.raises(NotFound):
         await store.write(add_batch(import_id, other, now=NOW, limit=1))
     with pytest.raises(NotFound):
-        await store.write(delete_import(import_id, other))
+        await store.write(stop_import(import_id, other, now=NOW))
     assert await list_imports(store, other) == []
     assert await names(store) == []
 

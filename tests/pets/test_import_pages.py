@@ -564,18 +564,23 @@ async def test_animals_of_a_category_deleted_meanwhile_are_refused(
     assert await names(staff, service) == []
 
 
-async def test_a_discarded_import_keeps_the_animals_that_it_added(
+async def test_a_stopped_import_stays_with_the_animals_that_it_added_and_adds_no_more(
     staff: Visitor, service: Service
 ) -> None:
     path, page = await preview(staff, HEADER + rows(6 * BATCH), "animals.csv")
     assert "Discard" in page
     assert "Stop here" in (await staff.post(path)).text
-    gone = await staff.submit(f"{path}/discard")
-    assert "The import of animals.csv is gone. The 1,000 animals that it added stay." in words(gone)
-    assert (await staff.get(path)).status_code == 404
+    stopped = await staff.submit(f"{path}/discard")
+    told = "The import of animals.csv has stopped. The 1,000 animals that it added stay."
+    assert told in words(stopped)
+    assert "1 000 animals added, 0 rows refused." in words(stopped)
+    assert words(await staff.submit(path)) == words(await staff.get(path))
     assert len(await names(staff, service)) == 5 * BATCH
     path, _ = await preview(staff, HEADER + rows(1), "animals.csv")
-    assert "animals that it added" not in (await staff.submit(f"{path}/discard")).text
+    gone = await staff.submit(f"{path}/discard")
+    assert "The import of animals.csv is gone." in words(gone)
+    assert "animals that it added" not in gone.text
+    assert (await staff.get(path)).status_code == 404
 
 
 async def test_unfinished_imports_are_limited_for_each_key(staff: Visitor) -> None:

@@ -64,7 +64,9 @@ from petstore.people import invitation_pages as invitations
 from petstore.people import pages as people
 from petstore.pets import export_pages as exports
 from petstore.pets import import_pages as imports
+from petstore.pets import import_undo_pages as import_undo
 from petstore.pets import pages as pets
+from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
 from petstore.sessions.store import Session, find_session, touch_session
 from petstore.usage import pages as usage
@@ -107,11 +109,13 @@ PAGES: tuple[ConsolePage, ...] = (
     *changes.PAGES,
     *today.PAGES,
     *pets.PAGES,
+    *selection.PAGES,
     *order_exports.PAGES,
     *orders.PAGES,
     *sales.PAGES,
     *categories.PAGES,
     *imports.PAGES,
+    *import_undo.PAGES,
     *exports.PAGES,
     *usage.PAGES,
     *webhooks.PAGES,

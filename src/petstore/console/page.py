@@ -222,14 +222,15 @@ class PageRequest(Struct):
         query: Mapping[str, Any] | None = None,
         path_id: int = 0,
         if_match: str | None = None,
+        once: str | None = None,
     ) -> Result[Any]:
         """Execute an operation of the interface, and return its result.
 
         ``query`` and ``body`` are as in the interface; values of ``None`` are left out of a query.
         It is about the resource of the path, and changes the ``version`` that the form has, if no
-        other is given. A POST with the same ``once`` in its form and the same body is executed once
-        (``Idempotency-Key``): the second click of two waits for the first. A form that was sent,
-        and then changed, is another request.
+        other is given. A POST with the same ``once``, which is that of its form if no other is
+        given, and the same body is executed once (``Idempotency-Key``): the second click of two
+        waits for the first. A form that was sent, and then changed, is another request.
 
         A change of an animal, a category or an order costs a request of the key's day.
 
@@ -245,7 +246,7 @@ class PageRequest(Struct):
             (path_id or self.path_id) if operation.parameter else 0,
         )
         is_read, is_post = operation.method == "GET", operation.method == "POST"
-        once = self.form.text("once")
+        once = self.form.text("once") if once is None else once
         version = self.form.text("version") if if_match is None else if_match
         context = Context(
             services=self.services,

@@ -27,6 +27,7 @@ from petstore.events.model import SERVICE, Author
 from petstore.pets.columns import Columns
 from petstore.pets.files import COLUMNS, CsvLayout, FileRow
 from petstore.pets.imports import pets_of, refuse_unknown
+from petstore.pets.model import Pet
 from petstore.pets.store import create_pets
 
 MAX_IMPORTS = 5
@@ -47,7 +48,7 @@ _LEFT_OUT = "categoryId: left out, because there was no such category"
 _MAX_FILE_NAME = 200
 _COLUMNS = (
     "id, digest, file, columns, fields, delimiter, undecided, waiting, added, refused, first_id,"
-    " last_id, created_at, finished_at"
+    " last_id, created_at, finished_at, undoable, undone, stayed"
 )
 _STORED = "waiting + added + refused > 0"
 _SELECT = f"SELECT {_COLUMNS} FROM console_imports"  # noqa: S608 - only names
@@ -74,6 +75,7 @@ class UndecidedCategory(NamedTuple):
         return category_key(self.text)
 
 
+_decode_pets = msgspec.json.Decoder(list[Pet]).decode
 _decode_undecided = msgspec.json.Decoder(list[UndecidedCategory]).decode
 
 
@@ -83,6 +85,8 @@ class ConsoleImport(NamedTuple):
     ``waiting`` animals are still to be added, and ``others`` are rows that cannot be, or not yet:
     those of ``undecided`` categories are among them. The ids of the ``added`` animals are from
     ``first_id`` to ``last_id``; somebody else may have ids in between.
+
+    An undo has deleted ``undone`` of them, and left ``stayed``. It can still look at ``undoable``.
     """
 
     id: int
@@ -97,6 +101,9 @@ class ConsoleImport(NamedTuple):
     last_id: int | None
     created_at: Milliseconds
     finished_at: Milliseconds | None
+    undoable: int
+    undone: int
+    stayed: int
 
     @property
     def total(self) -> int:
@@ -166,7 +173,7 @@ def add_rows(import_id: int, key_id: int, start: int, rows: list[FileRow]) -> Un
     Raises:
         NotFound: the import is gone.
     """
-    yield from _locked(import_id, key_id)
+    yield from locked_import(import_id, key_id)
     waiting, encoded = len(pets_of(rows)), _encode(rows)
     yield _change(
         "insert_console_import_batch",
@@ -187,7 +194,7 @@ def complete_import(
         NotFound: the import is gone.
     """
     yield _lock_key(key_id)  # so two requests at once cannot both complete the last one
-    yield from _locked(import_id, key_id)
+    yield from locked_import(import_id, key_id)
     yield _change(
         "delete_same_console_import",
         "DELETE FROM console_imports"  # noqa: S608 - only names
@@ -221,26 +228,32 @@ def add_batch(
     Raises:
         NotFound: the key has no such import.
     """
-    present = yield from _locked(import_id, key_id)
+    present = yield from locked_import(import_id, key_id)
     batches = yield Statement(
-        "SELECT start, rows FROM console_import_batches WHERE import_id = ?1 AND waiting > 0"
-        " ORDER BY start LIMIT 1",
+        "SELECT start, rows, added FROM console_import_batches"
+        " WHERE import_id = ?1 AND waiting > 0 ORDER BY start LIMIT 1",
         (import_id,),
         name="select_next_console_import_batch",
     )
     if not batches:
         return present
-    start, text = batches[0]
+    start, text, added = batches[0]
     rows, others = _divided(_decode_rows(text), limit)
     left = present.waiting - len(pets_of(rows))
     rows = yield from refuse_unknown(rows)
     created = yield from create_pets(pets_of(rows), now=now, by=by)
     yield _update_batch(import_id, start, [row for row in rows if row.pet is None] + others)
+    yield _change(
+        "record_console_import_batch",
+        "UPDATE console_import_batches SET added = ?1 WHERE import_id = ?2 AND start = ?3",
+        *(_encode(_decode_pets(added) + created).decode(), import_id, start),
+    )
     ids = [pet.id for pet in created]
     changed = yield _change(
         "update_console_import",
         "UPDATE console_imports SET waiting = ?1, added = ?2, refused = ?3, first_id = ?4,"  # noqa: S608
-        f" last_id = ?5, finished_at = ?6 WHERE id = ?7 RETURNING {_COLUMNS}",
+        " last_id = ?5, finished_at = ?6, undoable = undoable + ?8"
+        f" WHERE id = ?7 RETURNING {_COLUMNS}",
         left,
         present.added + len(ids),
         present.total - left - present.added - len(ids),
@@ -248,6 +261,7 @@ def add_batch(
         max(ids, default=present.last_id),
         None if left or present.undecided else now,
         import_id,
+        len(ids),
     )
     return _import_of(changed[0])
 
@@ -281,7 +295,7 @@ def decide_batch(
     Raises:
         NotFound: the key has no such import.
     """
-    present = yield from _locked(import_id, key_id)
+    present = yield from locked_import(import_id, key_id)
     ((text,),) = yield Statement(
         "SELECT rows FROM console_import_batches WHERE import_id = ?1 AND start = ?2",
         (import_id, start),
@@ -312,15 +326,32 @@ def decide_batch(
     )
 
 
-def delete_import(import_id: int, key_id: int) -> Unit[ConsoleImport]:
-    """Delete an import and return it. The pets that it has added stay.
+def stop_import(import_id: int, key_id: int, *, now: Milliseconds) -> Unit[ConsoleImport]:
+    """Add no more rows of an import, and return it as it was. It is deleted if it added nothing.
 
     Raises:
         NotFound: the key has no such import.
     """
-    present = yield from _locked(import_id, key_id)
-    yield _delete(import_id)
+    present = yield from locked_import(import_id, key_id)
+    if not present.added:
+        yield _delete(import_id)
+    elif present.is_open:
+        yield from stopped(import_id, now)
     return present
+
+
+def stopped(import_id: int, now: Milliseconds) -> Unit[None]:
+    """Stop an import whose row is locked."""
+    yield _change(
+        "stop_console_import_batches",
+        "UPDATE console_import_batches SET waiting = 0 WHERE import_id = ?1 AND waiting > 0",
+        import_id,
+    )
+    yield _change(
+        "stop_console_import",
+        "UPDATE console_imports SET waiting = 0, undecided = ?1, finished_at = ?2 WHERE id = ?3",
+        *(_encode([]).decode(), now, import_id),
+    )
 
 
 async def find_import(store: Reader, import_id: int, key_id: int) -> ConsoleImport:
@@ -419,7 +450,7 @@ def _least_needed(key_id: int, digest: bytes) -> Unit[int | None]:
     raise Conflict(msg)
 
 
-def _locked(import_id: int, key_id: int) -> Unit[ConsoleImport]:
+def locked_import(import_id: int, key_id: int) -> Unit[ConsoleImport]:
     """Return an import of a key, and lock its row: batches follow one another."""
     sql = f"{_SELECT} WHERE id = ?1 AND key_id = ?2 /*pg FOR UPDATE */"
     rows = yield Statement(sql, (import_id, key_id), name="lock_console_import")

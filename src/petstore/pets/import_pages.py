@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from petstore.categories.model import Category
 from petstore.categories.store import ids_of_categories, names_of_categories
-from petstore.console.allowance import allowance_of, charge
+from petstore.console.allowance import affordable, allowance_of, charge
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.fields import FieldSet, ShownForm, choice
 from petstore.console.forms import Problem, UploadedFile, in_plain_words, problem_of, typed_id
@@ -29,10 +29,10 @@ from petstore.pets.console_imports import (
     UndecidedCategory,
     add_batch,
     count_next_batch,
-    delete_import,
     find_import,
     list_imports,
     read_rows,
+    stop_import,
 )
 from petstore.pets.exports import cells_writer
 from petstore.pets.files import FileRow, cells_of
@@ -155,8 +155,7 @@ async def _affordable(visit: PageRequest, found: ConsoleImport, limit: int) -> i
     if not found.waiting:
         return 0
     rows = await count_next_batch(visit.services.store, found.id)
-    left = (await allowance_of(visit)).requests
-    return min(rows, ROWS_AT_ONCE, limit, rows if left is None else left)
+    return await affordable(visit, min(rows, ROWS_AT_ONCE, limit))
 
 
 async def _choose(visit: PageRequest) -> Response:
@@ -259,7 +258,7 @@ async def _import_page(
     same = (
         other
         for other in others
-        if other.digest == found.digest and other.added and other.id != found.id
+        if other.digest == found.digest and other.added > other.undone and other.id != found.id
     )
     animals = [row async for row in read_rows(store, found.id, "waiting", _SHOWN)]
     return visit.page(
@@ -389,11 +388,14 @@ async def _write_refused(visit: PageRequest, found: ConsoleImport, file: CsvDown
 
 
 async def _discard(visit: PageRequest) -> Response:
-    gone = await visit.services.store.write(delete_import(visit.path_id, visit.caller.id))
-    text = f"The import of {isolated(gone.file)} is gone."
-    if gone.added:
-        text += f" The {gone.added:,} animals that it added stay."
-    return await visit.redirect("/import", Notice(text))
+    services = visit.services
+    unit = stop_import(visit.path_id, visit.caller.id, now=services.clock())
+    stopped = await services.store.write(unit)
+    name = isolated(stopped.file)
+    if not stopped.added:
+        return await visit.redirect("/import", Notice(f"The import of {name} is gone."))
+    text = f"The import of {name} has stopped. The {stopped.added:,} animals that it added stay."
+    return await visit.redirect(f"/import/{stopped.id}", Notice(text))
 
 
 async def _example(visit: PageRequest) -> Response:

@@ -24,8 +24,8 @@ from petstore.pets.console_imports import (
     category_key,
     complete_import,
     decide_batch,
-    delete_import,
     read_batches,
+    stop_import,
 )
 from petstore.pets.files import (
     NOT_UTF8,
@@ -158,7 +158,7 @@ class _Preparation:
             raise Conflict(msg) from None
         except PetstoreError:
             with suppress(PetstoreError):
-                await store.write(delete_import(import_id, key_id))
+                await store.write(stop_import(import_id, key_id, now=clock()))
             raise
         return import_id
 

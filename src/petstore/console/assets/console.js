@@ -3,7 +3,7 @@
 const HOME = new URL('..', import.meta.url).pathname.replace(/\/$/, '');
 const BY_ITSELF = {'Console-Refresh': '1'}; // this does not extend the session
 const MARKED = '[id][data-follow], [id][data-refresh], #printed';
-const FIELDS = 'input, select, textarea';
+const FIELDS = 'input:not([type=checkbox]), select, textarea';
 const POST = 'form[method=post]';
 
 const byId = id => document.getElementById(id);
@@ -351,8 +351,14 @@ addEventListener('submit', event => {
 });
 
 addEventListener('input', event => {
-  const form = event.target.form;
+  const form = event.target.closest('form'); // a selected row is no text that could be lost
   if (form?.matches(`main ${POST}`)) typedIn.add(form);
+});
+
+addEventListener('change', ({target}) => {
+  const boxes = all('[name=pet]');
+  if (target.id === 'select-all') for (const box of boxes) box.checked = target.checked;
+  setText(byId('selected'), `${boxes.filter(box => box.checked).length} selected`);
 });
 
 addEventListener('beforeunload', event => {
@@ -383,9 +389,11 @@ addEventListener('keydown', event => {
   prefix = '';
   const link = find(`[data-key="${CSS.escape(keys)}"]`);
   const search = find('main [role=search] input');
+  const box = event.target.closest('tr')?.querySelector('[name=pet]');
   if (keys === 'g') prefix = 'g ';
   else if (keys === '/' && search) search.focus();
   else if (keys === '?' && help) help.open || help.showModal();
+  else if (keys === 'x' && box) box.click();
   else if (link) link.click();
   else return;
   event.preventDefault();
