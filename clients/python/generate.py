@@ -142,7 +142,7 @@ def _method(row: Operation) -> str:
     name += "_current" * ("/current/" in row.path)
     body = row.body or row.query
     sent = _members(_SENT[body.__name__]) if body else {}
-    first = {_snake(row.parameter): f"The ``id`` of the {row.resource}."} if row.parameter else {}
+    first = {_snake(x): f"The ``id`` of the {x.removesuffix('Id')}." for x in row.parameters}
     names = sorted(sent, key=lambda each: each in ("limit", "cursor"))
     taken = {each: _taken(sent[each], row.method) for each in names}
     taken |= {_HEADERS[row.method]: "str | None = None"} if row.method in _HEADERS else {}

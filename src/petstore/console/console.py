@@ -170,7 +170,7 @@ class Console:
 
     async def _respond(self, visit: PageRequest, exchange: Exchange, receive: Receive) -> Response:
         request = visit.request
-        route, visit.parameter = self._routes.find(request.path)
+        route, visit.parameters = self._routes.find(request.path)
         exchange.template = route.template or None
         page = route.operations.get(request.method)
         if page is None:
@@ -203,7 +203,7 @@ class Console:
         if page.needs is not None:
             require_scope(visit.caller, scope_of(page.needs))
         if page.has_id:
-            visit.path_id = decode_path_id(visit.parameter)
+            visit.path_id, visit.child_id, *_ = (*map(decode_path_id, visit.parameters), 0)
         if page.has_file:
             respond = partial(self._respond_in_turn, page, visit, receive)
             return await self._files.respond(visit.caller.id, respond)
