@@ -191,7 +191,8 @@ def _type(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return _ALIASES.get(tuple(schema["enum"]), f"Literal{schema['enum']}")
     if "items" in schema:
-        return f"list[{re.sub('Literal.*', 'str', _type(schema['items']))}]"
+        item = schema["items"].get("anyOf", [schema["items"]])[0]
+        return f"list[{re.sub('Literal.*', 'str', _type(item))}]"
     if "additionalProperties" in schema:
         return f"dict[str, {_type(schema['additionalProperties'])}]"
     plain = _FORMATS.get(schema.get("format", "")) or _TYPES.get(schema.get("type", ""), "Any")

@@ -246,7 +246,8 @@ class Replay(Struct, frozen=True):
             str,
             Meta(
                 description=(
-                    "The `cursor` of the request that continues; absent at the end of the window."
+                    "The `cursor` of the request that continues. It is absent at the end of the"
+                    " window."
                 )
             ),
         ]
@@ -300,10 +301,15 @@ class Delivery(Struct, frozen=True, rename="camel"):
     retried_at: (
         Annotated[
             _Milliseconds,
-            Meta(description="When its event was sent again, by a later delivery; null if never."),
+            Meta(
+                description=(
+                    "When the event of a failed delivery was sent again, by another one; null if"
+                    " never."
+                )
+            ),
         ]
         | None
-    ) = None
+    )
 
 
 def check_url(url: str, networks: Networks) -> None:

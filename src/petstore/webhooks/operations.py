@@ -12,7 +12,6 @@ from petstore.databases.contract import mapped
 from petstore.databases.planner import LAST_ID
 from petstore.errors import (
     AlreadyPending,
-    CursorExpired,
     DeliveriesPending,
     EventNotKept,
     InvalidBody,
@@ -396,6 +395,6 @@ OPERATIONS = (
         body=ReplayWindow,
         body_example={"since": "2026-11-21T10:00:00Z", "state": "failed"},
         success=Success(202, "The events will be sent.", Replay, {"deliveries": 42}),
-        errors=(WebhookDisabled, DeliveriesPending, CursorExpired),
+        errors=(WebhookDisabled, DeliveriesPending),
     ),
 )

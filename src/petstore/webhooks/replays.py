@@ -15,7 +15,6 @@ from petstore.databases.pages import found
 from petstore.databases.planner import looked_up, unplanned
 from petstore.errors import (
     AlreadyPending,
-    CursorExpired,
     DeliveriesPending,
     EventNotKept,
     InvalidBody,
@@ -37,7 +36,7 @@ from petstore.webhooks.store import lock_enabled
 
 # The times of events are those of several clocks, so not quite in the order of the feed.
 _CLOCKS_DIFFER: Milliseconds = 10 * SECOND
-_FAR = 2**62
+_EVER, _FAR = -(2**62), 2**62
 _MAX_SEARCHED = 50_000
 _MAX_FAILED = 10_000  # each is looked up in the feed
 _INSERT = (
@@ -81,7 +80,7 @@ class ReplayCount(NamedTuple):
     since: Milliseconds
 
 
-class _Search(NamedTuple):
+class _Part(NamedTuple):
     """A part of the feed to search for the events of a ``selection``, up to ``end`` at once."""
 
     webhook_id: int
@@ -167,8 +166,7 @@ def replay(
         NotFound: the key has no webhook with this id.
         WebhookDisabled: it is disabled.
         DeliveriesPending: too many deliveries are still to come.
-        InvalidBody: the window begins before the oldest event that is kept.
-        CursorExpired: events of the rest are no longer kept.
+        InvalidBody: the window, or its rest, begins before the oldest event that is kept.
     """
     webhook = yield from lock_enabled(webhook_id, key.id, check)
     yield from _require_few_pending(webhook_id)
@@ -268,7 +266,7 @@ def _require_few_pending(webhook_id: int) -> Unit[None]:
         raise DeliveriesPending(msg)
 
 
-def _search(webhook: Webhook, selection: Selection, key: Caller) -> Unit[_Search]:
+def _search(webhook: Webhook, selection: Selection, key: Caller) -> Unit[_Part]:
     since, rest = yield from _range_of(webhook, selection)
     end = min(rest.last, rest.after + _MAX_SEARCHED)
     if selection.is_failed:
@@ -281,7 +279,7 @@ def _search(webhook: Webhook, selection: Selection, key: Caller) -> Unit[_Search
     types = wanted_types(webhook.types, key.scopes)
     if selection.types is not None:
         types = types.intersection(selection.types)
-    return _Search(webhook.id, key.id, tuple(sorted(types)), selection, since, rest, end)
+    return _Part(webhook.id, key.id, tuple(sorted(types)), selection, since, rest, end)
 
 
 def _range_of(webhook: Webhook, selection: Selection) -> Unit[tuple[Milliseconds, ReplayRange]]:
@@ -296,7 +294,7 @@ def _range_of(webhook: Webhook, selection: Selection) -> Unit[tuple[Milliseconds
         "SELECT sequence, at FROM events WHERE sequence = (SELECT min(sequence) FROM events)",
         name="select_time_of_oldest_event",
     )
-    start, kept_since = oldest[0] if oldest and oldest[0][0] > 1 else (1, 0)
+    start, kept_since = oldest[0] if oldest and oldest[0][0] > 1 else (1, _EVER)
     since = selection.since
     if since is None:
         since = max(kept_since, milliseconds(webhook.created_at))
@@ -304,7 +302,7 @@ def _range_of(webhook: Webhook, selection: Selection) -> Unit[tuple[Milliseconds
         after, last = selection.rest
         if after + 1 < start:
             msg = "cursor: events after it are no longer kept; begin again without it"
-            raise CursorExpired(msg)
+            raise InvalidBody(msg)
         return since, ReplayRange(after, min(last, position))
     if since < kept_since:
         moment = rfc3339_milliseconds(kept_since)
