@@ -69,6 +69,7 @@ from petstore.sales import pages as sales
 from petstore.sessions.store import Session, find_session, touch_session
 from petstore.usage import pages as usage
 from petstore.webhooks import pages as webhooks
+from petstore.webhooks import replay_pages as replays
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
@@ -115,6 +116,7 @@ PAGES: tuple[ConsolePage, ...] = (
     *exports.PAGES,
     *usage.PAGES,
     *webhooks.PAGES,
+    *replays.PAGES,
     *keys.PAGES,
     *people.PAGES,
     *activity.PAGES,

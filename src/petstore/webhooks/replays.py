@@ -80,7 +80,7 @@ class ReplayCount(NamedTuple):
     since: Milliseconds
 
 
-class _Part(NamedTuple):
+class _FeedPart(NamedTuple):
     """A part of the feed to search for the events of a ``selection``, up to ``end`` at once."""
 
     webhook_id: int
@@ -266,7 +266,7 @@ def _require_few_pending(webhook_id: int) -> Unit[None]:
         raise DeliveriesPending(msg)
 
 
-def _search(webhook: Webhook, selection: Selection, key: Caller) -> Unit[_Part]:
+def _search(webhook: Webhook, selection: Selection, key: Caller) -> Unit[_FeedPart]:
     since, rest = yield from _range_of(webhook, selection)
     end = min(rest.last, rest.after + _MAX_SEARCHED)
     if selection.is_failed:
@@ -279,7 +279,7 @@ def _search(webhook: Webhook, selection: Selection, key: Caller) -> Unit[_Part]:
     types = wanted_types(webhook.types, key.scopes)
     if selection.types is not None:
         types = types.intersection(selection.types)
-    return _Part(webhook.id, key.id, tuple(sorted(types)), selection, since, rest, end)
+    return _FeedPart(webhook.id, key.id, tuple(sorted(types)), selection, since, rest, end)
 
 
 def _range_of(webhook: Webhook, selection: Selection) -> Unit[tuple[Milliseconds, ReplayRange]]:
