@@ -95,6 +95,7 @@ LAYERS = {
         "export_pages",
         "form",
         "import_pages",
+        "replay_pages",
         "sale",
         *("account_pages", "invitation_pages"),
     ),

@@ -488,7 +488,7 @@ def test_failed_deliveries_are_found_in_few_blocks(failing: Planner, after: int)
     units: list[Unit[Any]] = [
         replay(2, wanted, key, 0, unconditional),
         count_replay(webhook_of(WEBHOOK_ROW), wanted, key),
-        retry(2, 9, key, 0, unconditional),
+        retry(2, 9, key.id, 0, unconditional, str),
     ]
     for unit in units:
         for statement in statements_of(methodcaller("write", unit), found):

@@ -11,7 +11,6 @@ from typing import Any
 import apsw
 import pytest
 from msgspec import UNSET, UnsetType
-from msgspec.structs import replace
 
 from petstore.backends import create_limiter
 from petstore.categories.model import CategoryCreate, CategoryPatch
@@ -254,7 +253,6 @@ LISTS: dict[str, Any] = {
 KEY = Caller("Till", id=7, scopes=frozenset({"keys:admin"}), environment="production", created_at=0)
 KEY_ROW = tuple(values_of(KEY)[name] for name in COLUMNS)
 PERSON_ROW = (*KEY_ROW[:-1], "clerk")
-KEY_OF_ANIMALS = replace(KEY, scopes=frozenset({"pets:read"}))
 FAILED = Selection(is_failed=True, rest=ReplayRange(5, 9))
 WEBHOOK_ROW = (7, "https://shop.example", "", None, 0, None, 0, None)
 NEVER_USED = (None, None, None, None)
@@ -337,7 +335,7 @@ def units() -> Iterator[Unit[Any]]:
     yield rotate_webhook(7, 0, 7, 0, unconditional)
     yield delete_webhook(7, 7, unconditional)
     yield from_enabled(replay(1, Selection(5, 9), KEY, 0, unconditional))
-    yield from_enabled(retry(1, 9, KEY_OF_ANIMALS, 0, unconditional))
+    yield from_enabled(retry(1, 9, KEY.id, 0, unconditional, str))
     yield from_enabled(replay(1, FAILED, KEY, 0, unconditional))
     yield count_replay(webhook_of(WEBHOOK_ROW), FAILED, KEY)
     yield count_replay(webhook_of(WEBHOOK_ROW), Selection(5, 9), KEY)

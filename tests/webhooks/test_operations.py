@@ -516,6 +516,20 @@ async def test_a_replay_of_a_type_that_the_key_cannot_read_is_refused(service: S
     assert message == "this key lacks the scope orders:read to read order.placed"
 
 
+async def test_a_delivery_of_an_event_that_the_key_cannot_read_is_not_sent_again(
+    service: Service,
+) -> None:
+    send = await sender(service, scopes=frozenset({"webhooks:write"}))
+    await create(send)
+    await add_events(service.store, [NOW])
+    await add_deliveries(service.store, 1, "failed")
+    response = await send("POST", "/webhooks/1/deliveries/1/retry")
+    message = assert_error(response, 403, "missing_scope")
+    assert message == "this key lacks the scope pets:read to read pet.created"
+    assert 'scope="pets:read"' in response.headers["WWW-Authenticate"]
+    assert await rows(service, "SELECT state FROM webhook_deliveries") == [("failed",)]
+
+
 @pytest.mark.each_database
 async def test_a_delivery_can_be_sent_again(service: Service, send: Send) -> None:
     await create(send)

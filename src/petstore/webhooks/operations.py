@@ -23,7 +23,7 @@ from petstore.errors import (
     WebhooksNotConfigured,
 )
 from petstore.events.examples import WEBHOOK
-from petstore.events.model import scope_of
+from petstore.events.model import EventType, scope_of
 from petstore.interface.authentication import require_scope
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
@@ -166,8 +166,10 @@ async def _list_deliveries(
 
 
 async def _retry(context: Context, call: Call[None, None]) -> Result[Delivery]:
-    now, check = context.services.clock(), context.conditions.check
-    return await change(context, retry(call.path_id, call.child_id, context.caller, now, check))
+    now, check, own = context.services.clock(), context.conditions.check, context.caller
+    check_type = partial(_require_readable, own)
+    unit = retry(call.path_id, call.child_id, own.id, now, check, check_type)
+    return await change(context, unit)
 
 
 async def _replay(context: Context, call: Call[ReplayWindow, None]) -> Result[Replay]:
@@ -193,7 +195,7 @@ def selection_of(window: ReplayWindow, key: Caller) -> Selection:
         raise InvalidBody(msg)
     if window.type is not UNSET:
         for kind in window.type:
-            require_scope(key, scope_of(kind), f" to read {kind}")
+            _require_readable(key, kind)
         selection = selection._replace(types=window.type)
     if window.cursor is not UNSET:
         selection = selection._replace(rest=_rest_of(window.cursor))
@@ -216,7 +218,11 @@ def _check_types(types: Collection[str], key: Caller) -> None:
         MissingScope: the key lacks the scope to read one of them.
     """
     for kind in known_types(types):
-        require_scope(key, scope_of(kind), f" to read {kind}")
+        _require_readable(key, kind)
+
+
+def _require_readable(key: Caller, kind: EventType) -> None:
+    require_scope(key, scope_of(kind), f" to read {kind}")
 
 
 def _with_secret(master: bytes, issued: IssuedSecret) -> WebhookWithSecret:

@@ -19,8 +19,7 @@ from petstore.errors import (
     EventNotKept,
     InvalidBody,
 )
-from petstore.events.model import scope_of
-from petstore.interface.authentication import require_scope
+from petstore.events.model import EventType
 from petstore.keys.model import Caller
 from petstore.webhooks.deliveries import DELIVERY_COLUMNS, delivery_of
 from petstore.webhooks.model import (
@@ -105,28 +104,30 @@ class _FeedPart(NamedTuple):
 def retry(
     webhook_id: int,
     delivery_id: int,
-    key: Caller,
+    key_id: int,
     now: Milliseconds,
     check: Callable[[Webhook], None],
+    check_type: Callable[[EventType], object],
 ) -> Unit[Delivery]:
     """Send the event of a delivery again to a webhook that passes ``check``; return the new one.
+
+    Its type has to pass ``check_type``.
 
     Raises:
         NotFound: the key has no webhook with this id, or the webhook no such delivery.
         WebhookDisabled: it is disabled.
-        MissingScope: the key may no longer read the event.
         DeliveriesPending: too many deliveries are still to come.
         AlreadyPending: one of this event is still to come.
         EventNotKept: the event is too old.
     """
-    yield from lock_enabled(webhook_id, key.id, check)
+    yield from lock_enabled(webhook_id, key_id, check)
     rows = yield Statement(
         "SELECT sequence, event_id, type FROM webhook_deliveries WHERE id = ?1 AND webhook_id = ?2",
         (delivery_id, webhook_id),
         name="select_delivery_to_retry",
     )
     sequence, event_id, kind = found(rows, tuple, "delivery", delivery_id)
-    require_scope(key, scope_of(kind), f" to read {kind}")
+    check_type(kind)
     yield from _require_few_pending(webhook_id)
     pending = yield Statement(
         "SELECT id FROM webhook_deliveries"
