@@ -33,6 +33,13 @@ _CANNOT_UNDO = "This cannot be undone."
 def _selection(visit: PageRequest, webhook: Webhook) -> FieldSet:
     """Return the form that selects events, of the types that the webhook gets."""
     wanted = wanted_types(webhook.types, visit.caller.scopes)
+    types = Field(
+        *("type", "Types"),
+        parse=str.split,
+        control="boxes",
+        options=[(kind, text) for kind, text in EVENT_WORDS.items() if kind in wanted],
+        hint="If none is chosen, events of all types are sent.",
+    )
     return FieldSet(
         choice(
             *("state", "Which events"),
@@ -50,13 +57,7 @@ def _selection(visit: PageRequest, webhook: Webhook) -> FieldSet:
         ),
         Field("since", "From", control="moment"),
         Field("until", "Until", control="moment", hint="Empty is until now."),
-        Field(
-            *("type", "Types"),
-            parse=str.split,
-            control="boxes",
-            options=[(kind, text) for kind, text in EVENT_WORDS.items() if kind in wanted],
-            hint="If none is chosen, events of all types are sent.",
-        ),
+        *([types] if len(wanted) > 1 else []),
     )
 
 
