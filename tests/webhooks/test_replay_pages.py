@@ -8,6 +8,7 @@ import pytest
 from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Statement
 from petstore.webhooks.model import MAX_REPLAY
+from petstore.webhooks.pages import EVENT_WORDS
 from support.manual_clock import ManualClock
 from support.page_forms import buttons_of, press, succeed
 from support.service import Service
@@ -290,6 +291,24 @@ async def test_many_events_are_sent_part_by_part(service: Service, shop: Visitor
     done = await succeed(shop, page, "Go on", send="yes")
     assert "2,001 events are sent again. This cannot be undone." in words(done)
     assert await sent(service) == [(MAX_REPLAY + 1,)]
+
+
+async def test_a_webhook_with_many_pending_deliveries_refuses_more(
+    service: Service, shop: Visitor
+) -> None:
+    await add_events(service.store, [NOW])
+    await add_deliveries(service.store, 1, *["pending"] * MAX_REPLAY)
+    refused = await shop.post("/webhooks/1/replay", **SELECTED, state="failed")
+    assert refused.status_code == 409
+    assert "2000 deliveries or more are pending; wait until there are fewer" in words(refused)
+    assert buttons_of(refused) == ["Count them"]
+
+
+async def test_only_types_that_the_webhook_gets_can_be_chosen(staff: Visitor) -> None:
+    for types in (["order.placed"], ["order.placed", "pet.created"], []):
+        await staff.post("/webhooks", url=URL, description="", types=types)
+    shown = [(await staff.get(f"/webhooks/{number}/replay")).text for number in (1, 2, 3)]
+    assert [page.count('type="checkbox" name="type"') for page in shown] == [0, 2, len(EVENT_WORDS)]
 
 
 async def test_a_long_search_goes_on_by_itself(service: Service, shop: Visitor) -> None:

@@ -64,11 +64,15 @@ _GRACE = FieldSet(
 )
 
 
-def _form(visit: PageRequest) -> FieldSet:
-    """Return the form of a webhook, with the types of events that it can get for the person."""
+def type_options(visit: PageRequest) -> list[tuple[str, str]]:
+    """Return the types of events that a webhook can get for the person, in words."""
     readable = readable_types(visit.caller.scopes)
     if visit.caller.role is not None:
         readable -= _OF_KEYS
+    return [(kind, text) for kind, text in EVENT_WORDS.items() if kind in readable]
+
+
+def _form(visit: PageRequest) -> FieldSet:
     return FieldSet(
         Field(
             *("url", "Address"),
@@ -87,7 +91,7 @@ def _form(visit: PageRequest) -> FieldSet:
             show=lambda webhook: words(webhook.types),
             parse=str.split,
             control="boxes",
-            options=[(kind, text) for kind, text in EVENT_WORDS.items() if kind in readable],
+            options=type_options(visit),
             hint="If none is chosen, it gets all events that you may read.",
         ),
     )

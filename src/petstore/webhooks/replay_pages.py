@@ -16,9 +16,9 @@ from petstore.errors import DeliveriesPending, InvalidBody, PetstoreError
 from petstore.events.model import Event, readable_types
 from petstore.http.messages import Response
 from petstore.webhooks.deliveries import find_delivery
-from petstore.webhooks.model import MAX_REPLAY, ReplayWindow, Webhook, wanted_types
+from petstore.webhooks.model import MAX_REPLAY, ReplayWindow, Webhook
 from petstore.webhooks.operations import selection_of
-from petstore.webhooks.pages import EVENT_WORDS
+from petstore.webhooks.pages import type_options
 from petstore.webhooks.replays import count_replay
 
 _WINDOWS = {
@@ -32,12 +32,14 @@ _CANNOT_UNDO = "This cannot be undone."
 
 def _selection(visit: PageRequest, webhook: Webhook) -> FieldSet:
     """Return the form that selects events, of the types that the webhook gets."""
-    wanted = wanted_types(webhook.types, visit.caller.scopes)
+    options = [
+        each for each in type_options(visit) if not webhook.types or each[0] in webhook.types
+    ]
     types = Field(
         *("type", "Types"),
         parse=str.split,
         control="boxes",
-        options=[(kind, text) for kind, text in EVENT_WORDS.items() if kind in wanted],
+        options=options,
         hint="If none is chosen, events of all types are sent.",
     )
     return FieldSet(
@@ -57,7 +59,7 @@ def _selection(visit: PageRequest, webhook: Webhook) -> FieldSet:
         ),
         Field("since", "From", control="moment"),
         Field("until", "Until", control="moment", hint="Empty is until now."),
-        *([types] if len(wanted) > 1 else []),
+        *([types] if len(options) > 1 else []),
     )
 
 
