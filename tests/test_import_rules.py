@@ -96,6 +96,7 @@ LAYERS = {
         "export_pages",
         "form",
         "import_pages",
+        "replay_pages",
         "sale",
         *("account_pages", "invitation_pages"),
         *("import_undo_pages", "selection", "selection_pages"),

@@ -115,7 +115,7 @@ async def fill(store: SqliteStore) -> str:
     await store.write(
         do(
             "INSERT INTO webhook_deliveries VALUES (1, 1, 1, 'evt_1', 'pet.created', 'pet/1',"
-            " 'failed', ?1, 1, ?1, ?1, ?1, 500, 'no', NULL)",
+            " 'failed', ?1, 1, ?1, ?1, ?1, 500, 'no', NULL, NULL)",
             NOW,
         )
     )

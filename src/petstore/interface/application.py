@@ -97,9 +97,9 @@ class HttpRules:
 class Exchange(Struct):
     """A request in progress.
 
-    ``client`` is the address behind trusted proxies and ``parameter`` the text of the path's
-    parameter. ``template`` is the path template, without values of the client, if the path has one.
-    A public request needs no key, and gets ``page`` if there is one. A request of a ``section`` is
+    ``client`` is the address behind trusted proxies and ``parameters`` the texts of those of the
+    path. ``template`` is the path template, without values of the client, if the path has one. A
+    public request needs no key, and gets ``page`` if there is one. A request of a ``section`` is
     public here. ``root`` is the URL of the service; it, ``token``, ``caller`` and ``decision`` are
     set as soon as they are known.
     """
@@ -111,7 +111,7 @@ class Exchange(Struct):
     page: PublicPage | None
     section: "Section | None"
     route: Route[Operation]
-    parameter: str
+    parameters: tuple[str, ...]
     template: str | None
     operation: Operation | None
     is_public: bool
@@ -234,7 +234,7 @@ class Application:
         if trusted:
             client = client_address(request, trusted)
         path, page, section = request.path, None, None
-        route, parameter = self._routes.find(path)
+        route, parameters = self._routes.find(path)
         operation = route.operations.get(request.method)
         is_public, template = False, route.template or None
         if operation is None:
@@ -255,7 +255,7 @@ class Application:
             page,
             section,
             route,
-            parameter,
+            parameters,
             template,
             operation,
             is_public,
@@ -380,7 +380,7 @@ class Application:
         query: Query[Any] = _NO_QUERY
         if operation.query is not None:
             query = decode_query(request.query, operation.query)
-        path_id = 0 if operation.parameter is None else decode_path_id(exchange.parameter)
+        path_ids = [decode_path_id(text) for text in exchange.parameters]
         conditions = conditions_of(request) if operation.is_conditional else NO_CONDITIONS
         target = Target(exchange.root, request.path, query.filters)
         is_post = operation.method == "POST"
@@ -395,7 +395,7 @@ class Application:
             once=_idempotent(operation, request, target, key, body) if is_post else None,
             client=request,
         )
-        call = Call(query.values, body, path_id)
+        call = Call(query.values, body, *path_ids)
         if operation.cached and not self.services.readers.has_replica:
             if shows_lapse(operation, self.services):
                 await self.services.reservations.settle()

@@ -40,10 +40,6 @@ _MESSAGES: dict[type[PetstoreError], str] = {
     errors.UnknownEventType: (
         f"types: there is no 'pet.sold'; expected any of {', '.join(EVENT_TYPES)}"
     ),
-    errors.ReplayTooLarge: (
-        "since, until: expected a window of up to 2000 events, of whatever type; replay a longer"
-        " one in parts"
-    ),
     errors.MissingKey: "Authorization: expected Bearer and an API key",
     errors.InvalidKey: "Authorization: the API key is not valid here, or no longer valid",
     errors.NetworkNotAllowed: (
@@ -69,6 +65,8 @@ _MESSAGES: dict[type[PetstoreError], str] = {
     errors.TooManyWebhooks: ("this key has 16 webhooks, the maximum; delete one first"),
     errors.WebhookDisabled: "webhook 7 is disabled; enable it first",
     errors.DeliveriesPending: "2000 deliveries or more are pending; wait until there are fewer",
+    errors.AlreadyPending: "the event of delivery 7 is pending: delivery 9 sends it",
+    errors.EventNotKept: "the event of delivery 7 is no longer kept",
     errors.WebhooksNotConfigured: (
         "the secret file of this service cannot be used; tell its operator"
     ),

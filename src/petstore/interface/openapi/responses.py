@@ -107,14 +107,14 @@ def _success(operation: Operation, operations: Sequence[Operation]) -> Described
 
 
 def _links(created: Operation, operations: Sequence[Operation]) -> dict[str, Any]:
-    """Link what was created to the operations on it."""
+    """Link what was created to the operations on it, but for those on parts of it."""
     return {
         operation.id: {
             "operationId": operation.id,
             "parameters": {operation.parameter: "$response.body#/id"},
         }
         for operation in operations
-        if operation.path.startswith(f"{created.path}/{{")
+        if operation.path.startswith(f"{created.path}/{{") and len(operation.parameters) == 1
     }
 
 
