@@ -93,3 +93,91 @@ def test_who_is_not_signed_in_sees_the_same_grid(shop: ServerProcess, browser: B
         assert page.evaluate(EDGES) == [], width
     expect(page.get_by_role("link", name="Docs")).to_have_attribute("href", f"{shop.url}/docs/")
     page.close()
+
+
+BROKEN = """() => [...document.querySelectorAll('main, .bar')].flatMap(part => {
+  const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT), broken = [];
+  for (let node; node = walker.nextNode();) {
+    if (!node.parentElement.checkVisibility()) continue;
+    for (const {0: word, index} of node.data.matchAll(/[\\p{L}\\p{N}]{2,24}/gu)) {
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + word.length);
+      const lines = [...range.getClientRects()].map(({bottom}) => Math.round(bottom));
+      if (new Set(lines).size > 1) broken.push(word);
+    }
+  }
+  return broken;
+})"""
+TOO_WIDE = """() => [
+  document.documentElement.scrollWidth - innerWidth,
+  ...[...document.querySelectorAll('.scroll:has(.cards)')]
+    .map(frame => innerWidth < 480 ? frame.scrollWidth - frame.clientWidth : 0),
+].filter(pixels => pixels > 0)"""
+COLOURS = """() => [...document.querySelectorAll('.category')].map(
+  category => [category.textContent, getComputedStyle(category, '::before').backgroundColor])"""
+
+
+def test_no_word_is_broken_and_nothing_scrolls_sideways(clerk: Clerk) -> None:
+    clerk.animal(name="Donaudampfschiff Pumpernickel")
+    script = f"() => [...({BROKEN})(), ...({TOO_WIDE})()]"
+    found = seen_at_every_width(clerk, script)
+    assert [each for each in found if each[2]] == []
+
+
+def test_each_animal_is_a_card_of_two_lines_on_a_phone(clerk: Clerk) -> None:
+    at_width(clerk.page, 320)
+    clerk.open("/pets?categoryId=1")
+    row = clerk.page.locator("main tbody tr").first
+    lines = row.evaluate("row => [...row.cells].map(cell => Math.round(cell.offsetTop / 20))")
+    name, status, category, number = lines
+    assert name == status < category == number
+    expect(row.locator("td").last).to_have_attribute("data-label", "Number")
+
+
+def test_filters_are_behind_one_button_on_a_phone_and_chips_say_what_is_set(clerk: Clerk) -> None:
+    page = clerk.page
+    at_width(page, 320)
+    clerk.open("/pets?name=&status=available&categoryId=1&id=")
+    expect(page.get_by_label("Any word of the name")).to_be_visible()
+    expect(page.get_by_label("Status")).to_be_hidden()
+    chips = page.get_by_role("list", name="Filters that are set").get_by_role("link")
+    expect(chips).to_have_text(
+        ["Remove the filter Status: available", "Remove the filter Category: Dogs"]
+    )
+    page.get_by_text("Filters (2)").click()
+    expect(page.get_by_label("Status")).to_be_visible()
+    chips.first.click()
+    expect(chips).to_have_text(["Remove the filter Category: Dogs"])
+    expect(page.get_by_text("Filters (1)")).to_be_visible()
+    expect(page.locator("main tbody tr .sold").first).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "path", ["/orders?status=delivered", "/sales?from=2026-01-01", "/activity"]
+)
+def test_filters_stand_in_a_row_on_a_desk(path: str, clerk: Clerk) -> None:
+    page = clerk.page
+    at_width(page, 1280)
+    clerk.open(path)
+    fields = page.locator("main [role=search] :is(input, select):not([type=hidden])").all()
+    assert len({field.evaluate("field => field.offsetTop") for field in fields}) == 1
+    fields[-1].focus()
+    expect(fields[-1]).to_be_focused()
+
+    expect(page.locator(".fold > summary")).to_be_hidden()
+    at_width(page, 390)
+    expect(page.locator(".fold > summary")).to_be_visible()
+
+
+def test_a_category_has_its_colour_on_every_page(clerk: Clerk) -> None:
+    colours: dict[str, set[str]] = {}
+    for path in ("/pets", "/inventory", "/categories", "/sales", "/today", "/pets/3"):
+        clerk.open(path)
+        found = clerk.page.evaluate(COLOURS)
+        assert found, path
+        for name, colour in found:
+            colours.setdefault(name, set()).add(colour)
+    assert {name: len(each) for name, each in colours.items() if len(each) > 1} == {}
+    of_the_demo = {frozenset(each) for each in colours.values()}
+    assert len(of_the_demo) >= 12
