@@ -99,7 +99,8 @@ BROKEN = """() => [...document.querySelectorAll('main, .bar')].flatMap(part => {
   const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT), broken = [];
   for (let node; node = walker.nextNode();) {
     if (!node.parentElement.checkVisibility()) continue;
-    for (const {0: word, index} of node.data.matchAll(/(?<!\\S)[\\p{L}\\p{N}]{2,24}(?![^\\s,.:;])/gu)) {
+    const words = node.data.matchAll(/(?<!\\S)[\\p{L}\\p{N}]{2,24}(?![^\\s,.:;])/gu);
+    for (const {0: word, index} of words) {
       const range = document.createRange();
       range.setStart(node, index);
       range.setEnd(node, index + word.length);
