@@ -1,7 +1,7 @@
 """Every page has one grid, one height of headings, and no broken words, from 320 to 1,600 px."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -182,3 +182,45 @@ def test_a_category_has_its_colour_on_every_page(clerk: Clerk) -> None:
     assert {name: len(each) for name, each in colours.items() if len(each) > 1} == {}
     of_the_demo = {frozenset(each) for each in colours.values()}
     assert len(of_the_demo) >= 12
+
+
+# The contrast (WCAG 2) of each of the twelve colours with the panel that it stands on.
+CONTRASTS = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const luminance = colour => {
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    const [red, green, blue] = [...canvas.getImageData(0, 0, 1, 1).data].map(
+      part => part / 255 <= .04045 ? part / 255 / 12.92 : ((part / 255 + .055) / 1.055) ** 2.4);
+    return .2126 * red + .7152 * green + .0722 * blue;
+  };
+  const ground = luminance(getComputedStyle(document.querySelector('.panel')).backgroundColor);
+  const category = document.querySelector('.category');
+  return [...Array(12).keys()].map(number => {
+    category.className = `category hue-${number}`;
+    const own = luminance(getComputedStyle(category, '::before').backgroundColor);
+    return (Math.max(own, ground) + .05) / (Math.min(own, ground) + .05);
+  });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_colours_of_categories_can_be_told_from_the_page(
+    clerk: Clerk, scheme: Literal["light", "dark"]
+) -> None:
+    clerk.page.emulate_media(color_scheme=scheme)
+    clerk.open("/inventory")
+    contrasts = clerk.page.evaluate(CONTRASTS)
+    assert len(contrasts) == 12
+    assert min(contrasts) >= 3
+    clerk.page.emulate_media(color_scheme="light")
+
+
+def test_the_header_is_one_line_at_every_width(clerk: Clerk) -> None:
+    clerk.open("/today")
+    heights = {}
+    for width in (*WIDTHS, 768, 1024, 1247, 1248, 1343):
+        at_width(clerk.page, width)
+        height = clerk.page.locator(".bar").evaluate("bar => bar.offsetHeight")
+        heights[width] = height
+    assert set(heights.values()) == {52}, heights
