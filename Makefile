@@ -16,7 +16,7 @@ SITE_SOURCES := $(shell find README.md CHANGELOG.md CONTRIBUTING.md clients/pyth
 # Else each of the hundreds of processes that tests start compiles the whole service anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve test check times docs lists client lint bench prove mutants dist release lock browser node clean help
+.PHONY: serve test check times docs lists screenshots client lint bench prove mutants dist release lock browser node clean help
 
 serve: .venv/installed $(SITE) ## Serve a demo store; PORT=8001 and DATABASE=sqlite:///shop.db choose others
 	@exec $(BIN)/petstore serve --demo$(if $(PORT), --port $(PORT))$(if $(DATABASE), --database $(DATABASE))
@@ -52,6 +52,9 @@ docs: $(SITE) ## Build the documentation that the service serves at /docs
 
 $(SITE): $(SITE_SOURCES) | .venv/installed
 	$(BIN)/python -m website
+
+screenshots: .venv/installed-dev browser ## Picture each page of the console, and write the pictures of docs/images
+	PYTHONPATH=tests $(BIN)/python -m website.screenshots
 
 client: .venv/installed-dev ## Write the models, errors and resources of the Python client from the operations
 	$(BIN)/python clients/python/generate.py

@@ -74,7 +74,7 @@ LAYERS = {
     "model": ("model", "addresses", "examples", "schedule", "secrets", "signatures"),
     "store": (
         *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
-        *("reservations", "responses", "rows", "search"),
+        *("columns", "import_preparation", "reservations", "responses", "rows", "search"),
         *("activity", "alerts", "buyers", "cache", "history", "notices", "refusals"),
         *("accounts", "passwords", "status", "uses"),
         *(

@@ -13,6 +13,7 @@ import msgspec
 import zstandard
 
 from petstore.interface.site import CODINGS, HOME, MANIFEST, Manifest, SiteFile
+from website.search import searchable
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -29,9 +30,6 @@ _TEXT = "text/plain; charset=utf-8"
 _UNUSED = {"sitemap.xml", ".map"}
 # Links within the site: none has a scheme or begins with a slash.
 _LINK = re.compile(r'(?<=href=")([^":?]*?)(index)?\.html(?=[#"])')
-_LOCATION = re.compile(r"(index)?\.html(?=#|$)")
-# Records of decisions would come before the guides that readers look for.
-_UNSEARCHED = "decisions/0"
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _PAGE_ENDING = re.compile(r"(?<![^/])index\.html\Z|\.html\Z")
 _HASHED = re.compile(r"\.[0-9a-f]{8}\.min\.")
@@ -95,7 +93,7 @@ def _address(name: str) -> str:
 def _finished(name: str, content: bytes, scripts: set[str]) -> bytes:
     """Return a file of the site with short addresses; note the scripts that stand in it."""
     if name == "search.json":
-        return _searchable(content)
+        return searchable(content)
     if not name.endswith(".html"):
         return content
     page = _LINK.sub(lambda link: link[1] or ("./" if link[2] else ""), content.decode())
@@ -105,17 +103,6 @@ def _finished(name: str, content: bytes, scripts: set[str]) -> bytes:
     markdown = Path(name).with_suffix(".md").name
     link = f'<link rel="alternate" type="text/markdown" href="{markdown}">\n  </head>'
     return page.replace("</head>", link, 1).encode()
-
-
-def _searchable(content: bytes) -> bytes:
-    """Return the index of the search with short addresses, without what nobody looks for."""
-    index = msgspec.json.decode(content)
-    index["items"] = [
-        {**item, "location": _LOCATION.sub("", item["location"])}
-        for item in index["items"]
-        if not item["location"].startswith(_UNSEARCHED)
-    ]
-    return msgspec.json.encode(index)
 
 
 def _policy(scripts: set[str]) -> str:

@@ -97,13 +97,17 @@ def test_an_animal_is_sold_and_the_sale_undone(page: Page, name: str) -> None:
 
 def test_a_file_is_previewed_and_imported(page: Page, name: str) -> None:
     open_page(page, "Import")
-    rows = f"name,categoryId,status\n{name},1,available\n{name} II,no number,sold\n"
+    rows = f"Tier;Category;Status\n{name};1;Available\n;1;Sold\n{name} II;{name}s;\n"
     file = FilePayload(name="animals.csv", mimeType="text/csv", buffer=rows.encode())
     page.get_by_label("CSV file").set_input_files(file)
     page.get_by_role("button", name="Look at the file").click()
-    page.get_by_role("button", name="Add 1 animal").click()
-    expect(page.locator("main")).to_contain_text("1 animal added, 1 row refused.")
-    find(page, name)
+    page.get_by_label("Name").select_option("Tier")
+    page.get_by_role("button", name="Use these columns").click()
+    page.get_by_label(f"{name}s").select_option("Add this category")
+    page.get_by_role("button", name="Use these decisions").click()
+    page.get_by_role("button", name="Add 2 animals").click()
+    expect(page.locator("main")).to_contain_text("2 animals added, 1 row refused.")
+    find(page, f"{name} II")
 
 
 def test_the_help_explains_the_terms(page: Page) -> None:

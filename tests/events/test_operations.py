@@ -77,6 +77,10 @@ async def test_an_invalid_parameter_is_refused(service: Service) -> None:
         ({"cursor": "AAAAAAAAABQ"}, cursor),
         ({"cursor": "_" * 16}, cursor),
         ({"cursor": "LATEST"}, cursor),
+        ({"cursor": "A" * 16 + "."}, cursor),
+        ({"cursor": "A" * 16 + "." + "_" * 16}, cursor),
+        ({"until": "then"}, "until: expected 'now'"),
+        ({"until": "now", "wait": "1"}, "wait: expected no wait together with until"),
         *(({"resource": text}, RESOURCE) for text in NO_RESOURCES),
     ):
         with case(params):
@@ -172,6 +176,49 @@ async def test_latest_starts_after_the_newest_event(service: Service) -> None:
 
 
 @pytest.mark.each_database
+@pytest.mark.each_database
+async def test_a_list_until_now_ends_at_what_was_there_at_the_first_request(
+    service: Service,
+) -> None:
+    key = await service.issue()
+    await add_pets(service, key.token, 5)
+    await follow(service, key.token, f"{EVENTS}?wait={WAIT}", 5)
+    response = await service.request("GET", f"{EVENTS}?until=now&limit=2", key.token)
+    sequences = [event["sequence"] for event in response.json()]
+    while "next" in response.links:
+        newest = (await service.request("GET", f"{EVENTS}?cursor=latest", key.token)).links["next"]
+        await add_pets(service, key.token)  # the list ends all the same
+        await follow(service, key.token, f"{newest['url']}&wait={WAIT}", 1)
+        response = await service.request("GET", response.links["next"]["url"], key.token)
+        sequences += [event["sequence"] for event in response.json()]
+    assert sequences == [1, 2, 3, 4, 5]
+    response = await service.request("GET", response.links["latest"]["url"], key.token)
+    assert [event["sequence"] for event in response.json()] == [6, 7]
+    assert set(response.links) == {"latest"}
+
+
+@pytest.mark.parametrize("query", ["until=now", "until=now&cursor=latest", "until=now&limit=1"])
+async def test_a_list_until_now_of_an_empty_feed_is_one_empty_page(
+    service: Service, query: str
+) -> None:
+    key = await service.issue()
+    response = await service.request("GET", f"{EVENTS}?{query}", key.token)
+    assert response.json() == []
+    assert set(response.links) == {"latest"}
+
+
+async def test_a_list_until_now_searches_no_further_than_its_end(service: Service) -> None:
+    key = await service.issue()
+    await add_pets(service, key.token, 2)
+    first = await service.request("GET", f"{EVENTS}?until=now&limit=1&type=pet.created", key.token)
+    await service.request("PATCH", "/v1/pets/1", key.token, json={"status": "sold"})
+    await add_pets(service, key.token, 3)
+    last = await service.request("GET", first.links["next"]["url"], key.token)
+    assert [event["sequence"] for event in last.json()] == [2]
+    assert set(last.links) == {"latest"}
+    assert "type=pet.created" in last.links["latest"]["url"]
+
+
 async def test_events_are_filtered_by_type_and_the_link_keeps_the_filter(service: Service) -> None:
     key = await service.issue()
     await add_pets(service, key.token)

@@ -667,7 +667,7 @@ def is_odd(code: int) -> bool:
 
 
 def test_components_that_operations_share_are_described_once() -> None:
-    assert len(json.dumps(DOCUMENT, separators=(",", ":"))) < 270_000
+    assert len(json.dumps(DOCUMENT, separators=(",", ":"))) < 280_000
 
 
 # The document and interface.md
@@ -1167,6 +1167,8 @@ def test_only_actual_responses_of_an_operation_are_documented(name: str) -> None
     given = {(status, code) for status, code, _ in responses_of(name)}
     # That the database fails wherever it is needed is seen in test_database_failures.py.
     given.add((503, "service_unavailable"))
+    if ROWS[name].query is not None:  # seen on a socket, in test_a_target_that_is_too_long…
+        given.add((414, "uri_too_long"))
     documented = {
         (int(status), code)
         for status in DESCRIBED[name]["responses"]

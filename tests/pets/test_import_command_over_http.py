@@ -112,6 +112,26 @@ def test_an_invalid_row_is_reported_and_valid_rows_are_added(other: Shop, file: 
     assert names(other) == ["Rex", "Bella", "Max", "Tom"]
 
 
+def test_names_of_categories_are_those_of_the_service(other: Shop, file: Path) -> None:
+    added = [other.ask("categories", "add", f"Kind {number} of {file}") for number in range(120)]
+    last = added[-1]
+    file.write_text(f"name;category\nRex;{last['name'].upper()}\nTom;Cats\nBella;{last['id']}\n")
+    result = other("pets", "import", file, "--category-names")
+    assert result.stdout == "2 animals added, 1 row refused.\n"
+    assert result.stderr == "line 3: categoryId: no category has the name 'Cats'\n"
+    found = other.ask("pets", "list", "--category", last["id"])
+    assert [pet["name"] for pet in found] == ["Rex", "Bella"]
+
+
+def test_the_categories_are_read_once_and_only_for_names(file: Path) -> None:
+    pages = response(200, [])
+    with odd_service(CREATED, pages, CREATED) as service:
+        file.write_text("name;category\nRex;1\nTom;Cats\nMo;Dogs\nBella;3\n")
+        result = Shop(service.url, "a-key")("pets", "import", file, "--category-names")
+    assert result.stdout == "2 animals added, 2 rows refused.\n"
+    assert [asked.method for asked in service.asked] == ["POST", "GET", "POST"]
+
+
 # Once
 
 

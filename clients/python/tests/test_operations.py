@@ -83,6 +83,7 @@ def methods() -> Iterator[str]:
                 yield f"{resource}.{name}"
 
 
+UNSENT = {"events.list": {"until"}}  # its pages end by themselves, whatever the service's version
 METHODS = tuple(methods())
 OPERATION = {operation.id: operation for operation in OPERATIONS}
 
@@ -121,7 +122,7 @@ def test_a_method_sends_every_parameter_of_its_operation_by_name(name: str) -> N
     if name in SHARED.get(operation.id, ()) and not name.endswith((".list", ".update")):
         return  # it takes less by intention
     sent = set(request.url.params)
-    assert sent == names_of(operation.query)
+    assert sent == names_of(operation.query) - UNSENT.get(name, set())
     body = set(msgspec.json.decode(request.content)) if request.content else set()
     assert body == names_of(operation.body)
     is_post = operation.method == "POST"

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Collection
 from functools import partial
+from operator import attrgetter
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from petstore.databases.contract import Reader
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import CursorExpired, InvalidParameter, MissingScope
@@ -66,15 +68,28 @@ class ListEventsQuery(Struct, frozen=True):
         Annotated[
             str,
             Meta(
-                pattern=rf"^(?:{LATEST}|{IN_FEED.pattern})$",
+                pattern=rf"^(?:{LATEST}|{IN_FEED.pattern}(?:\.{IN_FEED.pattern})?)$",
                 # The pattern's end alone would let a line break pass.
-                max_length=IN_FEED.max_length,
+                max_length=2 * IN_FEED.max_length + 1,
                 description=(
                     "Where to continue, from the `Link` header of the previous page. `latest`"
                     " starts after the newest event. Without a cursor, the feed starts with the"
                     " oldest event that is kept."
                 ),
                 extra={"expected": f"the cursor of a Link header, unchanged, or {LATEST}"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    until: (
+        Annotated[
+            Literal["now"],
+            Meta(
+                description=(
+                    "`now` ends the list at what is there at the first request. The last page has"
+                    ' no `rel="next"`, but `rel="latest"`: where to go on another time.'
+                ),
+                extra={"expected": "'now'"},
             ),
         ]
         | UnsetType
@@ -94,35 +109,80 @@ class ListEventsQuery(Struct, frozen=True):
     ] = 0
 
 
+class _Range(NamedTuple):
+    """What is read: from ``after``, or the oldest event, until ``end``, or for ever."""
+
+    after: Position | None
+    end: Position | None
+
+    def ends_with(self, page: FeedPage) -> bool:
+        """Return whether the page is the last one."""
+        return self.end is not None and (
+            page.is_last or page.position.sequence >= self.end.sequence
+        )
+
+
 async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[list[Event]]:
     query, services, resource = call.query, context.services, _resource(call.query)
     types = _types(query, context.caller)
-    after: Position | None = None
-    if query.cursor == LATEST:
-        after = await newest_position(services.store)
-    elif query.cursor is not UNSET:
-        after = _position(query.cursor)
+    wanted = await _range(query, services.store)
     ends, waited = perf_counter() + query.wait, 0.0
-    page = await _search(context, types, resource, after, query.limit)
+    page = await _search(context, types, resource, wanted, query.limit)
     while not page.events and page.is_last and (began := perf_counter()) < ends:
-        after, seconds = page.position, ends - began
+        wanted, seconds = wanted._replace(after=page.position), ends - began
         is_news = await services.feed.wait(
-            after.sequence, types, context.caller.id, seconds, context.client, resource
+            page.position.sequence, types, context.caller.id, seconds, context.client, resource
         )
         waited += perf_counter() - began
         key = await context.find_caller_again()
         if not is_news:
             break
         types = _types(query, key)  # its scopes may be others by now
-        page = await _search(context, types, resource, after, query.limit)
-    # Also where nothing follows yet, there is a next page.
-    return Result(page.events, IN_FEED.encode(page.position), waited=waited)
+        page = await _search(context, types, resource, wanted, query.limit)
+    return _result(page, wanted, waited)
 
 
-def _position(cursor: str) -> Position:
-    """Return the position in a cursor, or raise ``InvalidParameter``."""
+def _result(page: FeedPage, wanted: _Range, waited: float) -> Result[list[Event]]:
+    end, events, position = wanted.end, page.events, page.position
+    if end is None:
+        # Also where nothing follows yet, there is a next page.
+        return Result(events, IN_FEED.encode(position), waited=waited)
+    if not wanted.ends_with(page):
+        return Result(events, f"{IN_FEED.encode(position)}.{IN_FEED.encode(end)}")
+    events = [event for event in events if event.sequence <= end.sequence]
+    latest = min(position, end, key=attrgetter("sequence"))
+    return Result(events, IN_FEED.encode(latest), is_end=True)
+
+
+async def _range(query: ListEventsQuery, store: Reader) -> _Range:
+    """Return what a request reads; a cursor may have the end of the pages before.
+
+    Raises:
+        InvalidParameter: it has a broken cursor, or would wait for events after the end.
+    """
+    after = end = None
+    if query.cursor is not UNSET and query.cursor != LATEST:
+        after, end = _positions(query.cursor)
+    is_latest = query.cursor == LATEST
+    if is_latest or (query.until is not UNSET and end is None):
+        newest = await newest_position(store)
+        after = newest if is_latest else after
+        end = end if query.until is UNSET else newest
+    if end is not None and query.wait:
+        msg = "wait: expected no wait together with until"
+        raise InvalidParameter(msg)
+    return _Range(after, end)
+
+
+def _positions(cursor: str) -> tuple[Position, Position | None]:
+    """Return the position in a cursor, and the end of its pages if they have one.
+
+    Raises:
+        InvalidParameter: it is not a cursor of the feed.
+    """
+    after, _, end = cursor.partition(".")
     try:
-        return IN_FEED.decode(cursor)
+        return IN_FEED.decode(after), IN_FEED.decode(end) if end else None
     except ValueError:
         msg = f"cursor: expected the cursor of a Link header, unchanged, or {LATEST}"
         raise InvalidParameter(msg) from None
@@ -158,14 +218,14 @@ def _types(query: ListEventsQuery, key: Caller) -> Collection[str]:
 
 
 async def _search(
-    context: Context, types: Collection[str], resource: str, after: Position | None, limit: int
+    context: Context, types: Collection[str], resource: str, wanted: _Range, limit: int
 ) -> FeedPage:
     """Read on until there is an event, the feed ends, or enough was searched for one request."""
     read = partial(read_resource, resource=resource) if resource else read_feed
     store, key_id = context.services.store, context.caller.id
-    page = await read(store, types, key_id, after, limit)
+    page = await read(store, types, key_id, wanted.after, limit)
     for _ in range(_MAX_SEARCHES):
-        if page.events or page.is_last:
+        if page.events or page.is_last or wanted.ends_with(page):
             break
         await asyncio.sleep(0)
         page = await read(store, types, key_id, page.position, limit)
@@ -182,9 +242,10 @@ OPERATIONS = (
         description=(
             "Returns events, oldest first, in the order in which their changes were committed."
             ' Every page has `Link` with `rel="next"`, even an empty one: a client that follows it'
-            " sees every event exactly once. A key sees the events that its scopes may read, and"
-            " the events about itself. With `resource` they are the history of one resource. A page"
-            " may be empty even if more events follow. With `wait` the response waits for an event."
+            " sees every event exactly once. With `until=now` the list ends. A key sees the events"
+            " that its scopes may read, and the events about itself. With `resource` they are the"
+            " history of one resource. A page may be empty even if more events follow. With `wait`"
+            " the response waits for an event."
         ),
         handler=_list,
         scope=None,

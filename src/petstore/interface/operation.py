@@ -158,15 +158,17 @@ class Result(Struct, Generic[Value], frozen=True):
     """What an operation returns.
 
     ``value`` has the type of the ``success.content`` of the operation. ``next`` is the cursor of
-    the next page of a list, empty if there is none. ``is_replay``: an earlier request with the same
-    ``Idempotency-Key`` took effect, and this is what it returned. The ``location`` of a new
-    resource, a URL, is empty if it is below that of the request. A long poll has ``waited`` this
-    many seconds for events. What was recorded for retries has its ``response`` already. A page of
-    a list may have the ``extent`` of what it shows.
+    the next page of a list, empty if there is none; if ``is_end``, it is the last page of a list
+    that grows, and ``next`` is where to go on another time. ``is_replay``: an earlier request with
+    the same ``Idempotency-Key`` took effect, and this is what it returned. The ``location`` of a
+    new resource, a URL, is empty if it is below that of the request. A long poll has ``waited``
+    this many seconds for events. What was recorded for retries has its ``response`` already. A page
+    of a list may have the ``extent`` of what it shows.
     """
 
     value: Value
     next: str = ""
+    is_end: bool = False
     is_replay: bool = False
     location: str = ""
     waited: float = 0.0
@@ -213,7 +215,7 @@ class Operation:
     ``cached``: the response is the same for every key, and valid until a change shows on it.
     ``no_store``: the response is about keys, so no cache may keep it.
     ``waits``: the handler may wait long (a long poll), so the key is checked once more after it.
-    ``endless``: every page of the list has a next one.
+    ``endless``: the list grows, and every page says where to go on.
     """
 
     id: str

@@ -15,7 +15,8 @@ _REPLAYED = b"idempotent-replayed: true"
 def encode_result(operation: Operation, target: Target, result: Result[Any]) -> Response:
     """Return the response to an operation that succeeded.
 
-    A new resource has its ``Location``, a page its ``Link`` to the next one (RFC 8288). If a list
+    A new resource has its ``Location``, a page its ``Link`` to the next one (RFC 8288), or to what
+    comes later. If a list
     has a single item, its page has the tag of that item, for the ``If-Match`` of a change. Any
     other page has a tag of its own, which covers the path in the ``Link`` too, and not the host.
     """
@@ -31,7 +32,8 @@ def encode_result(operation: Operation, target: Target, result: Result[Any]) -> 
             representation = body[1:-1]
         if result.next:
             link = target.next_page(result.next)
-            headers.append(f'link: <{target.root}{link}>; rel="next"'.encode("ascii"))
+            rel = "latest" if result.is_end else "next"
+            headers.append(f'link: <{target.root}{link}>; rel="{rel}"'.encode("ascii"))
             representation = body + link.encode("ascii")
         if status == _CREATED:
             location = result.location or f"{target.root}{target.path}/{value.id}"

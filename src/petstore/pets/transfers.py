@@ -7,6 +7,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from petstore.cli.output import OnProgress
+from petstore.domain.names import name_key
 from petstore.pets.imports import ImportRun
 from petstore.pets.model import NewPet
 
@@ -16,12 +17,15 @@ if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is ins
 _MAX_PAGE = 100
 
 
-def send_pets(client: "Client", run: ImportRun, from_line: int) -> int:
+def send_pets(
+    client: "Client", run: ImportRun, from_line: int, *, category_names: bool = False
+) -> int:
     """Send the animals of a file to a service, and return how many had been added before.
 
     The idempotency key of each is the digest of the file and its line. So while the service has
     the records of a day, no animal is added twice, however often the file is sent. Nothing before
-    ``from_line`` is sent; rows that the file itself shows to be bad are refused there, too.
+    ``from_line`` is sent; rows that the file itself shows to be bad are refused there, too. With
+    ``category_names``, the category of a row of CSV may be a name.
 
     Raises:
         OSError: the file cannot be read.
@@ -29,8 +33,13 @@ def send_pets(client: "Client", run: ImportRun, from_line: int) -> int:
     """
     from petstore_client.errors import BadRequest
 
-    added_before = 0
+    added_before, layout = 0, run.file.layout
+    ids: dict[str, int] | None = None
     for rows in run.batches(1):
+        if category_names and (names := layout.category_names(rows)):
+            ids = _category_ids(client) if ids is None else ids
+            found = {name: ids[name_key(name)] for name in names.values() if name_key(name) in ids}
+            layout.name_categories(rows, names, found)
         for place, row in enumerate(rows):
             if row.pet is None or row.line < from_line:
                 continue
@@ -44,6 +53,12 @@ def send_pets(client: "Client", run: ImportRun, from_line: int) -> int:
                 added_before += is_replayed
                 run.added += not is_replayed
     return added_before
+
+
+def _category_ids(client: "Client") -> dict[str, int]:
+    """Return the ids of all categories, by the keys of their names."""
+    pages = client.categories.pages(limit=_MAX_PAGE)
+    return {name_key(each.name): each.id for page in pages for each in page.items}
 
 
 def fetch_pets(

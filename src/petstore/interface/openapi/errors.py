@@ -86,6 +86,7 @@ _MESSAGES: dict[type[PetstoreError], str] = {
         "If-Match: expected the current ETag of the resource, in quotes, or *"
     ),
     errors.ContentTooLarge: "the body: expected at most 65536 bytes",
+    errors.UriTooLong: "the target: expected at most 8192 bytes",
     errors.UnsupportedMediaType: "Content-Type: expected application/json",
     errors.IdempotencyKeyReused: (
         "Idempotency-Key: expected a new one; another request has used this one"
@@ -129,7 +130,7 @@ def possible_errors(operation: Operation) -> tuple[PossibleError, ...]:
         (operation.charged, (errors.KeyBanned,)),
         (operation.scope is not None, (errors.MissingScope,)),
         (operation.body is not None, _BODY_ERRORS),
-        (operation.query is not None, (errors.InvalidParameter,)),
+        (operation.query is not None, (errors.InvalidParameter, errors.UriTooLong)),
         (operation.parameter is not None, (errors.NotFound,)),
         (operation.deprecation is not None, (errors.Gone,)),
         (is_post, (errors.InvalidParameter, errors.IdempotencyKeyInUse)),

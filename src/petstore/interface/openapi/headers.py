@@ -63,7 +63,8 @@ HEADERS: dict[str, dict[str, Any]] = {
         required=False,
     ),
     "Link-Always-Next": _header(
-        "Where to go on, on an empty page too (RFC 8288).",
+        "Where to go on, on an empty page too (RFC 8288)."
+        ' The last page of a list until now has `rel="latest"`.',
         f'<{_SHOP}/v1/events?cursor=AAAAAAAAAAdfHDxq>; rel="next"',
     ),
     "Idempotent-Replayed": _header(
@@ -118,6 +119,9 @@ ALWAYS = header_references(
     *("RateLimit-Policy", "RateLimit", "X-Request-Id", "Vary", "Cache-Control"),
 )
 """The headers of every response that needs a key."""
+
+UNREAD = {name: header for name, header in ALWAYS.items() if name != "Vary"}
+"""The headers of a response to a message whose operation is not known."""
 
 HELP = header_references(Link="Link-Help")
 """The header of every error."""

@@ -15,6 +15,7 @@ from petstore.interface.openapi.headers import (
     DEPRECATED,
     HELP,
     OF_STATUS,
+    UNREAD,
     References,
     header_references,
 )
@@ -124,7 +125,9 @@ def _others(operation: Operation) -> Iterator[tuple[int, Described]]:
         headers = _always(operation) | header_references("ETag")
         yield 304, {"description": description, "headers": headers}
     for status, group in groupby(possible_errors(operation), lambda error: error.status):
-        headers = HELP | _always(operation) | OF_STATUS.get(status, {})
+        is_unread = status == errors.UriTooLong.status
+        always = UNREAD if is_unread else _always(operation)
+        headers = HELP | always | OF_STATUS.get(status, {})
         if status == errors.Conflict.status and operation.method == "POST":
             headers |= header_references("Idempotent-Replayed")
         yield status, _errors([*group], headers)

@@ -1,0 +1,95 @@
+"""Every role can use the pages that look different to it, on a phone in the dark and at a desk.
+
+``test_looks_in_a_browser.py`` looks at every page with every right.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, BrowserContext
+
+from petstore.console.page import HOME
+from petstore.keys.model import ROLES
+from support.clerk import issue_for_console
+from support.process import ServerProcess
+from support.sight import assert_no_barrier
+from support.visitor import SAME_ORIGIN
+from website.screenshots import addresses
+
+PASSWORD = "correct horse"
+OWNER = ("pets:read", "orders:read", "webhooks:write")
+# Names, numbers, and the values of attributes: what may differ in two pages that look the same.
+VALUES = re.compile(r'="[^"]*"|(?<=>)[^<]+')
+
+
+@pytest.fixture(scope="module")
+def stocked(shop: ServerProcess) -> Iterator[httpx.Client]:
+    """The interface of a shop that has one of everything."""
+    token = issue_for_console(shop)
+    headers = {"Authorization": f"Bearer {token}"} | SAME_ORIGIN
+    with httpx.Client(base_url=shop.url, headers=headers) as client:
+        category = add(client, "/categories", name=f"Roles {uuid4()}")["id"]
+        pet = add(client, "/pets", name="Rex", categoryId=category, status="available")["id"]
+        add(client, "/store/orders", petId=pet)
+        client.post(f"{HOME}/sign-in", data={"key": token})
+        yield client
+
+
+def add(client: httpx.Client, path: str, **body: object) -> dict[str, object]:
+    """Add something by the interface, and return it."""
+    added: dict[str, object] = client.post(f"/v1{path}", json=body).raise_for_status().json()
+    return added
+
+
+def person(client: httpx.Client, role: str, context: BrowserContext) -> None:
+    """Sign a new person in."""
+    new = add(client, "/people", name=role, login=f"{uuid4()}", role=role)
+    page = context.new_page()
+    page.goto(new["invitation"]["url"])  # type: ignore[index]
+    page.get_by_label("New password").fill(PASSWORD)
+    page.get_by_role("button", name="Set the password").click()
+    page.close()
+
+
+def owner(shop: ServerProcess, context: BrowserContext) -> None:
+    """Sign the owner of a key in, who has a webhook."""
+    token = shop.issue("business", *(word for scope in OWNER for word in ("--scope", scope)))
+    headers = {"Authorization": f"Bearer {token}"}
+    hook = {"url": "https://shop.example/hooks", "types": ["order.placed"]}
+    httpx.post(f"{shop.url}/v1/webhooks", headers=headers, json=hook).raise_for_status()
+    context.request.post(f"{shop.url}{HOME}/sign-in", form={"key": token}, headers=SAME_ORIGIN)
+
+
+def looks_of(read: Callable[[str], str], path: str) -> str:
+    """Return what a page looks like: its content without names and values."""
+    return VALUES.sub("", read(path).partition("<main")[2].partition("</main>")[0])
+
+
+@pytest.mark.parametrize("role", [*ROLES, "owner of a key"])
+def test_a_page_that_looks_different_to_a_role_is_accessible(
+    role: str, shop: ServerProcess, stocked: httpx.Client, browser: Browser
+) -> None:
+    context = browser.new_context(reduced_motion="reduce")
+    if role in ROLES:
+        person(stocked, role, context)
+    else:
+        owner(shop, context)
+
+    def read(path: str) -> str:
+        return context.request.get(f"{shop.url}{path}").text()
+
+    def read_with_every_right(path: str) -> str:
+        return stocked.get(path, follow_redirects=True).text
+
+    page = context.new_page()
+    found = dict(addresses(read))
+    assert "pets-petId" in found
+    for path in found.values():
+        if looks_of(read, path) != looks_of(read_with_every_right, path):
+            page.goto(f"{shop.url}{path}")
+            assert page.locator("h1").count() == 1
+            assert_no_barrier(page)
+    context.close()
