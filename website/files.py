@@ -24,8 +24,10 @@ _TYPES = {
     ".png": "image/png",
     ".svg": "image/svg+xml",
 }
+# The page for an address that has none.
+_MISSING = "404.html"
 _TEXT = "text/plain; charset=utf-8"
-_UNUSED = {"sitemap.xml", "404.html", ".map"}
+_UNUSED = {"sitemap.xml", ".map"}
 # Links within the site: none has a scheme or begins with a slash.
 _LINK = re.compile(r'(?<=href=")([^":?]*?)(index)?\.html(?=[#"])')
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -49,10 +51,14 @@ def write_site(rendered: Path, target: Path, texts: Mapping[str, str]) -> int:
         name = str(path.relative_to(rendered))
         if path.is_file() and name not in _UNUSED and path.suffix != ".map":
             contents[name] = _finished(name, path.read_bytes(), scripts)
+    missing = contents.pop(_MISSING, None)
     shutil.rmtree(target, ignore_errors=True)
     manifest = Manifest(policy=_policy(scripts))
     for name, content in contents.items():
         _add(manifest, name, content, target)
+    if missing is not None:
+        manifest.missing = _MISSING
+        _store(_MISSING, missing, target)
     (target / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
     return sum(name.endswith(".html") for name in contents)
 
@@ -69,6 +75,10 @@ def _add(manifest: Manifest, name: str, content: bytes, target: Path) -> None:
         manifest.redirects[f"{HOME}{name}"] = address
         if address.endswith("/"):
             manifest.redirects[address.removesuffix("/")] = address
+    _store(name, content, target)
+
+
+def _store(name: str, content: bytes, target: Path) -> None:
     for coding, ending in CODINGS.items():
         file = target / f"{name}{ending}"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -88,6 +98,8 @@ def _finished(name: str, content: bytes, scripts: set[str]) -> bytes:
         return content
     page = _LINK.sub(lambda link: link[1] or ("./" if link[2] else ""), content.decode())
     scripts |= set(_SCRIPT.findall(page))
+    if name == _MISSING:
+        return page.encode()
     markdown = Path(name).with_suffix(".md").name
     link = f'<link rel="alternate" type="text/markdown" href="{markdown}">\n  </head>'
     return page.replace("</head>", link, 1).encode()

@@ -172,7 +172,7 @@ async def test_a_place_before_everything_is_the_end(ada: Visitor) -> None:
 
 async def test_a_search_that_finds_nothing_says_so(service: Service, ada: Visitor) -> None:
     found = words(await ada.get("/activity", kind="category"))
-    assert "Nothing found. Choose another person, kind or day." in found
+    assert "Nothing found. Choose another person, kind or day, or" in found
     await service.store.write(do("DELETE FROM api_key_events"))
     assert "No changes are kept." in words(await ada.get("/activity"))
 

@@ -46,9 +46,17 @@ def test_every_link_of_every_page_leads_to_a_page_and_its_anchor() -> None:
         for reference in set(_REFERENCE.findall(content(page))):
             address, anchor = urldefrag(urljoin(_ORIGIN + page, reference))
             path = address.removeprefix(_ORIGIN)
+            if path == "/console":
+                continue
             if path not in manifest().files or (anchor and anchor not in anchors(path)):
                 lost.append((page, reference))
     assert lost == []
+
+
+def test_every_page_has_the_paw_and_a_link_to_the_console() -> None:
+    for page in pages():
+        found = {urljoin(_ORIGIN + page, each) for each in _REFERENCE.findall(content(page))}
+        assert {f"{_ORIGIN}/console", f"{_ORIGIN}/docs/icon.svg"} <= found, page
 
 
 def test_every_page_has_a_markdown_version() -> None:

@@ -53,7 +53,7 @@ def stored(target: Path, name: str) -> str:
 
 
 def test_each_file_is_stored_in_exactly_two_codings(target: Path) -> None:
-    names = ("http.html", "http.md", "search.json", "assets/app.0123abcd.min.js")
+    names = ("http.html", "http.md", "search.json", "assets/app.0123abcd.min.js", "404.html")
     files = {str(file.relative_to(target)) for file in target.rglob("*") if file.is_file()}
     assert files == {MANIFEST, *(f"{name}.{end}" for name in names for end in ("gz", "zst"))}
     zstd = zstandard.decompress((target / "http.html.zst").read_bytes())

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -167,3 +168,52 @@ def test_every_page_fits_the_width_of_a_phone(page: Page, server: ServerProcess)
 def test_a_link_to_an_error_code_scrolls_to_it(page: Page, server: ServerProcess) -> None:
     page.goto(f"{server.url}/docs/errors#service_unavailable")
     expect(page.locator("#service_unavailable")).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK])
+@pytest.mark.parametrize("path", ["limits", "operations/nothing"])
+def test_the_header_has_the_paw_and_leads_to_the_console(
+    page: Page, server: ServerProcess, path: str, size: ViewportSize
+) -> None:
+    page.set_viewport_size(size)
+    page.goto(f"{server.url}/docs/{path}")
+    paw = page.locator("header .md-logo img")
+    expect(paw).to_be_visible()
+    assert paw.evaluate("paw => paw.naturalWidth") > 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    page.locator("header").get_by_role("link", name="Console").click()
+    expect(page).to_have_url(re.compile(f"{server.url}/console"))
+    page.set_viewport_size(DESK)
+
+
+def test_an_address_without_a_page_can_search_and_leads_to_the_start(
+    page: Page, server: ServerProcess
+) -> None:
+    response = page.goto(f"{server.url}/docs/operations/nothing")
+    assert response
+    assert response.status == 404
+    page.wait_for_load_state("networkidle")
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").fill("placeOrder")
+    page.locator("a", has_text="needs a key with the scope orders:write").click()
+    page.wait_for_url("**/docs/operations/placeOrder*")
+    page.goto(f"{server.url}/docs/operations/nothing")
+    page.get_by_role("link", name="Start of the docs").click()
+    page.wait_for_url(f"{server.url}/docs/")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_links_of_the_docs_and_the_console_have_one_colour(
+    browser: Browser, server: ServerProcess, scheme: Literal["light", "dark"]
+) -> None:
+    page = browser.new_page(color_scheme=scheme)
+    colours = []
+    for path, link in (
+        ("/docs/limits", "article a:not(.headerlink)"),
+        ("/console/sign-in", ".docs"),
+    ):
+        page.goto(f"{server.url}{path}")
+        colour = "link => getComputedStyle(link).color"
+        colours.append(page.locator(link).first.evaluate(colour))
+    page.close()
+    assert len(set(colours)) == 1

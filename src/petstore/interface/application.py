@@ -21,7 +21,6 @@ from petstore.errors import (
     InvalidRequest,
     MissingKey,
     NetworkNotAllowed,
-    NotFound,
     PetstoreError,
     Unavailable,
 )
@@ -150,10 +149,11 @@ class RequestHooks(NamedTuple):
 class Pages(NamedTuple):
     """What is served beside the interface: pages that take no key, and a section.
 
-    ``by_path`` has the pages by their exact path.
+    ``by_path`` has the pages by their exact path, and ``missing`` is for every other path.
     """
 
     by_path: Mapping[str, PublicPage]
+    missing: PublicPage
     section: Section
 
 
@@ -178,6 +178,7 @@ class Application:
         self.services = services
         self._routes = routes
         self._pages = pages.by_path
+        self._missing = pages.missing
         self._section = pages.section
         self._response_cache = ResponseCache(services.store)
         self._within = f"{pages.section.path}/"
@@ -302,8 +303,7 @@ class Application:
         if is_preflight(request, self._rules.allowed_origins):
             return preflight_response(exchange.route.methods())
         if page is None:
-            msg = "there is nothing here; the interface is under /v1, and its docs are at /docs"
-            raise NotFound(msg)
+            return await self._missing(request)
         if request.method not in _PAGE_METHODS:
             raise not_allowed(request.method, _PAGE_METHODS)
         return await page(request)
