@@ -395,6 +395,21 @@ async def test_a_refused_date_keeps_the_input(staff: Visitor) -> None:
     assert 'value="Ada"' in refused.text
 
 
+async def test_an_order_is_refused_with_all_that_is_wrong(staff: Visitor) -> None:
+    refused = await staff.post("/orders", petId="Nobody", amount="much", buyer="x" * 201)
+    assert refused.status_code == 400
+    text = words(refused)
+    assert "3 fields need another look:" in text
+    for said in (
+        "Animal: no available animal",
+        "Buyer: expected 1 to 200",
+        "Price in USD: expected",
+    ):
+        assert said in text
+    for field in ("petId-hint petId", "buyer", "amount"):
+        assert f'aria-describedby="{field}-problem"' in refused.text
+
+
 @pytest.mark.parametrize(
     ("typed", "status", "told"),
     [

@@ -74,6 +74,16 @@ async def test_an_animal_with_an_invalid_field_is_not_added(
     assert await stored(service, staff) == []
 
 
+async def test_a_refused_animal_has_all_its_errors_at_once(staff: Visitor) -> None:
+    refused = await staff.post("/pets", name=" ", categoryId="", status="lost")
+    assert refused.status_code == 400
+    assert "3 fields need another look:" in words(refused)
+    for field in ("name", "categoryId", "status"):
+        assert f'<a href="#{field}">' in refused.text
+        assert f'id="{field}-problem"' in refused.text
+    assert refused.text.count('aria-invalid="true"') == 3
+
+
 async def test_the_form_is_ready_for_the_next_animal_after_adding_one(staff: Visitor) -> None:
     await with_category(staff, "Dogs")
     page = await staff.submit("/pets", **BELLA | {"categoryId": "dOGS", "status": ""})

@@ -17,7 +17,7 @@ from petstore.http.messages import Response
 from petstore.interface.operation import Result
 
 _FORM = FieldSet(
-    Field("name", "Name", attributes={"required": ""}),
+    Field("name", "Name", attributes={"aria-required": "true"}),
     Field("description", "Description", parse=optional, hint="May be empty"),
 )
 

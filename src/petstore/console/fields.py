@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from petstore.console.forms import Form, Problem, line, problem_of
-from petstore.errors import NotFound, PetstoreError, PreconditionFailed
+from petstore.errors import InvalidBody, NotFound, PetstoreError, PreconditionFailed
 
 Texts: TypeAlias = Mapping[str, str]
 """The texts of the fields of a form, by their names. Those of a list are joined by spaces."""
@@ -204,9 +204,9 @@ class FieldSet:
         return ShownForm(self.fields, opened, typed, version, self.problem(error))
 
     def values(self, texts: Texts) -> dict[str, Any]:
-        """Return what the body of an operation has for texts."""
+        """Return what the body of an operation has for texts, or why a text has no meaning."""
         named = {field.name: field for field in self.fields}
-        return {name: named[name].parse(text) for name, text in texts.items()}
+        return {name: _value(named[name], text) for name, text in texts.items()}
 
     def _differences(self, edit: Edit, now: Texts) -> list[Difference]:
         """Return what others have changed since the form was opened."""
@@ -216,6 +216,13 @@ class FieldSet:
             for field in self.fields
             if (opened := edit.opened.get(field.name, now[field.name])) != now[field.name]
         ]
+
+
+def _value(field: Field, text: str) -> Any:
+    try:
+        return field.parse(text)
+    except InvalidBody as error:  # the operation refuses it, with all others
+        return error
 
 
 def choice(name: str, label: str, *options: tuple[str, str], **others: Any) -> Field:

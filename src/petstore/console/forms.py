@@ -92,12 +92,24 @@ EMPTY = Form({})
 class Problem(NamedTuple):
     """What is wrong with a form, in words for a person. ``field`` is empty if it is all of it.
 
-    ``label`` is what the page calls the field.
+    ``label`` is what the page calls the field. ``ways`` are buttons that mend it: each has a name
+    and a value, which the form then has, and a text. ``others`` are what else is wrong.
     """
 
     field: str
     text: str
     label: str = ""
+    ways: Sequence[tuple[str, str, str]] = ()
+    others: Sequence["Problem"] = ()
+
+    @property
+    def all(self) -> Sequence["Problem"]:
+        """Everything that is wrong with the form."""
+        return (self, *self.others)
+
+    def about(self, field: str) -> "Problem | None":
+        """Return what is wrong with a field."""
+        return next((each for each in self.all if each.field == field), None)
 
 
 # What programs are told exactly, and what a person needs of it.
@@ -115,11 +127,19 @@ _NO_LABELS: Mapping[str, str] = {}
 def problem_of(error: PetstoreError, labels: Mapping[str, str] = _NO_LABELS) -> Problem:
     """Return what an error of an operation says about a form.
 
-    ``labels`` are what the page calls its fields; others get their name as words.
+    ``labels`` are what the page calls its fields, in their order; others get their name as words.
     """
-    named = _FIELD.fullmatch(error.message)
+    problems = [_problem(message, labels) for message in (error.message, *error.others)]
+    order = [*labels]
+    problems.sort(key=lambda each: order.index(each.field) if each.field in labels else -1)
+    first, *others = problems
+    return first._replace(others=tuple(others))
+
+
+def _problem(message: str, labels: Mapping[str, str]) -> Problem:
+    named = _FIELD.fullmatch(message)
     if named is None:
-        return Problem("", error.message)
+        return Problem("", message)
     name, text = named.groups()
     return Problem(name, in_plain_words(text), labels.get(name) or in_words(name))
 

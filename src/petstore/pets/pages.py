@@ -69,12 +69,12 @@ def _form(
 ) -> FieldSet:
     """Return the form of an animal; ``names`` are those of categories."""
     return FieldSet(
-        Field("name", "Name", attributes={"required": ""}),
+        Field("name", "Name", attributes={"aria-required": "true"}),
         Field(
             *("categoryId", "Category"),
             show=lambda pet: _category_text(pet.category_id, names or {}),
             hint="A name, or a number",
-            attributes={"list": "category-names", "required": ""},
+            attributes={"list": "category-names", "aria-required": "true"},
         ),
         choice("status", "Status", *statuses, parse=optional, hint=status_hint),
     )
