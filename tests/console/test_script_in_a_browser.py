@@ -11,7 +11,7 @@ from support.clerk import Clerk, issue_for_console
 from support.process import ServerProcess
 from support.stores import locked
 
-MAX_BYTES = 16_500
+MAX_BYTES = 17_500
 LATER = 2_000_000_000_000
 """A moment in milliseconds: 2033-05-18T03:33:20Z."""
 

@@ -10,7 +10,7 @@ from support.staff import signed_in_person
 from support.stores import do
 from support.visitor import Visitor, signed_in, words
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
 
 @pytest.fixture

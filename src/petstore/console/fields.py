@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from petstore.console.forms import Form, Problem, line, problem_of
+from petstore.console.forms import INSTEAD, Form, Problem, line, problem_of
 from petstore.errors import InvalidBody, NotFound, PetstoreError, PreconditionFailed
 
 Texts: TypeAlias = Mapping[str, str]
@@ -50,6 +50,8 @@ class Field(NamedTuple):
     def typed(self, form: Form, prefix: str = "") -> str:
         """Return what a person typed or picked, empty if the form lacks the field."""
         name = prefix + self.name
+        if not prefix and (instead := form.line(INSTEAD + name)):
+            return instead
         if self.control == "text":
             return form.text(name).replace("\r\n", "\n")  # browsers send these two for each
         return words(form.all(name)) if self.control in ("boxes", "lines") else form.line(name)
@@ -108,7 +110,7 @@ class ShownForm(NamedTuple):
     @property
     def is_changed(self) -> bool:
         """Whether the person has changed anything."""
-        return self.opened != self.typed
+        return any(self.typed[name] != text for name, text in self.opened.items())
 
 
 class FieldSet:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from tempfile import TemporaryFile
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 from urllib.parse import parse_qs
 
 import multipart
@@ -22,6 +22,9 @@ _MAX_TEXT = 131_072
 _PIECE = 65_536
 # The name of a field begins the message of most errors.
 _FIELD = re.compile(r"([A-Za-z]+): (.+)", re.DOTALL)
+INSTEAD = "instead_"
+"""What the name of a button begins with whose value counts in place of what its field has."""
+
 _MAX_ADDRESS = 2000
 # A page of the console, as its own links name it: no dots, no second slash, no other site.
 _ADDRESS = re.compile(r"(?:/[A-Za-z0-9_-]+)+(?:\?[!-\[\]-~]*)?\Z")
@@ -110,6 +113,14 @@ class Problem(NamedTuple):
     def about(self, field: str) -> "Problem | None":
         """Return what is wrong with a field."""
         return next((each for each in self.all if each.field == field), None)
+
+    def changed(self, field: str, **changes: Any) -> "Problem":
+        """Return the same, but for what is told about a field."""
+        problems = [each._replace(others=()) for each in self.all]
+        first, *others = (
+            each._replace(**changes) if each.field == field else each for each in problems
+        )
+        return first._replace(others=tuple(others))
 
 
 # What programs are told exactly, and what a person needs of it.

@@ -7,7 +7,13 @@ from urllib.parse import urlencode
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from petstore.categories.store import first_category_names, ids_of_categories
+from petstore.categories.form import (
+    added_category,
+    category_form,
+    category_text,
+    with_category,
+    with_category_filter,
+)
 from petstore.console.fields import (
     Difference,
     Field,
@@ -17,20 +23,18 @@ from petstore.console.fields import (
     optional,
     undo_fields,
 )
-from petstore.console.forms import EMPTY, line, typed_id
+from petstore.console.forms import EMPTY, typed_id
 from petstore.console.history import gone_page, history_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.numbers import MAX_COUNTED, count_in_words, money_in_words
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.stock import stock_of
 from petstore.console.templates import isolated
-from petstore.databases.contract import Reader
-from petstore.domain.decoding import convert, integer_in
+from petstore.domain.decoding import convert
 from petstore.errors import (
     InvalidParameter,
     NotFound,
     PetstoreError,
-    UnknownCategory,
     UnknownPet,
 )
 from petstore.http.messages import Response
@@ -43,7 +47,6 @@ from petstore.pets.operations import ListPetsQuery
 from petstore.pets.store import count_pets_after
 
 _ON_A_PAGE = 50
-_SUGGESTED_CATEGORIES = 100
 _DRAWN_CATEGORIES = 30
 _STATUSES = tuple((status, status) for status in ("available", "pending", "sold"))
 _NO_STATUS = "none"
@@ -51,9 +54,7 @@ _NO_STATUS = "none"
 _SELLS = "amount"
 _STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
 STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
-CATEGORY_FILTER = Field(
-    *("categoryId", "Category"), parse=optional, attributes={"list": "category-names"}
-)
+CATEGORY_FILTER = Field("categoryId", "Category", parse=optional)
 _FILTERS = FieldSet(
     Field("name", "Name", parse=optional, caption="Any word of the name", type="search"),
     STATUS_FILTER,
@@ -72,9 +73,9 @@ def _form(
         Field("name", "Name", attributes={"aria-required": "true"}),
         Field(
             *("categoryId", "Category"),
-            show=lambda pet: _category_text(pet.category_id, names or {}),
-            hint="A name, or a number",
-            attributes={"list": "category-names", "aria-required": "true"},
+            show=lambda pet: category_text(pet.category_id, names or {}),
+            hint="A number",
+            attributes={"aria-required": "true"},
         ),
         choice("status", "Status", *statuses, parse=optional, hint=status_hint),
     )
@@ -103,8 +104,7 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         total=total,
         suggested=suggested,
         names=await visit.category_names({pet.category_id for pet in found.value}),
-        suggested_categories=await suggested_categories(visit),
-        form=form,
+        form=await category_form(visit, form, "any"),
         filters={name: text for name, text in wanted.items() if text},
     )
 
@@ -146,25 +146,28 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
     return visit.page(
         "new_pet.html",
         error=error,
-        form=form,
+        form=await category_form(visit, form),
         history=history,
-        suggested_categories=await suggested_categories(visit),
     )
 
 
 async def _create(visit: PageRequest) -> Response:
     typed = _FORM.typed(visit.form)
-    body = await with_category(visit, _FORM.body(typed))
+    body = await with_category(visit, "createPet", _FORM.body(typed))
     created = await visit.execute("createPet", body)
     pet: Pet = created.value
     undo = Undo(f"/pets/{pet.id}/delete", {"version": created.version})
+    category = added_category(visit)
+    where = f", in the new category {isolated(category)}" if category else ""
     notice = Notice(
-        f"{isolated(pet.name)} is in the store: animal {pet.id}.",
+        f"{isolated(pet.name)} is in the store: animal {pet.id}{where}.",
         undo if visit.may("listPets") else None,  # it reads the animal first
     )
     if visit.form.text("again"):
         return await visit.redirect(f"/pets/{pet.id}", notice)
-    kept = urlencode({name: typed[name] for name in ("categoryId", "status")})
+    names = await visit.category_names([pet.category_id])
+    text = category_text(pet.category_id, names)
+    kept = urlencode({"categoryId": text, "status": typed["status"]})
     return await visit.redirect(f"/pets/new?{kept}", notice)
 
 
@@ -185,6 +188,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     order = await _open_order(visit, pet)
     of_sale, of_change = (error, None) if _SELLS in visit.form.fields else (None, error)
     form = fields.shown(now, found.version, visit.form, of_change)
+    form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
     sold = sale_form(visit.services.currency).new(visit.form if of_sale else EMPTY, of_sale)
     following = () if order else tuple(filter(None, statuses_after(pet.status)))
     history = await history_of(visit, _resource(visit))
@@ -196,12 +200,11 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         problem=form.problem or sold.problem,
         sale=await sale_of(visit, pet, history),
         now=now,
-        form=form._replace(fields=_offered(pet, order, form.typed["status"]).fields),
+        form=await category_form(visit, form),
         order=order,
         following=following,
         ended=await _ended_order(visit, pet, form.differences),
         history=history,
-        suggested_categories=await suggested_categories(visit),
     )
 
 
@@ -230,7 +233,8 @@ async def _ended_order(
 
 async def _update(visit: PageRequest) -> Response:
     before = (await _get(visit)).value
-    changed = await visit.execute("updatePet", await with_category(visit, _FORM.patch(visit.form)))
+    patch = await with_category(visit, "updatePet", _FORM.patch(visit.form))
+    changed = await visit.execute("updatePet", patch)
     notice = await _change_notice(visit, before, changed)
     return await visit.redirect(f"/pets/{visit.path_id}", notice)
 
@@ -313,45 +317,9 @@ async def _inventory(visit: PageRequest) -> Response:
     return visit.page("inventory.html", stock=await stock_of(visit), drawn=_DRAWN_CATEGORIES)
 
 
-# The category of an animal: a person types or picks a name, or types a number. The interface has no
-# categories by name, so these read the store, with the scope of its list.
-
-
-async def suggested_categories(visit: PageRequest) -> list[str]:
-    """Return the names that the field of a category suggests."""
-    reader = await _reader_of_categories(visit)
-    return await first_category_names(reader, _SUGGESTED_CATEGORIES) if reader else []
-
-
-async def with_category(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
-    """Return what a person typed with the id of its category, if it has one.
-
-    Raises:
-        UnknownCategory: the category is not a number, and none has this name.
-    """
-    if "categoryId" not in body:
-        return body
-    text = body["categoryId"]
-    category_id = integer_in(text)
-    if category_id is None and (reader := await _reader_of_categories(visit)):
-        category_id = (await ids_of_categories(reader, [text])).get(text)
-    if category_id is None:
-        msg = (
-            f"categoryId: no category has the name {text!r}; add it first, or type a number"
-            if text
-            else "categoryId: expected the name of a category, or a number"
-        )
-        raise UnknownCategory(msg)
-    return body | {"categoryId": category_id}
-
-
 async def filters_of(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the filters that a person typed as ``listPets`` takes them.
-
-    Raises:
-        UnknownCategory: the category is not a number, and none has this name.
-    """
-    query = await with_category(visit, body)
+    """Return the filters that a person typed as ``listPets`` takes them."""
+    query = await with_category_filter(visit, body)
     if query.get("status") == _NO_STATUS:
         del query["status"]
         query["hasStatus"] = False
@@ -366,20 +334,6 @@ def pet_filter(query: Mapping[str, Any]) -> PetFilter:
     """
     values = convert(query, ListPetsQuery, InvalidParameter)
     return PetFilter(values.status, values.category_id, has_status=values.has_status)
-
-
-def _category_text(category_id: int, names: Mapping[int, str]) -> str:
-    """Return what the field shows of a category: a text that means this category and no other."""
-    name = names.get(category_id, "")
-    is_clear = name and line(name) == name and integer_in(name) is None
-    return name if is_clear else str(category_id)
-
-
-async def _reader_of_categories(visit: PageRequest) -> Reader | None:
-    """Return the database of categories, if the person may list them."""
-    if not visit.may("listCategories"):
-        return None
-    return await visit.services.readers.for_key(visit.caller.id)
 
 
 PAGES = (

@@ -355,6 +355,18 @@ addEventListener('input', event => {
   if (form?.matches(`main ${POST}`)) typedIn.add(form);
 });
 
+// A field that suggests names asks for others as somebody types.
+let asking;
+addEventListener('input', ({target}) => {
+  if (!target.dataset?.suggest) return;
+  clearTimeout(asking);
+  asking = setTimeout(async () => {
+    const query = new URLSearchParams({name: target.value});
+    const response = await fetch(`${HOME}/${target.dataset.suggest}?${query}`, {headers: BY_ITSELF});
+    if (response.ok) target.list.replaceChildren(...(await response.json()).map(name => new Option('', name)));
+  }, 150);
+});
+
 addEventListener('beforeunload', event => {
   if ([...typedIn].some(form => form.isConnected)) event.preventDefault();
 });
