@@ -1,6 +1,7 @@
 """The pages of animals."""
 
 import asyncio
+import re
 from typing import Any
 
 import httpx
@@ -108,6 +109,60 @@ async def test_undo_deletes_an_added_animal(service: Service, staff: Visitor) ->
     assert "Bella is in the store: animal 1." in words(page)
     assert "Bella is deleted." in words(await succeed(staff, page, "Undo"))
     assert await stored(service, staff) == []
+
+
+# Adding many
+
+
+def added_last(page: httpx.Response) -> list[str]:
+    """Return what the page tells of the animals that were added last."""
+    panel = page.text.partition('<section class="panel" id="added"')[2].partition("</section>")[0]
+    lines = [part.partition("</li>")[0] for part in panel.split("<li ")[1:]]
+    return [
+        " ".join(re.sub("<[^>]*>|[\u2068\u2069]", "", line[line.index(">") + 1 :]).split())
+        for line in lines
+    ]
+
+
+@pytest.mark.each_database
+async def test_the_last_ten_that_the_person_added_stand_below_each_with_undo(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    assert "Added last" not in words(await staff.get("/pets/new"))
+    for number in range(11):
+        await staff.submit("/pets", **BELLA | {"name": f"Rex {number}"})
+    page = await other.submit("/pets", **BELLA)
+    assert added_last(page) == ["Bella Dogs, animal 12 just now Undo for Bella"]
+    service.clock.advance(120)
+    page = await staff.get("/pets/new")
+    assert added_last(page) == [
+        f"Rex {number} Dogs, animal {number + 1} 2 minutes ago Undo for Rex {number}"
+        for number in range(10, 0, -1)
+    ]
+    assert '<a href="/console/pets/11"><bdi>Rex 10</bdi></a>' in page.text
+    undone = await succeed(staff, page, "Undo for Rex 10")
+    assert undone.url.path == "/console/pets/new"
+    assert "Rex 10 is deleted." in words(undone)
+    kept = form_of(undone, "Add the animal").fields
+    assert (kept["categoryId"], kept["status"]) == ("Dogs", "available")
+    assert added_last(undone)[0].startswith("Rex 9 ")
+
+
+async def test_an_added_animal_that_somebody_changed_has_no_undo(
+    service: Service, staff: Visitor, other: Visitor
+) -> None:
+    page = await staff.submit("/pets", **BELLA)
+    await succeed(other, await other.get("/pets/1"), "Save", name="Rex")
+    assert added_last(await staff.get("/pets/new")) == ["Rex Dogs, animal 1 just now"]
+    refused = await press(staff, page, "Undo for Bella")
+    assert refused.status_code == 412
+    assert [pet["name"] for pet in await stored(service, staff)] == ["Rex"]
+
+
+async def test_who_may_not_see_animals_is_told_of_none_that_were_added(service: Service) -> None:
+    writer = await only(service, "pets:write")
+    added = await writer.submit("/pets", **BELLA)
+    assert added_last(added) == []
 
 
 # Finding

@@ -31,13 +31,18 @@ _SUGGESTED = 100
 _SEARCHED = 5000
 _MEANT = 3
 # To compare two names takes time with the product of their lengths.
-_COMPARED, _LONGEST, _ALIKE = 20, 40, 0.6
+_COMPARED, _LONGEST, _ALIKE = 20, 40, 0.65
 _MAX_NAME = 100
 _NAME = "categoryId"
-_ADDED, _NEW_NAME = "addedCategory", "Name of the new category"
+_ADDED = "addedCategory"
 _REQUIRED = {"aria-required": "true"}
 # What the list has for a new category.
 _NEW = "+"
+_NEW_NAME = Field(
+    *(_ADDED, "New category"),
+    caption="What is it called?",
+    attributes={"maxlength": _MAX_NAME},
+)
 
 
 def category_text(category_id: int, names: Mapping[int, str]) -> str:
@@ -167,7 +172,7 @@ async def category_form(visit: PageRequest, form: ShownForm, any_: str = "") -> 
         if not is_known:
             form = await _with_ways(form, reader, text, may_add=may_add)
     if form.problem:
-        form = form._replace(problem=form.problem.changed(_ADDED, label=_NEW_NAME))
+        form = form._replace(problem=form.problem.changed(_ADDED, label=_NEW_NAME.label))
     typed = {**form.typed, _NAME: text, _ADDED: visit.form.line(_ADDED) if text == _NEW else ""}
     shown = [one for each in form.fields for one in (fields if each.name == _NAME else [each])]
     return form._replace(fields=shown, typed=typed)
@@ -198,7 +203,7 @@ def _list_of(
     if not may_add:
         return (choice(_NAME, "Category", *options.items(), hint=hint),)
     listed = choice(_NAME, "Category", *(options | {_NEW: "New category…"}).items(), hint=hint)
-    return listed, Field(_ADDED, _NEW_NAME, attributes={"maxlength": _MAX_NAME})
+    return listed, _NEW_NAME
 
 
 def _typed_field(names: Mapping[int, str], hint: str, *, is_filter: bool) -> Field:
@@ -258,19 +263,22 @@ async def _with_word(names: Mapping[int, str], typed: str, limit: int) -> dict[i
 
 
 async def _alike(names: Mapping[int, str], typed: str) -> dict[int, str]:
-    """Return the names that have most in common with a typed one, the best first."""
+    """Return the names that have most in common with a typed one, or have a word that has."""
     matcher, slices = SequenceMatcher(autojunk=False), TimeSlices()
-    matcher.set_seq2(name_key(typed)[:_LONGEST])
-    bounds: list[tuple[float, int]] = []
+    matcher.set_seq2(" ".join(words_of(typed[:_LONGEST])))
+    bounds: list[tuple[float, int, str]] = []
     for category_id, name in names.items():
         await slices.rest()
-        matcher.set_seq1(name_key(name)[:_LONGEST])
-        if matcher.real_quick_ratio() >= _ALIKE and (most := matcher.quick_ratio()) >= _ALIKE:
-            bounds.append((most, category_id))
-    alike: list[tuple[float, int]] = []
-    for _, category_id in nlargest(_COMPARED, bounds):
+        words = words_of(name)
+        for part in {" ".join(words)[:_LONGEST], *(word[:_LONGEST] for word in words)}:
+            matcher.set_seq1(part)
+            if matcher.real_quick_ratio() >= _ALIKE and (most := matcher.quick_ratio()) >= _ALIKE:
+                bounds.append((most, category_id, part))
+    best: dict[int, float] = {}
+    for _, category_id, part in nlargest(_COMPARED, bounds):
         await slices.rest()
-        matcher.set_seq1(name_key(names[category_id])[:_LONGEST])
+        matcher.set_seq1(part)
         if (ratio := matcher.ratio()) >= _ALIKE:
-            alike.append((ratio, category_id))
-    return {category_id: names[category_id] for _, category_id in nlargest(_MEANT, alike)}
+            best[category_id] = max(ratio, best.get(category_id, 0))
+    nearest = nlargest(_MEANT, best, key=best.__getitem__)
+    return {category_id: names[category_id] for category_id in nearest}

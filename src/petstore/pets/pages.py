@@ -1,7 +1,7 @@
 """The pages of animals: find, add, change, sell, reserve, delete, count."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from msgspec import UNSET
@@ -14,6 +14,7 @@ from petstore.categories.form import (
     with_category,
     with_category_filter,
 )
+from petstore.clock import Milliseconds
 from petstore.console.fields import (
     Difference,
     Field,
@@ -32,11 +33,13 @@ from petstore.console.stock import stock_of
 from petstore.console.templates import isolated
 from petstore.domain.decoding import convert
 from petstore.errors import (
+    InvalidBody,
     InvalidParameter,
     NotFound,
     PetstoreError,
     UnknownPet,
 )
+from petstore.events.history import read_caused
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.form import sale_form
@@ -47,6 +50,7 @@ from petstore.pets.operations import ListPetsQuery
 from petstore.pets.store import count_pets_after
 
 _ON_A_PAGE = 50
+_ADDED_LAST = 10
 _DRAWN_CATEGORIES = 30
 _STATUSES = tuple((status, status) for status in ("available", "pending", "sold"))
 _NO_STATUS = "none"
@@ -82,6 +86,15 @@ def _form(
 
 
 _FORM = _form()
+
+
+class _Added(NamedTuple):
+    """An animal that the caller added at a time, and how to undo that while it is unchanged."""
+
+    pet: Pet
+    category: str
+    at: Milliseconds
+    undo: Undo | None
 
 
 async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -148,27 +161,57 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
         error=error,
         form=await category_form(visit, form),
         history=history,
+        added=await _added(visit) if visit.may("listPets") else (),
+        now=visit.services.clock(),
     )
 
 
+async def _added(visit: PageRequest) -> list[_Added]:
+    """Return the animals that are there of the last ones that the caller added."""
+    store, author = visit.services.store, visit.author.actor
+    events = await read_caused(store, author, "pet.created", _ADDED_LAST)
+    if not events:
+        return []
+    created = {event.data["id"]: event for event in events}
+    found = await visit.execute("listPets", query={"id": [*created], "limit": _ADDED_LAST})
+    pets: dict[int, Pet] = {pet.id: pet for pet in found.value}
+    names = await visit.category_names({pet.category_id for pet in pets.values()})
+    return [
+        _Added(
+            pet,
+            names.get(pet.category_id, str(pet.category_id)),
+            event.at,
+            _undo_of(pet) if convert(event.data, Pet, InvalidBody) == pet else None,
+        )
+        for pet_id, event in created.items()
+        if (pet := pets.get(pet_id))
+    ]
+
+
+def _undo_of(pet: Pet) -> Undo:
+    """Return what deletes an animal that was just added, and leads back to the form."""
+    return Undo(f"/pets/{pet.id}/delete", {"version": Result(pet).version, "back": "new"})
+
+
 async def _create(visit: PageRequest) -> Response:
-    typed = _FORM.typed(visit.form)
-    body = await with_category(visit, "createPet", _FORM.body(typed))
+    body = await with_category(visit, "createPet", _FORM.body(_FORM.typed(visit.form)))
     created = await visit.execute("createPet", body)
     pet: Pet = created.value
-    undo = Undo(f"/pets/{pet.id}/delete", {"version": created.version})
     category = added_category(visit)
     where = f", in the new category {isolated(category)}" if category else ""
     notice = Notice(
         f"{isolated(pet.name)} is in the store: animal {pet.id}{where}.",
-        undo if visit.may("listPets") else None,  # it reads the animal first
+        _undo_of(pet) if visit.may("listPets") else None,  # it reads the animal first
     )
     if visit.form.text("again"):
         return await visit.redirect(f"/pets/{pet.id}", notice)
-    names = await visit.category_names([pet.category_id])
-    text = category_text(pet.category_id, names)
-    kept = urlencode({"categoryId": text, "status": typed["status"]})
-    return await visit.redirect(f"/pets/new?{kept}", notice)
+    return await visit.redirect(await _next_to(visit, pet), notice)
+
+
+async def _next_to(visit: PageRequest, pet: Pet) -> str:
+    """Return the form of another animal, with the category and the status of this one."""
+    text = category_text(pet.category_id, await visit.category_names([pet.category_id]))
+    return f"/pets/new?{urlencode({'categoryId': text, 'status': _or_none(pet) or ''})}"
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -294,7 +337,9 @@ async def _delete(visit: PageRequest) -> Response:
     texts = _form(await visit.category_names([pet.category_id])).texts(pet)
     again = texts | {"once": before.version, "again": "1"}
     undo = Undo("/pets", again, "Add it again, with a new number")
-    return await visit.redirect("/pets", Notice(f"{isolated(pet.name)} is deleted.", undo))
+    is_back = visit.form.text("back") == "new" and visit.may("createPet")
+    path = await _next_to(visit, pet) if is_back else "/pets"
+    return await visit.redirect(path, Notice(f"{isolated(pet.name)} is deleted.", undo))
 
 
 async def _get(visit: PageRequest) -> Result[Any]:

@@ -280,6 +280,11 @@ function tell(form, text) {
   form.append(Object.assign(document.createElement('p'), problem));
 }
 
+// A part of a page is read out only if it changes while it is there.
+function tellNotice() {
+  setTimeout(() => setText(said, find('.notice p')?.textContent ?? ''), 100);
+}
+
 // Show the page that a form led to, in place of this one.
 function show(page, response, form) {
   const fresh = document.adoptNode(page.querySelector('main'));
@@ -295,11 +300,13 @@ function show(page, response, form) {
   prepare(document);
   if (!response.ok && typedIn.has(form)) all(POST, fresh).forEach(again => typedIn.add(again));
   typedIn.delete(form);
-  const target = fresh.querySelector('[role=alert], .notice')
+  const first = selector => fresh.querySelector(selector);
+  const target = first('[role=alert]') ?? first('[autofocus]') ?? first('.notice')
     ?? byId(focused)
     ?? (form.matches('[data-continue]') ? null : fresh); // steps do not take the focus
   if (target && target.tabIndex < 0) target.tabIndex = -1;
   target?.focus();
+  if (target?.matches(FIELDS)) tellNotice(); // else the focus is on it
   poll.abort();
   ring();
   goOn();
@@ -432,6 +439,7 @@ if (option) {
 // Begin
 
 prepare(document);
+tellNotice();
 setInterval(countDown, 30000);
 addEventListener('pointermove', () => { movedAt = performance.now(); });
 addEventListener('online', ring);
