@@ -219,13 +219,16 @@ async def test_a_number_in_the_name_field_offers_the_animal_with_that_id(staff: 
         assert f"Animal {number}:" not in found.text
 
 
-async def test_the_only_match_of_a_search_takes_the_focus(staff: Visitor) -> None:
+async def test_the_first_match_of_a_search_takes_the_focus(staff: Visitor) -> None:
     await added(staff)
     focused = 'href="/console/pets/1" autofocus>'
     assert focused in (await staff.get("/pets", name="bel")).text
+    assert focused in (await staff.get("/pets", status="available")).text  # the only one
     assert focused not in (await staff.get("/pets")).text  # nobody has searched
     await added(staff)
-    assert focused not in (await staff.get("/pets", name="bel")).text
+    assert focused in (await staff.get("/pets", name="bel")).text
+    assert '/2" autofocus' not in (await staff.get("/pets", name="bel")).text
+    assert focused not in (await staff.get("/pets", status="available")).text
 
 
 async def test_animals_are_found_by_any_word_of_their_names(staff: Visitor) -> None:
@@ -337,9 +340,10 @@ async def test_an_animal_page_links_back_to_the_list(staff: Visitor) -> None:
     assert '<a href="/console/pets">All animals</a>' in page.text
 
 
-async def test_the_page_shows_the_category_by_its_name(staff: Visitor) -> None:
+async def test_the_page_shows_the_category_by_its_name(service: Service, staff: Visitor) -> None:
     page = await added(staff)
-    assert "<dd><bdi>Dogs</bdi></dd>" in page.text
+    reader = await only(service, "pets:read")
+    assert "<dd><bdi>Dogs</bdi></dd>" in (await reader.get("/pets/1")).text
     assert form_of(page, "Save").fields["categoryId"] == "Dogs"
 
 

@@ -125,6 +125,7 @@ function morph(old, fresh) {
       if (old.getAttribute(name) !== value) old.setAttribute(name, value);
     }
     morphChildren(old, fresh);
+    if (old.matches(FIELDS)) old.value = fresh.value; // else what a script has set would stay
   }
 }
 
@@ -405,7 +406,7 @@ addEventListener('keydown', event => {
   if (keys === 'g') prefix = 'g ';
   else if (keys === '/' && search) search.focus();
   else if (keys === '?' && help) help.open || help.showModal();
-  else if (link) link.click();
+  else if (link) link.href ? link.click() : link.querySelector('[id]').focus();
   else return;
   event.preventDefault();
 });
