@@ -106,10 +106,10 @@ def test_what_is_gone_can_be_added_anew_from_a_whole_form() -> None:
 
 def test_a_refused_form_has_everything_that_is_wrong_in_the_order_of_its_fields() -> None:
     error = InvalidBody("dailyLimit: expected a number")
-    error.others = ("other: unknown", "name: expected another")
+    error.others = ("other: unknown", "name: expected another", "somebody was faster")
     problem = FIELDS.problem(error)
     assert problem
-    assert [each.field for each in problem.all] == ["other", "name", "dailyLimit"]
+    assert [each.field for each in problem.all] == ["", "name", "dailyLimit", "other"]
     limit = problem.about("dailyLimit")
     assert limit
     assert (limit.label, limit.text) == ("Limit", "expected a number")

@@ -141,8 +141,8 @@ def problem_of(error: PetstoreError, labels: Mapping[str, str] = _NO_LABELS) -> 
     ``labels`` are what the page calls its fields, in their order; others get their name as words.
     """
     problems = [_problem(message, labels) for message in (error.message, *error.others)]
-    order = [*labels]
-    problems.sort(key=lambda each: order.index(each.field) if each.field in labels else -1)
+    order = ["", *labels]
+    problems.sort(key=lambda each: order.index(each.field) if each.field in order else len(order))
     first, *others = problems
     return first._replace(others=tuple(others))
 
