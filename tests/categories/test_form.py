@@ -1,5 +1,6 @@
 """The field of a category in the forms of animals: a list, or a name that is typed."""
 
+import asyncio
 import html
 from typing import Any
 
@@ -155,6 +156,14 @@ async def test_a_new_category_that_exists_is_taken(service: Service, staff: Visi
     await add(service.store, "Dogs")
     await staff.submit("/pets", categoryId="+", addedCategory="DOGS", **NEW)
     assert [pet["categoryId"] for pet in await stored(service, staff)] == [1]
+
+
+@pytest.mark.each_database
+async def test_two_people_add_the_same_category_once(service: Service, staff: Visitor) -> None:
+    sent = {"categoryId": "Ferrets", "addedCategory": "Ferrets"}
+    await asyncio.gather(*(staff.submit("/pets", **NEW, **sent, once=once) for once in "abcdef"))
+    assert [each["name"] for each in await stored(service, staff, "/v1/categories")] == ["Ferrets"]
+    assert {pet["categoryId"] for pet in await stored(service, staff)} == {1}
 
 
 async def test_no_category_is_added_for_an_animal_that_is_refused(

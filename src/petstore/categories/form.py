@@ -69,7 +69,8 @@ async def with_category(
     text, added = body[_NAME], added_category(visit)
     if text == _NEW and not added:
         return body | {_NAME: InvalidBody(f"{_ADDED}: expected the name of the new category")}
-    category_id = await _id_of(visit, added or text)
+    # A replica may not have a category that somebody has just added.
+    category_id = await _id_of(visit, visit.services.store, added or text)
     if category_id is None and added and _is_valid(visit, operation_id, body | {_NAME: 0}):
         try:
             category_id = await _add(visit, added)
@@ -88,7 +89,8 @@ async def with_category_filter(visit: PageRequest, body: dict[str, Any]) -> dict
         return body
     category_id = integer_in(text)
     if category_id is None:
-        category_id = await _id_of(visit, text)
+        reader = await visit.services.readers.for_key(visit.caller.id)
+        category_id = await _id_of(visit, reader, text)
     return body | {_NAME: _unknown(visit, text) if category_id is None else category_id}
 
 
@@ -99,9 +101,8 @@ def added_category(visit: PageRequest) -> str:
     return added if is_wanted else ""
 
 
-async def _id_of(visit: PageRequest, text: str) -> int | None:
+async def _id_of(visit: PageRequest, reader: Reader, text: str) -> int | None:
     """Return the id of the registered category that a text means."""
-    reader = await visit.services.readers.for_key(visit.caller.id)
     number = integer_in(text)
     if number is None:
         may_see = visit.may("listCategories")
@@ -127,7 +128,7 @@ async def _add(visit: PageRequest, name: str) -> int | None:
     try:
         created = await visit.execute("createCategory", {"name": name}, if_match="")
     except CategoryNameTaken:
-        return await _id_of(visit, name)
+        return await _id_of(visit, visit.services.store, name)
     category_id: int = created.value.id
     return category_id
 
@@ -160,7 +161,7 @@ async def category_form(visit: PageRequest, form: ShownForm, any_: str = "") -> 
     names = await first_category_names(reader, _SUGGESTED)
     may_add = not any_ and visit.may("createCategory")
     text, hint, added = form.typed[_NAME], "", added_category(visit) if may_add else ""
-    if added and await _id_of(visit, added) is not None:
+    if added and await _id_of(visit, visit.services.store, added) is not None:
         text, hint = added, f"{isolated(added)} is a category now."  # what followed it has failed
     text = _text_in(names, text)
     is_known = text in ("", _NEW) or integer_in(text) is not None
