@@ -214,6 +214,25 @@ def test_a_webhook_is_created_changed_tested_and_deleted(use: Uses) -> None:
     use("webhooks.delete", webhook.id)
 
 
+def test_what_a_method_returns_has_an_etag_unless_it_has_a_secret(use: Uses) -> None:
+    pet = use("pets.create", name="Bella", category_id=FREE, status="available")
+    order = use("orders.place", pet_id=pet.id)
+    category = use("categories.create", name=f"Tags {datetime.now(UTC)}")
+    login = f"grace-{datetime.now(UTC).timestamp()}"
+    person = use("people.create", name="Grace", login=login, role="clerk")
+    key = use("keys.create", name="Till 3")
+    webhook = use("webhooks.create", url="http://127.0.0.1:9/")
+    for each in (pet, order, category):
+        assert each.etag.startswith('"')
+    for each in (person, key, webhook):
+        with pytest.raises(AttributeError, match="or with a token, secret or invitation"):
+            _ = each.etag
+    for name, made in (("people", person), ("keys", key), ("webhooks", webhook)):
+        alone = use(f"{name}.get", made.id)
+        assert use(f"{name}.update", made.id, if_match=alone.etag).etag == alone.etag
+    assert use("orders.approve", order.id, if_match=order.etag).etag != order.etag
+
+
 def test_events_describe_the_changes(use: Uses) -> None:
     (page, *_) = use("events.pages", cursor="latest")
     pet = use("pets.create", name="Bella", category_id=FREE)

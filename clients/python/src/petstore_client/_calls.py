@@ -42,7 +42,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Response(Reply, Generic[T]):
-    """A response with its ``value``: ``.raw`` of any method returns one."""
+    """A response with its ``value``: from ``.raw`` of a method, or the ``response`` of a page."""
 
     value: T
 

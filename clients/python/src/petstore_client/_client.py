@@ -1,6 +1,7 @@
 """The clients of a service: ``Client`` for threads, ``AsyncClient`` for tasks."""
 
 import os
+import ssl
 from types import TracebackType
 from typing import Self
 
@@ -10,10 +11,11 @@ from petstore_client._clock import Clock
 from petstore_client._connection import Connection
 from petstore_client._drivers import AsyncDriver, AsyncWait, SyncDriver, Wait
 from petstore_client._retries import Policy, Session
-from petstore_client._transport import DeadlineTransport, LoopTransport
+from petstore_client._transport import DeadlineTransport, LoopTransport, Route
 from petstore_client.resources import Resources
 
 _DEFAULT_URL = "http://127.0.0.1:8000/v1"
+_TWO_NETWORKS = "transport: expected neither ssl_context nor proxy beside it"
 
 
 class Client(Resources[SyncDriver]):
@@ -27,11 +29,14 @@ class Client(Resources[SyncDriver]):
         base_url: The address of the service, with ``/v1``.
         max_retries: How often a request is sent again after a failure that may pass.
         max_wait: How many seconds a call waits at most because the service asks for it.
-        timeout: How many seconds a request may take in all.
+        timeout: How many seconds a request may take, from the connection to the last byte.
         pace: Whether requests are spread over what is left of the minute.
         wait: Called in place of ``time.sleep``, to tell somebody of a wait. It gets the seconds,
             and the error because of which the client waits; without one, a limit is reached.
-        transport: Another transport of ``httpx2``, for a proxy or certificates of your own.
+        ssl_context: What certificates are checked with, in place of those of the system.
+        proxy: The HTTP proxy, in place of the one that the environment names.
+        transport: Another transport of ``httpx2``, for tests. It holds ``timeout`` as it can:
+            those of ``httpx2`` for threads begin anew at each read.
         clock: Another clock, for tests.
 
     Raises:
@@ -48,12 +53,17 @@ class Client(Resources[SyncDriver]):
         timeout: float = 30,
         pace: bool = False,
         wait: Wait | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        proxy: str | None = None,
         transport: httpx2.BaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         connection = _connection(api_key, base_url)
         session = _session(max_retries, max_wait, timeout, clock, pace=pace)
-        transport = transport or DeadlineTransport(connection.url)
+        if transport is None:
+            transport = DeadlineTransport(Route(connection.url, ssl_context, proxy))
+        elif ssl_context is not None or proxy is not None:
+            raise ValueError(_TWO_NETWORKS)
         self._driver = SyncDriver(session, connection, transport, wait)
         super().__init__(self._driver)
         self.base_url = connection.url
@@ -94,12 +104,17 @@ class AsyncClient(Resources[AsyncDriver]):
         timeout: float = 30,
         pace: bool = False,
         wait: AsyncWait | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        proxy: str | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         connection = _connection(api_key, base_url)
         session = _session(max_retries, max_wait, timeout, clock, pace=pace)
-        transport = transport or LoopTransport(connection.url)
+        if transport is None:
+            transport = LoopTransport(Route(connection.url, ssl_context, proxy))
+        elif ssl_context is not None or proxy is not None:
+            raise ValueError(_TWO_NETWORKS)
         self._driver = AsyncDriver(session, connection, transport, wait)
         super().__init__(self._driver)
         self.base_url = connection.url

@@ -16,12 +16,16 @@ class Versioned(Model, frozen=True, dict=True):
         """The version that was returned, for ``if_match``.
 
         Raises:
-            AttributeError: the resource came in a list, which has no versions; get it alone.
+            AttributeError: it has none: it came in a list or an event, or with its token, secret or
+                invitation. Get it alone.
         """
         try:
             etag: str = self.__dict__["etag"]
         except KeyError:
-            msg = f"this {type(self).__name__} came in a list, without its etag; get it alone"
+            msg = (
+                f"this {type(self).__name__} has no etag, because it came in a list or an event, or"
+                " with a token, secret or invitation; get it alone"
+            )
             raise AttributeError(msg) from None
         return etag
 
