@@ -52,7 +52,7 @@ _PYTHON = {
 _HEAD = '''\
 # Generated from the operations of the service by clients/python/generate.py: run `make client`.
 """{}"""
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import Any, Generic, Literal, TypeAlias
 from msgspec import UNSET, UnsetType, field
@@ -172,7 +172,7 @@ def _call(row: Operation, sent: str) -> tuple[str, str]:
 
 def _taken(member: dict[str, Any], method: str) -> str:
     """Return the type of a parameter of a method, and its default."""
-    kind = _type(member).replace("list[int]", "int | list[int]").replace("list[", "Sequence[")
+    kind = _type(member).replace("list[int]", "int | list[int]").replace("list[", "Iterable[")
     if method == "PATCH":
         return f"{kind} | UnsetType{' | None' * ('anyOf' in member)} = UNSET"
     return kind if member["is_required"] else f"{kind} | None = None"

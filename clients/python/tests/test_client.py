@@ -1,20 +1,23 @@
 """The clients themselves: their settings, their networks and what they warn of."""
 
 import asyncio
+import copy
 import gc
 import json
+import pickle
 import platform
 import ssl
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
 
 import httpcore2
 import httpx2
@@ -25,6 +28,7 @@ from petstore_client import AsyncClient, Client, NoResponse, PetstoreError, erro
 from petstore_client._clock import Clock
 from petstore_client._deadlines import DeadlineBackend
 from petstore_client._transport import proxy_for
+from petstore_client.models import Pet
 from support.client_faces import KEY, Face, SleepingClock, each_face, with_threads
 from support.odd_service import error, odd_service, response
 from support.tls import self_signed_certificate
@@ -172,11 +176,29 @@ def test_an_invalid_call_is_refused_at_once(face: Face) -> None:
     def use(client: Any) -> None:
         with pytest.raises(TypeError, match="colour"):
             client.pets.list(colour="red")
-        for ids in ([], [7, None]):
+        for ids in ([], [7, None], range(0)):
             with pytest.raises(ValueError, match="id: expected at least one, and no None"):
                 client.pets.pages(id=ids)
 
     face("http://127.0.0.1:1", use, SleepingClock())
+
+
+@pytest.mark.parametrize("ids", [{7, 9}, range(7, 10, 2), {7: "a", 9: "b"}.keys(), iter([7, 9])])
+def test_ids_can_be_any_iterable(ids: Any) -> None:
+    with odd_service(response(200, [PET])) as service, Client(KEY, f"{service.url}/v1") as client:
+        assert len(list(client.pets.list(id=ids))) == 1
+    query = parse_qs(urlsplit(service.asked[0].target).query)
+    assert sorted(query["id"]) == ["7", "9"]
+
+
+def test_the_lists_of_a_body_can_be_any_iterable() -> None:
+    with (
+        odd_service(error(400)) as service,
+        Client(KEY, f"{service.url}/v1") as client,
+        pytest.raises(errors.BadRequest),
+    ):
+        client.keys.create(name="Till", scopes=(f"{each}:read" for each in ("pets", "orders")))
+    assert json.loads(service.asked[0].body)["scopes"] == ["pets:read", "orders:read"]
 
 
 @each_face
@@ -211,6 +233,26 @@ def test_an_item_of_a_list_has_no_etag_and_says_how_to_get_one(face: Face) -> No
         pets = face(service.url, lambda client: client.pets.list(), SleepingClock())
     with pytest.raises(AttributeError, match="this Pet has no etag, because it came in a list or"):
         _ = pets[0].etag
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        copy.copy,
+        copy.deepcopy,
+        lambda pet: pickle.loads(pickle.dumps(pet)),  # noqa: S301 - our own
+        lambda pet: pet.__replace__(status="sold"),  # copy.replace, from Python 3.13 on
+    ],
+)
+def test_a_copy_of_a_resource_keeps_its_etag_if_it_has_one(copied: Callable[[Pet], Pet]) -> None:
+    with (
+        odd_service(response(200, [PET], ETag='"x"')) as service,
+        Client(KEY, f"{service.url}/v1") as client,
+    ):
+        pet = client.pets.get(7)
+    assert copied(pet).etag == '"x"'
+    assert copied(pet).name == "Bella"
+    assert not hasattr(copied(Pet(id=7, name="Bella", category_id=1)), "etag")
 
 
 @each_face

@@ -28,6 +28,8 @@ def with_threads() -> None:
         client.pets.update(7, status=pet.status)
         for listed in client.pets.list(status="available", id=[7, 9], limit=20):
             assert_type(listed, Pet)
+        client.pets.list(id={7, 9})
+        client.keys.create(name="Till 3", scopes=(scope for scope in ("pets:read",)))
         for page in client.pets.pages(status="available"):
             assert_type(page, Page[Pet])
             assert_type(page.items, list[Pet])

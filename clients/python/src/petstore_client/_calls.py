@@ -1,11 +1,11 @@
 """Calls of operations as plain values: what to send, and what to make of the response."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeGuard, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
@@ -158,17 +158,21 @@ def parameters(**values: object) -> tuple[tuple[str, str], ...]:
     """Return query parameters, in camel case and without those that are ``None``.
 
     Raises:
-        ValueError: a list is empty or has a ``None``: without the parameter, everything would be
-            found. Or a date and time has no time zone.
+        ValueError: an iterable is empty or has a ``None``: without the parameter, everything would
+            be found. Or a date and time has no time zone.
     """
     pairs = []
     for name, value in values.items():
-        items = value if isinstance(value, (list, tuple)) else [value]
+        items = list(value) if _is_several(value) else [value]
         if value is not None and (not items or None in items):
             msg = f"{name}: expected at least one, and no None"
             raise ValueError(msg)
         pairs += [(_camel(name), _text(name, item)) for item in items if item is not None]
     return tuple(pairs)
+
+
+def _is_several(value: object) -> TypeGuard[Iterable[object]]:
+    return isinstance(value, Iterable) and not isinstance(value, (str, Mapping))
 
 
 def _text(name: str, value: object) -> str:
@@ -192,7 +196,11 @@ def members(**values: object) -> dict[str, object]:
     """
     for name, value in values.items():
         _require_zone(name, value)
-    return {_camel(name): value for name, value in values.items() if value is not UNSET}
+    return {
+        _camel(name): list(value) if _is_several(value) else value
+        for name, value in values.items()
+        if value is not UNSET
+    }
 
 
 def given(**values: object) -> dict[str, object]:

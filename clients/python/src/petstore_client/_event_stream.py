@@ -4,7 +4,7 @@
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import overload
 
 from petstore_client._calls import Call, Listing, Page, Response, parameters
@@ -178,7 +178,7 @@ class EventFeed(Resource[D]):
     def list(
         self,
         *,
-        types: Sequence[str] | None = None,
+        types: Iterable[str] | None = None,
         resource: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
@@ -200,7 +200,7 @@ class EventFeed(Resource[D]):
         self: "EventFeed[SyncDriver]",
         *,
         cursor: str | None = None,
-        types: Sequence[str] | None = None,
+        types: Iterable[str] | None = None,
         resource: str | None = None,
         limit: int | None = None,
     ) -> EventStream: ...
@@ -209,7 +209,7 @@ class EventFeed(Resource[D]):
         self: "EventFeed[AsyncDriver]",
         *,
         cursor: str | None = None,
-        types: Sequence[str] | None = None,
+        types: Iterable[str] | None = None,
         resource: str | None = None,
         limit: int | None = None,
     ) -> AsyncEventStream: ...
@@ -217,7 +217,7 @@ class EventFeed(Resource[D]):
         self,
         *,
         cursor: str | None = None,
-        types: Sequence[str] | None = None,
+        types: Iterable[str] | None = None,
         resource: str | None = None,
         limit: int | None = None,
     ) -> EventStream | AsyncEventStream:
@@ -241,7 +241,7 @@ class EventFeed(Resource[D]):
 
 
 def _listing(
-    types: Sequence[str] | None,
+    types: Iterable[str] | None,
     resource: str | None,
     limit: int | None,
     cursor: str | None,

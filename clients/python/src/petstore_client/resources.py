@@ -1,7 +1,7 @@
 # Generated from the operations of the service by clients/python/generate.py: run `make client`.
 """The resources of the service, each with its operations."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Generic, Literal
 
@@ -48,7 +48,7 @@ class Pets(PetById[D]):
         status: PetStatus | None = None,
         has_status: bool | None = None,
         category_id: int | None = None,
-        id: int | Sequence[int] | None = None,
+        id: int | Iterable[int] | None = None,
         name: str | None = None,
         sort: Literal["-id", "id"] | None = None,
         limit: int | None = None,
@@ -576,9 +576,9 @@ class Keys(Resource[D]):
         plan: PlanName | None = None,
         per_minute: int | None = None,
         per_day: int | None = None,
-        scopes: Sequence[str] | None = None,
+        scopes: Iterable[str] | None = None,
         expires_at: datetime | None = None,
-        allowed_networks: Sequence[str] | None = None,
+        allowed_networks: Iterable[str] | None = None,
         rehearse_sunset: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Call[KeyWithToken]:
@@ -647,9 +647,9 @@ class Keys(Resource[D]):
         plan: PlanName | UnsetType = UNSET,
         per_minute: int | UnsetType | None = UNSET,
         per_day: int | UnsetType | None = UNSET,
-        scopes: Sequence[str] | UnsetType = UNSET,
+        scopes: Iterable[str] | UnsetType = UNSET,
         expires_at: datetime | UnsetType | None = UNSET,
-        allowed_networks: Sequence[str] | UnsetType = UNSET,
+        allowed_networks: Iterable[str] | UnsetType = UNSET,
         rehearse_sunset: bool | UnsetType = UNSET,
         if_match: str | None = None,
     ) -> Call[Key]:
@@ -1031,7 +1031,7 @@ class Webhooks(Resource[D]):
         self,
         *,
         url: str,
-        types: Sequence[str] | None = None,
+        types: Iterable[str] | None = None,
         description: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[WebhookWithSecret]:
@@ -1084,7 +1084,7 @@ class Webhooks(Resource[D]):
         webhook_id: int,
         *,
         url: str | UnsetType = UNSET,
-        types: Sequence[str] | UnsetType = UNSET,
+        types: Iterable[str] | UnsetType = UNSET,
         description: str | UnsetType | None = UNSET,
         enabled: bool | UnsetType = UNSET,
         resume: Literal["lastSuccess", "now"] | UnsetType = UNSET,
