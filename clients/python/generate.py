@@ -120,7 +120,7 @@ def _resources() -> str:
     text = _HEAD.format("The resources of the service, each with its operations.")
     text += f"from petstore_client.models import {', '.join([*_ALIASES.values(), *_MODELS])}\n"
     client = f"class Resources(Generic[D]):\n{_docstring('The resources of a client.')}"
-    client += "    def __init__(self, driver: D) -> None:\n"
+    client += "    def __init__(self, driver: D) -> None:\n        self._driver: D = driver\n"
     for name in dict.fromkeys(map(_resource, OPERATIONS)):
         kind = _NAMES.get(name.capitalize(), name.capitalize())
         rows = (row for row in OPERATIONS if _resource(row) == name and row.id not in _BY_HAND)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -26,11 +26,12 @@ import pytest
 import petstore_client
 from petstore_client import AsyncClient, Client, NoResponse, PetstoreError, errors, webhooks
 from petstore_client._clock import Clock
-from petstore_client._deadlines import DeadlineBackend
+from petstore_client._deadlines import Deadline, DeadlineBackend
+from petstore_client._lifetime import Lifetime
 from petstore_client._transport import proxy_for
 from petstore_client.models import Pet
 from support.client_faces import KEY, Face, SleepingClock, each_face, with_threads
-from support.odd_service import error, odd_service, response
+from support.odd_service import SILENCE, error, odd_service, response
 from support.tls import self_signed_certificate
 
 PET = {"id": 7, "name": "Bella", "categoryId": 1}
@@ -609,13 +610,13 @@ def test_a_request_ends_in_time_with_certificates_of_its_own_and_a_slow_service(
 
 def test_a_socket_operation_does_not_begin_after_its_deadline() -> None:
     with pytest.raises(httpcore2.ConnectTimeout):
-        DeadlineBackend().connect_tcp("127.0.0.1", 1, timeout=time.monotonic())
+        DeadlineBackend().connect_tcp("127.0.0.1", 1, Deadline(time.monotonic(), Lifetime()))
 
 
 def test_the_default_clock_waits_in_threads_and_tasks() -> None:
     clock = Clock()
     began = clock.now()
-    clock.sleep(0.01)
+    clock.sleep(0.01, Event())
     asyncio.run(clock.pause(0.01))
     assert clock.now() - began >= 0.02
     assert 0 <= clock.random() < 1
@@ -634,3 +635,107 @@ def test_importing_the_library_loads_no_slow_module() -> None:
     assert "petstore_client" in loaded
     slow = {"asyncio", "anyio", "httpcore2", "h11", "httpx", "petstore", "rich", "click", "urllib3"}
     assert loaded & slow == set()
+
+
+# Options
+
+
+@each_face
+def test_a_client_with_other_headers_sends_them_besides_its_own(face: Face) -> None:
+    def use(client: Any) -> Any:
+        traced = client.with_options(headers={"Traceparent": "00-a-b-01", "user-agent": "shop/1"})
+        return traced.with_options(headers={"X-Request-Id": "abc"}).pets.get(7)
+
+    with odd_service(response(200, [PET])) as service:
+        face(service.url, use, SleepingClock())
+    fields = service.asked[0].fields
+    assert (fields["traceparent"], fields["x-request-id"]) == ("00-a-b-01", "abc")
+    assert (fields["user-agent"], fields["accept"]) == ("shop/1", "application/json")
+    assert fields["authorization"] == f"Bearer {KEY}"
+
+
+@EACH_CLIENT
+@pytest.mark.parametrize(
+    "headers",
+    [
+        *({"Authorization": "Bearer other"}, {"if-match": '"x"'}, {"Idempotency-Key": "a"}),
+        *({"X": "a\nb"}, {"X": ""}, {"two words": "a"}, {"X": "ключ"}),
+    ],
+)
+def test_a_header_that_cannot_be_sent_or_is_the_clients_own_is_refused(
+    kind: type[Client | AsyncClient], headers: dict[str, str]
+) -> None:
+    with pytest.raises(ValueError, match="headers: expected"):
+        kind(KEY).with_options(headers=headers)
+
+
+@EACH_CLIENT
+@pytest.mark.parametrize("setting", [{"max_retries": -1}, {"timeout": 0}])
+def test_an_option_is_checked_as_a_setting_is(
+    kind: type[Client | AsyncClient], setting: dict[str, Any]
+) -> None:
+    (name,) = setting
+    with pytest.raises(ValueError, match=f"{name}: expected "):
+        kind(KEY).with_options(**setting)
+
+
+@each_face
+def test_a_client_with_other_retries_leaves_the_first_one_as_it_is(face: Face) -> None:
+    def use(client: Any) -> Any:
+        once = client.with_options(max_retries=0)
+        if isinstance(client, Client):
+            with pytest.raises(errors.ServiceUnavailable):
+                once.pets.get(7)
+            return client.pets.get(7)
+
+        async def run() -> Any:
+            with pytest.raises(errors.ServiceUnavailable):
+                await once.pets.get(7)
+            return await client.pets.get(7)
+
+        return run()
+
+    away = error(503, "service_unavailable")
+    with odd_service(away, away, response(200, [PET])) as service:
+        assert face(service.url, use, SleepingClock()).id == 7
+
+
+@each_face
+def test_a_client_with_another_timeout_waits_so_long(face: Face) -> None:
+    began = time.monotonic()
+    with odd_service(SILENCE) as service, pytest.raises(errors.TimedOut):
+        face(
+            service.url,
+            lambda client: client.with_options(timeout=0.1, max_retries=0).pets.get(7),
+            SleepingClock(),
+        )
+    assert time.monotonic() - began < 5
+
+
+def test_a_client_with_options_has_the_connections_of_the_other_one(keeping_alive: str) -> None:
+    with Client(KEY, keeping_alive) as client:
+        client.pets.get(7)
+        other = client.with_options(timeout=5)
+        other.pets.get(7)
+    assert len(KeepAlive.ports) == 2
+    assert len(set(KeepAlive.ports)) == 1
+    assert repr(other) == repr(client) == f"Client(base_url={keeping_alive!r})"
+
+
+@each_face
+def test_a_client_with_options_knows_the_limits_that_the_other_one_has_met(face: Face) -> None:
+    def use(client: Any) -> Any:
+        other = client.with_options(timeout=5)
+        if isinstance(client, Client):
+            return [client.pets.get(7), other.pets.get(7)]
+
+        async def run() -> Any:
+            return [await client.pets.get(7), await other.pets.get(7)]
+
+        return run()
+
+    clock = SleepingClock()
+    full = response(200, [PET], RateLimit='"minute";r=0;t=30')
+    with odd_service(full, response(200, [PET])) as service:
+        face(service.url, use, clock)
+    assert clock.sleeps == [30]

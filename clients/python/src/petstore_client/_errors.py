@@ -61,6 +61,10 @@ class OutcomeUnknown(PetstoreError):
     """
 
 
+class ClientClosed(PetstoreError):
+    """The client has been closed: before the call, or by another thread or task during it."""
+
+
 class UnexpectedResponse(PetstoreError):
     """The response is not one of a Petstore service: check the base URL."""
 

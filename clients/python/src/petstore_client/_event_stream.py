@@ -5,7 +5,7 @@
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import overload
+from typing import Self, overload
 
 from petstore_client._calls import Call, Listing, Page, Response, parameters
 from petstore_client._clock import Clock
@@ -102,11 +102,25 @@ class EventStream(Iterator[Event]):
     Save it after you have handled an event, and give it to ``follow`` when your program starts
     again: no event is missed. Events come in pages, and a cursor is the end of a page, so those of
     an unfinished page come again.
+
+    It ends when it is closed, also by another thread while it waits for events.
     """
 
     def __init__(self, driver: SyncDriver, following: Following) -> None:
-        self._driver = driver
+        self._driver = driver.for_stream()
         self._following = following
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the stream, and what it waits for. The client stays open."""
+        self._is_closed = True
+        self._driver.lifetime.end()
 
     @property
     def cursor(self) -> str | None:
@@ -115,33 +129,51 @@ class EventStream(Iterator[Event]):
 
     def __next__(self) -> Event:
         """Wait for the next event and return it."""
-        while (event := self._following.next_event()) is None:
+        while not self._is_closed:
+            event = self._following.next_event()
+            if event is not None:
+                return event
             self._next_page()
-        return event
+        raise StopIteration
 
     def pages(self) -> Iterator[Page[Event]]:
         """Iterate over pages instead: one for each response, so some are empty."""
-        while True:
-            yield self._next_page()
+        while (page := self._next_page()) is not None:
+            yield page
             self._following.skip()
 
-    def _next_page(self) -> Page[Event]:
-        while True:
+    def _next_page(self) -> Page[Event] | None:
+        """Return the next page, ``None`` if the stream is closed."""
+        while not self._is_closed:
             self._driver.sleep(self._following.pause)
             try:
                 response = self._driver.run(self._following.next_call())
             except PetstoreError as error:
-                self._driver.wait(self._following.fail(error))
+                if not self._is_closed:
+                    self._driver.wait(self._following.fail(error))
             else:
                 return self._following.go_on(response)
+        return None
 
 
 class AsyncEventStream(AsyncIterator[Event]):
     """Events as they happen, for ever, for tasks; see ``EventStream``."""
 
     def __init__(self, driver: AsyncDriver, following: Following) -> None:
-        self._driver = driver
+        self._driver = driver.for_stream()
         self._following = following
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the stream, and what it waits for. The client stays open."""
+        self._is_closed = True
+        self._driver.lifetime.end()
 
     @property
     def cursor(self) -> str | None:
@@ -150,25 +182,31 @@ class AsyncEventStream(AsyncIterator[Event]):
 
     async def __anext__(self) -> Event:
         """Wait for the next event and return it."""
-        while (event := self._following.next_event()) is None:
+        while not self._is_closed:
+            event = self._following.next_event()
+            if event is not None:
+                return event
             await self._next_page()
-        return event
+        raise StopAsyncIteration
 
     async def pages(self) -> AsyncIterator[Page[Event]]:
         """Iterate over pages instead: one for each response, so some are empty."""
-        while True:
-            yield await self._next_page()
+        while (page := await self._next_page()) is not None:
+            yield page
             self._following.skip()
 
-    async def _next_page(self) -> Page[Event]:
-        while True:
+    async def _next_page(self) -> Page[Event] | None:
+        """Return the next page, ``None`` if the stream is closed."""
+        while not self._is_closed:
             await self._driver.sleep(self._following.pause)
             try:
                 response = await self._driver.run(self._following.next_call())
             except PetstoreError as error:
-                await self._driver.wait(self._following.fail(error))
+                if not self._is_closed:
+                    await self._driver.wait(self._following.fail(error))
             else:
                 return self._following.go_on(response)
+        return None
 
 
 class EventFeed(Resource[D]):

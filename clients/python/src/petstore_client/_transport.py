@@ -139,10 +139,14 @@ class DeadlineTransport(httpx2.BaseTransport):
         """Send a request and return the response, whose stream has the same deadline."""
         import httpcore2
 
-        timeout = request.extensions["timeout"]
+        from petstore_client._deadlines import Deadline
+
+        timeout, lifetime = request.extensions["timeout"], request.extensions["lifetime"]
         now = time.monotonic()
-        ends = now + timeout["read"]
-        moments = {"connect": min(ends, now + timeout["connect"]), "read": ends, "write": ends}
+        of_connection, of_all = (
+            Deadline(now + timeout[name], lifetime) for name in ("connect", "read")
+        )
+        deadlines = {"connect": of_connection, "read": of_all, "write": of_all}
         url = request.url
         with _mapped_errors():
             response = self._pool.handle_request(
@@ -153,7 +157,7 @@ class DeadlineTransport(httpx2.BaseTransport):
                     ),
                     headers=request.headers.raw,
                     content=request.content,
-                    extensions={"timeout": {**moments, "pool": timeout["pool"]}},
+                    extensions={"timeout": {**deadlines, "pool": timeout["pool"]}},
                 )
             )
         stream = _Stream(cast("Iterable[bytes]", response.stream))

@@ -1262,6 +1262,7 @@ class Resources(Generic[D]):
     """The resources of a client."""
 
     def __init__(self, driver: D) -> None:
+        self._driver: D = driver
         self.pets: Pets[D] = Pets(driver)
         self.categories: Categories[D] = Categories(driver)
         self.orders: Orders[D] = Orders(driver)
