@@ -134,8 +134,12 @@ def test_an_order_goes_from_placed_to_delivered_and_another_is_cancelled(use: Us
     order = use("orders.place", pet_id=pet.id, ship_date=ship_date)
     assert (order.status, order.ship_date, order.complete) == ("placed", ship_date, False)
     assert order.reserved_until is not None
-    with pytest.raises(errors.PetNotAvailable):
+    with pytest.raises(errors.PetNotAvailable) as raised:
         use("orders.place", pet_id=pet.id)
+    assert raised.value.body["code"] == "pet_not_available"
+    assert raised.value.documentation == (
+        use.client.base_url.removesuffix("/v1") + "/docs/errors#pet_not_available"
+    )
     with pytest.raises(errors.PetReserved):
         use("pets.delete", pet.id)
     assert use("orders.update", order.id, ship_date=None, if_match=order.etag).ship_date is None

@@ -43,6 +43,10 @@ def with_threads() -> None:
             assert_type(error.idempotency_key, str | None)
         except PetstoreError as error:
             assert_type(error.retry_after, float | None)
+            assert_type(error.documentation, str | None)
+            if error.headers is not None:
+                assert_type(error.headers["Date"], str)
+        assert_type(client.with_options(timeout=5, headers={"Traceparent": "0"}), Client)
         assert_type(client.inventory.get(), Inventory)
         assert_type(client.usage.get(), Usage)
         assert_type(client.keys.create(name="Till 2", plan="pro"), KeyWithToken)

@@ -6,14 +6,14 @@ from datetime import datetime
 from functools import cache
 from http import HTTPStatus
 from typing import Any, Generic, TypeGuard, TypeVar
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urljoin
 
 import msgspec
 from httpx2 import Headers
 from msgspec import UNSET
 
 from petstore_client._errors import NotFound, UnexpectedResponse
-from petstore_client._links import next_link
+from petstore_client._links import link_to
 from petstore_client._model import Versioned
 
 T = TypeVar("T")
@@ -38,6 +38,24 @@ class Reply:
     def request_id(self) -> str | None:
         """The name of the request in the log of the service."""
         return self.headers.get("X-Request-Id")
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What an error says of its response."""
+        help_link = link_to("help", self.headers)
+        return {
+            "status": self.status,
+            "request_id": self.request_id,
+            "headers": self.headers,
+            "body": self._body(),
+            "documentation": None if help_link is None else urljoin(self.url, help_link),
+        }
+
+    def _body(self) -> Any:
+        try:
+            return msgspec.json.decode(self.content)
+        except UNDECODABLE:
+            return self.content.decode(errors="replace")
 
 
 @dataclass(frozen=True)
@@ -124,14 +142,14 @@ class Listing(Generic[T]):
         Raises:
             UnexpectedResponse: the link has no cursor, so the rest of the list would be missing.
         """
-        link = next_link(response.headers)
+        link = link_to("next", response.headers)
         if link is None:
             return Page(response.value, None, response)
         query = link.partition("?")[2].partition("#")[0]
         cursor = parse_qs(query).get("cursor", [""])[0]
         if not cursor:
             msg = "the link to the next page has no cursor, not as a Petstore service does"
-            raise UnexpectedResponse(msg, status=response.status, request_id=response.request_id)
+            raise UnexpectedResponse(msg, **response.details)
         return Page(response.value, cursor, response)
 
     def after(self, call: Call[list[T]], page: Page[T]) -> Call[list[T]] | None:
@@ -145,7 +163,7 @@ class Listing(Generic[T]):
             return None
         if leads_to_itself:
             msg = "the link to the next page leads to the same page, not as a Petstore service does"
-            raise UnexpectedResponse(msg, request_id=page.response.request_id)
+            raise UnexpectedResponse(msg, **page.response.details)
         return self.at(page.cursor)
 
     def at(self, cursor: str) -> Call[list[T]]:
@@ -234,7 +252,7 @@ def only(kind: type[T], noun: str) -> Callable[[Reply], T]:
         items = decode_list(reply)
         if not items:
             msg = f"there is no {noun}"
-            raise NotFound(msg, status=404, code="not_found", request_id=reply.request_id)
+            raise NotFound(msg, **reply.details | {"status": 404, "code": "not_found"})
         # A list of one has the tag of its item.
         item: T = items[0]
         return _tagged(item, reply)
@@ -255,7 +273,7 @@ def nothing(reply: Reply) -> None:
 def unexpected(reply: Reply, why: str) -> UnexpectedResponse:
     """Return the error for a reply that no Petstore service gives."""
     msg = f"{reply.url} responds with {reply.status}, not as a Petstore service does: {why}"
-    return UnexpectedResponse(msg, status=reply.status, request_id=reply.request_id)
+    return UnexpectedResponse(msg, **reply.details)
 
 
 def _tagged(value: T, reply: Reply) -> T:

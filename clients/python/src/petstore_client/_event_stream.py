@@ -69,7 +69,7 @@ class Following:
         page = self._rest.page(response)
         if page.cursor is None or (page.items and page.cursor == self._next_cursor):
             msg = "the page of events has no link to the next one, as a Petstore service gives it"
-            raise UnexpectedResponse(msg, status=response.status, request_id=response.request_id)
+            raise UnexpectedResponse(msg, **response.details)
         # A service that stops ends every wait at once.
         is_early = self._clock.now() - self._called_at < _EARLY_SECONDS
         self.pause = _FIRST_PAUSE if self._has_begun and is_early and not page.items else 0.0

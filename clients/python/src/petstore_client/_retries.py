@@ -265,14 +265,8 @@ class _Attempts:
         msg = (
             f"the outcome of {self.request.method} {self.request.path} is unknown: {error.message}"
         )
-        unknown = OutcomeUnknown(
-            msg,
-            status=error.status,
-            code=error.code,
-            request_id=error.request_id,
-            retry_after=error.retry_after,
-        )
-        unknown.idempotency_key = key
+        unknown = OutcomeUnknown(msg)
+        vars(unknown).update(vars(error) | {"message": msg})
         raise unknown from error
 
 
@@ -308,13 +302,9 @@ def _visible(name: str, value: str) -> str:
 
 def _still(error: PetstoreError, seconds: float) -> PetstoreError:
     """Return ``error`` as it is now, when so many seconds are left."""
-    return type(error)(
-        error.message,
-        status=error.status,
-        code=error.code,
-        request_id=error.request_id,
-        retry_after=seconds,
-    )
+    other = copy(error)
+    other.retry_after = seconds
+    return other
 
 
 def _levels_to_caller() -> int:
