@@ -26,6 +26,7 @@ RESOURCES = (
 # ``pets.get`` lists; so the deprecated operation is never called.
 NEVER_CALLED = {"getPet"}
 SHARED = {
+    "listEvents": {"events.list", "events.latest"},
     "listPets": {"pets.list", "pets.get"},
     "updateOrder": {"orders.update", "orders.approve", "orders.deliver"},
 }

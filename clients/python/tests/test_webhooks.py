@@ -9,6 +9,8 @@ from standardwebhooks import Webhook
 
 from petstore.webhooks.signatures import signed_headers
 from petstore_client import PetstoreError
+from petstore_client.events import PetCreated
+from petstore_client.models import Pet
 from petstore_client.webhooks import InvalidDelivery, verify
 
 NOW = 1_795_255_200
@@ -45,7 +47,8 @@ def now() -> float:
 def test_a_delivery_is_a_typed_event() -> None:
     event = verify(BODY, sign(), SECRET, clock=now)
     assert (event.id, event.type, event.sequence) == (ID, "pet.created", 41)
-    assert event.data == {"id": 7, "name": "Bella", "categoryId": 1}
+    assert isinstance(event, PetCreated)
+    assert event.data == Pet(id=7, name="Bella", category_id=1)
     assert event.timestamp == datetime(2026, 11, 22, 10, 0, 0, 123000, UTC)
     assert (event.previous, event.actor, event.request_id) == (None, None, None)
     assert verify(BODY.decode(), sign(), [SECRET], clock=now) == event
@@ -103,7 +106,9 @@ def test_an_invalid_timestamp_is_refused(timestamp: str) -> None:
         verify(BODY, sign() | {"Webhook-Timestamp": timestamp}, SECRET, clock=now)
 
 
-@pytest.mark.parametrize("body", [b"{}", b"[", b'"\xff"'])
+@pytest.mark.parametrize(
+    "body", [b"{}", b"[", b'"\xff"', json.dumps(EVENT | {"data": {"id": 7}}).encode()]
+)
 def test_a_signed_body_that_is_not_an_event_is_refused(body: bytes) -> None:
     headers = signed_headers("evt_1", NOW, body, [32 * bytes([1])])
     with pytest.raises(PetstoreError, match="the body is not an event"):

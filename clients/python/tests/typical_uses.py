@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
-from typing import assert_type
+from typing import Any, assert_type
 
 from petstore_client import (
     AsyncClient,
@@ -12,9 +12,10 @@ from petstore_client import (
     PetstoreError,
     Response,
     errors,
+    events,
     webhooks,
 )
-from petstore_client.models import Event, Inventory, KeyWithToken, Order, Pet, Usage
+from petstore_client.models import Category, Event, Inventory, KeyWithToken, Order, Pet, Usage
 
 
 def with_threads() -> None:
@@ -50,10 +51,23 @@ def with_threads() -> None:
         assert_type(client.inventory.get(), Inventory)
         assert_type(client.usage.get(), Usage)
         assert_type(client.keys.create(name="Till 2", plan="pro"), KeyWithToken)
-        stream = client.events.follow(cursor="latest", types=["pet.created"])
+
+
+def events_with_threads(client: Client) -> None:
+    with client.events.follow(cursor="latest", types=["pet.created"]) as stream:
         for event in stream:
             assert_type(event, Event)
             assert_type(stream.cursor, str | None)
+            match event:
+                case events.PetCreated(data=pet) | events.PetUpdated(data=pet):
+                    assert_type(pet, Pet)
+                case events.OrderPlaced():
+                    assert_type(event.data, Order)
+                case events.KeyBanned(data=data):
+                    assert_type(data["keyId"], Any)
+                case _:
+                    stream.close()
+    assert_type(client.events.latest(), str)
 
 
 async def with_tasks() -> None:
@@ -65,8 +79,11 @@ async def with_tasks() -> None:
             assert_type(listed, Pet)
         async for page in client.keys.history.pages(4):
             assert_type(page.items[0].by, str)
-        async for event in client.events.follow():
+        assert_type(await client.events.latest(), str)
+        async for event in client.events.follow(types={events.CATEGORY_CREATED}):
             assert_type(event, Event)
+            if isinstance(event, events.CategoryCreated):
+                assert_type(event.data, Category)
 
 
 def deliver(body: bytes, headers: dict[str, str]) -> Event:

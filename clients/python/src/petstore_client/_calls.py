@@ -114,25 +114,25 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True)
 class Listing(Generic[T]):
-    """A list of ``kind``, to be read page by page. Pages are as large as they can be by default.
-
-    A feed has no last page: it ends, for now, where a page leads to itself.
-    """
+    """A list of ``kind``, to be read page by page. Pages are as large as they can be by default."""
 
     operation: str
     path: str
     kind: type[T]
     query: tuple[tuple[str, str], ...] = ()
     wait: float = 0
-    is_feed: bool = False
 
     @property
     def first(self) -> Call[list[T]]:
         """The call of the first page."""
         has_limit = any(name == "limit" for name, _ in self.query)
         query = self.query if has_limit else (*self.query, ("limit", str(MAX_PAGE)))
-        decode = into(list[self.kind])  # type: ignore[name-defined]
-        return Call(self.operation, "GET", self.path, decode, query, wait=self.wait)
+        return Call(self.operation, "GET", self.path, self.decode, query, wait=self.wait)
+
+    def decode(self, reply: Reply) -> list[T]:
+        """Return the items of a page."""
+        items: list[T] = into(list[self.kind])(reply)  # type: ignore[name-defined]
+        return items
 
     def page(self, response: Response[list[T]]) -> Page[T]:
         """Return the page in a response. Of the link to the next one only the cursor counts.
@@ -158,10 +158,9 @@ class Listing(Generic[T]):
         Raises:
             UnexpectedResponse: it leads to itself, so the list would never end.
         """
-        leads_to_itself = ("cursor", page.cursor) in call.query
-        if page.cursor is None or (self.is_feed and leads_to_itself):
+        if page.cursor is None:
             return None
-        if leads_to_itself:
+        if ("cursor", page.cursor) in call.query:
             msg = "the link to the next page leads to the same page, not as a Petstore service does"
             raise UnexpectedResponse(msg, **page.response.details)
         return self.at(page.cursor)

@@ -7,11 +7,12 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Self, overload
 
-from petstore_client._calls import Call, Listing, Page, Response, parameters
+from petstore_client._calls import Call, Listing, Page, Reply, Response, parameters, unexpected
 from petstore_client._clock import Clock
 from petstore_client._drivers import AsyncDriver, SyncDriver
 from petstore_client._errors import NoResponse, PetstoreError, RateLimited, UnexpectedResponse
-from petstore_client._faces import D, Resource, listing, paging
+from petstore_client._faces import D, Resource, listing, operation, paging
+from petstore_client._feed import Feed
 from petstore_client._retries import FAILED, Sleep, logger
 from petstore_client.models import Event
 
@@ -28,7 +29,7 @@ class Following:
     calls wait for events, and failures that pass are waited out, however long that takes.
     """
 
-    def __init__(self, first: Listing[Event], rest: Listing[Event], clock: Clock) -> None:
+    def __init__(self, first: Feed, rest: Feed, clock: Clock) -> None:
         self.pause = 0.0
         self.cursor = dict(first.query).get("cursor")
         self._call = first.first
@@ -222,7 +223,7 @@ class EventFeed(Resource[D]):
         cursor: str | None = None,
         wait: int | None = None,
     ) -> Listing[Event]:
-        """Iterate over the events until now, oldest first.
+        """Iterate over the events until now, oldest first, each as the class of its type.
 
         With a ``resource``, such as ``pet/17``, these are the events of that resource. It begins
         with the oldest event that is kept, or at a ``cursor``: that of an earlier page, or
@@ -232,6 +233,16 @@ class EventFeed(Resource[D]):
         return _listing(types, resource, limit, cursor, wait)
 
     pages = paging(list)  # noqa: A003 - the method above
+
+    @operation
+    def latest(self) -> Call[str]:
+        """Return the cursor behind the newest event.
+
+        Get it before you read the lists of the store. Then ``follow`` from it, and you have all
+        that happens after.
+        """
+        query = parameters(cursor="latest", limit=1)
+        return Call("listEvents", "GET", "/events", _cursor, query)
 
     @overload
     def follow(
@@ -259,7 +270,7 @@ class EventFeed(Resource[D]):
         resource: str | None = None,
         limit: int | None = None,
     ) -> EventStream | AsyncEventStream:
-        """Iterate over events as they happen, for ever.
+        """Iterate over events as they happen, for ever, each as the class of its type.
 
         It begins with the oldest event that is kept, or at a ``cursor``: that of an earlier stream,
         or ``latest``. With a ``resource``, such as ``pet/17``, it has the events of that one. Once
@@ -284,6 +295,14 @@ def _listing(
     limit: int | None,
     cursor: str | None,
     wait: int | None = None,
-) -> Listing[Event]:
+) -> Feed:
     query = parameters(type=types, resource=resource, limit=limit, cursor=cursor, wait=wait)
-    return Listing("listEvents", "/events", Event, query, wait=wait or 0, is_feed=True)
+    return Feed("listEvents", "/events", Event, query, wait=wait or 0)
+
+
+def _cursor(reply: Reply) -> str:
+    """Return the cursor of the next page."""
+    cursor = _listing(None, None, None, None).page(Response(**vars(reply), value=[])).cursor
+    if cursor is None:
+        raise unexpected(reply, "its page of events has no link to the next one")
+    return cursor

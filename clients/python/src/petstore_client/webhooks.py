@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from petstore_client._calls import UNDECODABLE
+from petstore_client._feed import typed
 from petstore_client.errors import PetstoreError
 from petstore_client.models import Event
 
@@ -72,7 +73,7 @@ def verify(
         msg = "webhook-signature: expected a signature of this body with one of the secrets"
         raise InvalidDelivery(msg)
     try:
-        return _decoder.decode(content)
+        return typed(_decoder.decode(content))
     except UNDECODABLE as error:
         msg = f"the body is not an event: {error}"
         raise InvalidDelivery(msg) from error
