@@ -58,7 +58,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import Any, Final, Generic, Literal, TypeAlias
 from msgspec import UNSET, UnsetType, field
-from petstore_client._calls import Call, Listing, given, into, members, nothing, parameters
+from petstore_client._calls import Call, Listing, given, into, members, nothing, number, parameters
 from petstore_client._event_stream import EventFeed
 from petstore_client._faces import D, Resource, listing, operation, paging
 from petstore_client._model import Model, Versioned, without
@@ -183,7 +183,7 @@ def _method(row: Operation) -> str:
 
 def _call(row: Operation, sent: str) -> tuple[str, str]:
     """Return the type of a call, and the call with what is ``sent``."""
-    path = re.sub("}", ":d}", f'f"{_snake(row.path)}"')
+    path = re.sub(r"{(\w+)}", r"{number(\1=\1)}", f'f"{_snake(row.path)}"')
     kind = "None" if row.success.content is None else _item(row).__name__
     if get_origin(row.success.content) is list:
         return f"Listing[{kind}]", f'Listing("{row.id}", {path}, {kind}, parameters({sent}))'

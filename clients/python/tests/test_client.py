@@ -202,10 +202,24 @@ def test_the_lists_of_a_body_can_be_any_iterable() -> None:
     assert json.loads(service.asked[0].body)["scopes"] == ["pets:read", "orders:read"]
 
 
+@pytest.mark.parametrize("wrong", ["1", None, 7.0])
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("pet_id", lambda client, wrong: client.pets.get(wrong)),
+        ("pet_id", lambda client, wrong: client.pets.update(wrong, name="Rex")),
+        ("order_id", lambda client, wrong: client.orders.approve(wrong)),
+        ("key_id", lambda client, wrong: client.keys.history(wrong)),
+    ],
+)
 @each_face
-def test_a_missing_id_is_refused(face: Face) -> None:
-    with pytest.raises(TypeError):
-        face("http://127.0.0.1:1", lambda client: client.pets.get(None), SleepingClock())
+def test_an_id_that_is_no_number_is_refused_and_named(
+    face: Face, name: str, use: Callable[[Any, object], Any], wrong: object
+) -> None:
+    with pytest.raises(
+        TypeError, match=f"^{name}: expected a whole number such as 7, not {wrong!r}"
+    ):
+        face("http://127.0.0.1:1", lambda client: use(client, wrong), SleepingClock())
 
 
 @each_face

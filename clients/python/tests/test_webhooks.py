@@ -1,14 +1,16 @@
 """Deliveries: who signed them, and when."""
 
 import json
+import time
 from base64 import b64encode
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from standardwebhooks import Webhook
 
 from petstore.webhooks.signatures import signed_headers
-from petstore_client import PetstoreError
+from petstore_client import PetstoreError, webhooks
 from petstore_client.events import PetCreated
 from petstore_client.models import Pet
 from petstore_client.webhooks import InvalidDelivery, verify
@@ -133,3 +135,44 @@ def test_an_invalid_secret_is_an_error_that_does_not_show_it(secret: str) -> Non
     with pytest.raises(ValueError, match="secrets: expected whsec_ and base64") as raised:
         verify(BODY, sign(), secret, clock=now)
     assert "short" not in str(raised.value)
+
+
+@pytest.mark.parametrize("body", [json.loads(BODY), [], None, 5])
+def test_a_body_that_was_decoded_is_an_error_that_says_what_to_pass(body: Any) -> None:
+    with pytest.raises(TypeError, match="body: expected the bytes as they arrived, before their"):
+        verify(body, sign(), SECRET, clock=now)
+
+
+@pytest.mark.parametrize("body", [bytearray(BODY), memoryview(BODY)])
+def test_bytes_of_any_kind_are_verified(body: Any) -> None:
+    assert verify(body, sign(), SECRET, clock=now).id == ID
+
+
+@pytest.mark.parametrize("name", ["Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"])
+def test_a_missing_header_is_named(name: str) -> None:
+    headers = sign()
+    del headers[name]
+    with pytest.raises(InvalidDelivery, match=f"{name.lower()}: expected this header, which"):
+        verify(BODY, headers, SECRET, clock=now)
+
+
+@pytest.mark.parametrize("body", [BODY, BODY.decode()])
+def test_a_delivery_of_your_own_is_signed_as_the_service_does(body: bytes | str) -> None:
+    headers = webhooks.sign(body, SECRET)
+    assert Webhook(SECRET).verify(BODY, headers) == EVENT
+    assert verify(body, headers, SECRET).id == ID
+    of_service = signed_headers(ID, NOW, BODY, [32 * bytes([1])])
+    ours = webhooks.sign(body, SECRET, id=ID, at=NOW + 0.7)
+    assert ours == {name.lower(): value for name, value in of_service.items()}
+
+
+def test_an_old_delivery_can_be_signed_and_is_refused() -> None:
+    with pytest.raises(InvalidDelivery, match="expected a moment of the last 300 seconds"):
+        verify(BODY, webhooks.sign(BODY, SECRET, at=time.time() - 600), SECRET)
+
+
+def test_signing_needs_a_secret_and_a_body() -> None:
+    with pytest.raises(ValueError, match="secrets: expected whsec_ and base64"):
+        webhooks.sign(BODY, "whsec_")
+    with pytest.raises(TypeError, match="body: expected the bytes"):
+        webhooks.sign(EVENT, SECRET)  # type: ignore[arg-type]

@@ -90,6 +90,12 @@ def deliver(body: bytes, headers: dict[str, str]) -> Event:
     return webhooks.verify(body, headers, ["whsec_new", "whsec_old"])
 
 
+def deliver_own(body: bytes) -> Event:
+    headers = webhooks.sign(body, "whsec_secret", id="evt_1", at=0)
+    assert_type(headers, dict[str, str])
+    return webhooks.verify(body, headers, "whsec_secret")
+
+
 def deliver_to(handler: BaseHTTPRequestHandler) -> Event:
     return webhooks.verify(handler.rfile.read(), handler.headers, "whsec_secret")
 
@@ -97,4 +103,5 @@ def deliver_to(handler: BaseHTTPRequestHandler) -> Event:
 def mistaken(client: Client) -> None:
     client.pets.create(name="Bella")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     client.pets.get("7")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    webhooks.verify({}, {}, "whsec_secret")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     client.pets.list(colour="red")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
+from operator import index
 from typing import Any, Generic, TypeGuard, TypeVar
 from urllib.parse import parse_qs, urljoin
 
@@ -169,6 +170,20 @@ class Listing(Generic[T]):
         """Return the call of the page at ``cursor``."""
         kept = tuple(pair for pair in self.first.query if pair[0] != "cursor")
         return replace(self.first, query=(*kept, ("cursor", cursor)))
+
+
+def number(**values: object) -> int:
+    """Return the number of the one argument that is given, for a path.
+
+    Raises:
+        TypeError: it is none.
+    """
+    ((name, value),) = values.items()
+    try:
+        return index(value)  # type: ignore[arg-type] # else it raises
+    except TypeError:
+        msg = f"{name}: expected a whole number such as 7, not {value!r}"
+        raise TypeError(msg) from None
 
 
 def parameters(**values: object) -> tuple[tuple[str, str], ...]:
