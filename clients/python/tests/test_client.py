@@ -3,7 +3,9 @@
 import asyncio
 import copy
 import gc
+import inspect
 import json
+import operator
 import pickle
 import platform
 import ssl
@@ -11,7 +13,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,12 +26,21 @@ import httpx2
 import pytest
 
 import petstore_client
-from petstore_client import AsyncClient, Client, NoResponse, PetstoreError, errors, webhooks
+from petstore_client import (
+    AsyncClient,
+    Client,
+    NoResponse,
+    Page,
+    PetstoreError,
+    Response,
+    errors,
+    models,
+    webhooks,
+)
 from petstore_client._clock import Clock
 from petstore_client._deadlines import Deadline, DeadlineBackend
 from petstore_client._lifetime import Lifetime
 from petstore_client._transport import proxy_for
-from petstore_client.models import Pet
 from support.client_faces import KEY, Face, SleepingClock, each_face, with_threads
 from support.odd_service import SILENCE, error, odd_service, response
 from support.tls import self_signed_certificate
@@ -225,7 +236,46 @@ def test_an_id_that_is_no_number_is_refused_and_named(
 @each_face
 def test_a_method_shows_its_parameters(face: Face) -> None:
     shown = face("http://127.0.0.1:1", lambda client: repr(client.pets.delete), SleepingClock())
-    assert shown == "<method delete(pet_id: int, *, if_match: str | None = None)>"
+    result = "NoneType" if face is with_threads else "collections.abc.Awaitable[NoneType]"
+    assert shown == f"<method delete(pet_id: int, *, if_match: str | None = None) -> {result}>"
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("pets.get", models.Pet),
+        ("pets.get.raw", Response[models.Pet]),
+        ("pets.list", Iterator[models.Pet]),
+        ("pets.list.pages", Iterator[Page[models.Pet]]),
+        ("pets.pages", Iterator[Page[models.Pet]]),
+        ("keys.history.pages", Iterator[Page[models.KeyEvent]]),
+        ("pets.delete.raw", Response[type(None)]),  # type: ignore[misc] # None is no argument
+        ("events.latest", str),
+    ],
+)
+def test_the_signature_of_a_method_is_whole(name: str, result: object) -> None:
+    method: Any = operator.attrgetter(name)(Client(KEY))
+    signature = inspect.signature(method)
+    kinds = {each.kind for each in signature.parameters.values()}
+    assert kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+    assert signature.return_annotation == result
+    assert method.__name__ == name.rpartition(".")[2]
+    assert len(method.__doc__) > 50
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("pets.get", Awaitable[models.Pet]),
+        ("pets.get.raw", Awaitable[Response[models.Pet]]),
+        ("pets.list", AsyncIterator[models.Pet]),
+        ("pets.pages", AsyncIterator[Page[models.Pet]]),
+    ],
+)
+def test_the_signature_of_an_async_method_is_whole(name: str, result: object) -> None:
+    method: Any = operator.attrgetter(name)(AsyncClient(KEY))
+    assert inspect.signature(method).return_annotation == result
+    assert "self" not in inspect.signature(method).parameters
 
 
 # What comes back
@@ -259,7 +309,9 @@ def test_an_item_of_a_list_has_no_etag_and_says_how_to_get_one(face: Face) -> No
         lambda pet: pet.__replace__(status="sold"),  # copy.replace, from Python 3.13 on
     ],
 )
-def test_a_copy_of_a_resource_keeps_its_etag_if_it_has_one(copied: Callable[[Pet], Pet]) -> None:
+def test_a_copy_of_a_resource_keeps_its_etag_if_it_has_one(
+    copied: Callable[[models.Pet], models.Pet],
+) -> None:
     with (
         odd_service(response(200, [PET], ETag='"x"')) as service,
         Client(KEY, f"{service.url}/v1") as client,
@@ -267,7 +319,7 @@ def test_a_copy_of_a_resource_keeps_its_etag_if_it_has_one(copied: Callable[[Pet
         pet = client.pets.get(7)
     assert copied(pet).etag == '"x"'
     assert copied(pet).name == "Bella"
-    assert not hasattr(copied(Pet(id=7, name="Bella", category_id=1)), "etag")
+    assert not hasattr(copied(models.Pet(id=7, name="Bella", category_id=1)), "etag")
 
 
 @each_face
