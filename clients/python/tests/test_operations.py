@@ -136,6 +136,11 @@ def test_booleans_are_sent_as_the_service_takes_them() -> None:
     assert parameters(has_status=True, limit=1) == (("hasStatus", "true"), ("limit", "1"))
 
 
+def test_moments_are_sent_as_the_service_takes_them() -> None:
+    moment = datetime(2026, 11, 22, 10, tzinfo=UTC)
+    assert parameters(placed_before=moment) == (("placedBefore", "2026-11-22T10:00:00+00:00"),)
+
+
 def test_the_generated_modules_are_what_the_generator_writes_now() -> None:
     for path, text in generated().items():
         assert path.read_text() == text, f"{path.name} is old: run make client"
