@@ -3,6 +3,8 @@
 import asyncio
 import json
 import ssl
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -317,6 +319,39 @@ def test_closing_a_client_ends_the_waits_of_other_threads(
         client.close()
         with pytest.raises(errors.ClientClosed):
             outcome(got)
+
+
+FORK = """
+import os, sys, threading
+from petstore_client import Client, OutcomeUnknown
+
+client = Client("key", sys.argv[1], max_retries=0)
+def create():
+    try:
+        client.pets.create(name="Bella", category_id=1)
+    except OutcomeUnknown:
+        pass
+thread = threading.Thread(target=create)
+thread.start()
+sys.stdin.readline()  # the request is at the service
+if os.fork() == 0:
+    client.close()
+    os._exit(0)
+os.wait()
+thread.join(0.5)
+if not thread.is_alive():
+    sys.exit("the child has ended the request of its parent")
+client.close()
+"""
+
+
+def test_a_forked_process_that_closes_its_client_leaves_the_requests_of_its_parent_alone() -> None:
+    with quiet_service() as (url, waits):
+        command = [sys.executable, "-c", FORK, url]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, text=True) as process:
+            assert waits()
+            process.communicate("\n", timeout=60)
+    assert process.returncode == 0
 
 
 @each_face
