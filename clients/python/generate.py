@@ -1,4 +1,4 @@
-"""Write the errors, models and resources of the client from the operations of the service.
+"""Write the errors, models, events and resources of the client from the table of operations.
 
 It imports nothing of the client, so it can mend it. Methods that are by hand are in ``_BASES``.
 """
@@ -6,6 +6,7 @@ It imports nothing of the client, so it can mend it. Methods that are by hand ar
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from inspect import getdoc
 from keyword import iskeyword
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any, get_args, get_origin
 from msgspec.json import schema_components
 
 from petstore.errors import ResponseSealed
+from petstore.events.model import EVENT_TYPES, kind_of
 from petstore.interface.operation import Operation
 from petstore.interface.operations import OPERATIONS
 
@@ -52,11 +54,11 @@ _PYTHON = {
 _HEAD = '''\
 # Generated from the operations of the service by clients/python/generate.py: run `make client`.
 """{}"""
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
-from typing import Any, Generic, Literal, TypeAlias
+from typing import Any, Final, Generic, Literal, TypeAlias
 from msgspec import UNSET, UnsetType, field
-from petstore_client._calls import Call, Listing, given, into, members, nothing, parameters
+from petstore_client._calls import Call, Listing, given, into, members, nothing, number, parameters
 from petstore_client._event_stream import EventFeed
 from petstore_client._faces import D, Resource, listing, operation, paging
 from petstore_client._model import Model, Versioned, without
@@ -66,7 +68,8 @@ from petstore_client._shortcuts import OrderSteps, PetById
 
 def generated() -> dict[Path, str]:
     """Return the text of each generated module, by its path."""
-    texts = {"errors": _errors(), "models": _models(), "resources": _resources()}
+    modules = (_errors, _models, _events, _resources)
+    texts = {module.__name__.strip("_"): module() for module in modules}
     return {PACKAGE / f"{name}.py": _formatted(text) for name, text in texts.items()}
 
 
@@ -109,6 +112,8 @@ def _model(name: str) -> str:
 def _held(member: dict[str, Any]) -> str:
     """Return the type of a field of a model, and its default."""
     kind = _type(member)
+    if kind.startswith("Mapping") and member["is_required"]:
+        return "Any"  # the classes of the events say more
     if member.get("default") == []:  # an earlier service may not have it
         return f"{kind} = field(default_factory=list)"
     if "default" in member:
@@ -116,11 +121,32 @@ def _held(member: dict[str, Any]) -> str:
     return kind if member["is_required"] and "anyOf" not in member else f"{kind} | None = None"
 
 
+def _events() -> str:
+    text = _HEAD.format("Each type of event, as a constant and as a class with typed ``data``.")
+    body, by_type = "", {}
+    for each in EVENT_TYPES:
+        name, constant = _joined(each, str.title, ""), _joined(each, str.upper, "_")
+        kind = kind_of(each)  # the resource itself, but for keys: what concerns one
+        data = "Mapping[str, Any]" if kind == "key" else kind.capitalize()
+        body += f'{constant}: Final = "{each}"\nclass {name}(Event, frozen=True, kw_only=True):\n'
+        body += _docstring(f"An event of the type ``{each}``.")
+        body += f'    type: Literal["{each}"]\n    data: {data}\n'
+        by_type[constant] = name
+    text += f"from petstore_client.models import {', '.join(_KINDS.keys() - by_type.values())}\n"
+    text += f"__all__ = {['BY_TYPE', *by_type, *by_type.values()]}\n{body}"
+    pairs = ", ".join(f"{constant}: {name}" for constant, name in by_type.items())
+    return text + f"BY_TYPE: Final[Mapping[str, type[Event]]] = {{{pairs}}}\n"
+
+
+def _joined(event_type: str, change: Callable[[str], str], by: str) -> str:
+    return by.join(map(change, re.split("[._]", event_type)))
+
+
 def _resources() -> str:
     text = _HEAD.format("The resources of the service, each with its operations.")
     text += f"from petstore_client.models import {', '.join([*_ALIASES.values(), *_MODELS])}\n"
     client = f"class Resources(Generic[D]):\n{_docstring('The resources of a client.')}"
-    client += "    def __init__(self, driver: D) -> None:\n"
+    client += "    def __init__(self, driver: D) -> None:\n        self._driver: D = driver\n"
     for name in dict.fromkeys(map(_resource, OPERATIONS)):
         kind = _NAMES.get(name.capitalize(), name.capitalize())
         rows = (row for row in OPERATIONS if _resource(row) == name and row.id not in _BY_HAND)
@@ -157,7 +183,7 @@ def _method(row: Operation) -> str:
 
 def _call(row: Operation, sent: str) -> tuple[str, str]:
     """Return the type of a call, and the call with what is ``sent``."""
-    path = re.sub("}", ":d}", f'f"{_snake(row.path)}"')
+    path = re.sub(r"{(\w+)}", r"{number(\1=\1)}", f'f"{_snake(row.path)}"')
     kind = "None" if row.success.content is None else _item(row).__name__
     if get_origin(row.success.content) is list:
         return f"Listing[{kind}]", f'Listing("{row.id}", {path}, {kind}, parameters({sent}))'
@@ -172,7 +198,7 @@ def _call(row: Operation, sent: str) -> tuple[str, str]:
 
 def _taken(member: dict[str, Any], method: str) -> str:
     """Return the type of a parameter of a method, and its default."""
-    kind = _type(member).replace("list[int]", "int | list[int]").replace("list[", "Sequence[")
+    kind = _type(member).replace("list[int]", "int | list[int]").replace("list[", "Iterable[")
     if method == "PATCH":
         return f"{kind} | UnsetType{' | None' * ('anyOf' in member)} = UNSET"
     return kind if member["is_required"] else f"{kind} | None = None"

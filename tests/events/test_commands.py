@@ -170,7 +170,8 @@ def test_an_event_is_printed_with_who_caused_it(actor: dict[str, Any], told: str
 
 
 def test_an_event_cannot_control_the_terminal() -> None:
-    steering = {**EVENT, "data": {"name": "\x1b[2J"}, "previous": {"name": "\n"}}
+    data = EVENT["data"] | {"name": "\x1b[2J"}
+    steering = EVENT | {"data": data, "previous": {"name": "\n"}}
     assert "name: \\n -> \\x1b[2J\n" in listen(steering).stdout
 
 

@@ -7,10 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.categories.model import CategoryCreate
 from petstore.databases.contract import Statement
 from petstore.pets.selection import MAX_SELECTED
-from support.changes import create_category
 from support.history import published_by
 from support.manual_clock import ManualClock
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
@@ -19,7 +17,7 @@ from support.staff import signed_in_person
 from support.stores import do
 from support.visitor import Visitor, left_today, signed_in, words
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
 PATH, DELETE, UNDO = "/pets/selection", "/pets/selection/delete", "/pets/selection/undo"
 AGAIN = "Add them again, with new numbers"
@@ -447,7 +445,6 @@ async def test_an_undo_costs_what_each_change_costs(service: Service) -> None:
 
 async def used_up(service: Service, shop: Visitor, *, but: int) -> None:
     """Use up the day of a key but for some requests."""
-    await service.store.write(create_category(CategoryCreate("Animals")))
     rows = "a,1\n" * (await left_today(shop, service) - but)
     file = ("a.csv", f"name,categoryId\n{rows}".encode(), "text/csv")
     sent = await shop.post("/import", {"file": file})

@@ -26,7 +26,7 @@ class SleepingClock(Clock):
     def random(self) -> float:
         return self.chance
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float, interrupted: object = None) -> None:  # noqa: ARG002
         self.sleeps.append(round(seconds, 3))
         self.moment += seconds
 

@@ -5,6 +5,7 @@ import json
 import random
 from collections import Counter
 from http import HTTPStatus
+from threading import Event
 
 import httpx2
 
@@ -72,8 +73,8 @@ class ThreadTransport(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Return the response of the service."""
-        self._service.clock.sleep(self._service.travel())
+        self._service.clock.sleep(self._service.travel(), Event())
         call = self._service.call(request)
         response = asyncio.run_coroutine_threadsafe(call, self._service.loop).result()
-        self._service.clock.sleep(self._service.travel())
+        self._service.clock.sleep(self._service.travel(), Event())
         return response

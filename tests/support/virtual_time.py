@@ -26,7 +26,7 @@ class VirtualTime(Clock):
     def now(self) -> float:
         return self.moment
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float, interrupted: object = None) -> None:  # noqa: ARG002
         over = threading.Event()
         self._add(seconds, over.set)
         over.wait()

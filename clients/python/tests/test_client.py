@@ -1,32 +1,48 @@
 """The clients themselves: their settings, their networks and what they warn of."""
 
 import asyncio
+import copy
 import gc
+import inspect
 import json
+import operator
+import pickle
 import platform
 import ssl
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
 
 import httpcore2
 import httpx2
 import pytest
 
 import petstore_client
-from petstore_client import AsyncClient, Client, NoResponse, PetstoreError, errors, webhooks
+from petstore_client import (
+    AsyncClient,
+    Client,
+    NoResponse,
+    Page,
+    PetstoreError,
+    Response,
+    errors,
+    models,
+    webhooks,
+)
 from petstore_client._clock import Clock
-from petstore_client._deadlines import DeadlineBackend
+from petstore_client._deadlines import Deadline, DeadlineBackend
+from petstore_client._lifetime import Lifetime
 from petstore_client._transport import proxy_for
 from support.client_faces import KEY, Face, SleepingClock, each_face, with_threads
-from support.odd_service import error, odd_service, response
+from support.odd_service import SILENCE, error, odd_service, response
 from support.tls import self_signed_certificate
 
 PET = {"id": 7, "name": "Bella", "categoryId": 1}
@@ -172,23 +188,94 @@ def test_an_invalid_call_is_refused_at_once(face: Face) -> None:
     def use(client: Any) -> None:
         with pytest.raises(TypeError, match="colour"):
             client.pets.list(colour="red")
-        for ids in ([], [7, None]):
+        for ids in ([], [7, None], range(0)):
             with pytest.raises(ValueError, match="id: expected at least one, and no None"):
                 client.pets.pages(id=ids)
 
     face("http://127.0.0.1:1", use, SleepingClock())
 
 
+@pytest.mark.parametrize("ids", [{7, 9}, range(7, 10, 2), {7: "a", 9: "b"}.keys(), iter([7, 9])])
+def test_ids_can_be_any_iterable(ids: Any) -> None:
+    with odd_service(response(200, [PET])) as service, Client(KEY, f"{service.url}/v1") as client:
+        assert len(list(client.pets.list(id=ids))) == 1
+    query = parse_qs(urlsplit(service.asked[0].target).query)
+    assert sorted(query["id"]) == ["7", "9"]
+
+
+def test_the_lists_of_a_body_can_be_any_iterable() -> None:
+    with (
+        odd_service(error(400)) as service,
+        Client(KEY, f"{service.url}/v1") as client,
+        pytest.raises(errors.BadRequest),
+    ):
+        client.keys.create(name="Till", scopes=(f"{each}:read" for each in ("pets", "orders")))
+    assert json.loads(service.asked[0].body)["scopes"] == ["pets:read", "orders:read"]
+
+
+@pytest.mark.parametrize("wrong", ["1", None, 7.0])
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("pet_id", lambda client, wrong: client.pets.get(wrong)),
+        ("pet_id", lambda client, wrong: client.pets.update(wrong, name="Rex")),
+        ("order_id", lambda client, wrong: client.orders.approve(wrong)),
+        ("key_id", lambda client, wrong: client.keys.history(wrong)),
+    ],
+)
 @each_face
-def test_a_missing_id_is_refused(face: Face) -> None:
-    with pytest.raises(TypeError):
-        face("http://127.0.0.1:1", lambda client: client.pets.get(None), SleepingClock())
+def test_an_id_that_is_no_number_is_refused_and_named(
+    face: Face, name: str, use: Callable[[Any, object], Any], wrong: object
+) -> None:
+    with pytest.raises(
+        TypeError, match=f"^{name}: expected a whole number such as 7, not {wrong!r}"
+    ):
+        face("http://127.0.0.1:1", lambda client: use(client, wrong), SleepingClock())
 
 
 @each_face
 def test_a_method_shows_its_parameters(face: Face) -> None:
     shown = face("http://127.0.0.1:1", lambda client: repr(client.pets.delete), SleepingClock())
-    assert shown == "<method delete(pet_id: int, *, if_match: str | None = None)>"
+    result = "NoneType" if face is with_threads else "collections.abc.Awaitable[NoneType]"
+    assert shown == f"<method delete(pet_id: int, *, if_match: str | None = None) -> {result}>"
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("pets.get", models.Pet),
+        ("pets.get.raw", Response[models.Pet]),
+        ("pets.list", Iterator[models.Pet]),
+        ("pets.list.pages", Iterator[Page[models.Pet]]),
+        ("pets.pages", Iterator[Page[models.Pet]]),
+        ("keys.history.pages", Iterator[Page[models.KeyEvent]]),
+        ("pets.delete.raw", Response[type(None)]),  # type: ignore[misc] # None is no argument
+        ("events.latest", str),
+    ],
+)
+def test_the_signature_of_a_method_is_whole(name: str, result: object) -> None:
+    method: Any = operator.attrgetter(name)(Client(KEY))
+    signature = inspect.signature(method)
+    kinds = {each.kind for each in signature.parameters.values()}
+    assert kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+    assert signature.return_annotation == result
+    assert method.__name__ == name.rpartition(".")[2]
+    assert len(method.__doc__) > 50
+
+
+@pytest.mark.parametrize(
+    ("name", "result"),
+    [
+        ("pets.get", Awaitable[models.Pet]),
+        ("pets.get.raw", Awaitable[Response[models.Pet]]),
+        ("pets.list", AsyncIterator[models.Pet]),
+        ("pets.pages", AsyncIterator[Page[models.Pet]]),
+    ],
+)
+def test_the_signature_of_an_async_method_is_whole(name: str, result: object) -> None:
+    method: Any = operator.attrgetter(name)(AsyncClient(KEY))
+    assert inspect.signature(method).return_annotation == result
+    assert "self" not in inspect.signature(method).parameters
 
 
 # What comes back
@@ -209,8 +296,30 @@ def test_members_and_values_of_a_newer_service_are_accepted(face: Face) -> None:
 def test_an_item_of_a_list_has_no_etag_and_says_how_to_get_one(face: Face) -> None:
     with odd_service(response(200, [PET, PET | {"id": 8}], ETag='"x"')) as service:
         pets = face(service.url, lambda client: client.pets.list(), SleepingClock())
-    with pytest.raises(AttributeError, match="this Pet came in a list, without its etag; get it"):
+    with pytest.raises(AttributeError, match="this Pet has no etag, because it came in a list or"):
         _ = pets[0].etag
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        copy.copy,
+        copy.deepcopy,
+        lambda pet: pickle.loads(pickle.dumps(pet)),  # noqa: S301 - our own
+        lambda pet: pet.__replace__(status="sold"),  # copy.replace, from Python 3.13 on
+    ],
+)
+def test_a_copy_of_a_resource_keeps_its_etag_if_it_has_one(
+    copied: Callable[[models.Pet], models.Pet],
+) -> None:
+    with (
+        odd_service(response(200, [PET], ETag='"x"')) as service,
+        Client(KEY, f"{service.url}/v1") as client,
+    ):
+        pet = client.pets.get(7)
+    assert copied(pet).etag == '"x"'
+    assert copied(pet).name == "Bella"
+    assert not hasattr(copied(models.Pet(id=7, name="Bella", category_id=1)), "etag")
 
 
 @each_face
@@ -372,6 +481,36 @@ def test_requests_are_sent_through_the_proxy(face: Face, monkeypatch: pytest.Mon
     assert proxy.asked[0].target == "http://shop.example/v1/pets?id=7"
 
 
+@each_face
+def test_a_client_can_have_a_proxy_that_the_environment_does_not_name(
+    face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "shop.example")
+    with odd_service(response(200, [PET])) as proxy:
+        assert face("http://shop.example", get, SleepingClock(), proxy=proxy.url).id == 7
+    assert proxy.asked[0].target == "http://shop.example/v1/pets?id=7"
+
+
+@EACH_CLIENT
+def test_a_proxy_setting_that_cannot_be_used_is_refused_and_not_shown(
+    kind: type[Client | AsyncClient],
+) -> None:
+    with pytest.raises(ValueError, match=r"^proxy: expected an HTTP") as raised:
+        kind(KEY, proxy="socks5://u:s3cret@proxy.example")
+    assert "s3cret" not in str(raised.value)
+
+
+@EACH_CLIENT
+@pytest.mark.parametrize("other", [{"proxy": "http://proxy.example"}, {"ssl_context": object()}])
+def test_a_transport_goes_with_no_other_setting_of_the_network(
+    kind: Any, other: dict[str, Any]
+) -> None:
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200))
+    with pytest.raises(ValueError, match="transport: expected neither ssl_context nor proxy"):
+        kind(KEY, transport=transport, **other)
+
+
 class OnePet(BaseHTTPRequestHandler):
     """Responds with an animal."""
 
@@ -457,12 +596,26 @@ def test_an_async_client_can_be_used_in_another_event_loop(keeping_alive: str) -
     assert first == again != other
 
 
+class Dripping(OnePet):
+    """Sends a byte every tenth of a second."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        with suppress(OSError):
+            for _ in range(100):
+                self.wfile.write(b" ")
+                time.sleep(0.1)
+
+
 @contextmanager
-def over_tls(certificate: Path, key: Path) -> Iterator[str]:
+def over_tls(
+    certificate: Path, key: Path, handler: type[BaseHTTPRequestHandler] = OnePet
+) -> Iterator[str]:
     """Serve animals over TLS; return the address."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
-    with ThreadingHTTPServer(("127.0.0.1", 0), OnePet) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.socket = context.wrap_socket(
             server.socket, server_side=True, do_handshake_on_connect=False
         )
@@ -488,15 +641,48 @@ def test_certificates_are_verified_with_the_trust_store_of_the_system_or_the_use
         assert face(url, get, SleepingClock()).id == 7
 
 
+@each_face
+def test_a_client_can_have_its_own_certificates(face: Face, tmp_path: Path) -> None:
+    certificate, key = self_signed_certificate(tmp_path)
+    context = ssl.create_default_context(cafile=certificate)
+    with over_tls(certificate, key) as url:
+        assert face(url, get, SleepingClock(), ssl_context=context).id == 7
+
+
+@each_face
+def test_the_certificates_of_a_client_are_also_for_its_proxy(face: Face, tmp_path: Path) -> None:
+    certificate, key = self_signed_certificate(tmp_path)
+    context = ssl.create_default_context(cafile=certificate)
+    with over_tls(certificate, key) as proxy:
+        settings = {"ssl_context": context, "proxy": proxy}
+        assert face("http://shop.example", get, SleepingClock(), **settings).id == 7
+
+
+def test_a_request_ends_in_time_with_certificates_of_its_own_and_a_slow_service(
+    tmp_path: Path,
+) -> None:
+    """So nobody needs a transport for that, which would begin anew at each read."""
+    certificate, key = self_signed_certificate(tmp_path)
+    context = ssl.create_default_context(cafile=certificate)
+    with over_tls(certificate, key, Dripping) as url:
+        began = time.monotonic()
+        with (
+            Client(KEY, f"{url}/v1", ssl_context=context, timeout=0.5, max_retries=0) as client,
+            pytest.raises(errors.TimedOut),
+        ):
+            client.pets.get(7)
+    assert time.monotonic() - began < 3
+
+
 def test_a_socket_operation_does_not_begin_after_its_deadline() -> None:
     with pytest.raises(httpcore2.ConnectTimeout):
-        DeadlineBackend().connect_tcp("127.0.0.1", 1, timeout=time.monotonic())
+        DeadlineBackend().connect_tcp("127.0.0.1", 1, Deadline(time.monotonic(), Lifetime()))
 
 
 def test_the_default_clock_waits_in_threads_and_tasks() -> None:
     clock = Clock()
     began = clock.now()
-    clock.sleep(0.01)
+    clock.sleep(0.01, Event())
     asyncio.run(clock.pause(0.01))
     assert clock.now() - began >= 0.02
     assert 0 <= clock.random() < 1
@@ -515,3 +701,107 @@ def test_importing_the_library_loads_no_slow_module() -> None:
     assert "petstore_client" in loaded
     slow = {"asyncio", "anyio", "httpcore2", "h11", "httpx", "petstore", "rich", "click", "urllib3"}
     assert loaded & slow == set()
+
+
+# Options
+
+
+@each_face
+def test_a_client_with_other_headers_sends_them_besides_its_own(face: Face) -> None:
+    def use(client: Any) -> Any:
+        traced = client.with_options(headers={"Traceparent": "00-a-b-01", "user-agent": "shop/1"})
+        return traced.with_options(headers={"X-Request-Id": "abc"}).pets.get(7)
+
+    with odd_service(response(200, [PET])) as service:
+        face(service.url, use, SleepingClock())
+    fields = service.asked[0].fields
+    assert (fields["traceparent"], fields["x-request-id"]) == ("00-a-b-01", "abc")
+    assert (fields["user-agent"], fields["accept"]) == ("shop/1", "application/json")
+    assert fields["authorization"] == f"Bearer {KEY}"
+
+
+@EACH_CLIENT
+@pytest.mark.parametrize(
+    "headers",
+    [
+        *({"Authorization": "Bearer other"}, {"if-match": '"x"'}, {"Idempotency-Key": "a"}),
+        *({"X": "a\nb"}, {"X": ""}, {"two words": "a"}, {"X": "ключ"}),
+    ],
+)
+def test_a_header_that_cannot_be_sent_or_is_the_clients_own_is_refused(
+    kind: type[Client | AsyncClient], headers: dict[str, str]
+) -> None:
+    with pytest.raises(ValueError, match="headers: expected"):
+        kind(KEY).with_options(headers=headers)
+
+
+@EACH_CLIENT
+@pytest.mark.parametrize("setting", [{"max_retries": -1}, {"timeout": 0}])
+def test_an_option_is_checked_as_a_setting_is(
+    kind: type[Client | AsyncClient], setting: dict[str, Any]
+) -> None:
+    (name,) = setting
+    with pytest.raises(ValueError, match=f"{name}: expected "):
+        kind(KEY).with_options(**setting)
+
+
+@each_face
+def test_a_client_with_other_retries_leaves_the_first_one_as_it_is(face: Face) -> None:
+    def use(client: Any) -> Any:
+        once = client.with_options(max_retries=0)
+        if isinstance(client, Client):
+            with pytest.raises(errors.ServiceUnavailable):
+                once.pets.get(7)
+            return client.pets.get(7)
+
+        async def run() -> Any:
+            with pytest.raises(errors.ServiceUnavailable):
+                await once.pets.get(7)
+            return await client.pets.get(7)
+
+        return run()
+
+    away = error(503, "service_unavailable")
+    with odd_service(away, away, response(200, [PET])) as service:
+        assert face(service.url, use, SleepingClock()).id == 7
+
+
+@each_face
+def test_a_client_with_another_timeout_waits_so_long(face: Face) -> None:
+    began = time.monotonic()
+    with odd_service(SILENCE) as service, pytest.raises(errors.TimedOut):
+        face(
+            service.url,
+            lambda client: client.with_options(timeout=0.1, max_retries=0).pets.get(7),
+            SleepingClock(),
+        )
+    assert time.monotonic() - began < 5
+
+
+def test_a_client_with_options_has_the_connections_of_the_other_one(keeping_alive: str) -> None:
+    with Client(KEY, keeping_alive) as client:
+        client.pets.get(7)
+        other = client.with_options(timeout=5)
+        other.pets.get(7)
+    assert len(KeepAlive.ports) == 2
+    assert len(set(KeepAlive.ports)) == 1
+    assert repr(other) == repr(client) == f"Client(base_url={keeping_alive!r})"
+
+
+@each_face
+def test_a_client_with_options_knows_the_limits_that_the_other_one_has_met(face: Face) -> None:
+    def use(client: Any) -> Any:
+        other = client.with_options(timeout=5)
+        if isinstance(client, Client):
+            return [client.pets.get(7), other.pets.get(7)]
+
+        async def run() -> Any:
+            return [await client.pets.get(7), await other.pets.get(7)]
+
+        return run()
+
+    clock = SleepingClock()
+    full = response(200, [PET], RateLimit='"minute";r=0;t=30')
+    with odd_service(full, response(200, [PET])) as service:
+        face(service.url, use, clock)
+    assert clock.sleeps == [30]

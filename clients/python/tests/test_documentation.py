@@ -70,4 +70,4 @@ def test_every_error_that_the_reference_names_exists() -> None:
     named = re.findall(r"`([A-Z][a-z]\w+)`", section)
     assert len(named) > 15
     for name in named:
-        assert hasattr(errors, name) or name in ("ValueError", "None")
+        assert hasattr(errors, name) or name in ("ValueError", "TypeError", "None")

@@ -3,10 +3,21 @@
 from itertools import islice
 from typing import Any
 
+import msgspec
 import pytest
 
-from petstore_client import NoResponse, PetstoreError, UnexpectedResponse, errors
-from support.client_faces import Face, SleepingClock, each_face
+from petstore.events.examples import example_of
+from petstore.events.model import EVENT_TYPES, EventType
+from petstore_client import (
+    Client,
+    NoResponse,
+    PetstoreError,
+    UnexpectedResponse,
+    errors,
+    events,
+    models,
+)
+from support.client_faces import KEY, Face, SleepingClock, each_face
 from support.odd_service import HANG_UP, error, odd_service, response
 
 EVENT = {
@@ -15,7 +26,7 @@ EVENT = {
     "timestamp": "2026-11-22T10:00:00.123Z",
     "resource": "pet/7",
     "sequence": 41,
-    "data": {"id": 7},
+    "data": {"id": 7, "name": "Bella", "categoryId": 1},
 }
 
 
@@ -25,9 +36,9 @@ def clock() -> SleepingClock:
 
 
 def page(cursor: str | None, *ids: str, form: str = '</v1/events?cursor={}>; rel="next"') -> bytes:
-    events = [{**EVENT, "id": each} for each in ids]
+    found = [{**EVENT, "id": each} for each in ids]
     links = {} if cursor is None else {"Link": form.format(cursor)}
-    return response(200, events, X_RateLimit_Limit=60, **links)
+    return response(200, found, X_RateLimit_Limit=60, **links)
 
 
 class Followed:
@@ -65,6 +76,60 @@ def test_events_are_yielded_one_by_one_and_the_cursor_follows_a_complete_page(
         f"/v1/events?{types}&wait=25&limit=100&cursor=b",
         f"/v1/events?{types}&wait=25&limit=100&cursor=c",
     ]
+
+
+@pytest.mark.parametrize("event_type", EVENT_TYPES)
+def test_each_type_of_event_has_a_class_and_a_constant(event_type: EventType) -> None:
+    example = example_of(event_type)
+    with (
+        odd_service(response(200, [example], Link='<?cursor=b>; rel="next"')) as service,
+        Client(KEY, f"{service.url}/v1") as client,
+    ):
+        event = next(client.events.follow())
+    constant = event_type.replace(".", "_").upper()
+    name = event_type.replace(".", "_").title().replace("_", "")
+    assert type(event) is getattr(events, name)
+    assert getattr(events, constant) == event.type == event_type
+    model = {"pet": models.Pet, "order": models.Order, "category": models.Category}
+    kind = {**model, "webhook": models.Webhook}.get(event_type.partition(".")[0], dict)
+    assert type(event.data) is kind
+    assert event.data == msgspec.convert(example["data"], kind)
+    assert event.previous == example.get("previous")
+
+
+@each_face
+def test_an_event_of_a_type_that_a_later_service_adds_is_a_plain_event(
+    face: Face, clock: SleepingClock
+) -> None:
+    later = EVENT | {"type": "pet.vaccinated", "data": {"id": 7, "against": "rabies"}}
+    with odd_service(response(200, [later, EVENT])) as service:
+        plain, known = face(service.url, lambda c: c.events.list(), clock)
+    assert type(plain) is models.Event
+    assert (plain.type, plain.data) == ("pet.vaccinated", {"id": 7, "against": "rabies"})
+    assert isinstance(known, events.PetCreated)
+
+
+@each_face
+def test_an_event_without_the_data_of_its_type_is_an_error(
+    face: Face, clock: SleepingClock
+) -> None:
+    strange = EVENT | {"data": {"id": 7}}
+    with (
+        odd_service(response(200, [strange])) as service,
+        pytest.raises(UnexpectedResponse, match="missing required field `name`"),
+    ):
+        face(service.url, lambda c: c.events.list(), clock)
+
+
+@each_face
+def test_the_cursor_behind_the_newest_event_costs_one_request(
+    face: Face, clock: SleepingClock
+) -> None:
+    with odd_service(page("b")) as service:
+        assert face(service.url, lambda c: c.events.latest(), clock) == "b"
+    assert service.asked[0].target == "/v1/events?cursor=latest&limit=1"
+    with odd_service(page(None)) as service, pytest.raises(UnexpectedResponse, match="no link"):
+        face(service.url, lambda c: c.events.latest(), clock)
 
 
 @each_face

@@ -26,6 +26,7 @@ RESOURCES = (
 # ``pets.get`` lists; so the deprecated operation is never called.
 NEVER_CALLED = {"getPet"}
 SHARED = {
+    "listEvents": {"events.list", "events.latest"},
     "listPets": {"pets.list", "pets.get"},
     "updateOrder": {"orders.update", "orders.approve", "orders.deliver"},
 }
@@ -133,6 +134,11 @@ def test_a_method_sends_every_parameter_of_its_operation_by_name(name: str) -> N
 def test_booleans_are_sent_as_the_service_takes_them() -> None:
     assert parameters(has_status=False) == (("hasStatus", "false"),)
     assert parameters(has_status=True, limit=1) == (("hasStatus", "true"), ("limit", "1"))
+
+
+def test_moments_are_sent_as_the_service_takes_them() -> None:
+    moment = datetime(2026, 11, 22, 10, tzinfo=UTC)
+    assert parameters(placed_before=moment) == (("placedBefore", "2026-11-22T10:00:00+00:00"),)
 
 
 def test_the_generated_modules_are_what_the_generator_writes_now() -> None:

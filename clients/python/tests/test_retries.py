@@ -1,6 +1,7 @@
 """The client against a service that misbehaves: what it sends again, and what it never does."""
 
 import logging
+import pickle
 import socket
 import threading
 import time
@@ -62,6 +63,41 @@ def test_a_refusal_is_not_retried_and_raises_an_error_with_its_details(
     assert raised.request_id == "abc"
     assert raised.idempotency_key == service.asked[0].fields["idempotency-key"]
     assert clock.sleeps == []
+
+
+@each_face
+def test_an_error_has_the_headers_the_body_and_the_explanation_of_the_response(
+    face: Face, clock: SleepingClock
+) -> None:
+    body = {"code": "pet_reserved", "message": "no", "status": 409, "later": {"order": 3}}
+    links = '</v1/pets>; rel="next", </docs/errors#pet_reserved>; title="x"; rel="other help"'
+    with odd_service(response(409, body, X_RateLimit_Limit=60, Link=links)) as service:
+        raised = failure(face, service.url, DELETE, clock)
+    assert isinstance(raised, errors.PetReserved)
+    assert raised.headers is not None
+    assert raised.headers["x-ratelimit-limit"] == "60"
+    assert raised.body == body
+    assert raised.documentation == f"{service.url}/docs/errors#pet_reserved"
+    again = pickle.loads(pickle.dumps(raised))  # noqa: S301 - our own
+    assert vars(again) == vars(raised)
+
+
+@each_face
+def test_the_body_of_an_error_that_is_no_json_is_its_text(face: Face, clock: SleepingClock) -> None:
+    with odd_service(response(502, b"<html>aw\xffay", Link="</docs>; rel=up")) as service:
+        raised = failure(face, service.url, UPDATE, clock)
+    assert isinstance(raised, OutcomeUnknown)
+    assert raised.message.startswith("the outcome of PATCH /pets/7 is unknown: ")
+    assert (raised.body, raised.documentation) == ("<html>aw\ufffday", None)
+    assert raised.headers is not None
+    assert raised.headers["link"] == "</docs>; rel=up"
+
+
+@each_face
+def test_an_error_without_a_response_has_nothing_of_one(face: Face, clock: SleepingClock) -> None:
+    raised = failure(face, f"http://127.0.0.1:{free_port()}", UPDATE, clock)
+    assert isinstance(raised, NoResponse)
+    assert (raised.headers, raised.body, raised.documentation) == (None, None, None)
 
 
 @pytest.mark.parametrize("use", [UPDATE, DELETE])

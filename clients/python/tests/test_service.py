@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from petstore_client import AsyncClient, Client, errors
+from petstore_client import AsyncClient, Client, errors, events
 from support.memory_folder import folder_in_memory
 from support.process import ServerProcess
 
@@ -134,8 +134,12 @@ def test_an_order_goes_from_placed_to_delivered_and_another_is_cancelled(use: Us
     order = use("orders.place", pet_id=pet.id, ship_date=ship_date)
     assert (order.status, order.ship_date, order.complete) == ("placed", ship_date, False)
     assert order.reserved_until is not None
-    with pytest.raises(errors.PetNotAvailable):
+    with pytest.raises(errors.PetNotAvailable) as raised:
         use("orders.place", pet_id=pet.id)
+    assert raised.value.body["code"] == "pet_not_available"
+    assert raised.value.documentation == (
+        use.client.base_url.removesuffix("/v1") + "/docs/errors#pet_not_available"
+    )
     with pytest.raises(errors.PetReserved):
         use("pets.delete", pet.id)
     assert use("orders.update", order.id, ship_date=None, if_match=order.etag).ship_date is None
@@ -214,15 +218,31 @@ def test_a_webhook_is_created_changed_tested_and_deleted(use: Uses) -> None:
     use("webhooks.delete", webhook.id)
 
 
+def test_what_a_method_returns_has_an_etag_unless_it_has_a_secret(use: Uses) -> None:
+    pet = use("pets.create", name="Bella", category_id=FREE, status="available")
+    order = use("orders.place", pet_id=pet.id)
+    category = use("categories.create", name=f"Tags {datetime.now(UTC)}")
+    login = f"grace-{datetime.now(UTC).timestamp()}"
+    person = use("people.create", name="Grace", login=login, role="clerk")
+    key = use("keys.create", name="Till 3")
+    webhook = use("webhooks.create", url="http://127.0.0.1:9/")
+    for each in (pet, order, category):
+        assert each.etag.startswith('"')
+    for each in (person, key, webhook):
+        with pytest.raises(AttributeError, match="or with a token, secret or invitation"):
+            _ = each.etag
+    for name, made in (("people", person), ("keys", key), ("webhooks", webhook)):
+        alone = use(f"{name}.get", made.id)
+        assert use(f"{name}.update", made.id, if_match=alone.etag).etag == alone.etag
+    assert use("orders.approve", order.id, if_match=order.etag).etag != order.etag
+
+
 def test_events_describe_the_changes(use: Uses) -> None:
-    (page, *_) = use("events.pages", cursor="latest")
+    cursor = use("events.latest")
     pet = use("pets.create", name="Bella", category_id=FREE)
-    (event,) = use("events.list", cursor=page.cursor, types=["pet.created"])
-    assert (event.type, event.resource, event.data["name"]) == (
-        "pet.created",
-        f"pet/{pet.id}",
-        "Bella",
-    )
+    (event,) = use("events.list", cursor=cursor, types=[events.PET_CREATED])
+    assert isinstance(event, events.PetCreated)
+    assert (event.resource, event.data) == (f"pet/{pet.id}", pet)
     assert event.actor is not None
     assert (event.actor.type, isinstance(event.actor.id, int)) == ("key", True)
     assert event.request_id

@@ -1,14 +1,18 @@
 """Deliveries: who signed them, and when."""
 
 import json
+import time
 from base64 import b64encode
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from standardwebhooks import Webhook
 
 from petstore.webhooks.signatures import signed_headers
-from petstore_client import PetstoreError
+from petstore_client import PetstoreError, webhooks
+from petstore_client.events import PetCreated
+from petstore_client.models import Pet
 from petstore_client.webhooks import InvalidDelivery, verify
 
 NOW = 1_795_255_200
@@ -45,7 +49,8 @@ def now() -> float:
 def test_a_delivery_is_a_typed_event() -> None:
     event = verify(BODY, sign(), SECRET, clock=now)
     assert (event.id, event.type, event.sequence) == (ID, "pet.created", 41)
-    assert event.data == {"id": 7, "name": "Bella", "categoryId": 1}
+    assert isinstance(event, PetCreated)
+    assert event.data == Pet(id=7, name="Bella", category_id=1)
     assert event.timestamp == datetime(2026, 11, 22, 10, 0, 0, 123000, UTC)
     assert (event.previous, event.actor, event.request_id) == (None, None, None)
     assert verify(BODY.decode(), sign(), [SECRET], clock=now) == event
@@ -103,7 +108,9 @@ def test_an_invalid_timestamp_is_refused(timestamp: str) -> None:
         verify(BODY, sign() | {"Webhook-Timestamp": timestamp}, SECRET, clock=now)
 
 
-@pytest.mark.parametrize("body", [b"{}", b"[", b'"\xff"'])
+@pytest.mark.parametrize(
+    "body", [b"{}", b"[", b'"\xff"', json.dumps(EVENT | {"data": {"id": 7}}).encode()]
+)
 def test_a_signed_body_that_is_not_an_event_is_refused(body: bytes) -> None:
     headers = signed_headers("evt_1", NOW, body, [32 * bytes([1])])
     with pytest.raises(PetstoreError, match="the body is not an event"):
@@ -128,3 +135,44 @@ def test_an_invalid_secret_is_an_error_that_does_not_show_it(secret: str) -> Non
     with pytest.raises(ValueError, match="secrets: expected whsec_ and base64") as raised:
         verify(BODY, sign(), secret, clock=now)
     assert "short" not in str(raised.value)
+
+
+@pytest.mark.parametrize("body", [json.loads(BODY), [], None, 5])
+def test_a_body_that_was_decoded_is_an_error_that_says_what_to_pass(body: Any) -> None:
+    with pytest.raises(TypeError, match="body: expected the bytes as they arrived, before their"):
+        verify(body, sign(), SECRET, clock=now)
+
+
+@pytest.mark.parametrize("body", [bytearray(BODY), memoryview(BODY)])
+def test_bytes_of_any_kind_are_verified(body: Any) -> None:
+    assert verify(body, sign(), SECRET, clock=now).id == ID
+
+
+@pytest.mark.parametrize("name", ["Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"])
+def test_a_missing_header_is_named(name: str) -> None:
+    headers = sign()
+    del headers[name]
+    with pytest.raises(InvalidDelivery, match=f"{name.lower()}: expected this header, which"):
+        verify(BODY, headers, SECRET, clock=now)
+
+
+@pytest.mark.parametrize("body", [BODY, BODY.decode()])
+def test_a_delivery_of_your_own_is_signed_as_the_service_does(body: bytes | str) -> None:
+    headers = webhooks.sign(body, SECRET)
+    assert Webhook(SECRET).verify(BODY, headers) == EVENT
+    assert verify(body, headers, SECRET).id == ID
+    of_service = signed_headers(ID, NOW, BODY, [32 * bytes([1])])
+    ours = webhooks.sign(body, SECRET, id=ID, at=NOW + 0.7)
+    assert ours == {name.lower(): value for name, value in of_service.items()}
+
+
+def test_an_old_delivery_can_be_signed_and_is_refused() -> None:
+    with pytest.raises(InvalidDelivery, match="expected a moment of the last 300 seconds"):
+        verify(BODY, webhooks.sign(BODY, SECRET, at=time.time() - 600), SECRET)
+
+
+def test_signing_needs_a_secret_and_a_body() -> None:
+    with pytest.raises(ValueError, match="secrets: expected whsec_ and base64"):
+        webhooks.sign(BODY, "whsec_")
+    with pytest.raises(TypeError, match="body: expected the bytes"):
+        webhooks.sign(EVENT, SECRET)  # type: ignore[arg-type]

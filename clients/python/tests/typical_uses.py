@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler
-from typing import assert_type
+from typing import Any, assert_type
 
 from petstore_client import (
     AsyncClient,
@@ -12,9 +12,10 @@ from petstore_client import (
     PetstoreError,
     Response,
     errors,
+    events,
     webhooks,
 )
-from petstore_client.models import Event, Inventory, KeyWithToken, Order, Pet, Usage
+from petstore_client.models import Category, Event, Inventory, KeyWithToken, Order, Pet, Usage
 
 
 def with_threads() -> None:
@@ -28,6 +29,8 @@ def with_threads() -> None:
         client.pets.update(7, status=pet.status)
         for listed in client.pets.list(status="available", id=[7, 9], limit=20):
             assert_type(listed, Pet)
+        client.pets.list(id={7, 9})
+        client.keys.create(name="Till 3", scopes=(scope for scope in ("pets:read",)))
         for page in client.pets.pages(status="available"):
             assert_type(page, Page[Pet])
             assert_type(page.items, list[Pet])
@@ -41,13 +44,30 @@ def with_threads() -> None:
             assert_type(error.idempotency_key, str | None)
         except PetstoreError as error:
             assert_type(error.retry_after, float | None)
+            assert_type(error.documentation, str | None)
+            if error.headers is not None:
+                assert_type(error.headers["Date"], str)
+        assert_type(client.with_options(timeout=5, headers={"Traceparent": "0"}), Client)
         assert_type(client.inventory.get(), Inventory)
         assert_type(client.usage.get(), Usage)
         assert_type(client.keys.create(name="Till 2", plan="pro"), KeyWithToken)
-        stream = client.events.follow(cursor="latest", types=["pet.created"])
+
+
+def events_with_threads(client: Client) -> None:
+    with client.events.follow(cursor="latest", types=["pet.created"]) as stream:
         for event in stream:
             assert_type(event, Event)
             assert_type(stream.cursor, str | None)
+            match event:
+                case events.PetCreated(data=pet) | events.PetUpdated(data=pet):
+                    assert_type(pet, Pet)
+                case events.OrderPlaced():
+                    assert_type(event.data, Order)
+                case events.KeyBanned(data=data):
+                    assert_type(data["keyId"], Any)
+                case _:
+                    stream.close()
+    assert_type(client.events.latest(), str)
 
 
 async def with_tasks() -> None:
@@ -59,12 +79,21 @@ async def with_tasks() -> None:
             assert_type(listed, Pet)
         async for page in client.keys.history.pages(4):
             assert_type(page.items[0].by, str)
-        async for event in client.events.follow():
+        assert_type(await client.events.latest(), str)
+        async for event in client.events.follow(types={events.CATEGORY_CREATED}):
             assert_type(event, Event)
+            if isinstance(event, events.CategoryCreated):
+                assert_type(event.data, Category)
 
 
 def deliver(body: bytes, headers: dict[str, str]) -> Event:
     return webhooks.verify(body, headers, ["whsec_new", "whsec_old"])
+
+
+def deliver_own(body: bytes) -> Event:
+    headers = webhooks.sign(body, "whsec_secret", id="evt_1", at=0)
+    assert_type(headers, dict[str, str])
+    return webhooks.verify(body, headers, "whsec_secret")
 
 
 def deliver_to(handler: BaseHTTPRequestHandler) -> Event:
@@ -74,4 +103,5 @@ def deliver_to(handler: BaseHTTPRequestHandler) -> Event:
 def mistaken(client: Client) -> None:
     client.pets.create(name="Bella")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     client.pets.get("7")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    webhooks.verify({}, {}, "whsec_secret")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     client.pets.list(colour="red")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]

@@ -2,7 +2,7 @@
 
 from msgspec import UNSET
 
-from petstore_client import errors, models, webhooks
+from petstore_client import errors, events, models, webhooks
 from petstore_client._calls import Page, Response
 from petstore_client._client import AsyncClient, Client
 from petstore_client._version import __version__
@@ -29,6 +29,7 @@ __all__ = [
     "UnexpectedResponse",
     "__version__",
     "errors",
+    "events",
     "models",
     "webhooks",
 ]

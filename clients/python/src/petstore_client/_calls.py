@@ -1,19 +1,20 @@
 """Calls of operations as plain values: what to send, and what to make of the response."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
-from typing import Any, Generic, TypeVar
-from urllib.parse import parse_qs
+from operator import index
+from typing import Any, Generic, TypeGuard, TypeVar
+from urllib.parse import parse_qs, urljoin
 
 import msgspec
 from httpx2 import Headers
 from msgspec import UNSET
 
 from petstore_client._errors import NotFound, UnexpectedResponse
-from petstore_client._links import next_link
+from petstore_client._links import link_to
 from petstore_client._model import Versioned
 
 T = TypeVar("T")
@@ -39,10 +40,28 @@ class Reply:
         """The name of the request in the log of the service."""
         return self.headers.get("X-Request-Id")
 
+    @property
+    def details(self) -> dict[str, Any]:
+        """What an error says of its response."""
+        help_link = link_to("help", self.headers)
+        return {
+            "status": self.status,
+            "request_id": self.request_id,
+            "headers": self.headers,
+            "body": self._body(),
+            "documentation": None if help_link is None else urljoin(self.url, help_link),
+        }
+
+    def _body(self) -> Any:
+        try:
+            return msgspec.json.decode(self.content)
+        except UNDECODABLE:
+            return self.content.decode(errors="replace")
+
 
 @dataclass(frozen=True)
 class Response(Reply, Generic[T]):
-    """A response with its ``value``: ``.raw`` of any method returns one."""
+    """A response with its ``value``: from ``.raw`` of a method, or the ``response`` of a page."""
 
     value: T
 
@@ -96,25 +115,25 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True)
 class Listing(Generic[T]):
-    """A list of ``kind``, to be read page by page. Pages are as large as they can be by default.
-
-    A feed has no last page: it ends, for now, where a page leads to itself.
-    """
+    """A list of ``kind``, to be read page by page. Pages are as large as they can be by default."""
 
     operation: str
     path: str
     kind: type[T]
     query: tuple[tuple[str, str], ...] = ()
     wait: float = 0
-    is_feed: bool = False
 
     @property
     def first(self) -> Call[list[T]]:
         """The call of the first page."""
         has_limit = any(name == "limit" for name, _ in self.query)
         query = self.query if has_limit else (*self.query, ("limit", str(MAX_PAGE)))
-        decode = into(list[self.kind])  # type: ignore[name-defined]
-        return Call(self.operation, "GET", self.path, decode, query, wait=self.wait)
+        return Call(self.operation, "GET", self.path, self.decode, query, wait=self.wait)
+
+    def decode(self, reply: Reply) -> list[T]:
+        """Return the items of a page."""
+        items: list[T] = into(list[self.kind])(reply)  # type: ignore[name-defined]
+        return items
 
     def page(self, response: Response[list[T]]) -> Page[T]:
         """Return the page in a response. Of the link to the next one only the cursor counts.
@@ -124,14 +143,14 @@ class Listing(Generic[T]):
         Raises:
             UnexpectedResponse: the link has no cursor, so the rest of the list would be missing.
         """
-        link = next_link(response.headers)
+        link = link_to("next", response.headers)
         if link is None:
             return Page(response.value, None, response)
         query = link.partition("?")[2].partition("#")[0]
         cursor = parse_qs(query).get("cursor", [""])[0]
         if not cursor:
             msg = "the link to the next page has no cursor, not as a Petstore service does"
-            raise UnexpectedResponse(msg, status=response.status, request_id=response.request_id)
+            raise UnexpectedResponse(msg, **response.details)
         return Page(response.value, cursor, response)
 
     def after(self, call: Call[list[T]], page: Page[T]) -> Call[list[T]] | None:
@@ -140,12 +159,11 @@ class Listing(Generic[T]):
         Raises:
             UnexpectedResponse: it leads to itself, so the list would never end.
         """
-        leads_to_itself = ("cursor", page.cursor) in call.query
-        if page.cursor is None or (self.is_feed and leads_to_itself):
+        if page.cursor is None:
             return None
-        if leads_to_itself:
+        if ("cursor", page.cursor) in call.query:
             msg = "the link to the next page leads to the same page, not as a Petstore service does"
-            raise UnexpectedResponse(msg, request_id=page.response.request_id)
+            raise UnexpectedResponse(msg, **page.response.details)
         return self.at(page.cursor)
 
     def at(self, cursor: str) -> Call[list[T]]:
@@ -154,21 +172,39 @@ class Listing(Generic[T]):
         return replace(self.first, query=(*kept, ("cursor", cursor)))
 
 
+def number(**values: object) -> int:
+    """Return the number of the one argument that is given, for a path.
+
+    Raises:
+        TypeError: it is none.
+    """
+    ((name, value),) = values.items()
+    try:
+        return index(value)  # type: ignore[arg-type] # else it raises
+    except TypeError:
+        msg = f"{name}: expected a whole number such as 7, not {value!r}"
+        raise TypeError(msg) from None
+
+
 def parameters(**values: object) -> tuple[tuple[str, str], ...]:
     """Return query parameters, in camel case and without those that are ``None``.
 
     Raises:
-        ValueError: a list is empty or has a ``None``: without the parameter, everything would be
-            found. Or a date and time has no time zone.
+        ValueError: an iterable is empty or has a ``None``: without the parameter, everything would
+            be found. Or a date and time has no time zone.
     """
     pairs = []
     for name, value in values.items():
-        items = value if isinstance(value, (list, tuple)) else [value]
+        items = list(value) if _is_several(value) else [value]
         if value is not None and (not items or None in items):
             msg = f"{name}: expected at least one, and no None"
             raise ValueError(msg)
         pairs += [(_camel(name), _text(name, item)) for item in items if item is not None]
     return tuple(pairs)
+
+
+def _is_several(value: object) -> TypeGuard[Iterable[object]]:
+    return isinstance(value, Iterable) and not isinstance(value, (str, Mapping))
 
 
 def _text(name: str, value: object) -> str:
@@ -192,7 +228,11 @@ def members(**values: object) -> dict[str, object]:
     """
     for name, value in values.items():
         _require_zone(name, value)
-    return {_camel(name): value for name, value in values.items() if value is not UNSET}
+    return {
+        _camel(name): list(value) if _is_several(value) else value
+        for name, value in values.items()
+        if value is not UNSET
+    }
 
 
 def given(**values: object) -> dict[str, object]:
@@ -226,7 +266,7 @@ def only(kind: type[T], noun: str) -> Callable[[Reply], T]:
         items = decode_list(reply)
         if not items:
             msg = f"there is no {noun}"
-            raise NotFound(msg, status=404, code="not_found", request_id=reply.request_id)
+            raise NotFound(msg, **reply.details | {"status": 404, "code": "not_found"})
         # A list of one has the tag of its item.
         item: T = items[0]
         return _tagged(item, reply)
@@ -247,7 +287,7 @@ def nothing(reply: Reply) -> None:
 def unexpected(reply: Reply, why: str) -> UnexpectedResponse:
     """Return the error for a reply that no Petstore service gives."""
     msg = f"{reply.url} responds with {reply.status}, not as a Petstore service does: {why}"
-    return UnexpectedResponse(msg, status=reply.status, request_id=reply.request_id)
+    return UnexpectedResponse(msg, **reply.details)
 
 
 def _tagged(value: T, reply: Reply) -> T:

@@ -1,22 +1,61 @@
 """The clients of a service: ``Client`` for threads, ``AsyncClient`` for tasks."""
 
 import os
+import ssl
+from collections.abc import Mapping
+from copy import copy
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import httpx2
 
 from petstore_client._clock import Clock
 from petstore_client._connection import Connection
 from petstore_client._drivers import AsyncDriver, AsyncWait, SyncDriver, Wait
+from petstore_client._faces import D
 from petstore_client._retries import Policy, Session
-from petstore_client._transport import DeadlineTransport, LoopTransport
+from petstore_client._transport import DeadlineTransport, LoopTransport, Route
 from petstore_client.resources import Resources
 
 _DEFAULT_URL = "http://127.0.0.1:8000/v1"
+_TWO_NETWORKS = "transport: expected neither ssl_context nor proxy beside it"
 
 
-class Client(Resources[SyncDriver]):
+class _Client(Resources[D]):
+    @property
+    def base_url(self) -> str:
+        """The address of the service."""
+        return self._driver.connection.url
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(base_url={self.base_url!r})"
+
+    def with_options(
+        self,
+        *,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Return a client with other settings, which shares everything else with this one.
+
+        They have the same connections, limits and pace, and are closed together.
+
+        Args:
+            timeout: How many seconds a request may take. By default as with this client.
+            max_retries: How often a request is sent again. By default as with this client.
+            headers: Sent with every request, besides those of this client: ``traceparent``, say.
+
+        Raises:
+            ValueError: one of them is invalid.
+        """
+        other = copy(self)
+        driver: Any = self._driver.with_options(timeout, max_retries, headers or {})
+        Resources.__init__(other, driver)
+        return other
+
+
+class Client(_Client[SyncDriver]):
     """A client of the service at ``base_url``, which ends in ``/v1``, with an ``api_key``.
 
     Without them it reads ``PETSTORE_KEY`` and ``PETSTORE_URL``. It can be shared by any number of
@@ -27,11 +66,14 @@ class Client(Resources[SyncDriver]):
         base_url: The address of the service, with ``/v1``.
         max_retries: How often a request is sent again after a failure that may pass.
         max_wait: How many seconds a call waits at most because the service asks for it.
-        timeout: How many seconds a request may take in all.
+        timeout: How many seconds a request may take, from the connection to the last byte.
         pace: Whether requests are spread over what is left of the minute.
         wait: Called in place of ``time.sleep``, to tell somebody of a wait. It gets the seconds,
             and the error because of which the client waits; without one, a limit is reached.
-        transport: Another transport of ``httpx2``, for a proxy or certificates of your own.
+        ssl_context: What certificates are checked with, in place of those of the system.
+        proxy: The HTTP proxy, in place of the one that the environment names.
+        transport: Another transport of ``httpx2``, for tests. It holds ``timeout`` as it can:
+            those of ``httpx2`` for threads begin anew at each read.
         clock: Another clock, for tests.
 
     Raises:
@@ -48,18 +90,18 @@ class Client(Resources[SyncDriver]):
         timeout: float = 30,
         pace: bool = False,
         wait: Wait | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        proxy: str | None = None,
         transport: httpx2.BaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         connection = _connection(api_key, base_url)
         session = _session(max_retries, max_wait, timeout, clock, pace=pace)
-        transport = transport or DeadlineTransport(connection.url)
-        self._driver = SyncDriver(session, connection, transport, wait)
-        super().__init__(self._driver)
-        self.base_url = connection.url
-
-    def __repr__(self) -> str:
-        return f"Client(base_url={self.base_url!r})"
+        if transport is None:
+            transport = DeadlineTransport(Route(connection.url, ssl_context, proxy))
+        elif ssl_context is not None or proxy is not None:
+            raise ValueError(_TWO_NETWORKS)
+        super().__init__(SyncDriver(session, connection, transport, wait))
 
     def __enter__(self) -> Self:
         return self
@@ -73,11 +115,14 @@ class Client(Resources[SyncDriver]):
         self.close()
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and end what other threads do with the client.
+
+        From now on, every method raises ``ClientClosed``.
+        """
         self._driver.close()
 
 
-class AsyncClient(Resources[AsyncDriver]):
+class AsyncClient(_Client[AsyncDriver]):
     """The client for tasks of ``asyncio``; see ``Client``. Its methods are awaited.
 
     Raises:
@@ -94,18 +139,18 @@ class AsyncClient(Resources[AsyncDriver]):
         timeout: float = 30,
         pace: bool = False,
         wait: AsyncWait | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        proxy: str | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
         clock: Clock | None = None,
     ) -> None:
         connection = _connection(api_key, base_url)
         session = _session(max_retries, max_wait, timeout, clock, pace=pace)
-        transport = transport or LoopTransport(connection.url)
-        self._driver = AsyncDriver(session, connection, transport, wait)
-        super().__init__(self._driver)
-        self.base_url = connection.url
-
-    def __repr__(self) -> str:
-        return f"AsyncClient(base_url={self.base_url!r})"
+        if transport is None:
+            transport = LoopTransport(Route(connection.url, ssl_context, proxy))
+        elif ssl_context is not None or proxy is not None:
+            raise ValueError(_TWO_NETWORKS)
+        super().__init__(AsyncDriver(session, connection, transport, wait))
 
     async def __aenter__(self) -> Self:
         return self
@@ -119,7 +164,10 @@ class AsyncClient(Resources[AsyncDriver]):
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, and end what other tasks do with the client.
+
+        From now on, every method raises ``ClientClosed``.
+        """
         await self._driver.close()
 
 
@@ -134,13 +182,4 @@ def _connection(api_key: str | None, base_url: str | None) -> Connection:
 def _session(
     max_retries: int, max_wait: float, timeout: float, clock: Clock | None, *, pace: bool
 ) -> Session:
-    if max_retries < 0:
-        msg = f"max_retries: expected 0 or more, not {max_retries}"
-        raise ValueError(msg)
-    if max_wait < 0:
-        msg = f"max_wait: expected 0 seconds or more, not {max_wait}"
-        raise ValueError(msg)
-    if timeout <= 0:
-        msg = f"timeout: expected more than 0 seconds, not {timeout}"
-        raise ValueError(msg)
     return Session(Policy(max_retries, max_wait, timeout, pace), clock or Clock())

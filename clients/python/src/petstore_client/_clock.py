@@ -1,6 +1,7 @@
 """Time and chance, which tests replace."""
 
 import random
+import threading
 import time
 
 
@@ -15,9 +16,9 @@ class Clock:
         """Return a number from 0 to 1."""
         return random.random()  # noqa: S311 - spreads retries, hides nothing
 
-    def sleep(self, seconds: float) -> None:
-        """Let the thread sleep."""
-        time.sleep(seconds)
+    def sleep(self, seconds: float, interrupted: threading.Event) -> None:
+        """Let the thread sleep, unless it is interrupted."""
+        interrupted.wait(seconds)
 
     async def pause(self, seconds: float) -> None:
         """Let the task sleep."""

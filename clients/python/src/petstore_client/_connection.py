@@ -2,6 +2,8 @@
 
 import platform
 import re
+from collections.abc import Mapping
+from copy import copy
 from urllib.parse import urlencode
 
 import httpx2
@@ -15,6 +17,12 @@ from petstore_client._version import __version__
 # RFC 3986, without a user, a query or a fragment.
 _URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
 _KEY = re.compile(r"[!-~]+")
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+_OWN_HEADERS = {
+    *("accept", "accept-encoding", "authorization", "connection", "content-length"),
+    *("content-type", "host", "idempotency-key", "if-match", "transfer-encoding"),
+}
 _MAX_BODY = 16 * 1024 * 1024
 _UNSENT = (
     httpx2.ConnectError,
@@ -41,10 +49,27 @@ class Connection:
             msg = "api_key: expected visible ASCII characters, such as ps_live_…"
             raise ValueError(msg)
         self.url = url.rstrip("/")
-        self._headers = {
-            "Authorization": f"Bearer {key}",
-            "User-Agent": f"petstore-client/{__version__} python/{_python()}",
-        }
+        self._authorization = f"Bearer {key}"
+        self._headers = httpx2.Headers(
+            {"User-Agent": f"petstore-client/{__version__} python/{_python()}"}
+        )
+
+    def with_headers(self, headers: Mapping[str, str]) -> "Connection":
+        """Return a connection that sends these headers, too.
+
+        Raises:
+            ValueError: one of them is invalid, or the client sends it itself.
+        """
+        for name, value in headers.items():
+            if not (_NAME.fullmatch(name) and _VALUE.fullmatch(value)):
+                msg = f"headers: expected names and values of visible ASCII characters: {name!r}"
+                raise ValueError(msg)
+            if name.lower() in _OWN_HEADERS:
+                msg = f"headers: expected none that the client sends itself, as {name}"
+                raise ValueError(msg)
+        other = copy(self)
+        other._headers = httpx2.Headers({**self._headers, **httpx2.Headers(headers)})  # noqa: SLF001
+        return other
 
     def prepared(self, request: Request) -> httpx2.Request:
         """Return a request as a transport takes it.
@@ -68,7 +93,11 @@ class Connection:
         return httpx2.Request(
             request.method,
             url,
-            headers={**self._headers, **request.headers},
+            headers={
+                **self._headers,
+                **request.headers,
+                "Authorization": self._authorization,
+            },
             content=request.content,
             extensions={"timeout": timeout},
         )

@@ -3,16 +3,25 @@
 ``petstore_client.errors`` has them for users, with those of single operations.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 
 class PetstoreError(Exception):
     """A request failed.
 
-    ``status`` is the HTTP status, ``code`` the machine-readable code of the service, and
-    ``request_id`` names the request in the log of the service. Each is ``None`` if there was no
-    response. ``retry_after`` is how many seconds the service asks to wait. ``idempotency_key`` is
-    that of a POST: with it, the same request can be sent again and acts once.
+    All but the message may be ``None``, as when there was no response.
+
+    Attributes:
+        message: What is wrong, for people.
+        status: The HTTP status.
+        code: The machine-readable code of the service.
+        request_id: The name of the request in the log of the service.
+        retry_after: How many seconds the service asks to wait.
+        headers: The headers of the response; the case of their names does not matter.
+        body: The body of the response: its JSON with every member, or else its text.
+        documentation: The address of the explanation.
+        idempotency_key: That of a POST: with it, the same request can be sent again and acts once.
     """
 
     __module__ = "petstore_client.errors"  # tracebacks say what to import
@@ -29,6 +38,9 @@ class PetstoreError(Exception):
         code: str | None = None,
         request_id: str | None = None,
         retry_after: float | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
+        documentation: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -36,6 +48,9 @@ class PetstoreError(Exception):
         self.code = code
         self.request_id = request_id
         self.retry_after = retry_after
+        self.headers = headers
+        self.body = body
+        self.documentation = documentation
         self.idempotency_key: str | None = None
 
     def __str__(self) -> str:
@@ -59,6 +74,10 @@ class OutcomeUnknown(PetstoreError):
 
     ``__cause__`` has the failure. A POST can be sent again with its ``idempotency_key``.
     """
+
+
+class ClientClosed(PetstoreError):
+    """The client has been closed: before the call, or by another thread or task during it."""
 
 
 class UnexpectedResponse(PetstoreError):
@@ -134,18 +153,10 @@ class ServiceUnavailable(ServerError, status=503):
 _FAULT = 500
 
 
-def error_of(
-    message: str,
-    *,
-    status: int,
-    code: str,
-    request_id: str | None,
-    retry_after: float | None,
-) -> ErrorResponse:
-    """Return the error for an Error body: by its code, else by its status, else by its hundred."""
+def kind_of(status: int, code: str) -> type[ErrorResponse]:
+    """Return the error of an Error body: by its code, else by its status, else by its hundred."""
     fallback = ServerError if status >= _FAULT else ErrorResponse
     kind = ErrorResponse.by_status.get(status, fallback)
     named = ErrorResponse.by_code.get(code, kind)
     # A code that a later service gives to another status is unknown here.
-    kind = named if issubclass(named, kind) else kind
-    return kind(message, status=status, code=code, request_id=request_id, retry_after=retry_after)
+    return named if issubclass(named, kind) else kind

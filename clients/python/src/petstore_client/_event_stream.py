@@ -4,14 +4,15 @@
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import overload
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Self, overload
 
-from petstore_client._calls import Call, Listing, Page, Response, parameters
+from petstore_client._calls import Call, Listing, Page, Reply, Response, parameters, unexpected
 from petstore_client._clock import Clock
 from petstore_client._drivers import AsyncDriver, SyncDriver
 from petstore_client._errors import NoResponse, PetstoreError, RateLimited, UnexpectedResponse
-from petstore_client._faces import D, Resource, listing, paging
+from petstore_client._faces import D, Resource, listing, operation, paging
+from petstore_client._feed import Feed
 from petstore_client._retries import FAILED, Sleep, logger
 from petstore_client.models import Event
 
@@ -28,7 +29,7 @@ class Following:
     calls wait for events, and failures that pass are waited out, however long that takes.
     """
 
-    def __init__(self, first: Listing[Event], rest: Listing[Event], clock: Clock) -> None:
+    def __init__(self, first: Feed, rest: Feed, clock: Clock) -> None:
         self.pause = 0.0
         self.cursor = dict(first.query).get("cursor")
         self._call = first.first
@@ -69,7 +70,7 @@ class Following:
         page = self._rest.page(response)
         if page.cursor is None or (page.items and page.cursor == self._next_cursor):
             msg = "the page of events has no link to the next one, as a Petstore service gives it"
-            raise UnexpectedResponse(msg, status=response.status, request_id=response.request_id)
+            raise UnexpectedResponse(msg, **response.details)
         # A service that stops ends every wait at once.
         is_early = self._clock.now() - self._called_at < _EARLY_SECONDS
         self.pause = _FIRST_PAUSE if self._has_begun and is_early and not page.items else 0.0
@@ -102,11 +103,25 @@ class EventStream(Iterator[Event]):
     Save it after you have handled an event, and give it to ``follow`` when your program starts
     again: no event is missed. Events come in pages, and a cursor is the end of a page, so those of
     an unfinished page come again.
+
+    It ends when it is closed, also by another thread while it waits for events.
     """
 
     def __init__(self, driver: SyncDriver, following: Following) -> None:
-        self._driver = driver
+        self._driver = driver.for_stream()
         self._following = following
+        self._is_closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the stream, and what it waits for. The client stays open."""
+        self._is_closed = True
+        self._driver.lifetime.end()
 
     @property
     def cursor(self) -> str | None:
@@ -115,33 +130,51 @@ class EventStream(Iterator[Event]):
 
     def __next__(self) -> Event:
         """Wait for the next event and return it."""
-        while (event := self._following.next_event()) is None:
+        while not self._is_closed:
+            event = self._following.next_event()
+            if event is not None:
+                return event
             self._next_page()
-        return event
+        raise StopIteration
 
     def pages(self) -> Iterator[Page[Event]]:
         """Iterate over pages instead: one for each response, so some are empty."""
-        while True:
-            yield self._next_page()
+        while (page := self._next_page()) is not None:
+            yield page
             self._following.skip()
 
-    def _next_page(self) -> Page[Event]:
-        while True:
+    def _next_page(self) -> Page[Event] | None:
+        """Return the next page, ``None`` if the stream is closed."""
+        while not self._is_closed:
             self._driver.sleep(self._following.pause)
             try:
                 response = self._driver.run(self._following.next_call())
             except PetstoreError as error:
-                self._driver.wait(self._following.fail(error))
+                if not self._is_closed:
+                    self._driver.wait(self._following.fail(error))
             else:
                 return self._following.go_on(response)
+        return None
 
 
 class AsyncEventStream(AsyncIterator[Event]):
     """Events as they happen, for ever, for tasks; see ``EventStream``."""
 
     def __init__(self, driver: AsyncDriver, following: Following) -> None:
-        self._driver = driver
+        self._driver = driver.for_stream()
         self._following = following
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the stream, and what it waits for. The client stays open."""
+        self._is_closed = True
+        self._driver.lifetime.end()
 
     @property
     def cursor(self) -> str | None:
@@ -150,25 +183,31 @@ class AsyncEventStream(AsyncIterator[Event]):
 
     async def __anext__(self) -> Event:
         """Wait for the next event and return it."""
-        while (event := self._following.next_event()) is None:
+        while not self._is_closed:
+            event = self._following.next_event()
+            if event is not None:
+                return event
             await self._next_page()
-        return event
+        raise StopAsyncIteration
 
     async def pages(self) -> AsyncIterator[Page[Event]]:
         """Iterate over pages instead: one for each response, so some are empty."""
-        while True:
-            yield await self._next_page()
+        while (page := await self._next_page()) is not None:
+            yield page
             self._following.skip()
 
-    async def _next_page(self) -> Page[Event]:
-        while True:
+    async def _next_page(self) -> Page[Event] | None:
+        """Return the next page, ``None`` if the stream is closed."""
+        while not self._is_closed:
             await self._driver.sleep(self._following.pause)
             try:
                 response = await self._driver.run(self._following.next_call())
             except PetstoreError as error:
-                await self._driver.wait(self._following.fail(error))
+                if not self._is_closed:
+                    await self._driver.wait(self._following.fail(error))
             else:
                 return self._following.go_on(response)
+        return None
 
 
 class EventFeed(Resource[D]):
@@ -178,13 +217,13 @@ class EventFeed(Resource[D]):
     def list(
         self,
         *,
-        types: Sequence[str] | None = None,
+        types: Iterable[str] | None = None,
         resource: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         wait: int | None = None,
     ) -> Listing[Event]:
-        """Iterate over the events until now, oldest first.
+        """Iterate over the events until now, oldest first, each as the class of its type.
 
         With a ``resource``, such as ``pet/17``, these are the events of that resource. It begins
         with the oldest event that is kept, or at a ``cursor``: that of an earlier page, or
@@ -195,12 +234,22 @@ class EventFeed(Resource[D]):
 
     pages = paging(list)  # noqa: A003 - the method above
 
+    @operation
+    def latest(self) -> Call[str]:
+        """Return the cursor behind the newest event.
+
+        Get it before you read the lists of the store. Then ``follow`` from it, and you have all
+        that happens after.
+        """
+        query = parameters(cursor="latest", limit=1)
+        return Call("listEvents", "GET", "/events", _cursor, query)
+
     @overload
     def follow(
         self: "EventFeed[SyncDriver]",
         *,
         cursor: str | None = None,
-        types: Sequence[str] | None = None,
+        types: Iterable[str] | None = None,
         resource: str | None = None,
         limit: int | None = None,
     ) -> EventStream: ...
@@ -209,7 +258,7 @@ class EventFeed(Resource[D]):
         self: "EventFeed[AsyncDriver]",
         *,
         cursor: str | None = None,
-        types: Sequence[str] | None = None,
+        types: Iterable[str] | None = None,
         resource: str | None = None,
         limit: int | None = None,
     ) -> AsyncEventStream: ...
@@ -217,11 +266,11 @@ class EventFeed(Resource[D]):
         self,
         *,
         cursor: str | None = None,
-        types: Sequence[str] | None = None,
+        types: Iterable[str] | None = None,
         resource: str | None = None,
         limit: int | None = None,
     ) -> EventStream | AsyncEventStream:
-        """Iterate over events as they happen, for ever.
+        """Iterate over events as they happen, for ever, each as the class of its type.
 
         It begins with the oldest event that is kept, or at a ``cursor``: that of an earlier stream,
         or ``latest``. With a ``resource``, such as ``pet/17``, it has the events of that one. Once
@@ -241,11 +290,19 @@ class EventFeed(Resource[D]):
 
 
 def _listing(
-    types: Sequence[str] | None,
+    types: Iterable[str] | None,
     resource: str | None,
     limit: int | None,
     cursor: str | None,
     wait: int | None = None,
-) -> Listing[Event]:
+) -> Feed:
     query = parameters(type=types, resource=resource, limit=limit, cursor=cursor, wait=wait)
-    return Listing("listEvents", "/events", Event, query, wait=wait or 0, is_feed=True)
+    return Feed("listEvents", "/events", Event, query, wait=wait or 0)
+
+
+def _cursor(reply: Reply) -> str:
+    """Return the cursor of the next page."""
+    cursor = _listing(None, None, None, None).page(Response(**vars(reply), value=[])).cursor
+    if cursor is None:
+        raise unexpected(reply, "its page of events has no link to the next one")
+    return cursor

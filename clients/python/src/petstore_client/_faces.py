@@ -6,15 +6,26 @@ of an ``AsyncClient`` an awaitable of it; both have the parameters of the functi
 """
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
-from functools import partial, update_wrapper
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, overload
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from functools import partial, update_wrapper, wraps
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    cast,
+    get_args,
+    get_type_hints,
+    overload,
+)
 
 from petstore_client._calls import Call, Listing, Page, Response
 from petstore_client._drivers import AsyncDriver, SyncDriver
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R")
 C = TypeVar("C")
 D = TypeVar("D", SyncDriver, AsyncDriver)
 
@@ -36,12 +47,32 @@ class _Described(Generic[D, P, C]):
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """The parameters, for ``help`` and for ``inspect``."""
-        signature = inspect.signature(self._describe)
-        return signature.replace(return_annotation=inspect.Signature.empty)
+        """The parameters and the result, for ``help``, ``inspect`` and Jupyter."""
+        return self._signature(type(self).__call__)
 
     def __repr__(self) -> str:
         return f"<method {self.__name__}{self.__signature__}>"  # type: ignore[attr-defined] # the function's
+
+    def _signature(self, called: Callable[..., Any]) -> inspect.Signature:
+        """Return our parameters, and the result of ``called`` for what the calls return."""
+        signature = inspect.signature(self._describe)
+        (kind,) = get_args(signature.return_annotation)
+        result = get_type_hints(called)["return"]
+        if inspect.iscoroutinefunction(called):
+            result = Awaitable[result]  # type: ignore[valid-type] # it is a value here
+        return signature.replace(return_annotation=kind if result is T else result[kind])
+
+    def _shown(self, method: Callable[P, R]) -> Callable[P, R]:
+        """Return another method of this one, which shows the same parameters."""
+
+        @wraps(method)
+        def shown(*args: P.args, **kwargs: P.kwargs) -> R:
+            return method(*args, **kwargs)
+
+        shown.__name__ = shown.__name__.removeprefix("_")
+        shown.__doc__ = self.__doc__
+        shown.__signature__ = self._signature(method)  # type: ignore[attr-defined] # for inspect
+        return shown
 
 
 class Method(_Described[SyncDriver, P, Call[T]]):
@@ -49,9 +80,14 @@ class Method(_Described[SyncDriver, P, Call[T]]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the value."""
-        return self.raw(*args, **kwargs).value
+        return self._raw(*args, **kwargs).value
 
-    def raw(self, *args: P.args, **kwargs: P.kwargs) -> Response[T]:
+    @property
+    def raw(self) -> Callable[P, Response[T]]:
+        """The same method, which returns the response: status, headers and body."""
+        return self._shown(self._raw)
+
+    def _raw(self, *args: P.args, **kwargs: P.kwargs) -> Response[T]:
         """Return the response: status, headers and body beside the value."""
         return self._driver.run(self._describe(*args, **kwargs))
 
@@ -61,9 +97,14 @@ class AsyncMethod(_Described[AsyncDriver, P, Call[T]]):
 
     async def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         """Return the value."""
-        return (await self.raw(*args, **kwargs)).value
+        return (await self._raw(*args, **kwargs)).value
 
-    async def raw(self, *args: P.args, **kwargs: P.kwargs) -> Response[T]:
+    @property
+    def raw(self) -> Callable[P, Coroutine[Any, Any, Response[T]]]:
+        """The same method, which returns the response: status, headers and body."""
+        return self._shown(self._raw)
+
+    async def _raw(self, *args: P.args, **kwargs: P.kwargs) -> Response[T]:
         """Return the response: status, headers and body beside the value."""
         return await self._driver.run(self._describe(*args, **kwargs))
 
@@ -73,14 +114,19 @@ class ListMethod(_Described[SyncDriver, P, Listing[T]]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Iterate over the items of this page and of all that follow."""
-        pages = self.pages(*args, **kwargs)
+        pages = self._pages(*args, **kwargs)
         return (item for page in pages for item in page.items)
 
-    def pages(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[Page[T]]:
-        """Iterate over this page and all that follow."""
-        return self._pages(self._describe(*args, **kwargs))
+    @property
+    def pages(self) -> Callable[P, Iterator[Page[T]]]:
+        """The same method, which iterates over pages."""
+        return self._shown(self._pages)
 
-    def _pages(self, listing: Listing[T]) -> Iterator[Page[T]]:
+    def _pages(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[Page[T]]:
+        """Iterate over this page and all that follow."""
+        return self._follow(self._describe(*args, **kwargs))
+
+    def _follow(self, listing: Listing[T]) -> Iterator[Page[T]]:
         call: Call[list[T]] | None = listing.first
         while call is not None:
             page = listing.page(self._driver.run(call))
@@ -93,14 +139,19 @@ class AsyncListMethod(_Described[AsyncDriver, P, Listing[T]]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
         """Iterate over the items of this page and of all that follow."""
-        pages = self.pages(*args, **kwargs)
+        pages = self._pages(*args, **kwargs)
         return (item async for page in pages for item in page.items)
 
-    def pages(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Page[T]]:
-        """Iterate over this page and all that follow."""
-        return self._pages(self._describe(*args, **kwargs))
+    @property
+    def pages(self) -> Callable[P, AsyncIterator[Page[T]]]:
+        """The same method, which iterates over pages."""
+        return self._shown(self._pages)
 
-    async def _pages(self, listing: Listing[T]) -> AsyncIterator[Page[T]]:
+    def _pages(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Page[T]]:
+        """Iterate over this page and all that follow."""
+        return self._follow(self._describe(*args, **kwargs))
+
+    async def _follow(self, listing: Listing[T]) -> AsyncIterator[Page[T]]:
         call: Call[list[T]] | None = listing.first
         while call is not None:
             page = listing.page(await self._driver.run(call))

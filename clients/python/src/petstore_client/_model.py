@@ -1,7 +1,9 @@
 """What all models have: typed structs of what the service returns."""
 
+from typing import Any, Self
+
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 
 class Model(Struct, frozen=True, rename="camel", kw_only=True):
@@ -9,21 +11,39 @@ class Model(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Versioned(Model, frozen=True, dict=True):
-    """A resource that can be changed if it still has the version that you know."""
+    """A resource that can be changed if it still has the version that you know.
+
+    Copies keep its ``etag``: those of ``copy``, ``copy.replace`` included, and of ``pickle``.
+    """
 
     @property
     def etag(self) -> str:
         """The version that was returned, for ``if_match``.
 
         Raises:
-            AttributeError: the resource came in a list, which has no versions; get it alone.
+            AttributeError: it has none: it came in a list or an event, or with its token, secret or
+                invitation. Get it alone.
         """
         try:
             etag: str = self.__dict__["etag"]
         except KeyError:
-            msg = f"this {type(self).__name__} came in a list, without its etag; get it alone"
+            msg = (
+                f"this {type(self).__name__} has no etag, because it came in a list or an event, or"
+                " with a token, secret or invitation; get it alone"
+            )
             raise AttributeError(msg) from None
         return etag
+
+    def __copy__(self) -> Self:
+        return self.__replace__()
+
+    def __replace__(self, **changes: Any) -> Self:
+        copy = replace(self, **changes)
+        copy.__dict__.update(self.__dict__)
+        return copy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (*super().__reduce__(), self.__dict__)
 
 
 def without(model: Model, secret: str) -> str:

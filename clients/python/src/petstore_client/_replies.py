@@ -9,7 +9,7 @@ import msgspec
 from httpx2 import Headers
 
 from petstore_client._calls import UNDECODABLE, Reply, unexpected
-from petstore_client._errors import PetstoreError, error_of
+from petstore_client._errors import PetstoreError, kind_of
 
 # What a proxy says for a service that is away, in a body of its own.
 _FROM_PROXIES = {
@@ -41,13 +41,9 @@ def error_in(reply: Reply) -> PetstoreError | None:
         return unexpected(reply, "its body is not that of an error")
     if reply.status == HTTPStatus.NOT_FOUND and "X-RateLimit-Limit" not in reply.headers:
         return unexpected(reply, "the API is not here; its address ends in /v1")
-    return error_of(
-        body.message,
-        status=reply.status,
-        code=body.code,
-        request_id=reply.request_id,
-        retry_after=retry_after(reply.headers),
-    )
+    kind = kind_of(reply.status, body.code)
+    details = {"code": body.code, "retry_after": retry_after(reply.headers), **reply.details}
+    return kind(body.message, **details)
 
 
 def _error_body(reply: Reply) -> _ErrorBody | None:

@@ -9,10 +9,11 @@ import re
 import sys
 import warnings
 from collections.abc import Generator
+from copy import copy
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard, cast
+from typing import Any, NoReturn, TypeAlias, TypeGuard, cast
 from uuid import uuid4
 
 import msgspec
@@ -21,6 +22,7 @@ from httpx2 import Headers
 from petstore_client._calls import Call, Reply
 from petstore_client._clock import Clock
 from petstore_client._errors import (
+    ClientClosed,
     ErrorResponse,
     IdempotencyKeyInUse,
     NoResponse,
@@ -79,7 +81,7 @@ class Sleep:
 class Failure:
     """There was no whole response. If it ``was_sent``, the service may have got the request."""
 
-    error: NoResponse
+    error: NoResponse | ClientClosed
     was_sent: bool
 
 
@@ -89,12 +91,27 @@ Outcome: TypeAlias = Reply | Failure | None
 
 @dataclass(frozen=True)
 class Policy:
-    """How a client retries. Times are in seconds."""
+    """How a client retries. Times are in seconds.
+
+    Raises:
+        ValueError: a setting is invalid.
+    """
 
     max_retries: int
     max_wait: float
     timeout: float
     pace: bool
+
+    def __post_init__(self) -> None:
+        if self.max_retries < 0:
+            msg = f"max_retries: expected 0 or more, not {self.max_retries}"
+            raise ValueError(msg)
+        if self.max_wait < 0:
+            msg = f"max_wait: expected 0 seconds or more, not {self.max_wait}"
+            raise ValueError(msg)
+        if self.timeout <= 0:
+            msg = f"timeout: expected more than 0 seconds, not {self.timeout}"
+            raise ValueError(msg)
 
 
 class Session:
@@ -107,6 +124,12 @@ class Session:
         # Calls that cost nothing have a limit of their own.
         self._limits_of_free_calls = RateLimits(policy.max_wait, pace=False)
         self._warned: dict[str, object] = {}
+
+    def with_policy(self, policy: Policy) -> "Session":
+        """Return a session with another policy, which shares the limits and the warnings."""
+        other = copy(self)
+        other.policy = policy
+        return other
 
     def exchange(self, call: Call[Any]) -> Generator[Step, Outcome, Reply]:
         """Send the request of ``call`` until there is an outcome; return the successful reply.
@@ -136,14 +159,20 @@ class Session:
             seconds = attempts.seconds_to_retry(outcome, error)
             if seconds > 0:
                 logger.info("tries again in %.1f s: %s", seconds, error)
-                yield Sleep(seconds, error)
+                yield from self._sleep(Sleep(seconds, error), attempts)
 
     def _turn(self, limits: RateLimits, attempts: "_Attempts") -> Generator[Step, Outcome, None]:
         """Wait until the limits admit one more request."""
         while wait := limits.enter(self.clock.now(), attempts.wait_left):
             if wait.is_for_window:
                 attempts.wait_out(wait.seconds, wait.error)
-            yield Sleep(wait.seconds, wait.error)
+            yield from self._sleep(Sleep(wait.seconds, wait.error), attempts)
+
+    def _sleep(self, sleep: Sleep, attempts: "_Attempts") -> Generator[Step, Outcome, None]:
+        """Sleep, and give up if the client has been closed."""
+        closed = yield sleep
+        if isinstance(closed, Failure):
+            attempts.fail(closed.error)
 
     def _learn(
         self, limits: RateLimits, call: Call[Any], reply: Reply, error: PetstoreError | None
@@ -187,7 +216,7 @@ class _Attempts:
         """
         if error is not None:
             if seconds > self.wait_left:
-                self._fail(_still(error, seconds))
+                self.fail(_still(error, seconds))
             logger.info("waits %.1f s: %s", seconds, error)
         self.wait_left -= seconds
 
@@ -202,14 +231,14 @@ class _Attempts:
         is_failure = isinstance(outcome, Failure) or error.status in FAILED
         was_sent = outcome.was_sent if isinstance(outcome, Failure) else is_failure
         self._may_be_done |= was_sent and self.request.method != "GET"
-        may_pass = (
+        may_pass = not isinstance(error, ClientClosed) and (
             is_failure
             or error.status == HTTPStatus.REQUEST_TIMEOUT
             or isinstance(error, IdempotencyKeyInUse)
         )
         is_repeatable = self.request.method in _REPEATABLE or not was_sent
         if not (may_pass and is_repeatable and self._retries_left):
-            self._fail(error)
+            self.fail(error)
         self._retries_left -= 1
         seconds = self._clock.random() * self._backoff
         self._backoff = min(2 * self._backoff, _LONGEST_BACKOFF)
@@ -218,8 +247,12 @@ class _Attempts:
             self.wait_out(seconds, error)
         return seconds
 
-    def _fail(self, error: PetstoreError) -> None:
-        """Raise ``error``, or that the outcome is unknown if it does not say."""
+    def fail(self, error: PetstoreError) -> NoReturn:
+        """Raise ``error``, or that the outcome is unknown if it does not say.
+
+        Raises:
+            PetstoreError: always.
+        """
         key = self.request.headers.get("Idempotency-Key")
         error.idempotency_key = key
         says_outcome = (
@@ -232,14 +265,8 @@ class _Attempts:
         msg = (
             f"the outcome of {self.request.method} {self.request.path} is unknown: {error.message}"
         )
-        unknown = OutcomeUnknown(
-            msg,
-            status=error.status,
-            code=error.code,
-            request_id=error.request_id,
-            retry_after=error.retry_after,
-        )
-        unknown.idempotency_key = key
+        unknown = OutcomeUnknown(msg)
+        vars(unknown).update(vars(error) | {"message": msg})
         raise unknown from error
 
 
@@ -275,13 +302,9 @@ def _visible(name: str, value: str) -> str:
 
 def _still(error: PetstoreError, seconds: float) -> PetstoreError:
     """Return ``error`` as it is now, when so many seconds are left."""
-    return type(error)(
-        error.message,
-        status=error.status,
-        code=error.code,
-        request_id=error.request_id,
-        retry_after=seconds,
-    )
+    other = copy(error)
+    other.retry_after = seconds
+    return other
 
 
 def _levels_to_caller() -> int:

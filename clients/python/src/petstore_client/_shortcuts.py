@@ -1,6 +1,6 @@
 """Shorter ways to an operation, which the table of operations does not have."""
 
-from petstore_client._calls import Call, into, only, parameters
+from petstore_client._calls import Call, into, number, only, parameters
 from petstore_client._faces import D, Resource, operation
 from petstore_client.models import Order, Pet
 
@@ -15,7 +15,7 @@ class PetById(Resource[D]):
         Raises:
             NotFound: there is none with this id.
         """
-        query = parameters(id=f"{pet_id:d}")
+        query = parameters(id=number(pet_id=pet_id))
         return Call("listPets", "GET", "/pets", only(Pet, f"pet {pet_id}"), query)
 
 
@@ -42,5 +42,5 @@ class OrderSteps(Resource[D]):
 
 
 def _move(order_id: int, status: str, if_match: str | None) -> Call[Order]:
-    path, body = f"/store/orders/{order_id:d}", {"status": status}
+    path, body = f"/store/orders/{number(order_id=order_id)}", {"status": status}
     return Call("updateOrder", "PATCH", path, into(Order), body=body, if_match=if_match)

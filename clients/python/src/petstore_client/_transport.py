@@ -38,14 +38,46 @@ def proxy_for(url: str) -> httpx2.Proxy | None:
     address = proxies.get(parts.scheme) or proxies.get("all")
     if address is None or proxy_bypass(parts.hostname or ""):
         return None
+    return _proxy_at(address if "://" in address else f"http://{address}", f"{parts.scheme}_proxy")
+
+
+def _proxy_at(address: str, setting: str) -> httpx2.Proxy:
     try:
-        proxy = httpx2.Proxy(address if "://" in address else f"http://{address}")
+        proxy = httpx2.Proxy(address)
     except (httpx2.InvalidURL, ValueError):
         proxy = None
     if proxy is None or proxy.url.scheme not in {"http", "https"}:
-        msg = f"{parts.scheme}_proxy: expected an HTTP proxy, such as http://proxy.example:3128"
+        msg = f"{setting}: expected an HTTP proxy, such as http://proxy.example:3128"
         raise ValueError(msg)
     return proxy
+
+
+class Route:
+    """The way to a service: its proxy if it has one, and what certificates are checked with.
+
+    Raises:
+        ValueError: the proxy cannot be used.
+    """
+
+    def __init__(
+        self, url: str, ssl_context: ssl.SSLContext | None = None, proxy: str | None = None
+    ) -> None:
+        self.proxy = proxy_for(url) if proxy is None else _proxy_at(proxy, "proxy")
+        to_proxy = self.proxy is not None and self.proxy.url.scheme == "https"
+        is_secure = to_proxy or url.lower().startswith("https:")
+        self.ssl_context = ssl_context or _tls_context(is_secure=is_secure)
+        if self.proxy is not None and to_proxy:
+            self.proxy.ssl_context = self.ssl_context
+
+
+def _tls_context(*, is_secure: bool) -> ssl.SSLContext:
+    """Return what certificates are checked with by default.
+
+    The certificates of the system, or of ``SSL_CERT_FILE``, take long to read: only if needed.
+    """
+    if is_secure:
+        return httpx2.create_ssl_context()
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it trusts nobody
 
 
 class LoopTransport(httpx2.AsyncBaseTransport):
@@ -54,10 +86,10 @@ class LoopTransport(httpx2.AsyncBaseTransport):
     So a client outlives ``asyncio.run``. Connections of a loop that is closed cannot be closed.
     """
 
-    def __init__(self, url: str) -> None:
-        proxy = proxy_for(url)
-        context = _tls_context(url, proxy)
-        self._open = partial(httpx2.AsyncHTTPTransport, context, limits=_LIMITS, proxy=proxy)
+    def __init__(self, route: Route) -> None:
+        self._open = partial(
+            httpx2.AsyncHTTPTransport, route.ssl_context, limits=_LIMITS, proxy=route.proxy
+        )
         self._transports: dict[AbstractEventLoop, httpx2.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -79,29 +111,18 @@ class LoopTransport(httpx2.AsyncBaseTransport):
         return self._transports[loop]
 
 
-def _tls_context(url: str, proxy: httpx2.Proxy | None) -> ssl.SSLContext:
-    """Return what certificates are checked with.
-
-    The certificates of the system, or of ``SSL_CERT_FILE``, take long to read: only if needed.
-    """
-    if url.lower().startswith("https:") or (proxy is not None and proxy.url.scheme == "https"):
-        return httpx2.create_ssl_context()
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # it trusts nobody
-
-
 class DeadlineTransport(httpx2.BaseTransport):
     """The transport of threads: the ``read`` timeout of a request is for all of it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, route: Route) -> None:
         import httpcore2
 
         from petstore_client._deadlines import DeadlineBackend
 
-        proxy = proxy_for(url)
         self._open = partial(
             httpcore2.ConnectionPool,
-            ssl_context=_tls_context(url, proxy),
-            proxy=None if proxy is None else _core_proxy(proxy),
+            ssl_context=route.ssl_context,
+            proxy=None if route.proxy is None else _core_proxy(route.proxy),
             max_connections=_LIMITS.max_connections,
             max_keepalive_connections=_LIMITS.max_keepalive_connections,
             keepalive_expiry=_LIMITS.keepalive_expiry,
@@ -118,10 +139,14 @@ class DeadlineTransport(httpx2.BaseTransport):
         """Send a request and return the response, whose stream has the same deadline."""
         import httpcore2
 
-        timeout = request.extensions["timeout"]
+        from petstore_client._deadlines import Deadline
+
+        timeout, lifetime = request.extensions["timeout"], request.extensions["lifetime"]
         now = time.monotonic()
-        ends = now + timeout["read"]
-        moments = {"connect": min(ends, now + timeout["connect"]), "read": ends, "write": ends}
+        of_connection, of_all = (
+            Deadline(now + timeout[name], lifetime) for name in ("connect", "read")
+        )
+        deadlines = {"connect": of_connection, "read": of_all, "write": of_all}
         url = request.url
         with _mapped_errors():
             response = self._pool.handle_request(
@@ -132,7 +157,7 @@ class DeadlineTransport(httpx2.BaseTransport):
                     ),
                     headers=request.headers.raw,
                     content=request.content,
-                    extensions={"timeout": {**moments, "pool": timeout["pool"]}},
+                    extensions={"timeout": {**deadlines, "pool": timeout["pool"]}},
                 )
             )
         stream = _Stream(cast("Iterable[bytes]", response.stream))
@@ -175,4 +200,4 @@ def _mapped_errors() -> Iterator[None]:
 def _core_proxy(proxy: httpx2.Proxy) -> "httpcore2.Proxy":
     import httpcore2
 
-    return httpcore2.Proxy(str(proxy.url), auth=proxy.raw_auth)
+    return httpcore2.Proxy(str(proxy.url), auth=proxy.raw_auth, ssl_context=proxy.ssl_context)

@@ -3,6 +3,7 @@
 
 from petstore_client._errors import (
     BadRequest,
+    ClientClosed,
     Conflict,
     ErrorResponse,
     Forbidden,
@@ -29,6 +30,7 @@ __all__ = [
     "BeyondOwnRights",
     "CategoryInUse",
     "CategoryNameTaken",
+    "ClientClosed",
     "Conflict",
     "CursorExpired",
     "DeliveriesPending",

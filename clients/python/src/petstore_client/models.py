@@ -523,7 +523,7 @@ class Event(Model, frozen=True, kw_only=True):
     timestamp: datetime
     resource: str
     sequence: int
-    data: Mapping[str, Any]
+    data: Any
     previous: Mapping[str, Any] | None = None
     actor: Actor | None = None
     request_id: str | None = None

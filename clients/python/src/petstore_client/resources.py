@@ -1,13 +1,13 @@
 # Generated from the operations of the service by clients/python/generate.py: run `make client`.
 """The resources of the service, each with its operations."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Generic, Literal
 
 from msgspec import UNSET, UnsetType
 
-from petstore_client._calls import Call, Listing, given, into, members, nothing, parameters
+from petstore_client._calls import Call, Listing, given, into, members, nothing, number, parameters
 from petstore_client._event_stream import EventFeed
 from petstore_client._faces import D, Resource, listing, operation, paging
 from petstore_client._shortcuts import OrderSteps, PetById
@@ -48,7 +48,7 @@ class Pets(PetById[D]):
         status: PetStatus | None = None,
         has_status: bool | None = None,
         category_id: int | None = None,
-        id: int | Sequence[int] | None = None,
+        id: int | Iterable[int] | None = None,
         name: str | None = None,
         sort: Literal["-id", "id"] | None = None,
         limit: int | None = None,
@@ -161,7 +161,7 @@ class Pets(PetById[D]):
         return Call(
             "updatePet",
             "PATCH",
-            f"/pets/{pet_id:d}",
+            f"/pets/{number(pet_id=pet_id)}",
             into(Pet),
             body=members(name=name, category_id=category_id, status=status),
             if_match=if_match,
@@ -183,7 +183,9 @@ class Pets(PetById[D]):
                 cannot be deleted.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call("deletePet", "DELETE", f"/pets/{pet_id:d}", nothing, if_match=if_match)
+        return Call(
+            "deletePet", "DELETE", f"/pets/{number(pet_id=pet_id)}", nothing, if_match=if_match
+        )
 
 
 class Categories(Resource[D]):
@@ -240,7 +242,9 @@ class Categories(Resource[D]):
         Args:
             category_id: The ``id`` of the category.
         """
-        return Call("getCategory", "GET", f"/categories/{category_id:d}", into(Category))
+        return Call(
+            "getCategory", "GET", f"/categories/{number(category_id=category_id)}", into(Category)
+        )
 
     @operation
     def update(
@@ -269,7 +273,7 @@ class Categories(Resource[D]):
         return Call(
             "updateCategory",
             "PATCH",
-            f"/categories/{category_id:d}",
+            f"/categories/{number(category_id=category_id)}",
             into(Category),
             body=members(name=name, description=description),
             if_match=if_match,
@@ -291,7 +295,11 @@ class Categories(Resource[D]):
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
         return Call(
-            "deleteCategory", "DELETE", f"/categories/{category_id:d}", nothing, if_match=if_match
+            "deleteCategory",
+            "DELETE",
+            f"/categories/{number(category_id=category_id)}",
+            nothing,
+            if_match=if_match,
         )
 
 
@@ -408,7 +416,7 @@ class Orders(OrderSteps[D]):
         Args:
             order_id: The ``id`` of the order.
         """
-        return Call("getOrder", "GET", f"/store/orders/{order_id:d}", into(Order))
+        return Call("getOrder", "GET", f"/store/orders/{number(order_id=order_id)}", into(Order))
 
     @operation
     def update(
@@ -457,7 +465,7 @@ class Orders(OrderSteps[D]):
         return Call(
             "updateOrder",
             "PATCH",
-            f"/store/orders/{order_id:d}",
+            f"/store/orders/{number(order_id=order_id)}",
             into(Order),
             body=members(
                 status=status,
@@ -488,7 +496,11 @@ class Orders(OrderSteps[D]):
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
         return Call(
-            "cancelOrder", "DELETE", f"/store/orders/{order_id:d}", nothing, if_match=if_match
+            "cancelOrder",
+            "DELETE",
+            f"/store/orders/{number(order_id=order_id)}",
+            nothing,
+            if_match=if_match,
         )
 
 
@@ -576,9 +588,9 @@ class Keys(Resource[D]):
         plan: PlanName | None = None,
         per_minute: int | None = None,
         per_day: int | None = None,
-        scopes: Sequence[str] | None = None,
+        scopes: Iterable[str] | None = None,
         expires_at: datetime | None = None,
-        allowed_networks: Sequence[str] | None = None,
+        allowed_networks: Iterable[str] | None = None,
         rehearse_sunset: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Call[KeyWithToken]:
@@ -636,7 +648,7 @@ class Keys(Resource[D]):
         Args:
             key_id: The ``id`` of the key.
         """
-        return Call("getKey", "GET", f"/keys/{key_id:d}", into(Key))
+        return Call("getKey", "GET", f"/keys/{number(key_id=key_id)}", into(Key))
 
     @operation
     def update(
@@ -647,9 +659,9 @@ class Keys(Resource[D]):
         plan: PlanName | UnsetType = UNSET,
         per_minute: int | UnsetType | None = UNSET,
         per_day: int | UnsetType | None = UNSET,
-        scopes: Sequence[str] | UnsetType = UNSET,
+        scopes: Iterable[str] | UnsetType = UNSET,
         expires_at: datetime | UnsetType | None = UNSET,
-        allowed_networks: Sequence[str] | UnsetType = UNSET,
+        allowed_networks: Iterable[str] | UnsetType = UNSET,
         rehearse_sunset: bool | UnsetType = UNSET,
         if_match: str | None = None,
     ) -> Call[Key]:
@@ -683,7 +695,7 @@ class Keys(Resource[D]):
         return Call(
             "updateKey",
             "PATCH",
-            f"/keys/{key_id:d}",
+            f"/keys/{number(key_id=key_id)}",
             into(Key),
             body=members(
                 name=name,
@@ -714,7 +726,9 @@ class Keys(Resource[D]):
             LastAdminKey: This is the last API key with the scope ``keys:admin``.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call("revokeKey", "DELETE", f"/keys/{key_id:d}", nothing, if_match=if_match)
+        return Call(
+            "revokeKey", "DELETE", f"/keys/{number(key_id=key_id)}", nothing, if_match=if_match
+        )
 
     @operation
     def rotate(
@@ -741,7 +755,7 @@ class Keys(Resource[D]):
         return Call(
             "rotateKey",
             "POST",
-            f"/keys/{key_id:d}/rotate",
+            f"/keys/{number(key_id=key_id)}/rotate",
             into(KeyWithToken),
             body=given(grace_seconds=grace_seconds),
             idempotency_key=idempotency_key,
@@ -789,7 +803,11 @@ class Keys(Resource[D]):
             idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
         return Call(
-            "unbanKey", "POST", f"/keys/{key_id:d}/unban", nothing, idempotency_key=idempotency_key
+            "unbanKey",
+            "POST",
+            f"/keys/{number(key_id=key_id)}/unban",
+            nothing,
+            idempotency_key=idempotency_key,
         )
 
     @listing
@@ -808,7 +826,7 @@ class Keys(Resource[D]):
         """
         return Listing(
             "listKeyHistory",
-            f"/keys/{key_id:d}/history",
+            f"/keys/{number(key_id=key_id)}/history",
             KeyEvent,
             parameters(limit=limit, cursor=cursor),
         )
@@ -896,7 +914,7 @@ class People(Resource[D]):
         Args:
             person_id: The ``id`` of the person.
         """
-        return Call("getPerson", "GET", f"/people/{person_id:d}", into(Person))
+        return Call("getPerson", "GET", f"/people/{number(person_id=person_id)}", into(Person))
 
     @operation
     def update(
@@ -935,7 +953,7 @@ class People(Resource[D]):
         return Call(
             "updatePerson",
             "PATCH",
-            f"/people/{person_id:d}",
+            f"/people/{number(person_id=person_id)}",
             into(Person),
             body=members(name=name, login=login, role=role, state=state),
             if_match=if_match,
@@ -966,7 +984,7 @@ class People(Resource[D]):
         return Call(
             "invitePerson",
             "POST",
-            f"/people/{person_id:d}/invite",
+            f"/people/{number(person_id=person_id)}/invite",
             into(PersonWithInvitation),
             idempotency_key=idempotency_key,
         )
@@ -987,7 +1005,7 @@ class People(Resource[D]):
         """
         return Listing(
             "listPersonHistory",
-            f"/people/{person_id:d}/history",
+            f"/people/{number(person_id=person_id)}/history",
             KeyEvent,
             parameters(limit=limit, cursor=cursor),
         )
@@ -1031,7 +1049,7 @@ class Webhooks(Resource[D]):
         self,
         *,
         url: str,
-        types: Sequence[str] | None = None,
+        types: Iterable[str] | None = None,
         description: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[WebhookWithSecret]:
@@ -1076,7 +1094,9 @@ class Webhooks(Resource[D]):
         Args:
             webhook_id: The ``id`` of the webhook.
         """
-        return Call("getWebhook", "GET", f"/webhooks/{webhook_id:d}", into(Webhook))
+        return Call(
+            "getWebhook", "GET", f"/webhooks/{number(webhook_id=webhook_id)}", into(Webhook)
+        )
 
     @operation
     def update(
@@ -1084,7 +1104,7 @@ class Webhooks(Resource[D]):
         webhook_id: int,
         *,
         url: str | UnsetType = UNSET,
-        types: Sequence[str] | UnsetType = UNSET,
+        types: Iterable[str] | UnsetType = UNSET,
         description: str | UnsetType | None = UNSET,
         enabled: bool | UnsetType = UNSET,
         resume: Literal["lastSuccess", "now"] | UnsetType = UNSET,
@@ -1114,7 +1134,7 @@ class Webhooks(Resource[D]):
         return Call(
             "updateWebhook",
             "PATCH",
-            f"/webhooks/{webhook_id:d}",
+            f"/webhooks/{number(webhook_id=webhook_id)}",
             into(Webhook),
             body=members(
                 url=url, types=types, description=description, enabled=enabled, resume=resume
@@ -1137,7 +1157,11 @@ class Webhooks(Resource[D]):
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
         return Call(
-            "deleteWebhook", "DELETE", f"/webhooks/{webhook_id:d}", nothing, if_match=if_match
+            "deleteWebhook",
+            "DELETE",
+            f"/webhooks/{number(webhook_id=webhook_id)}",
+            nothing,
+            if_match=if_match,
         )
 
     @operation
@@ -1167,7 +1191,7 @@ class Webhooks(Resource[D]):
         return Call(
             "rotateWebhook",
             "POST",
-            f"/webhooks/{webhook_id:d}/rotate",
+            f"/webhooks/{number(webhook_id=webhook_id)}/rotate",
             into(WebhookWithSecret),
             body=given(grace_seconds=grace_seconds),
             idempotency_key=idempotency_key,
@@ -1190,7 +1214,7 @@ class Webhooks(Resource[D]):
         return Call(
             "testWebhook",
             "POST",
-            f"/webhooks/{webhook_id:d}/test",
+            f"/webhooks/{number(webhook_id=webhook_id)}/test",
             into(WebhookTest),
             idempotency_key=idempotency_key,
         )
@@ -1217,7 +1241,7 @@ class Webhooks(Resource[D]):
         """
         return Listing(
             "listWebhookDeliveries",
-            f"/webhooks/{webhook_id:d}/deliveries",
+            f"/webhooks/{number(webhook_id=webhook_id)}/deliveries",
             Delivery,
             parameters(state=state, limit=limit, cursor=cursor),
         )
@@ -1247,7 +1271,7 @@ class Webhooks(Resource[D]):
         return Call(
             "retryWebhookDelivery",
             "POST",
-            f"/webhooks/{webhook_id:d}/deliveries/{delivery_id:d}/retry",
+            f"/webhooks/{number(webhook_id=webhook_id)}/deliveries/{number(delivery_id=delivery_id)}/retry",
             into(Delivery),
             idempotency_key=idempotency_key,
         )
@@ -1259,7 +1283,7 @@ class Webhooks(Resource[D]):
         *,
         since: datetime | None = None,
         until: datetime | None = None,
-        type: Sequence[str] | None = None,
+        type: Iterable[str] | None = None,
         state: Literal["failed"] | None = None,
         cursor: str | None = None,
         idempotency_key: str | None = None,
@@ -1291,7 +1315,7 @@ class Webhooks(Resource[D]):
         return Call(
             "replayWebhook",
             "POST",
-            f"/webhooks/{webhook_id:d}/replay",
+            f"/webhooks/{number(webhook_id=webhook_id)}/replay",
             into(Replay),
             body=given(since=since, until=until, type=type, state=state, cursor=cursor),
             idempotency_key=idempotency_key,
@@ -1302,6 +1326,7 @@ class Resources(Generic[D]):
     """The resources of a client."""
 
     def __init__(self, driver: D) -> None:
+        self._driver: D = driver
         self.pets: Pets[D] = Pets(driver)
         self.categories: Categories[D] = Categories(driver)
         self.orders: Orders[D] = Orders(driver)

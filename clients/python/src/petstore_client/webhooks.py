@@ -1,9 +1,9 @@
-"""Deliveries to a webhook: verify that they come from the service (Standard Webhooks 1.0.0)."""
+"""Deliveries to a webhook: verify them, or sign your own (Standard Webhooks 1.0.0)."""
 
 import binascii
 import hmac
 import time
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import Protocol
@@ -11,9 +11,11 @@ from typing import Protocol
 import msgspec
 
 from petstore_client._calls import UNDECODABLE
+from petstore_client._feed import typed
 from petstore_client.errors import PetstoreError
 from petstore_client.models import Event
 
+_FIELDS = ("webhook-id", "webhook-timestamp", "webhook-signature")
 _decoder = msgspec.json.Decoder(Event)
 
 
@@ -49,33 +51,76 @@ def verify(
     Raises:
         InvalidDelivery: it was not, or it is not an event.
         ValueError: there is no secret, or one is not valid.
+        TypeError: the body is decoded JSON.
     """
     keys = [_key(secret) for secret in ([secrets] if isinstance(secrets, str) else secrets)]
     if not keys:
         msg = "secrets: expected at least one"
         raise ValueError(msg)
-    content = _encoded(body) if isinstance(body, str) else bytes(body)
+    content = _content(body)
     fields = {name.lower(): value for name, value in headers.items()}
-    delivery_id, timestamp = fields.get("webhook-id", ""), fields.get("webhook-timestamp", "")
+    for name in _FIELDS:
+        if name not in fields:
+            msg = f"{name}: expected this header, which every delivery has"
+            raise InvalidDelivery(msg)
+    delivery_id, timestamp, signatures = (fields[name] for name in _FIELDS)
     if not (timestamp.isascii() and timestamp.isdigit()):
         msg = "webhook-timestamp: expected seconds since 1970"
         raise InvalidDelivery(msg)
     if abs(clock() - int(timestamp[:15])) > tolerance:
         msg = f"webhook-timestamp: expected a moment of the last {tolerance:g} seconds"
         raise InvalidDelivery(msg)
-    signed = _encoded(f"{delivery_id}.{timestamp}.") + content
+    signed = _signed(delivery_id, timestamp, content)
     expected = [hmac.digest(key, signed, sha256) for key in keys]
-    given = [_signature(text) for text in fields.get("webhook-signature", "").split()]
+    given = [_signature(text) for text in signatures.split()]
     # Each with each, so that the time says nothing about which one is right.
     matches = [hmac.compare_digest(ours, theirs) for ours in expected for theirs in given]
     if not any(matches):
         msg = "webhook-signature: expected a signature of this body with one of the secrets"
         raise InvalidDelivery(msg)
     try:
-        return _decoder.decode(content)
+        return typed(_decoder.decode(content))
     except UNDECODABLE as error:
         msg = f"the body is not an event: {error}"
         raise InvalidDelivery(msg) from error
+
+
+def sign(
+    body: bytes | str,
+    secret: str,
+    *,
+    id: str = "evt_test",  # noqa: A002 - its name in the event
+    at: float | None = None,
+) -> dict[str, str]:
+    """Return the headers of a delivery, as the service would send it: to test your receiver.
+
+    Args:
+        body: The body of the delivery.
+        secret: The secret of the webhook, ``whsec_…``.
+        id: The ``id`` of the event.
+        at: When it is sent, in seconds since 1970. By default now.
+
+    Raises:
+        ValueError: the secret is not valid.
+        TypeError: the body is no bytes and no text.
+    """
+    timestamp = str(int(time.time() if at is None else at))
+    signature = hmac.digest(_key(secret), _signed(id, timestamp, _content(body)), sha256)
+    return dict(zip(_FIELDS, (id, timestamp, f"v1,{b64encode(signature).decode()}"), strict=True))
+
+
+def _content(body: object) -> bytes:
+    if isinstance(body, str):
+        return _encoded(body)
+    if isinstance(body, (bytes, bytearray, memoryview)):
+        return bytes(body)
+    what = type(body).__name__
+    msg = f"body: expected the bytes as they arrived, before their JSON is decoded, not {what}"
+    raise TypeError(msg)
+
+
+def _signed(delivery_id: str, timestamp: str, content: bytes) -> bytes:
+    return _encoded(f"{delivery_id}.{timestamp}.") + content
 
 
 def _key(secret: str) -> bytes:
