@@ -1,11 +1,11 @@
 """Calls of operations as plain values: what to send, and what to make of the response."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
@@ -17,6 +17,9 @@ from petstore_client._links import next_link
 from petstore_client._model import Versioned
 
 T = TypeVar("T")
+
+Items: TypeAlias = list[T]
+"""A list, for classes in which ``list`` is a method."""
 
 MAX_PAGE = 100
 """The largest page that the service returns."""
@@ -64,7 +67,7 @@ class Call(Generic[T]):
     path: str
     decode: Callable[[Reply], T]
     query: tuple[tuple[str, str], ...] = ()
-    body: Mapping[str, object] | None = None
+    body: Mapping[str, object] | Sequence[object] | None = None
     if_match: str | None = None
     idempotency_key: str | None = None
     wait: float = 0
