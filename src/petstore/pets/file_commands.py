@@ -79,7 +79,7 @@ def import_file(
 ) -> None:
     """Add the animals of FILE: CSV with a header line, or JSON Lines.
 
-    The animals are sent to the service at --url, one per request, within the limits of your key.
+    The animals are sent to the service at --url, a hundred at once, within the limits of your key.
     With --database they are written to the database itself. That is much faster.
 
     The columns are name, categoryId and status. Other columns are ignored, and animals get new ids.

@@ -1,49 +1,171 @@
 """Animals from a file to a running service, and back, over HTTP."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 from msgspec.structs import asdict
 
 from petstore.cli.output import OnProgress
-from petstore.pets.imports import ImportRun
+from petstore.pets.files import FileRow
+from petstore.pets.imports import ImportRun, pets_of
 from petstore.pets.model import NewPet
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
 
-_MAX_PAGE = 100
+_MAX_ITEMS = 100
+_DAY_LEFT = re.compile(r'"day";r=([0-9]+)')
+# Such a batch was not added, but some of its animals may be: by themselves, or with other keys.
+_NOT_ADDED = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+)
+_NO_BATCHES = (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
 
 
 def send_pets(client: "Client", run: ImportRun, from_line: int) -> int:
     """Send the animals of a file to a service, and return how many had been added before.
 
-    The idempotency key of each is the digest of the file and its line. So while the service has
-    the records of a day, no animal is added twice, however often the file is sent. Nothing before
-    ``from_line`` is sent; rows that the file itself shows to be bad are refused there, too.
+    While the service has the records of a day, no animal is added twice, however often the file is
+    sent. Nothing before ``from_line`` is sent; rows that the file itself shows to be bad are
+    refused there, too.
 
     Raises:
         OSError: the file cannot be read.
         petstore_client.PetstoreError: a request failed.
     """
-    from petstore_client.errors import BadRequest
+    sender = _Sender(client, run, from_line)
+    for rows in run.batches(_MAX_ITEMS):
+        sender.send(rows)
+    return sender.added_before
 
-    added_before = 0
-    for rows in run.batches(1):
-        for place, row in enumerate(rows):
-            if row.pet is None or row.line < from_line:
-                continue
-            once = f"{run.file.digest.hex()}-{row.line}"
+
+class _Sender:
+    """Sends the rows of a file in batches, or one by one where the service does not take a batch.
+
+    The batches of a file are the same in each run. The idempotency key of a row is the digest of
+    the file and its line; a batch has the key of its first row. If a batch is sent row by row, the
+    first row that is accepted takes that key, so that the whole batch cannot be added later.
+    """
+
+    def __init__(self, client: "Client", run: ImportRun, from_line: int) -> None:
+        self._client = client
+        self._run = run
+        self._from_line = from_line
+        self._has_batches = True
+        self._day_left = client.usage.get().day.remaining
+        self.added_before = 0
+
+    def send(self, batch: list[FileRow]) -> None:
+        """Send what is to be sent of a batch of the file."""
+        rows = [row for row in batch if row.pet is not None]
+        if not rows or not self.is_due(rows[-1]) or self._is_added(rows):
+            return
+        turn = _RowByRow(self, rows)
+        for row in batch:
+            self._run.line = row.line
+            self._run.settle([turn.sent(row)])
+        batch.clear()
+
+    def is_due(self, row: FileRow) -> bool:
+        """Return whether a row is to be sent."""
+        return row.pet is not None and row.line >= self._from_line
+
+    def post(self, row: FileRow, key: str) -> Mapping[str, str]:
+        """Send a row, and return the headers of the response."""
+        arguments = _arguments(pets_of([row])[0])
+        return self._client.pets.create.raw(**arguments, idempotency_key=key).headers
+
+    def count(self, headers: Mapping[str, str], rows: int) -> None:
+        """Count the rows of a response, and note what the day has left after it."""
+        if "Idempotent-Replayed" in headers:
+            self.added_before += rows
+        else:
+            self._run.added += rows
+        if left := _DAY_LEFT.search(headers.get("RateLimit", "")):
+            self._day_left = int(left[1])
+
+    def key(self, row: FileRow) -> str:
+        """Return the idempotency key of a row, and of the batch that begins with it."""
+        return f"{self._run.file.digest.hex()}-{row.line}"
+
+    def _is_added(self, rows: Sequence[FileRow]) -> bool:
+        """Send a batch, and return whether the service has all of it."""
+        from petstore_client.errors import ErrorResponse
+        from petstore_client.models import NewPet as Item
+
+        is_possible = self._has_batches and self._day_left >= len(rows)
+        if not (is_possible and self.is_due(rows[0])):
+            return False
+        items = [Item(**_arguments(pet)) for pet in pets_of(rows)]
+        try:
+            response = self._client.pets.create_many.raw(items, idempotency_key=self.key(rows[0]))
+        except ErrorResponse as error:
+            self._has_batches = error.status not in _NO_BATCHES
+            if self._has_batches and error.status not in _NOT_ADDED:
+                raise
+            return False
+        self.count(response.headers, len(rows))
+        return True
+
+
+class _RowByRow:
+    """A batch that is sent row by row.
+
+    ``_owner`` is the line of the row that has the key of the batch, once that is known. It is 0 if
+    the whole batch has it.
+    """
+
+    def __init__(self, sender: _Sender, rows: Sequence[FileRow]) -> None:
+        self._sender = sender
+        self._rows = rows
+        self._key = sender.key(rows[0])
+        self._owner: int | None = None
+
+    def sent(self, row: FileRow) -> FileRow:
+        """Send a row if it is due, and return it, without its animal if the service refuses it."""
+        from petstore_client.errors import BadRequest, IdempotencyKeyReused
+
+        if not self._sender.is_due(row):
+            return row
+        if self._owner == 0:
+            self._sender.added_before += 1
+            return row
+        try:
+            headers = self._sender.post(row, self._key_of(row))
+        except BadRequest as error:
+            return row.refused(error.message)
+        except IdempotencyKeyReused:
+            if self._owner is not None:
+                raise
+            self._owner = self._find_owner()
+            return self.sent(row)
+        self._owner = self._owner or row.line
+        self._sender.count(headers, 1)
+        return row
+
+    def _key_of(self, row: FileRow) -> str:
+        if self._owner is None or row.line == self._owner:
+            return self._key
+        # Refused in an earlier run. If it is the first row, its own key is that of the batch.
+        was_refused = row.line < self._owner
+        return self._sender.key(row) + ("-late" if was_refused else "")
+
+    def _find_owner(self) -> int:
+        """Return which row has the key of the batch: any other is refused with it."""
+        from petstore_client.errors import IdempotencyKeyReused
+
+        for row in self._rows:
             try:
-                response = client.pets.create.raw(**_arguments(row.pet), idempotency_key=once)
-            except BadRequest as error:
-                rows[place] = row.refused(error.message)
-            else:
-                is_replayed = "Idempotent-Replayed" in response.headers
-                added_before += is_replayed
-                run.added += not is_replayed
-    return added_before
+                self._sender.post(row, self._key)
+            except IdempotencyKeyReused:
+                continue
+            return row.line
+        return 0
 
 
 def fetch_pets(
@@ -55,7 +177,7 @@ def fetch_pets(
         petstore_client.PetstoreError: a request failed.
     """
     count = 0
-    for page in client.pets.pages(limit=_MAX_PAGE):
+    for page in client.pets.pages(limit=_MAX_ITEMS):
         for pet in page.response.json():
             write(pet)
         count += len(page.items)
