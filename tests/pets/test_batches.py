@@ -1,6 +1,7 @@
 """Many animals in one request: all of them or none."""
 
 import asyncio
+import json
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ from petstore.categories.model import CategoryCreate
 from support.cases import case
 from support.changes import create_category
 from support.error_body import assert_error
+from support.process import ServerProcess
 from support.service import Service, running_service
 from support.waiting import eventually
 
@@ -153,11 +155,34 @@ async def test_a_hundred_of_the_longest_names_fit(
     service: Service, token: str, letter: str
 ) -> None:
     body = animals(100, name="B" + 254 * letter, categoryId=-(2**63), status="available")
-    key = {"Idempotency-Key": "once"}
-    first = await send(service, token, body, headers=key)  # json escapes every letter
+    options: dict[str, Any] = {"content": json.dumps(body), "headers": {"Idempotency-Key": "once"}}
+    first = await service.request("POST", PATH, token, **options)
     assert first.status_code == 201
-    assert (await send(service, token, body, headers=key)).content == first.content
+    assert (await service.request("POST", PATH, token, **options)).content == first.content
     assert len(await in_store(service, token)) == 100
+
+
+async def test_of_a_batch_that_breaks_off_nothing_is_added(service: Service) -> None:
+    key = await service.issue(per_day=100)
+    token = b"Bearer " + key.token.encode()
+    headers = [(b"host", b"a"), (b"authorization", token), (b"transfer-encoding", b"chunked")]
+    text = json.dumps(animals(2)).encode()
+    response = await service.call("POST", PATH.encode(), headers, text, is_cut_off=True)
+    assert response.status == 400
+    assert b"incomplete_body" in response.body
+    response = await service.call("POST", PATH.encode(), headers, text[:20], text[20:], b"")
+    assert response.status == 201
+    assert [pet["id"] for pet in await in_store(service, key.token)] == [1, 2]
+    usage = (await service.request("GET", "/v1/usage", key.token)).json()
+    assert usage["day"]["remaining"] == 100 - 1 - 2 - 1
+
+
+def test_a_batch_of_300_kb_is_taken_over_a_connection(server: ServerProcess) -> None:
+    body = json.dumps(animals(100, name=255 * "\U0001f436"))
+    headers = {"Authorization": f"Bearer {server.issue()}"}
+    response = httpx.post(server.url + PATH, content=body, headers=headers)
+    assert response.status_code == 201
+    assert len(response.json()) == 100
 
 
 # Once
