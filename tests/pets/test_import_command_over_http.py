@@ -208,6 +208,13 @@ def test_any_other_failure_of_a_batch_ends_an_import(file: Path) -> None:
     assert words == f"no; {WAY_ON.format(line=2, file=file)}"
 
 
+def test_a_row_whose_key_another_request_has_used_ends_an_import(file: Path) -> None:
+    used = error(422, "idempotency_key_reused")
+    with odd_service(USAGE, error(413), CREATED, used) as service:
+        words = Shop(service.url, "a-key").fail("pets", "import", file, status=2)
+    assert words == f"no; {WAY_ON.format(line=4, file=file)}"
+
+
 def test_an_import_resumes_at_a_line_and_reports_invalid_rows_before_it(file: Path) -> None:
     with odd_service(USAGE, CREATED) as service:
         result = Shop(service.url, "a-key")("pets", "import", file, "--from-line", 5)
