@@ -59,8 +59,6 @@ DEMO = """
 $ make serve
 Petstore is at  http://127.0.0.1:8000/v1
 $ export PETSTORE_KEY=$(cat petstore.db.demo-key)
-$ AUTH="Authorization: Bearer $PETSTORE_KEY"
-$ API=http://127.0.0.1:8000/v1
 ```
 """
 KEYS = """
@@ -77,16 +75,6 @@ ROTATED = """
 $ make serve
 Petstore is at  http://127.0.0.1:8000/v1
 $ petstore keys create --name "Corner shop" --plan free > old.token 2> /dev/null
-$ API=http://127.0.0.1:8000/v1
-```
-"""
-HOOKS = """
-```console
-$ make serve
-Petstore is at  http://127.0.0.1:8000/v1
-$ AUTH="Authorization: Bearer $(petstore keys create --name hooks --plan pro \\
-    --scope webhooks:write --scope pets:read --scope orders:read 2> /dev/null)"
-$ API=http://127.0.0.1:8000/v1
 ```
 """
 FILES = f"""{DEMO}
@@ -109,8 +97,7 @@ $ mkdir /etc/petstore && echo PETSTORE_DEMO=1 > /etc/petstore/petstore.env
 $ systemctl start petstore
 $ echo > /etc/petstore/petstore.env
 $ echo secret > ~/.petstore-password
-$ AUTH="Authorization: Bearer $(cat /var/lib/petstore/petstore.db.demo-key)"
-$ API=http://127.0.0.1:8000/v1
+$ PETSTORE_KEY=$(cat /var/lib/petstore/petstore.db.demo-key)
 ```
 """
 PRIVATE = """
@@ -153,15 +140,12 @@ $ python receiver.py
 ready
 ```
 """
+COMMANDS = ("console", "sh")
 SETUPS = {
     "docs/README.md": DEMO,
+    "docs/authentication.md": DEMO,
     "docs/client.md": DEMO,
     "docs/events.md": DEMO + RECEIVER,
-    "docs/importing.md": FILES,
-    "docs/keys.md": KEYS,
-    "docs/people.md": KEYS,
-    "docs/moving.md": SERVICE,
-    "docs/operating.md": SECRETS,
     "docs/guides/back-off.md": DEMO,
     "docs/guides/move-to-postgresql.md": SERVICE + SECRET,
     "docs/guides/receive-webhooks.md": PRIVATE,
@@ -170,9 +154,15 @@ SETUPS = {
     "docs/guides/run-behind-a-proxy.md": PROXIED,
     "docs/guides/upgrade.md": SERVICE,
     "docs/http.md": DEMO,
+    "docs/importing.md": FILES,
+    "docs/keys.md": KEYS,
+    "docs/moving.md": SERVICE,
+    "docs/operating.md": SECRETS,
+    "docs/pagination.md": DEMO,
+    "docs/people.md": KEYS,
     "docs/pets.md": DEMO,
     "docs/retries.md": DEMO,
-    "docs/webhooks.md": HOOKS,
+    "docs/webhooks.md": DEMO,
 }
 # Texts of a page, with what they are here; programs that only one page needs.
 PLACES = {
@@ -216,6 +206,14 @@ def not_run() -> dict[str, list[Block]]:
 
 def test_commands_that_are_not_run_have_a_reason() -> None:
     assert not not_run().keys() - NOT_RUN.keys()
+
+
+def test_a_page_sets_the_variables_that_it_uses() -> None:
+    for name, text in TEXTS.items():
+        commands = "".join(block.text for block in blocks(text) if block.language in COMMANDS)
+        for variable in ("API", "AUTH"):
+            used, is_set = f"${variable}", f"{variable}="
+            assert used not in commands.partition(is_set)[0], f"{name}: {used}"
 
 
 def test_commands_that_are_not_run_are_well_formed() -> None:

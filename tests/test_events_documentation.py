@@ -156,7 +156,7 @@ def test_the_receiver_has_twenty_lines() -> None:
 def test_the_consumer_sees_every_event_and_resumes_where_it_stopped(
     server: ServerProcess, token: str, tmp_path: Path
 ) -> None:
-    shop = Shop(server.url, token)
+    shop = Shop(f"{server.url}/v1", token)
 
     def new_pet() -> str:
         return f"pet.created pet/{shop.ask('pets', 'add', 'Rex', '--category', 1)['id']}"

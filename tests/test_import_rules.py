@@ -74,6 +74,7 @@ LAYERS = {
     "model": ("model", "addresses", "examples", "schedule", "secrets", "signatures"),
     "store": (
         *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
+        *("columns", "import_preparation", "import_undo"),
         *("reservations", "responses", "rows", "search"),
         *("activity", "alerts", "buyers", "cache", "history", "notices", "refusals"),
         *("accounts", "passwords", "status", "uses"),
@@ -95,8 +96,10 @@ LAYERS = {
         "export_pages",
         "form",
         "import_pages",
+        "replay_pages",
         "sale",
         *("account_pages", "invitation_pages"),
+        *("import_undo_pages", "selection", "selection_pages"),
     ),
     "commands": ("commands", "file_commands", "transfers"),
 }

@@ -13,6 +13,7 @@ import msgspec
 import zstandard
 
 from petstore.interface.site import CODINGS, HOME, MANIFEST, Manifest, SiteFile
+from website.search import searchable
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -23,13 +24,12 @@ _TYPES = {
     ".png": "image/png",
     ".svg": "image/svg+xml",
 }
+# The page for an address that has none.
+_MISSING = "404.html"
 _TEXT = "text/plain; charset=utf-8"
-_UNUSED = {"sitemap.xml", "404.html", ".map"}
+_UNUSED = {"sitemap.xml", ".map"}
 # Links within the site: none has a scheme or begins with a slash.
 _LINK = re.compile(r'(?<=href=")([^":?]*?)(index)?\.html(?=[#"])')
-_LOCATION = re.compile(r"(index)?\.html(?=#|$)")
-# Records of decisions would come before the guides that readers look for.
-_UNSEARCHED = "decisions/0"
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _PAGE_ENDING = re.compile(r"(?<![^/])index\.html\Z|\.html\Z")
 _HASHED = re.compile(r"\.[0-9a-f]{8}\.min\.")
@@ -51,10 +51,14 @@ def write_site(rendered: Path, target: Path, texts: Mapping[str, str]) -> int:
         name = str(path.relative_to(rendered))
         if path.is_file() and name not in _UNUSED and path.suffix != ".map":
             contents[name] = _finished(name, path.read_bytes(), scripts)
+    missing = contents.pop(_MISSING, None)
     shutil.rmtree(target, ignore_errors=True)
     manifest = Manifest(policy=_policy(scripts))
     for name, content in contents.items():
         _add(manifest, name, content, target)
+    if missing is not None:
+        manifest.missing = _MISSING
+        _store(_MISSING, missing, target)
     (target / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
     return sum(name.endswith(".html") for name in contents)
 
@@ -71,6 +75,10 @@ def _add(manifest: Manifest, name: str, content: bytes, target: Path) -> None:
         manifest.redirects[f"{HOME}{name}"] = address
         if address.endswith("/"):
             manifest.redirects[address.removesuffix("/")] = address
+    _store(name, content, target)
+
+
+def _store(name: str, content: bytes, target: Path) -> None:
     for coding, ending in CODINGS.items():
         file = target / f"{name}{ending}"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -85,25 +93,16 @@ def _address(name: str) -> str:
 def _finished(name: str, content: bytes, scripts: set[str]) -> bytes:
     """Return a file of the site with short addresses; note the scripts that stand in it."""
     if name == "search.json":
-        return _searchable(content)
+        return searchable(content)
     if not name.endswith(".html"):
         return content
     page = _LINK.sub(lambda link: link[1] or ("./" if link[2] else ""), content.decode())
     scripts |= set(_SCRIPT.findall(page))
+    if name == _MISSING:
+        return page.encode()
     markdown = Path(name).with_suffix(".md").name
     link = f'<link rel="alternate" type="text/markdown" href="{markdown}">\n  </head>'
     return page.replace("</head>", link, 1).encode()
-
-
-def _searchable(content: bytes) -> bytes:
-    """Return the index of the search with short addresses, without what nobody looks for."""
-    index = msgspec.json.decode(content)
-    index["items"] = [
-        {**item, "location": _LOCATION.sub("", item["location"])}
-        for item in index["items"]
-        if not item["location"].startswith(_UNSEARCHED)
-    ]
-    return msgspec.json.encode(index)
 
 
 def _policy(scripts: set[str]) -> str:

@@ -22,7 +22,12 @@ _PALETTES = (
     ("(prefers-color-scheme: light)", "default", "lucide/sun", "Switch to dark mode"),
     ("(prefers-color-scheme: dark)", "slate", "lucide/moon", "Switch to system preference"),
 )
+# Those of the style sheet.
+_COLOURS = {"primary": "custom", "accent": "custom"}
+_HERE = Path(__file__).parent
 _STYLE = "style.css"
+_SCRIPT = "samples.js"
+_ICON = _HERE.parent / "src/petstore/console/assets/icon.svg"
 
 
 class BuildError(Exception):
@@ -38,7 +43,8 @@ def render(docs: Path, navigation: Navigation) -> Path:
         BuildError: a link leads nowhere.
     """
     folder = docs.parent
-    (docs / _STYLE).write_bytes(Path(__file__).with_name(_STYLE).read_bytes())
+    for file in (_HERE / _STYLE, _HERE / _SCRIPT, _ICON):
+        (docs / file.name).write_bytes(file.read_bytes())
     # JSON is YAML, which Zensical reads.
     file = folder / "mkdocs.yml"
     file.write_text(json.dumps(_configuration(docs.name, navigation)), "utf-8")
@@ -62,13 +68,19 @@ def _configuration(docs: str, navigation: Navigation) -> dict[str, Any]:
         "site_dir": "site",
         "use_directory_urls": False,
         "nav": navigation,
+        "repo_url": "console",
         "extra_css": [_STYLE],
+        "extra_javascript": [_SCRIPT],
         "theme": {
             "name": "material",
             "font": False,
+            "custom_dir": str(_HERE / "theme"),
+            "logo": _ICON.name,
+            "favicon": _ICON.name,
             "features": _FEATURES,
             "palette": [
                 {"media": media, "scheme": scheme, "toggle": {"icon": icon, "name": name}}
+                | _COLOURS
                 for media, scheme, icon, name in _PALETTES
             ],
         },

@@ -79,7 +79,11 @@ _CALLS = {
     "listWebhookDeliveries": (
         "for delivery in client.webhooks.deliveries(7):\n    print(delivery.type, delivery.state)"
     ),
-    "replayWebhook": "replay = client.webhooks.replay(7, since=datetime(2026, 11, 21, tzinfo=UTC))",
+    "retryWebhookDelivery": "delivery = client.webhooks.retry(7, 7)",
+    "replayWebhook": (
+        "since = datetime(2026, 11, 21, tzinfo=UTC)\n"
+        'replay = client.webhooks.replay(7, since=since, state="failed")'
+    ),
 }
 
 

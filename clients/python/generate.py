@@ -155,7 +155,7 @@ def _method(row: Operation) -> str:
     name += "_current" * ("/current/" in row.path)
     body = row.body or row.query
     sent = _members(_SENT[body.__name__]) if body else {}
-    first = {_snake(row.parameter): f"The ``id`` of the {row.resource}."} if row.parameter else {}
+    first = {_snake(x): f"The ``id`` of the {x.removesuffix('Id')}." for x in row.parameters}
     names = sorted(sent, key=lambda each: each in ("limit", "cursor"))
     taken = {each: _taken(sent[each], row.method) for each in names}
     taken |= {_HEADERS[row.method]: "str | None = None"} if row.method in _HEADERS else {}
@@ -216,7 +216,8 @@ def _type(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return _ALIASES.get(tuple(schema["enum"]), f"Literal{schema['enum']}")
     if "items" in schema:
-        return f"list[{re.sub('Literal.*', 'str', _type(schema['items']))}]"
+        item = schema["items"].get("anyOf", [schema["items"]])[0]
+        return f"list[{re.sub('Literal.*', 'str', _type(item))}]"
     if "additionalProperties" in schema:
         return f"dict[str, {_type(schema['additionalProperties'])}]"
     plain = _FORMATS.get(schema.get("format", "")) or _TYPES.get(schema.get("type", ""), "Any")

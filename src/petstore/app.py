@@ -33,7 +33,7 @@ from petstore.interface.openapi.page import DocumentPage
 from petstore.interface.operation import BASE, Services
 from petstore.interface.operations import OPERATIONS
 from petstore.interface.routes import Routes
-from petstore.interface.site import HOME, site_pages
+from petstore.interface.site import HOME, service_site
 from petstore.interface.well_known import WellKnown
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.notices import KeyNotices
@@ -104,6 +104,7 @@ def create_app(
         routes=Routes(BASE, OPERATIONS),
         pages=Pages(
             _pages(health, addresses, WellKnown(addresses, settings.security_contact, clock)),
+            service_site().missing,
             Console(services, bodies, visits, addresses.public_url),
         ),
         bodies=bodies,
@@ -206,7 +207,7 @@ def open_log(settings: Settings) -> RequestLog:
 def _pages(
     health: HealthPages, addresses: Addresses, well_known: WellKnown
 ) -> dict[str, PublicPage]:
-    site = site_pages()
+    site = service_site().pages()
     return {
         **well_known.pages(),
         **site,

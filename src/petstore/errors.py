@@ -68,10 +68,6 @@ class UnknownEventType(PetstoreError, status=400, code="unknown_event_type"):
     """The body names a type of event that does not exist."""
 
 
-class ReplayTooLarge(PetstoreError, status=400, code="replay_too_large"):
-    """The window of the replay has too many events."""
-
-
 class MissingKey(PetstoreError, status=401, code="missing_api_key"):
     """The request has no API key."""
 
@@ -165,7 +161,15 @@ class WebhookDisabled(Conflict, code="webhook_disabled"):
 
 
 class DeliveriesPending(Conflict, code="deliveries_pending"):
-    """The webhook has too many pending deliveries for a replay."""
+    """The webhook has too many pending deliveries to send events again."""
+
+
+class AlreadyPending(Conflict, code="already_pending"):
+    """The event of the delivery is already pending for the webhook."""
+
+
+class EventNotKept(Conflict, code="event_not_kept"):
+    """The event of the delivery is no longer kept, so it cannot be sent again."""
 
 
 class WebhooksNotConfigured(PetstoreError, status=409, code="webhooks_not_configured"):

@@ -86,7 +86,7 @@ async def test_an_added_category_shows_in_the_list(service: Service, staff: Visi
     assert "There are no categories here." in (await staff.get("/categories")).text
     await added(staff, "Dogs", "Great and small.")
     page = (await staff.get("/categories")).text
-    assert '<a href="/console/categories/1"><bdi>Dogs</bdi></a>' in page
+    assert '<a href="/console/categories/1"><span class="category hue-1"><bdi>Dogs</bdi>' in page
     assert "Great and small." in page
     assert await stored(service, staff) == [
         {"id": 1, "name": "Dogs", "description": "Great and small."}

@@ -15,6 +15,8 @@ from petstore.console.console import PAGES
 from petstore.console.page import ConsolePage, scope_of
 from petstore.http.messages import Request
 from petstore.keys.model import SCOPES
+from petstore.pets.model import Pet
+from petstore.pets.selection import box_of
 from support.service import SERVICE_URL, Service, running_service
 from support.stores import do, locked
 from support.visitor import FORM, SAME_ORIGIN, Visitor, left_today, newcomer, signed_in, words
@@ -26,7 +28,9 @@ PROTECTED = [page for page in PAGES if not page.public]
 CHANGES = [page for page in PAGES if page.method == "POST"]
 NEEDS = {
     "pets:read": r"GET /(pets|categories)(/{\w+})?|GET /export.*",
-    "pets:write": r"POST /(pets|categories)(?!.*(reserve|sell)).*|GET /pets/new|\w+ /import.*",
+    "pets:write": (
+        r"POST /(pets|categories)(?!.*(reserve|sell)).*|GET /pets/(new|selection)|\w+ /import.*"
+    ),
     "orders:read": r"GET /orders(/{orderId}|/export.*)?|GET /(today|sales.*|inventory)",
     "orders:write": r"POST /orders.*|GET /orders/new|POST /pets/{petId}/(reserve|sell)",
     "webhooks:write": r"\w+ /webhooks.*",
@@ -388,6 +392,8 @@ CHARGED = [
     ("/orders/1/cancel", {}),
     ("/orders/1", {"shipDate": "2030-01-01T10:00", "was_shipDate": "2029-01-01T10:00"}),
     ("/pets/1/delete", {}),
+    ("/pets/selection", {"pet": box_of(Pet(1, "Bella", 2, "available")), "status": "sold"}),
+    ("/pets/selection/delete", {"pet": box_of(Pet(1, "Bella", 2, "available"))}),
     ("/categories", {"name": "Cats"}),
     ("/categories/1", {"name": "Hounds", "was_name": "Dogs"}),
     ("/categories/1/delete", {}),
@@ -403,6 +409,7 @@ FREE = (
     "/people",
     "/webhooks",
     "/usage",
+    "/pets/selection/undo",  # charges as well, for something to undo: see tests/pets
 )
 
 

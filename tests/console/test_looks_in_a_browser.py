@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
+import apsw
 import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
@@ -38,6 +40,12 @@ NAMES = (
     "e" + "\N{COMBINING CYRILLIC MILLIONS SIGN}" * 200,
 )
 ROWS = f"name,categoryId\n{NAMES[0]},1\n{NAMES[2]},no\n".encode()
+FAILED = """
+    INSERT INTO webhook_deliveries (webhook_id, sequence, event_id, type, resource, state,
+        created_at, attempts, due_at, response_status, response_body, error)
+    SELECT ?1, sequence, id, type, resource, 'failed', at, 1, at, 500, ?2, ?2 FROM events
+    WHERE type = 'pet.created' ORDER BY sequence DESC LIMIT 1 RETURNING id
+"""
 PATHS = [page.path for page in PAGES if page.method == "GET"]
 
 OPEN_ALL = "document.querySelectorAll('details').forEach(details => details.open = true)"
@@ -95,6 +103,13 @@ class Shop:
         return f"{self.url}{HOME}{filled}{self.queries.get(path, '')}"
 
 
+def add_failed_delivery(shop: ServerProcess, webhook_id: int) -> int:
+    """Add a delivery of the newest animal, whose response is hostile; return its id."""
+    with closing(apsw.Connection(shop.database.removeprefix("sqlite:///"))) as connection:
+        connection.set_busy_timeout(10_000)
+        return int(connection.execute(FAILED, (webhook_id, NAMES[0] + NAMES[3])).get)
+
+
 @pytest.fixture(scope="module")
 def visited(shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
     """The shop, with an animal of each name, an order, a webhook and an import."""
@@ -119,6 +134,7 @@ def visited(shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
             "personId": invited["id"],
             "webhookId": add("/webhooks", url="https://shop.example/hooks", types=["pet.created"]),
         }
+    ids["deliveryId"] = add_failed_delivery(shop, ids["webhookId"])
     context = browser.new_context(viewport=PHONE, reduced_motion="reduce")
     signed = context.request.post(
         f"{shop.url}{HOME}/sign-in", form={"key": token}, headers=SAME_ORIGIN
@@ -131,7 +147,11 @@ def visited(shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
     )
     ids["importId"] = started.url.rpartition("/")[2]
     # Few rows are as telling as many, and looked at faster; the script follows what it names.
-    queries = {"/pets": f"?categoryId={category}", "/changes": "?kinds=pet"}
+    queries = {
+        "/pets": f"?categoryId={category}",
+        "/pets/selection": f"?pet={pet}.x",
+        "/changes": "?kinds=pet",
+    }
     yield Shop(shop.url, ids, queries, Visit.to(f"{shop.url}{HOME}/help", context))
     context.close()
 
@@ -170,6 +190,15 @@ def test_a_page_fits_the_screen_obeys_its_policy_and_is_accessible(
     assert page.evaluate("window.ran") is None
     assert visit.errors == []
     assert all(requested.startswith(visited.url) for requested in visit.requested)
+
+
+def test_a_list_with_selected_animals_is_accessible(visited: Shop, visit: Visit) -> None:
+    page = visit.page
+    page.goto(visited.address("/pets"))
+    for box in page.locator("input[name=pet]").all():
+        box.check()
+    expect(page.locator("#selection")).to_be_in_viewport()
+    assert_no_barrier(page)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,11 @@
 """What the script adds to the pages, in a real browser."""
 
+import os
+import re
+import signal
 from collections.abc import Callable, Iterator
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
@@ -11,7 +15,9 @@ from support.clerk import Clerk, issue_for_console
 from support.process import ServerProcess
 from support.stores import locked
 
-MAX_BYTES = 16_500
+MAX_BYTES = 18_000
+SOON = 10_000
+"""Milliseconds in which a console sees that the service is gone: 5 seconds, on a busy machine."""
 LATER = 2_000_000_000_000
 """A moment in milliseconds: 2033-05-18T03:33:20Z."""
 
@@ -119,12 +125,12 @@ def test_the_times_of_a_replay_are_entered_in_the_local_time_zone(clerk: Clerk) 
     webhook = clerk.call(
         "POST", "/webhooks", url="https://shop.example/hooks", types=["category.deleted"]
     )
-    clerk.open(f"/webhooks/{webhook['id']}")
-    clerk.page.get_by_label("Which events").select_option("own")
+    clerk.open(f"/webhooks/{webhook['id']}/replay")
+    clerk.page.get_by_label("Of what time").select_option("own")
     clerk.page.get_by_label("From, in Australia/Adelaide time").fill("2026-11-01T00:30")
     clerk.page.get_by_label("Until, in Australia/Adelaide time").fill("2026-11-01T03:00")
     with clerk.page.expect_request("**/replay") as sent:
-        clerk.page.get_by_role("button", name="Send again").click()
+        clerk.page.get_by_role("button", name="Count them").click()
     assert "&since=2026-10-31T14%3A00&until=2026-10-31T16%3A30" in (sent.value.post_data or "")
 
 
@@ -311,6 +317,36 @@ def test_a_list_reports_when_the_service_is_unreachable_and_when_it_is_back(cler
         pass
     clerk.animal()
     expect(live).to_have_text("Live")
+
+
+def test_live_turns_to_offline_while_the_service_is_gone(tmp_path: Path, browser: Browser) -> None:
+    server = ServerProcess(tmp_path)
+    server.wait_until_ready()
+    clerk = Clerk.at(server, browser, issue_for_console(server))
+    live = clerk.page.locator("#live")
+    clerk.open("/pets")
+    expect(live).to_have_text("Live")
+    # It takes connections and does not respond, as beyond a network that loses everything.
+    os.killpg(server.process.pid, signal.SIGSTOP)
+    expect(live).to_have_text("Offline", timeout=SOON)
+    os.killpg(server.process.pid, signal.SIGCONT)
+    expect(live).to_have_text("Live", timeout=SOON)
+    animal = clerk.animal()
+    expect(clerk.page.locator("main table")).to_contain_text(animal["name"])
+    server.stop()
+    expect(live).to_have_text("Offline", timeout=SOON)
+    clerk.leave()
+
+
+def test_a_new_name_shows_in_the_title_and_the_heading(clerk: Clerk) -> None:
+    animal = clerk.animal()
+    clerk.open(f"/pets/{animal['id']}")
+    stays(clerk.page)
+    name = f"{animal['name']} the Second"
+    clerk.call("PATCH", f"/pets/{animal['id']}", name=name)
+    expect(clerk.page.locator("h1")).to_have_text(name)
+    expect(clerk.page).to_have_title(re.compile(f"{name}.* Petstore"))
+    assert has_stayed(clerk.page)
 
 
 def test_a_list_reports_when_its_key_can_no_longer_read_it(clerk: Clerk) -> None:

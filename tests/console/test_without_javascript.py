@@ -97,13 +97,47 @@ def test_an_animal_is_sold_and_the_sale_undone(page: Page, name: str) -> None:
 
 def test_a_file_is_previewed_and_imported(page: Page, name: str) -> None:
     open_page(page, "Import")
-    rows = f"name,categoryId,status\n{name},1,available\n{name} II,no number,sold\n"
+    rows = f"Tier;Category;Status\n{name};1;Available\n;1;Sold\n{name} II;{name}s;\n"
+    file = FilePayload(name="animals.csv", mimeType="text/csv", buffer=rows.encode())
+    page.get_by_label("CSV file").set_input_files(file)
+    page.get_by_role("button", name="Look at the file").click()
+    page.get_by_label("Name").select_option("Tier")
+    page.get_by_role("button", name="Use these columns").click()
+    page.get_by_label(f"{name}s").select_option("Add this category")
+    page.get_by_role("button", name="Use these decisions").click()
+    page.get_by_role("button", name="Add 2 animals").click()
+    expect(page.locator("main")).to_contain_text("2 animals added, 1 row refused.")
+    find(page, f"{name} II")
+
+
+def test_several_animals_are_changed_and_deleted_and_both_undone(page: Page, name: str) -> None:
+    add(page, name)
+    open_page(page, "Animals")
+    expect(page.get_by_label("Select all on this page")).to_be_hidden()
+    page.locator("tr", has_text=name).get_by_role("checkbox").check()
+    page.locator("#selection [name=status]").select_option("sold")
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.locator(".notice")).to_contain_text("1 animal is sold.")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".notice")).to_contain_text("1 animal is as before.")
+    page.locator("tr", has_text=name).get_by_role("checkbox").check()
+    page.get_by_role("button", name="Delete…").click()
+    page.get_by_role("button", name="Delete 1 animal").click()
+    expect(page.locator(".notice")).to_contain_text("1 animal is deleted.")
+    page.get_by_role("button", name="Add them again, with new numbers").click()
+    find(page, name)
+
+
+def test_an_import_is_undone(page: Page, name: str) -> None:
+    open_page(page, "Import")
+    rows = f"name,categoryId,status\n{name},1,available\n"
     file = FilePayload(name="animals.csv", mimeType="text/csv", buffer=rows.encode())
     page.get_by_label("CSV file").set_input_files(file)
     page.get_by_role("button", name="Look at the file").click()
     page.get_by_role("button", name="Add 1 animal").click()
-    expect(page.locator("main")).to_contain_text("1 animal added, 1 row refused.")
-    find(page, name)
+    page.get_by_role("link", name="Undo this import…").click()
+    page.get_by_role("button", name="Delete 1 animal").click()
+    expect(page.locator("main")).to_contain_text("1 animal deleted.")
 
 
 def test_the_help_explains_the_terms(page: Page) -> None:

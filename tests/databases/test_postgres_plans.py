@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import date
 from functools import partial
 from itertools import count
+from operator import methodcaller
 from typing import Any, TypeAlias
 
 import pytest
@@ -18,7 +19,7 @@ from msgspec import UNSET
 
 from petstore.categories.store import first_category_names, list_categories
 from petstore.clock import utc
-from petstore.databases.contract import Row, Statement
+from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.planner import LAST_ID
 from petstore.databases.postgres_connection import connect
 from petstore.databases.postgres_units import postgres_sql
@@ -57,9 +58,10 @@ from petstore.webhooks.deliveries import (
     save_progress,
 )
 from petstore.webhooks.leases import LeasedWebhook
-from petstore.webhooks.replays import TimeWindow, replay
+from petstore.webhooks.model import ReplayRange
+from petstore.webhooks.replays import Selection, count_replay, replay, retry
 from petstore.webhooks.resumption import resume_batch
-from petstore.webhooks.store import list_webhooks
+from petstore.webhooks.store import list_webhooks, webhook_of
 from support.manual_clock import ManualClock
 from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name
@@ -411,6 +413,22 @@ def planner(request: pytest.FixtureRequest, postgres: PostgresServer) -> Iterato
     postgres.sql(f"DROP DATABASE {database_name(url)}")
 
 
+@pytest.fixture(scope="module", params=["present", "outdated", "missing"])
+def failing(request: pytest.FixtureRequest, postgres: PostgresServer) -> Iterator[Planner]:
+    """A planner of a store where half of the deliveries to the old and the new webhook failed."""
+    url = postgres.new_store()
+    database = database_name(url)
+    fill(postgres, database, "outdated" if request.param == "outdated" else "missing")
+    ends = "CASE sequence % 2 WHEN 0 THEN 'failed' ELSE 'succeeded' END"
+    postgres.sql(f"UPDATE webhook_deliveries SET state = {ends}", database)  # noqa: S608
+    # Else each statement would read what was updated.
+    postgres.sql(f"VACUUM {'ANALYZE' if request.param == 'present' else ''}", database)
+    planner = Planner(url)
+    yield planner
+    planner.close()
+    postgres.sql(f"DROP DATABASE {database}")
+
+
 @pytest.mark.parametrize("name", LISTS)
 def test_each_page_reads_few_rows_beyond_its_own(planner: Planner, name: str) -> None:
     for position in POSITIONS:
@@ -443,17 +461,39 @@ def test_the_activity_reads_a_window_of_rows(planner: Planner, name: str) -> Non
 @pytest.mark.parametrize("at", [5, HALF, ROWS - 5])
 def test_a_replay_finds_its_window_in_few_blocks(planner: Planner, at: int) -> None:
     key = Caller("Till", id=1, scopes=frozenset(SCOPES), environment="production", created_at=0)
-    unit = replay(5, TimeWindow(at, at + 5), key, 0, unconditional)
+    unit = replay(5, Selection(at, at + 5), key, 0, unconditional)
     found = FOUND | {
         "select_position": [(ROWS,)],
         "select_time_of_oldest_event": [(1, 0)],
         "select_time_of_event": [(at,)],
-        "count_events": [(1,)],
     }
     *search, _, _ = statements_of(lambda store: store.write(unit), found)
     assert sum(statement.name == "select_time_of_event" for statement in search) > 20
     for statement in search:
         planner.require_few_blocks(statement)
+
+
+@pytest.mark.parametrize("after", [HALF + 5, HALF + 9_999, ROWS - 25])
+def test_failed_deliveries_are_found_in_few_blocks(failing: Planner, after: int) -> None:
+    key = Caller("Till", id=1, scopes=frozenset(SCOPES), environment="production", created_at=0)
+    wanted = Selection(0, is_failed=True, rest=ReplayRange(after, after + 20))
+    found = FOUND | {
+        "select_position": [(ROWS,)],
+        "count_replay": [(1,)],
+        "select_delivery_to_retry": [(after, f"evt_{after:024d}", "pet.created")],
+        "insert_retried_delivery": [
+            (9, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 4)
+        ],
+    }
+    units: list[Unit[Any]] = [
+        replay(2, wanted, key, 0, unconditional),
+        count_replay(webhook_of(WEBHOOK_ROW), wanted, key),
+        retry(2, 9, key.id, 0, unconditional, str),
+    ]
+    for unit in units:
+        for statement in statements_of(methodcaller("write", unit), found):
+            # Twenty rows are added, each to the indexes of the table.
+            failing.require_few_blocks(statement, 900 if "replayed" in statement.name else 150)
 
 
 def test_a_cached_plan_from_a_small_table_does_not_scan_a_large_one(

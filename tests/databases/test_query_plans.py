@@ -101,8 +101,8 @@ from petstore.webhooks.deliveries import (
     save_progress,
 )
 from petstore.webhooks.leases import LeasedWebhook, active_webhooks
-from petstore.webhooks.model import WebhookCreate, WebhookPatch
-from petstore.webhooks.replays import TimeWindow, replay
+from petstore.webhooks.model import ReplayRange, WebhookCreate, WebhookPatch
+from petstore.webhooks.replays import Selection, count_replay, replay, retry
 from petstore.webhooks.resumption import resume_batch
 from petstore.webhooks.store import (
     change_webhook,
@@ -112,6 +112,7 @@ from petstore.webhooks.store import (
     has_webhooks,
     list_webhooks,
     rotate_webhook,
+    webhook_of,
 )
 from support.changes import (
     create_category,
@@ -252,6 +253,7 @@ LISTS: dict[str, Any] = {
 KEY = Caller("Till", id=7, scopes=frozenset({"keys:admin"}), environment="production", created_at=0)
 KEY_ROW = tuple(values_of(KEY)[name] for name in COLUMNS)
 PERSON_ROW = (*KEY_ROW[:-1], "clerk")
+FAILED = Selection(is_failed=True, rest=ReplayRange(5, 9))
 WEBHOOK_ROW = (7, "https://shop.example", "", None, 0, None, 0, None)
 NEVER_USED = (None, None, None, None)
 SHOWN_KEY = stored_key((*KEY_ROW, *NEVER_USED)).shown(NOW)
@@ -290,7 +292,11 @@ ROWS: dict[str, list[Row]] = {
     "select_time_of_oldest_event": [(1, 1)],
     "select_position": [(4000,)],
     "select_time_of_event": [(5,)],
-    "count_events": [(1,)],
+    "count_replay": [(1,)],
+    "select_delivery_to_retry": [(9, "evt_9", "pet.created")],
+    "insert_retried_delivery": [
+        (9, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 4)
+    ],
     "select_deliveries_since": [(9, "failed")],
     "select_pet_import": [(0, None)],
     "update_pet_import": [(0,)],
@@ -328,7 +334,11 @@ def units() -> Iterator[Unit[Any]]:
     yield resume_batch(1, "now", LAST_ID, 0)
     yield rotate_webhook(7, 0, 7, 0, unconditional)
     yield delete_webhook(7, 7, unconditional)
-    yield from_enabled(replay(1, TimeWindow(5, 9), KEY, 0, unconditional))
+    yield from_enabled(replay(1, Selection(5, 9), KEY, 0, unconditional))
+    yield from_enabled(retry(1, 9, KEY.id, 0, unconditional, str))
+    yield from_enabled(replay(1, FAILED, KEY, 0, unconditional))
+    yield count_replay(webhook_of(WEBHOOK_ROW), FAILED, KEY)
+    yield count_replay(webhook_of(WEBHOOK_ROW), Selection(5, 9), KEY)
     yield delete_deliveries(1)
     yield from (prune(table, 5 * table.time_unit) for table in TABLES if table.time)
     yield use_link("secret", "production", NOW)
@@ -339,7 +349,7 @@ def found_owner() -> Unit[Owner]:
     return Owner(KEY, (yield from find_own_token(b"a cookie")))
 
 
-def from_enabled(unit: Unit[int]) -> Unit[int]:
+def from_enabled(unit: Unit[Any]) -> Unit[Any]:
     """Run a unit of work on a webhook that is enabled."""
     statement = next(unit)
     try:
@@ -348,8 +358,7 @@ def from_enabled(unit: Unit[int]) -> Unit[int]:
             is_webhook = statement.name == "lock_webhook"
             statement = unit.send([(*WEBHOOK_ROW[:4], 1, *WEBHOOK_ROW[5:])] if is_webhook else rows)
     except StopIteration as finished:
-        result: int = finished.value
-        return result
+        return finished.value
 
 
 def from_sold(unit: Unit[Any]) -> Unit[None]:
@@ -476,13 +485,14 @@ IN_BATCHES = (
         "select_active_keys",
         "select_key_outlines",
     ),
+    *("select_pending_delivery", "note_retries"),  # of 2,000 pending ones
     *("select_deliveries_since", "requeue_deliveries"),
     *("lock_orders_with_old_buyers", "select_orders_of_buyer"),
     *("select_skipped_deliveries", "skip_deliveries"),
     *("delete_deliveries", "select_oldest_rows", "delete_oldest_rows"),
 )
 # All events in the window of a replay are read.
-IN_LARGE_BATCHES = ("insert_replayed_deliveries", "count_events")
+IN_LARGE_BATCHES = ("insert_replayed_deliveries", "count_replay")
 UNSEARCHED = ("fill_name_keys", "select_inventory", "select_category_inventory")
 # Their rows are grouped.
 GROUPED = ("select_sales_by_day", "select_sales_by_category")

@@ -164,13 +164,14 @@ async def test_an_alert_of_a_key_is_of_the_service(service: Service) -> None:
 
 async def test_an_import_of_the_console_names_the_person_for_each_animal(service: Service) -> None:
     visitor = await signed_in_person(service)
+    await visitor.submit("/categories", name="Dogs")
     content = b"name,categoryId,status\nBella,1,available\nRex,1,\n"
     sent = await visitor.post("/import", files={"file": ("animals.csv", content, "text/csv")})
     response = await visitor.post(sent.headers["location"].removeprefix("/console"))
     assert response.status_code == 303, response.text
     actor = {"type": "person", "id": visitor.key_id}
     request = response.headers["x-request-id"]
-    assert await authors(service) == [("pet.created", actor, request)] * 2
+    assert (await authors(service))[1:] == [("pet.created", actor, request)] * 2
 
 
 async def test_events_of_an_earlier_version_have_neither(service: Service) -> None:

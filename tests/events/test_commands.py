@@ -214,6 +214,59 @@ def test_an_outage_of_the_service_is_reported_once(capsys: pytest.CaptureFixture
     )
 
 
+# Where it goes on
+
+
+def target_of(state: Path, *options: str) -> str:
+    """Return what it requests first with a file of its state."""
+    with odd_service(feed(EVENT), error(403)) as service:
+        Shop(service.url, "a-key")("events", "listen", "--state", str(state), *options)
+    return service.asked[0].target
+
+
+def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    assert target_of(state) == "/v1/events?cursor=latest&limit=100"
+    assert state.read_text() == "next\n"
+    assert target_of(state, "--from-start") == "/v1/events?cursor=next&limit=100"
+
+
+def test_it_begins_at_the_start_if_there_is_no_state_yet(tmp_path: Path) -> None:
+    assert target_of(tmp_path / "state", "--from-start") == "/v1/events?limit=100"
+
+
+def test_events_that_were_not_printed_are_not_saved(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with odd_service(error(403)) as service:
+        Shop(service.url, "a-key")("events", "listen", "--state", str(state))
+    assert not state.exists()
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"a b", b"\xff", b"x" * 101, b"x" * 10_000_000])
+def test_a_state_that_is_no_cursor_is_refused(shop: Shop, tmp_path: Path, text: bytes) -> None:
+    state = tmp_path / "state"
+    state.write_bytes(text)
+    words = shop.fail("events", "listen", "--state", str(state), status=1)
+    assert words == f"{state}: expected the cursor that --state saved; remove the file"
+
+
+def test_a_state_that_cannot_be_saved_is_reported_in_one_line(tmp_path: Path) -> None:
+    state = tmp_path / "nowhere" / "state"
+    with odd_service(feed(EVENT)) as service:
+        result = Shop(service.url, "a-key")("events", "listen", "--state", str(state))
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1].startswith(f"Error: {state}.part: No such file")
+
+
+def test_an_expired_state_is_reported_with_how_to_begin_again(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.write_text("old\n")
+    with odd_service(error(410, "cursor_expired", "gone")) as service:
+        result = Shop(service.url, "a-key")("events", "listen", "--state", str(state))
+    assert result.exit_code == 3
+    assert f"Error: remove {state}; the events to go on from" in result.stderr
+
+
 # What it forwards
 
 

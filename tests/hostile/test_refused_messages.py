@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from petstore.interface.openapi.document import document
+from petstore.interface.operations import OPERATIONS
 from support.observed import read_metrics
 from support.process import ServerProcess, free_port
 from support.raw_socket import RawResponse, RawSocket
@@ -70,6 +72,18 @@ def refusal(server: ServerProcess, data: bytes) -> RawResponse:
         response = connection.read_response()
         assert connection.rest() == b""
     return response
+
+
+def test_a_target_that_is_too_long_is_refused_as_documented(server: ServerProcess) -> None:
+    described = document("http://shop.example", OPERATIONS)
+    response = described["paths"]["/pets"]["get"]["responses"]["414"]
+    shared = described["components"]["responses"][response["$ref"].rpartition("/")[2]]
+    given = refusal(
+        server, b"GET /v1/pets?name=" + b"a" * 9_000 + b" HTTP/1.1\r\n" + HOST + b"\r\n"
+    )
+    unlisted = {"date", "connection", "content-type", "content-length", "x-content-type-options"}
+    assert set(given.fields) - unlisted == {name.lower() for name in shared["headers"]}
+    assert json.loads(given.body)["code"] in shared["content"]["application/json"]["examples"]
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,16 @@ async def test_an_unknown_path_is_not_found(service: Service) -> None:
         *("/pets/1/photos", "/pets%2F1", "/%70ets", "/Pets", "/pets;a=1", "/pet", "/petsx"),
         *("/usage/", "/usage/1", "/v1/pets", "/store", "/store/", "/store/orders/1/approve"),
         *("/keys/1/", "/keys//rotate", "/keys/1//rotate", "/keys/1/rotate/", "/keys/1/Rotate"),
+        *(
+            "/webhooks/1/deliveries/1",
+            "/webhooks/1/deliveries//retry",
+            "/webhooks//deliveries/1/retry",
+        ),
+        *(
+            "/webhooks/1/deliveries/1/retry/",
+            "/webhooks/1/deliveries/1/retry/1",
+            "/webhooks/1/1/1/1",
+        ),
         *("/keys/1/rotate/now", "/keys/1/2/rotate", "/pets/1/rotate", "//rotate", "/rotate"),
     ):
         with case(path):
@@ -50,6 +60,7 @@ async def test_the_error_for_a_long_path_shortens_it(service: Service) -> None:
         ("GET", "/v1/keys/current/rotate", "POST"),
         ("DELETE", "/v1/keys/x/rotate", "POST"),
         ("POST", "/v1/keys/1/history", "GET, HEAD"),
+        ("GET", "/v1/webhooks/x/deliveries/1/retry", "POST"),
         ("POST", "/v1/usage", "GET, HEAD"),
         ("X" * 1000, "/v1/usage", "GET, HEAD"),
     ],

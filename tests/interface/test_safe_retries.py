@@ -18,6 +18,7 @@ from support.cases import case
 from support.error_body import assert_error
 from support.manual_clock import ManualClock
 from support.service import SERVICE_URL, Service, running_service
+from support.stores import do
 from support.webhooks import URL, publish
 
 pytestmark = pytest.mark.anyio
@@ -94,7 +95,7 @@ POSTS = {
         "/webhooks",
         {"url": URL, "types": ["pet.created", "pet.updated"]},
         {"url": URL, "types": ["pet.created"]},
-        "SELECT count(*) - 1 FROM webhooks",
+        "SELECT count(*) - 2 FROM webhooks",
     ),
     "rotateWebhook": Post(
         "/webhooks/1/rotate",
@@ -113,7 +114,13 @@ POSTS = {
         "/webhooks/1/replay",
         {"since": "2026-01-01T00:00:00Z"},
         {"since": "2026-01-01T00:00:00Z", "until": "2036-01-01T00:00:00Z"},
-        "SELECT count(*) / 3 FROM webhook_deliveries",
+        "SELECT count(*) / 3 FROM webhook_deliveries WHERE webhook_id = 1",
+    ),
+    "retryWebhookDelivery": Post(
+        "/webhooks/2/deliveries/1/retry",
+        None,
+        None,
+        "SELECT count(*) - 1 FROM webhook_deliveries WHERE webhook_id = 2",
     ),
     # The last one, for it gives the token an end: with that, nobody is given a longer life.
     "rotateCurrentKey": Post(
@@ -161,15 +168,25 @@ class Shop(NamedTuple):
         return await self.rows("SELECT count(*) FROM kept_answers")
 
 
+_FAILED = (
+    "INSERT INTO webhook_deliveries (webhook_id, sequence, event_id, type, resource, state,"
+    " created_at, attempts, due_at)"
+    " SELECT 2, sequence, id, type, resource, 'failed', at, 1, at FROM events"
+    " WHERE type = 'pet.created' ORDER BY sequence LIMIT 1"
+)
+
+
 async def furnish(service: Service) -> Shop:
     shop = Shop(service, (await service.issue(scopes=frozenset(SCOPES))).token)
     await service.issue("free")
     ada = {"name": "Ada", "login": "ada@shop.example", "role": "administrator"}
     await shop.ask("POST", "/people", json=ada)
-    await shop.ask("POST", "/webhooks", json={"url": URL, "types": ["pet.created"]})
+    for kind in ("pet.created", "webhook.disabled"):
+        await shop.ask("POST", "/webhooks", json={"url": URL, "types": [kind]})
     for status in ("available", "available", "sold"):
         await shop.ask("POST", "/pets", json={**BELLA, "status": status})
     await publish(service.store)
+    await service.store.write(do(_FAILED))
     return shop
 
 

@@ -171,3 +171,29 @@ async def test_scripts_are_allowed_only_by_their_digest(service: Service) -> Non
     assert own == "'self'"
     assert digests
     assert all(digest.startswith("'sha256-") for digest in digests)
+
+
+async def test_a_browser_at_an_address_without_a_page_gets_one_like_the_docs(
+    service: Service,
+) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"}
+    roots = {"/docs/nothing": "../docs", "/nothing": "docs", "/a/b/": "../../docs"}
+    for path, root in roots.items():
+        response = await service.client.get(path, headers=browser)
+        assert response.status_code == 404
+        assert response.headers["content-type"] == "text/html; charset=utf-8"
+        assert "default-src 'none'" in response.headers["content-security-policy"]
+        assert "<h1>There is nothing here</h1>" in response.text
+        assert f'href="{root}/style.css"' in response.text
+        assert f'href="{root}/../console"' in response.text
+        assert f'"base":"{root}/"' in response.text
+
+
+@pytest.mark.parametrize(
+    ("path", "accept"), [("/docs/nothing", "*/*"), ("/" + "a/" * 20, "text/html")]
+)
+async def test_a_program_at_an_address_without_a_page_gets_the_error_body(
+    service: Service, path: str, accept: str
+) -> None:
+    response = await service.client.get(path, headers={"Accept": accept})
+    assert_error(response, 404, "not_found")

@@ -11,29 +11,36 @@ from petstore.categories.model import CategoryCreate
 from petstore.clock import MINUTE
 from petstore.databases.contract import Statement, Store
 from petstore.errors import Conflict, InvalidBody, NotFound
+from petstore.pets.columns import Columns, match_columns
 from petstore.pets.console_imports import (
-    BATCH,
-    LIMITS,
     MAX_IMPORTS,
     MAX_ROWS,
     ConsoleImport,
     add_batch,
+    batches_of_others,
     begin_import,
     count_next_batch,
-    delete_import,
+    decide_batch,
     find_import,
     list_imports,
     read_rows,
-    store_import,
+    stop_import,
 )
 from petstore.pets.files import FileRow, open_import_file
+from petstore.pets.import_preparation import (
+    BATCH,
+    LIMITS,
+    choose_columns,
+    decide_categories,
+    store_import,
+)
 from petstore.pets.model import NewPet
 from support.changes import NOW, create_category, delete_category
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.pet_rows import pet_of, select_pets
 from support.retention import prune_table
-from support.stores import open_store
+from support.stores import do, open_store
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -46,8 +53,10 @@ EVENTS = "SELECT count(*) FROM /*sqlite*/ events /*end*/ /*pg events_outbox */"
 
 @pytest.fixture
 async def store(store: Store, clock: ManualClock) -> Store:
-    """A store with the key that imports; its id is ``KEY``."""
+    """A store with the key that imports, whose id is ``KEY``, and with the categories 1 and 2."""
     assert (await issue(store, clock)).id == KEY
+    for name in ("Animals", "Birds"):
+        await store.write(create_category(CategoryCreate(name)))
     return store
 
 
@@ -58,14 +67,13 @@ def rows(count: int) -> bytes:
 async def begin(
     store: Store, content: bytes, now: int = NOW, key_id: int = KEY, name: str = "a.csv"
 ) -> int:
-    options = {"named_categories": False, "strict_categories": False}
-    return await store_import(store, key_id, name, BytesIO(content), lambda: now, **options)
+    return await store_import(
+        store, key_id, name, BytesIO(content), lambda: now, named_categories=True
+    )
 
 
-async def step(store: Store, import_id: int, limit: int = BATCH, **options: Any) -> ConsoleImport:
-    strict = options.get("strict_categories", False)
-    unit = add_batch(import_id, KEY, now=NOW, limit=limit, strict_categories=strict)
-    return await store.write(unit)
+async def step(store: Store, import_id: int, limit: int = BATCH) -> ConsoleImport:
+    return await store.write(add_batch(import_id, KEY, now=NOW, limit=limit))
 
 
 async def finish(store: Store, import_id: int) -> ConsoleImport:
@@ -132,7 +140,7 @@ async def turns_during(reading: Coroutine[Any, Any, object]) -> int:
         HEADER + b"\n" * (LIMITS.lines - 2) + rows(1),
         HEADER + b",x" * 4_000_000 + b"\n" + rows(1),
         HEADER + (b"," * 16_383 + b"\n") * 500,
-        HEADER + b"Rex," + b"x" * 10_000 + b",\n" * 800,
+        HEADER + (b"Rex," + b"x" * 10_000 + b",\n") * 800,
     ],
     ids=["many rows", "blank lines", "a long line", "commas", "long rows"],
 )
@@ -153,7 +161,7 @@ async def test_a_hostile_file_name_is_accepted(store: Store) -> None:
 @each_database
 async def test_a_partly_stored_file_is_hidden_and_replaced(store: Store) -> None:
     file = open_import_file(BytesIO(HEADER + rows(1)))
-    unfinished = await store.write(begin_import(KEY, "a.csv", file, now=NOW))
+    unfinished = await store.write(begin_import(KEY, "a.csv", file.digest, file.layout, now=NOW))
     assert await list_imports(store, KEY) == []
     with pytest.raises(NotFound):
         await find_import(store, unfinished, KEY)
@@ -174,7 +182,7 @@ async def test_the_later_of_two_concurrent_files_of_a_key_is_stored(store: Store
 
 @each_database
 async def test_an_import_adds_at_most_the_allowed_number_of_rows(store: Store) -> None:
-    import_id = await begin(store, HEADER + b"x,x,\n" + rows(3) + b"y,y,\n" + rows(2) + b"z,z,\n")
+    import_id = await begin(store, HEADER + b"x,,\n" + rows(3) + b"y,,\n" + rows(2) + b"z,,\n")
     assert await count_next_batch(store, import_id) == 5
     found = await step(store, import_id, limit=2)
     assert (found.waiting, found.added, found.refused) == (3, 2, 3)
@@ -190,7 +198,7 @@ async def test_an_import_adds_at_most_the_allowed_number_of_rows(store: Store) -
 
 @each_database
 async def test_nothing_is_added_before_the_first_step(store: Store) -> None:
-    import_id = await begin(store, HEADER + b"Bella,1,sold\nRex,x,\nOskar,2,\n")
+    import_id = await begin(store, HEADER + b"Bella,1,sold\nRex,,\nOskar,2,\n")
     found = await find_import(store, import_id, KEY)
     assert (found.waiting, found.added, found.refused, found.total) == (2, 0, 1, 3)
     assert found.finished_at is None
@@ -214,12 +222,12 @@ async def test_an_import_adds_all_rows_in_order_with_their_events(store: Store) 
     assert (found.first_id, found.last_id, found.finished_at) == (1, count, NOW)
     assert await names(store) == [f"Animal {n}" for n in range(count)]
     events = await store.read(Statement(EVENTS))
-    assert events == [(count,)]
+    assert events == [(2 + count,)]
     assert await step(store, import_id) == found
 
 
 async def test_the_first_rows_of_a_kind_are_read_across_batches(store: Store) -> None:
-    import_id = await begin(store, HEADER + (rows(BATCH - 1) + b"Rex,x,\n") * 3)
+    import_id = await begin(store, HEADER + (rows(BATCH - 1) + b"Rex,,\n") * 3)
     assert [row.line for row in await stored(store, import_id, "refused", 2)] == [201, 401]
     assert len(await stored(store, import_id, "waiting", BATCH)) == BATCH
 
@@ -237,11 +245,11 @@ async def test_concurrent_steps_add_each_row_once(address: str, store: Store) ->
 
 @each_database
 async def test_a_finished_import_keeps_only_its_refused_rows(store: Store) -> None:
-    import_id = await begin(store, HEADER + rows(BATCH) + b"Rex,x,\n" + rows(1))
+    import_id = await begin(store, HEADER + rows(BATCH) + b"Rex,,\n" + rows(1))
     await finish(store, import_id)
     assert await stored(store, import_id, "waiting") == []
     refused = await stored(store, import_id, "refused")
-    assert [(row.line, row.text) for row in refused] == [(BATCH + 2, "Rex,x,\n")]
+    assert [(row.line, row.text) for row in refused] == [(BATCH + 2, "Rex,,\n")]
     batches = await store.read(Statement("SELECT rows FROM console_import_batches ORDER BY start"))
     assert batches[0] == ("[]",)
     assert "Animal" not in batches[1][0]
@@ -253,9 +261,9 @@ async def test_animals_of_a_category_deleted_between_two_steps_are_refused(store
     ended = (await store.write(create_category(CategoryCreate("Dogs")))).id
     content = HEADER + b"first,%d,\n" % kept * BATCH + b"Rex,%d,\nBella,%d,\n" % (ended, kept)
     import_id = await begin(store, content)
-    await step(store, import_id, strict_categories=True)
+    await step(store, import_id)
     await store.write(delete_category(ended, lambda _: None))
-    found = await step(store, import_id, strict_categories=True)
+    found = await step(store, import_id)
     assert (found.added, found.refused, found.waiting) == (BATCH + 1, 1, 0)
     (row,) = await stored(store, import_id, "refused")
     assert row.reason.startswith("categoryId: expected a registered category")
@@ -265,7 +273,8 @@ async def test_animals_of_a_category_deleted_between_two_steps_are_refused(store
 @each_database
 async def test_an_import_whose_animals_are_all_refused_late_adds_nothing(store: Store) -> None:
     import_id = await begin(store, HEADER + b"Bella,1,\n")
-    found = await step(store, import_id, strict_categories=True)
+    await store.write(delete_category(1, lambda _: None))
+    found = await step(store, import_id)
     assert (found.added, found.refused, found.waiting) == (0, 1, 0)
     assert (found.first_id, found.last_id, found.finished_at) == (None, None, NOW)
 
@@ -277,9 +286,9 @@ async def test_an_import_belongs_to_its_key(store: Store, clock: ManualClock) ->
     with pytest.raises(NotFound):
         await find_import(store, import_id, other)
     with pytest.raises(NotFound):
-        await store.write(add_batch(import_id, other, now=NOW, limit=1, strict_categories=False))
+        await store.write(add_batch(import_id, other, now=NOW, limit=1))
     with pytest.raises(NotFound):
-        await store.write(delete_import(import_id, other))
+        await store.write(stop_import(import_id, other, now=NOW))
     assert await list_imports(store, other) == []
     assert await names(store) == []
 
@@ -313,6 +322,129 @@ async def test_an_import_without_a_valid_row_is_replaced(store: Store) -> None:
     ids = [await begin(store, HEADER + b",1,\n" * (1 + n)) for n in range(MAX_IMPORTS)]
     ids.append(await begin(store, HEADER + rows(1)))
     assert [each.id for each in await list_imports(store, KEY)] == ids[:0:-1]
+
+
+@each_database
+async def test_a_file_sent_again_takes_no_room_of_another(store: Store) -> None:
+    ids = [await begin(store, HEADER + rows(1 + n)) for n in range(MAX_IMPORTS)]
+    again = await begin(store, HEADER + rows(3))
+    assert [each.id for each in await list_imports(store, KEY)] == [again, *ids[:2:-1], *ids[1::-1]]
+
+
+OTHER = b"Tier,Art,Preis\n"
+CHOSEN = match_columns(["Tier", "Art", "Preis"], {"name": 0, "categoryId": 1, "status": None})
+
+
+async def choose(store: Store, import_id: int, columns: Columns = CHOSEN) -> int:
+    found = await find_import(store, import_id, KEY)
+    return await choose_columns(store, KEY, found, columns, lambda: NOW + 1, named_categories=True)
+
+
+@each_database
+async def test_an_import_is_replaced_by_one_with_the_chosen_columns(store: Store) -> None:
+    for count in range(MAX_IMPORTS - 1):
+        await begin(store, HEADER + rows(1 + count))
+    unsure = await begin(store, OTHER + b'A,1,\n"B"x,1,\n\nC,,\n' + b"D,2,\n" * BATCH)
+    found = await find_import(store, unsure, KEY)
+    assert (found.waiting, found.refused, found.total, found.has_columns) == (0, 0, 203, False)
+    chosen = await choose(store, unsure)
+    found = await find_import(store, chosen, KEY)
+    assert (found.waiting, found.refused, found.total, found.has_columns) == (201, 2, 203, True)
+    assert found.file == "a.csv"
+    assert unsure not in [each.id for each in await list_imports(store, KEY)]
+    refused = [(row.line, row.reason[:14]) for row in await stored(store, chosen, "refused")]
+    assert refused == [(3, "expected CSV ("), (5, "categoryId: ex")]
+    first = (await stored(store, chosen, "waiting"))[0]
+    assert (first.line, first.text, first.pet) == (2, "A,1,\n", NewPet("A", 1))
+
+
+@each_database
+async def test_an_import_of_an_older_process_has_its_columns_by_their_names(store: Store) -> None:
+    import_id = await begin(store, b"status,name,categoryId,Preis\n,Bella,1,2\nsold,Rex,Cats,3\n")
+    await store.write(do("UPDATE console_imports SET fields = NULL"))
+    found = await find_import(store, import_id, KEY)
+    assert found.layout.columns.fields == ["status", "name", "categoryId", ""]
+    await decide_categories(store, KEY, import_id, {"cats": 1}, lambda: NOW)
+    await finish(store, import_id)
+    assert await names(store) == ["Bella", "Rex"]
+
+
+UNDECIDED = b"A,Cats,\n" * BATCH + b"B,1,\nC,Cats,\nD,3,\nE,,\n"
+
+
+def counts(found: ConsoleImport) -> tuple[object, ...]:
+    undecided = {each.text: each.rows for each in found.undecided}
+    return (found.waiting, found.added, found.refused, undecided, found.finished_at)
+
+
+@each_database
+async def test_interrupted_decisions_can_be_made_again(store: Store) -> None:
+    import_id = await begin(store, HEADER + UNDECIDED)
+    found = await find_import(store, import_id, KEY)
+    assert counts(found) == (1, 0, 1, {"Cats": BATCH + 1, "3": 1}, None)
+    first, _ = await batches_of_others(store, import_id)
+    decisions = {"cats": 2, "3": None}
+    await store.write(decide_batch(import_id, KEY, first, decisions, now=NOW))
+    found = await find_import(store, import_id, KEY)
+    assert counts(found) == (BATCH + 1, 0, 1, {"Cats": 1, "3": 1}, None)
+    for _ in range(2):
+        await decide_categories(store, KEY, import_id, decisions, lambda: NOW)
+        found = await find_import(store, import_id, KEY)
+        assert counts(found) == (BATCH + 2, 0, 2, {}, None)
+    await finish(store, import_id)
+    assert await names(store) == ["A"] * BATCH + ["B", "C"]
+
+
+@each_database
+async def test_an_import_with_undecided_rows_is_not_finished(store: Store) -> None:
+    import_id = await begin(store, HEADER + UNDECIDED)
+    found = await step(store, import_id)
+    assert counts(found) == (0, 1, 1, {"Cats": BATCH + 1, "3": 1}, None)
+    for count in range(MAX_IMPORTS - 1):
+        await begin(store, HEADER + rows(1 + count))
+    with pytest.raises(Conflict):
+        await begin(store, HEADER + rows(99))
+    await decide_categories(store, KEY, import_id, {"cats": None, "3": None}, lambda: NOW + 2)
+    found = await find_import(store, import_id, KEY)
+    assert counts(found) == (0, 1, BATCH + 3, {}, NOW + 2)
+
+
+@each_database
+async def test_concurrent_decisions_and_steps_add_each_row_once(address: str, store: Store) -> None:
+    import_id = await begin(store, HEADER + b"A,1,\nB,Cats,\nC,Dogs,\n" * BATCH)
+    async with open_store(address) as other:
+        await asyncio.gather(
+            decide_categories(store, KEY, import_id, {"cats": 1}, lambda: NOW),
+            decide_categories(other, KEY, import_id, {"cats": 2, "dogs": 2}, lambda: NOW),
+            *(step(each, import_id) for each in [store, other] * 3),
+        )
+    await finish(store, import_id)
+    found = await find_import(store, import_id, KEY)
+    assert counts(found) == (0, 3 * BATCH, 0, {}, NOW)
+    assert sorted(await names(store)) == sorted(["A", "B", "C"] * BATCH)
+
+
+@each_database
+async def test_others_run_while_columns_are_chosen_and_categories_decided(store: Store) -> None:
+    content = OTHER + b"".join(b"Animal %d,Kind %d,\n" % (n, n % 20) for n in range(MAX_ROWS))
+    import_id = await begin(store, content)
+    assert await turns_during(choose(store, import_id)) > 20
+    (found,) = await list_imports(store, KEY)
+    assert found.refused == 0
+    decisions = {each.key: 1 for each in found.undecided}
+    deciding = decide_categories(store, KEY, found.id, decisions, lambda: NOW)
+    assert await turns_during(deciding) > 20
+    assert (await find_import(store, found.id, KEY)).waiting == MAX_ROWS
+
+
+@each_database
+async def test_others_decide_nothing_about_an_import_of_a_key(
+    store: Store, clock: ManualClock
+) -> None:
+    import_id = await begin(store, HEADER + UNDECIDED)
+    other = (await issue(store, clock)).id
+    with pytest.raises(NotFound):
+        await decide_categories(store, other, import_id, {"cats": 1}, lambda: NOW)
 
 
 @each_database

@@ -84,6 +84,8 @@ async def test_the_category_of_a_search_by_name_is_exported(
 async def test_a_file_for_another_import_has_the_names_unchanged(
     staff: Visitor, service: Service
 ) -> None:
+    for name in ("Dogs", "Birds"):
+        await staff.submit("/categories", name=name)
     await service.store.write(create_pets(PETS))
     file = await staff.get("/export/pets.csv", purpose="import")
     assert [row[1] for row in saved(file)] == [pet.name for pet in PETS]

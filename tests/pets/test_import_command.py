@@ -95,8 +95,86 @@ def test_a_table_without_a_header_is_refused(command: Command, tmp_path: Path) -
     file.write_text("name\nRex\n")
     words = command.fail("pets", "import", str(file), status=1)
     assert words.startswith(
-        "line 1: expected the names of the columns, separated by commas or semicolons, "
+        "line 1: expected the names of the columns, name and categoryId among them, "
     )
+
+
+def test_a_file_as_a_spreadsheet_saves_it_is_imported(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text("\ufeffsep=;\nName;Preis;Category;Status\nRex;9,50;1;Sold\n;;;\n;1;2;\n")
+    refused = tmp_path / "refused.csv"
+    result = command("pets", "import", str(file), "--refused", str(refused))
+    assert result.stdout == "1 animal added, 1 row refused.\n"
+    told = result.stderr.splitlines()
+    assert [told[0], told[-1]] == ["Not used: Preis", f"line 5: {NAME}"]
+    assert refused.read_text() == "sep=;\nName;Preis;Category;Status\n;1;2;\n"
+    assert imported(command) == [("Rex", 1, "sold")]
+
+
+def test_a_file_with_tabs_is_imported_by_its_name(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "animals.TSV"
+    file.write_text("Name\tCategory\nRex\t1\n", encoding="utf-16")
+    command.succeed("pets", "import", str(file))
+    assert imported(command) == [("Rex", 1, None)]
+
+
+def test_many_columns_that_are_not_used_are_named_in_one_line(
+    command: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "animals.csv"
+    columns = [f"{'x' * 50}{number}" for number in range(1_000)]
+    file.write_text(",".join(["name", "category", *columns]) + "\nRex,1\n")
+    told = command("pets", "import", str(file)).stderr.splitlines()
+    assert told[0] == f"Not used: {', '.join(['x' * 40] * 40)} and 960 more"
+
+
+def test_a_column_that_is_not_sure_is_refused_until_it_is_chosen(
+    command: Command, tmp_path: Path
+) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text("Tier,Category,Zustand\nRex,1,Sold\n")
+    assert command.fail("pets", "import", str(file), status=1) == (
+        "line 1: expected a column name; got Tier, Category, Zustand."
+        " Choose one: --column name=COLUMN"
+    )
+    chosen = ("--column", "name=Tier", "--column", "status= Zustand")
+    command.succeed("pets", "import", str(file), *chosen)
+    assert imported(command) == [("Rex", 1, "sold")]
+
+
+@pytest.mark.parametrize("column", ["name", "name=", "price=Preis"])
+def test_a_chosen_column_needs_a_field_and_a_name(
+    command: Command, file: Path, column: str
+) -> None:
+    words = command.fail("pets", "import", str(file), "--column", column, status=2)
+    assert words == (
+        "Invalid value for --column: expected name=, category= or status= with the name of a column"
+    )
+
+
+@pytest.mark.parametrize("option", ["--category-names", "--column=name=Tier"])
+def test_options_for_csv_are_refused_for_json_lines(
+    command: Command, tmp_path: Path, option: str
+) -> None:
+    file = tmp_path / "animals.jsonl"
+    file.touch()
+    words = command.fail("pets", "import", str(file), option, status=2)
+    assert words == "--column and --category-names are for CSV"
+
+
+def test_categories_are_names_if_that_is_wanted(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text("name,category\nRex,dogs\nTom,Cats\nMo,+1\nBella,7\nKim,\n")
+    command.make_store()
+    command.execute("INSERT INTO categories (name, name_key) VALUES ('Dogs', 'dogs')")
+    result = command("pets", "import", str(file), "--category-names")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "line 3: categoryId: no category has the name 'Cats'",
+        "line 4: categoryId: no category has the name '+1'",
+        f"line 6: {CATEGORY}",
+    ]
+    assert imported(command) == [("Rex", 1, None), ("Bella", 7, None)]
 
 
 def test_the_imported_file_is_not_overwritten_with_its_own_refused_rows(

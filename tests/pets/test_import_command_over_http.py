@@ -124,6 +124,34 @@ def test_an_invalid_row_is_reported_and_valid_rows_are_added(other: Shop, file: 
     assert names(other) == ["Rex", "Bella", "Max", "Tom"]
 
 
+def test_names_of_categories_are_those_of_the_service(other: Shop, file: Path) -> None:
+    added = [other.ask("categories", "add", f"Kind {number} of {file}") for number in range(120)]
+    last = added[-1]
+    file.write_text(f"name;category\nRex;{last['name'].upper()}\nTom;Cats\nBella;{last['id']}\n")
+    result = other("pets", "import", file, "--category-names")
+    assert result.stdout == "2 animals added, 1 row refused.\n"
+    assert result.stderr == "line 3: categoryId: no category has the name 'Cats'\n"
+    found = other.ask("pets", "list", "--category", last["id"])
+    assert [pet["name"] for pet in found] == ["Rex", "Bella"]
+
+
+def test_the_categories_are_read_once_and_only_for_names(file: Path) -> None:
+    pages = response(200, [])
+    with odd_service(USAGE, pages, CREATED, CREATED) as service:
+        file.write_text("name;category\nRex;1\nTom;Cats\nMo;Dogs\nBella;3\n")
+        result = Shop(service.url, "a-key")("pets", "import", file, "--category-names")
+    assert result.stdout == "2 animals added, 2 rows refused.\n"
+    assert [asked.method for asked in service.asked] == ["GET", "GET", "POST", "POST"]
+
+
+def test_a_batch_of_rows_with_names_of_categories_has_a_key_of_its_own(file: Path) -> None:
+    pages = response(200, [{"id": 7, "name": "Cats"}])
+    file.write_text("name;category\nRex;Cats\nTom;cats\n")
+    with odd_service(USAGE, pages, ALL_CREATED) as service:
+        Shop(service.url, "a-key").succeed("pets", "import", file, "--category-names")
+    assert sent(service)[1:] == [("/pets/batch", "2-named")]
+
+
 # Once
 
 
@@ -252,6 +280,30 @@ def test_a_row_that_was_refused_is_added_later_and_no_other_one_twice(
         "3 animals had been added before.\n0 animals added, 0 rows refused.\n"
     )
     assert names(other) == ["Rex", "Bella", "Tom"]
+
+
+@pytest.mark.parametrize("options", [(), ("--category-names",)])
+def test_a_row_whose_category_has_no_name_yet_is_added_later(
+    other: Shop, file: Path, options: tuple[str, ...]
+) -> None:
+    other.succeed("categories", "add", "Dogs")
+    file.write_text("name,category\nTom,Cats\nRex,1\nBella,Dogs\nMo,1\n")
+    other("pets", "import", file, *options)
+    other.succeed("categories", "add", "Cats")
+    other.succeed("pets", "import", file, "--category-names")
+    assert sorted(names(other)) == ["Bella", "Mo", "Rex", "Tom"]
+    assert other("pets", "import", file, "--category-names").stdout == (
+        "4 animals had been added before.\n0 animals added, 0 rows refused.\n"
+    )
+
+
+def test_a_file_imported_again_with_other_columns_is_refused(other: Shop, file: Path) -> None:
+    other.succeed("categories", "add", "Dogs")
+    file.write_text("name,title,category\nTom,Thomas,1\nRex,T. Rex,1\n")
+    other.succeed("pets", "import", file)
+    words = other.fail("pets", "import", file, "--column", "name=title", status=2)
+    assert words.startswith("Idempotency-Key: expected a new one")
+    assert names(other) == ["Tom", "Rex"]
 
 
 def test_the_rest_of_a_batch_that_was_added_is_not_added_again(other: Shop, file: Path) -> None:

@@ -12,15 +12,19 @@ from typing import Any
 import httpx
 import pytest
 
+from petstore.categories.model import CategoryCreate
 from petstore.console import files
 from petstore.console.files import OPEN_OF_KEY
 from petstore.databases.contract import Statement
 from petstore.http.messages import Response
 from petstore.keys.model import SCOPES
 from petstore.pets import import_pages as imports
-from petstore.pets.console_imports import BATCH, MAX_IMPORTS
+from petstore.pets.console_imports import MAX_IMPORTS
+from petstore.pets.import_preparation import BATCH, MAX_UNDECIDED
 from support.bare_app import http_request
+from support.changes import create_category
 from support.manual_clock import ManualClock
+from support.page_forms import buttons_of, form_of
 from support.service import Service, running_service
 from support.visitor import SAME_ORIGIN, Visitor, newcomer, signed_in, words
 from support.waiting import eventually
@@ -29,6 +33,18 @@ pytestmark = pytest.mark.anyio
 
 HEADER = b"name,categoryId,status\n"
 MIB = 2**20
+
+
+async def with_category(service: Service) -> Service:
+    """Return a service with the category 1."""
+    await service.store.write(create_category(CategoryCreate("Animals")))
+    return service
+
+
+@pytest.fixture
+async def service(service: Service) -> Service:
+    """The service, with the category of the animals in the files."""
+    return await with_category(service)
 
 
 def rows(count: int) -> bytes:
@@ -111,9 +127,9 @@ async def test_a_form_without_the_file_and_a_large_form_are_refused(
 async def test_the_example_can_be_imported(staff: Visitor) -> None:
     assert "/console/import/example.csv" in (await staff.get("/import")).text
     example = await staff.get("/import/example.csv")
-    assert saved(example)[0] == ["name", "categoryId", "status"]
+    assert saved(example)[0] == ["name", "category", "status"]
     other = await staff.get("/import/example.csv", separator="semicolon")
-    assert saved(other)[0] == ["name;categoryId;status"]
+    assert saved(other)[0] == ["name;category;status"]
     for file in (example, other):
         _, page = await preview(staff, file.content)
         assert re.search("Add .*2.* animals</span></button>", page)
@@ -122,14 +138,14 @@ async def test_the_example_can_be_imported(staff: Visitor) -> None:
 async def test_the_preview_shows_the_animals_to_add_and_adds_none(
     staff: Visitor, service: Service
 ) -> None:
-    content = HEADER + b"<b>Bella</b>,1,sold\nRex,x,\n" + rows(30)
+    content = HEADER + b"<b>Bella</b>,1,sold\nRex,,\n" + rows(30)
     path, page = await preview(staff, content, "<i>.csv")
     assert "&lt;b&gt;Bella&lt;/b&gt;" in page
     assert "&lt;i&gt;.csv" in page
     assert "Animal 18" in page
     assert "Animal 19" not in page
     assert "Animals to add: the first 20" in page
-    row = r'<td class="number">3</td><td><bdi>Rex,x,\s*</bdi><p class="hint">categoryId: expected'
+    row = r'<td class="number">3</td><td><bdi>Rex,,\s*</bdi><p class="hint">Category: expected'
     assert re.search(row, page)
     assert '<button><span>Add <data value="31">31</data> animals</span></button>' in page
     assert "data-continue" not in page
@@ -138,7 +154,7 @@ async def test_the_preview_shows_the_animals_to_add_and_adds_none(
 
 
 async def test_a_thousand_rows_are_added_at_once(staff: Visitor, service: Service) -> None:
-    path, _ = await preview(staff, HEADER + rows(999) + b"Rex,x,\n")
+    path, _ = await preview(staff, HEADER + rows(999) + b"Rex,,\n")
     done = await staff.submit(path)
     assert '<data value="999">999</data> animals added, <data value="1">1</data> row' in done.text
     assert "Their ids are between 1 and 999." in done.text
@@ -154,7 +170,7 @@ async def test_another_process_resumes_an_import_after_a_kill(
     address: str, clock: ManualClock
 ) -> None:
     async with running_service(address, clock) as service:
-        before = await signed_in(service)
+        before = await signed_in(await with_category(service))
         path, _ = await preview(before, HEADER + rows(6 * BATCH))
         going = await before.post(path)
         assert going.status_code == 200
@@ -197,7 +213,7 @@ async def test_a_key_that_loses_its_scope_adds_no_more(staff: Visitor, service: 
 
 
 async def test_refused_rows_can_be_downloaded_safely_and_corrected(staff: Visitor) -> None:
-    content = HEADER + b'Bella,1,\n=1+1,x,sold\n"a""b"x,1,\n'
+    content = HEADER + b'Bella,1,\n=1+1,,sold\n"a""b"x,1,\n'
     path, page = await preview(staff, content)
     assert f"/console{path}/refused.csv" in page
     for _ in range(2):  # before it is imported, and after that
@@ -205,19 +221,19 @@ async def test_refused_rows_can_be_downloaded_safely_and_corrected(staff: Visito
         header, formula, broken = saved(file)
         assert header == ["line", "reason", "name", "categoryId", "status"]
         assert formula[0] == "3"
-        assert formula[1].startswith("categoryId: expected a whole number of up to 18 digits")
-        assert formula[2:] == ["'=1+1", "x", "sold"]
+        assert formula[1].startswith("Category: expected the name or the number of a category")
+        assert formula[2:] == ["'=1+1", "", "sold"]
         assert broken[1].startswith("expected CSV (")
         assert broken[2:] == ['"a""b"x,1,\n']
         await staff.submit(path)
-    _, page = await preview(staff, file.content.replace(b",x,", b",7,"))
+    _, page = await preview(staff, file.content.replace(b"1+1,,", b"1+1,1,"))
     assert '<button><span>Add <data value="1">1</data> animal</span></button>' in page
 
 
 async def test_head_of_the_refused_rows_writes_no_file(
     staff: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, _ = await preview(staff, HEADER + b"=1+1,x,sold\n")
+    path, _ = await preview(staff, HEADER + b"=1+1,,sold\n")
     monkeypatch.setattr(imports, "cells_writer", None)
     head = await staff.client.head(f"/console{path}/refused.csv", headers=SAME_ORIGIN)
     assert (head.status_code, head.content) == (200, b"")
@@ -226,49 +242,283 @@ async def test_head_of_the_refused_rows_writes_no_file(
 
 
 async def test_the_refused_rows_of_a_file_with_semicolons_have_semicolons(staff: Visitor) -> None:
-    path, _ = await preview(staff, b'name;categoryId\nBella;1\n=1;x\n"a;b,c";y\n')
+    path, _ = await preview(staff, b'name;categoryId\nBella;1\n=1;\n"a;b,c";\n')
     file = await staff.get(f"{path}/refused.csv")
     header, formula, other = file.content.decode("utf-8-sig").splitlines()
     assert header == "line;reason;name;categoryId"
-    assert formula.endswith(";'=1;x")
-    assert other.endswith(';"a;b,c";y')
-    _, page = await preview(staff, file.content.replace(b";x", b";7"))
+    assert formula.endswith(";'=1;")
+    assert other.endswith(';"a;b,c";')
+    _, page = await preview(staff, file.content.replace(b"=1;", b"=1;1"))
     assert re.search("Add .*1.* animal</span></button>", page)
 
 
 async def test_a_category_can_be_given_by_name(staff: Visitor, service: Service) -> None:
     for name in ("Dogs", "Élans"):
         await staff.submit("/categories", name=name)
-    content = "name;category;status\nBella;DOGS;sold\nRex;1;\nKim; élans ;\nMo;Cats;\nNo;;\n"
+    content = "name;category;status\nBella;DOGS;sold\nRex;1;\nKim; élans ;\nNo;;\n"
     path, page = await preview(staff, content.encode())
     assert re.search("Add .*3.* animals</span></button>", page)
-    told = "categoryId: expected a whole number of up to 18 digits"
-    assert f"{told}, or the name of a category</p>" in page
-    assert f"{told}</p>" in page
-    refused = await staff.get(f"{path}/refused.csv")
+    assert "Category: expected the name or the number of a category</p>" in page
+    assert "<td>\u2068Élans\u2069</td>" in page
     await staff.submit(path)
     found = await service.request("GET", "/v1/pets", staff.token)
     assert [(pet["name"], pet["categoryId"]) for pet in found.json()] == [
-        ("Bella", 1),
+        ("Bella", 2),
         ("Rex", 1),
-        ("Kim", 2),
+        ("Kim", 3),
     ]
-    await staff.submit("/categories", name="Cats")
-    _, page = await preview(staff, refused.content)
-    assert re.search("Add .*1.* animal</span></button>", page)
 
 
-async def test_without_the_scope_to_list_categories_names_are_refused(service: Service) -> None:
-    await (await signed_in(service)).submit("/categories", name="Dogs")
+COLUMNS = {"name": "0", "categoryId": "1", "status": ""}
+
+
+async def test_columns_are_chosen_where_it_is_not_sure_which_they_are(
+    staff: Visitor, service: Service
+) -> None:
+    content = "Tier;Art;Status\nBella;1;Sold\n\nRex;1;reserviert\n"
+    path, page = await preview(staff, content.encode())
+    assert "which column is the name, and which is the category." in page
+    assert "<td><bdi>reserviert</bdi></td>" in page
+    assert "Refused rows" not in page
+    assert '<option value="2" selected>Status</option>' in page
+    assert buttons_of(await staff.get(path)) == ["Use these columns", "Discard"]
+    assert (await staff.post(path)).status_code == 303  # and nothing is added
+    chosen = await staff.submit(f"{path}/columns", **COLUMNS | {"status": "2"})
+    assert "1 animal to add, 1 row refused." in words(chosen)
+    assert "4Rex;1;reserviert Status: expected available, pending or sold; got 'reser" in words(
+        chosen
+    )
+    assert "NameTier CategoryArt" in words(chosen)
+    assert (await staff.get(path)).status_code == 404
+    await staff.submit(chosen.url.path.removeprefix("/console"))
+    assert await names(staff, service) == ["Bella"]
+
+
+async def test_likely_columns_are_suggested(staff: Visitor) -> None:
+    path, _ = await preview(staff, b"Preis;Nmae;Categroy\n1,50;Bella;1\n")
+    form = form_of(await staff.get(path), "Use these columns")
+    assert form.fields == {"name": "1", "categoryId": "2", "status": ""}
+    chosen = await staff.submit(form.path, **form.fields)
+    assert "Not usedPreis" in words(chosen)
+
+
+async def test_other_columns_can_be_chosen_before_anything_is_added(staff: Visitor) -> None:
+    path, page = await preview(staff, HEADER[:-1] + b",Tier\n" + b"x,1,active,Bella\n")
+    assert "<details open>" in page
+    chosen = await staff.submit(f"{path}/columns", **COLUMNS | {"name": "3"})
+    assert "NameTier Not usedname, status" in words(chosen)
+    path = chosen.url.path.removeprefix("/console")
+    assert "<td><bdi>Bella</bdi></td>" in chosen.text
+    await staff.submit(path)
+    refused = await staff.post(f"{path}/columns", **COLUMNS)
+    assert refused.status_code == 409
+    assert "send the file again for other columns" in words(refused)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"name": ""}, "Name: choose the column that has it"),
+        ({"name": "9"}, "Name: choose the column that has it"),
+        ({"categoryId": "-1"}, "Category: choose the column that has it"),
+        ({"categoryId": "0"}, "Category: choose another column; one column cannot be two fields"),
+        ({"status": "1"}, "Status: choose another column"),
+    ],
+)
+async def test_columns_that_cannot_be_are_refused(
+    staff: Visitor, chosen: dict[str, str], message: str
+) -> None:
+    path, _ = await preview(staff, b"Tier;Art\nBella;1\n")
+    refused = await staff.post(f"{path}/columns", **COLUMNS | chosen)
+    assert refused.status_code == 400
+    assert message in words(refused)
+    (field, place), *_ = chosen.items()
+    assert form_of(refused, "Use these columns").fields[field] in (place, "")
+
+
+async def test_a_file_with_many_and_long_names_of_columns_is_shown_shortened(
+    staff: Visitor,
+) -> None:
+    columns = "".join(f",{'x' * 60} {number}" for number in range(200))
+    _, page = await preview(staff, f"name,category{columns}\nBella,1\n".encode())
+    assert f"<bdi>{'x' * 40}…</bdi>" in page
+    assert "and 180 more</dd>" in page
+    _, page = await preview(staff, f"Tier,,Art{columns}\nBella,,1\n".encode())
+    assert "These are the first 12 columns of 203." in page
+    assert '<option value="1">column 2</option>' in page
+
+
+UNKNOWN = b"name;category\nA;Cats\nB;999\nC;1\nD;cats \nE;Birds\n"
+
+
+def question(response: httpx.Response) -> str:
+    return words(response).partition("Categories to decide about ")[2].partition(" Columns")[0]
+
+
+async def test_an_unknown_category_is_asked_about_once_and_its_rows_wait(
+    staff: Visitor, service: Service
+) -> None:
+    path, page = await preview(staff, UNKNOWN)
+    shown = await staff.get(path)
+    assert "1 animal to add, 0 rows refused, 4 rows to decide about." in words(shown)
+    assert [text in question(shown) for text in ("Cats, 2 rows", "Number 999, 1 row", "Birds, 1")]
+    assert page.count(">Add this category</option>") == 3  # of Cats, Birds and all the others
+    assert page.count(">Use \u2068Animals\u2069</option>") == 3
+    done = await staff.submit(path)
+    assert await names(staff, service) == ["C"]
+    assert "1 animal added, 0 rows refused so far, 4 rows to decide about." in words(done)
+    assert "Go on" not in buttons_of(done)
+    assert '<progress id="done" max="5" value="1">' in done.text
+    assert (await staff.get(f"{path}/refused.csv")).text.count("\n") == 1
+
+
+async def test_a_category_is_added_or_another_taken_or_its_rows_are_left_out(
+    staff: Visitor, service: Service
+) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    await staff.submit(path)
+    decisions = {"category.Cats": "add", "category.999": "leave", "category.Birds": "1"}
+    decided = await staff.submit(f"{path}/categories", **decisions)
+    assert "Categories to decide about" not in words(decided)
+    assert "3B;999 Category: left out, because there was no such category" in words(decided)
+    done = await staff.submit(path)
+    assert "4 animals added, 1 row refused." in words(done)
+    found = await service.request("GET", "/v1/pets", staff.token)
+    added = {pet["name"]: pet["categoryId"] for pet in found.json()}
+    assert added == {"A": 2, "C": 1, "D": 2, "E": 1}
+    categories = await service.request("GET", "/v1/categories", staff.token)
+    assert [each["name"] for each in categories.json()] == ["Animals", "Cats"]
+    (row,) = saved(await staff.get(f"{path}/refused.csv"))[1:]
+    assert row[0].startswith("3;Category: left out")
+
+
+async def test_a_decision_can_wait_and_one_can_be_for_all_the_others(staff: Visitor) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    later = await staff.submit(f"{path}/categories", **{"category.Cats": "1"})
+    assert "3 animals to add, 0 rows refused, 2 rows to decide about." in words(later)
+    later = await staff.submit(f"{path}/categories", others="add")
+    assert "4 animals to add, 0 rows refused, 1 row to decide about." in words(later)
+    assert "All the others" not in words(later)
+    decided = await staff.submit(f"{path}/categories", others="leave")
+    assert "4 animals to add, 1 row refused." in words(decided)
+
+
+async def test_without_a_decision_all_rows_wait(staff: Visitor) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    before = await staff.get(path)
+    form = form_of(before, "Use these decisions")
+    assert set(form.fields.values()) == {""}
+    assert words(await staff.submit(form.path, **form.fields)) == words(before)
+
+
+async def test_who_may_not_list_categories_any_more_is_offered_none(
+    staff: Visitor, service: Service
+) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    admin = await service.issue(scopes=frozenset(SCOPES))
+    await service.request(
+        "PATCH", f"/v1/keys/{staff.key_id}", admin.token, json={"scopes": ["pets:write"]}
+    )
+    page = (await staff.get(path)).text
+    assert "Use \u2068Animals" not in page
+    assert page.count(">Leave out</option>") == 4
+
+
+async def test_an_import_whose_rows_are_all_left_out_ends(staff: Visitor) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    await staff.submit(path)
+    done = await staff.submit(f"{path}/categories", others="leave")
+    assert "1 animal added, 4 rows refused. Its id is 1." in words(done)
+    path, _ = await preview(staff, b"name;category\nA;Dogs\n")
+    done = await staff.submit(f"{path}/categories", **{"category.Dogs": "leave"})
+    assert "No row of this file can be added." in words(done)
+
+
+@pytest.mark.parametrize(
+    "decision", [{"category.Dogs": "77"}, {"other.Dogs": "Cats"}, {"other.Dogs": "\uff11"}]
+)
+async def test_a_decision_for_no_category_is_refused_and_stays_typed(
+    staff: Visitor, decision: dict[str, str]
+) -> None:
+    for number in range(30):
+        await staff.submit("/categories", name=f"Kind {number}")
+    path, page = await preview(staff, b"name;category\nA;Dogs\nB;Owls\n")
+    assert '<option value="Kind 9">' in page
+    refused = await staff.post(f"{path}/categories", **decision, **{"category.Owls": "leave"})
+    assert refused.status_code == 400
+    (text,) = decision.values()
+    assert f"There is no category {text!r}; add it first" in words(refused)
+    sent = form_of(refused, "Use these decisions").fields
+    assert sent["other.Dogs"] == decision.get("other.Dogs", "")
+
+
+async def test_with_many_categories_a_person_types_one(staff: Visitor) -> None:
+    for number in range(30):
+        await staff.submit("/categories", name=f"Kind {number}")
+    path, _ = await preview(staff, b"name;category\nA;Dogs\nB;Owls\n")
+    typed = {"other.Dogs": "kind 9", "category.Dogs": "leave", "other.Owls": "31"}
+    await staff.submit(f"{path}/categories", **typed)
+    preview_ = words(await staff.get(path))
+    assert "2AKind 9no status 3BKind 29no status" in preview_
+
+
+async def test_a_category_that_somebody_added_meanwhile_is_taken(staff: Visitor) -> None:
+    path, _ = await preview(staff, b"name;category\nA;dogs\n")
+    await staff.submit("/categories", name="Dogs")
+    decided = await staff.submit(f"{path}/categories", **{"category.dogs": "add"})
+    assert "2ADogsno status" in words(decided)
+
+
+async def test_what_was_decided_before_a_refusal_counts(staff: Visitor) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    decisions = {"category.Cats": "1", "category.999": "998", "category.Birds": "1"}
+    refused = await staff.post(f"{path}/categories", **decisions)
+    assert refused.status_code == 400
+    assert "3 animals to add, 0 rows refused, 2 rows to decide about." in words(refused)
+
+
+async def test_a_file_with_many_unknown_categories_asks_about_some(staff: Visitor) -> None:
+    content = b"name;category\n" + b"".join(b"A;Kind %d\n" % number for number in range(5_000))
+    path, page = await preview(staff, content)
+    assert page.count('name="category.') == MAX_UNDECIDED
+    assert "The rows of further ones are refused." in page
+    assert "Category: no category has the name 'Kind 20'" in words(await staff.get(path))
+    assert "20 rows to decide about" in words(await staff.get(path))
+
+
+@pytest.mark.parametrize("name", ["x" * 101, "a\nb", "a\0b"])
+async def test_a_text_that_no_category_can_have_is_refused(staff: Visitor, name: str) -> None:
+    content = f'name;category\nA;"{name}"\nB;1\n'
+    _, page = await preview(staff, content.encode())
+    assert "Categories to decide about" not in page
+    assert "Category: no category has the name" in page
+
+
+async def test_a_row_with_another_fault_asks_nothing(staff: Visitor) -> None:
+    content = b"name;category;status\n;Cats;sold\nA;Dogs;gone\nB;999 9;\n"
+    path, page = await preview(staff, content)
+    shown = await staff.get(path)
+    assert "Name: expected 1 to 255 characters" in words(shown)
+    assert "Status: expected available, pending or sold; got 'gone'" in words(shown)
+    assert page.count('name="category.') == 1
+
+
+async def test_without_the_scope_to_list_categories_unknown_ones_are_refused(
+    service: Service,
+) -> None:
     writer = await signed_in(service, scopes=frozenset({"pets:write"}))
-    _, page = await preview(writer, b"name,category\nBella,Dogs\n")
-    assert "categoryId: expected a whole number" in page
+    path, page = await preview(writer, b"name,category\nBella,Animals\nRex,999\nTom,1\n")
+    assert "Categories to decide about" not in page
+    assert "Category: expected the number of a category" in page
+    assert "there is no category 999" in page
+    assert "1 animal to add, 2 rows refused." in words(await writer.get(path))
+    assert "<td>\u20681\u2069</td>" in page
 
 
 async def test_the_file_has_all_refused_rows_and_the_page_only_some(staff: Visitor) -> None:
-    path, page = await preview(staff, HEADER + (rows(BATCH - 5) + b"Rex,x,\n" * 5) * 6)
+    path, page = await preview(staff, HEADER + (rows(BATCH - 5) + b"Rex,,\n" * 5) * 6)
     assert "Refused rows: the first 20" in page
-    assert page.count('<p class="hint">categoryId: expected a whole number') == 20
+    assert page.count('<p class="hint">Category: expected the name or the number') == 20
     assert len(saved(await staff.get(f"{path}/refused.csv"))) == 31
 
 
@@ -283,7 +533,7 @@ async def test_other_requests_are_served_while_refused_rows_are_written(staff: V
 
 
 async def test_a_file_without_a_valid_row_cannot_be_imported(staff: Visitor) -> None:
-    _, page = await preview(staff, HEADER + b"Rex,x,\n")
+    _, page = await preview(staff, HEADER + b"Rex,,\n")
     assert "No row of this file can be added." in page
     assert "<progress" not in page
     assert 'refused.csv" download' in page
@@ -303,33 +553,34 @@ async def test_a_file_that_was_imported_before_is_imported_again_only_after_a_wa
     assert "already imported" not in (await staff.get(first)).text
 
 
-async def test_strict_categories_refuse_animals_of_unknown_categories(
-    address: str, clock: ManualClock
+async def test_animals_of_a_category_deleted_meanwhile_are_refused(
+    staff: Visitor, service: Service
 ) -> None:
-    async with running_service(address, clock, strict_categories=True) as service:
-        staff = await signed_in(service)
-        await service.request("POST", "/v1/categories", staff.token, json={"name": "Dogs"})
-        path, page = await preview(staff, HEADER + b"Bella,1,\nRex,2,\n")
-        assert "expected a registered category; there is no category 2" in page
-        await service.request("DELETE", "/v1/categories/1", staff.token)
-        done = await staff.submit(path)
-        assert '<data value="0">0</data> animals added, <data value="2">2</data> rows' in done.text
-        assert "there is no category 1" in done.text
-        assert await names(staff, service) == []
+    path, _ = await preview(staff, HEADER + b"Bella,1,\n")
+    await service.request("DELETE", "/v1/categories/1", staff.token)
+    done = await staff.submit(path)
+    assert "0 animals added, 1 row refused" in words(done)
+    assert "Category: expected a registered category; there is no category 1" in words(done)
+    assert await names(staff, service) == []
 
 
-async def test_a_discarded_import_keeps_the_animals_that_it_added(
+async def test_a_stopped_import_stays_with_the_animals_that_it_added_and_adds_no_more(
     staff: Visitor, service: Service
 ) -> None:
     path, page = await preview(staff, HEADER + rows(6 * BATCH), "animals.csv")
     assert "Discard" in page
     assert "Stop here" in (await staff.post(path)).text
-    gone = await staff.submit(f"{path}/discard")
-    assert "The import of animals.csv is gone. The 1,000 animals that it added stay." in words(gone)
-    assert (await staff.get(path)).status_code == 404
+    stopped = await staff.submit(f"{path}/discard")
+    told = "The import of animals.csv has stopped. The 1,000 animals that it added stay."
+    assert told in words(stopped)
+    assert "1 000 animals added, 0 rows refused." in words(stopped)
+    assert words(await staff.submit(path)) == words(await staff.get(path))
     assert len(await names(staff, service)) == 5 * BATCH
     path, _ = await preview(staff, HEADER + rows(1), "animals.csv")
-    assert "animals that it added" not in (await staff.submit(f"{path}/discard")).text
+    gone = await staff.submit(f"{path}/discard")
+    assert "The import of animals.csv is gone." in words(gone)
+    assert "animals that it added" not in gone.text
+    assert (await staff.get(path)).status_code == 404
 
 
 async def test_unfinished_imports_are_limited_for_each_key(staff: Visitor) -> None:
@@ -449,7 +700,7 @@ async def test_concurrent_uploads_are_limited_for_each_process(
 async def test_a_slow_upload_counts_as_a_concurrent_upload(
     staff: Visitor, service: Service
 ) -> None:
-    path, _ = await preview(staff, HEADER + b"Rex,x,\n")
+    path, _ = await preview(staff, HEADER + b"Rex,,\n")
     cookie = staff.client.cookies["petstore_console"].encode()
     headers = [(b"host", b"petstore.test"), (b"cookie", b"petstore_console=" + cookie)]
     target = f"/console{path}/refused.csv".encode()
@@ -469,7 +720,7 @@ async def test_a_slow_upload_counts_as_a_concurrent_upload(
 async def test_a_full_disk_is_reported_and_uploads_work_once_there_is_space(
     staff: Visitor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    path, _ = await preview(staff, HEADER + b"Rex,x,\n")
+    path, _ = await preview(staff, HEADER + b"Rex,,\n")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     for refused in (await staff.get(f"{path}/refused.csv"), await send(staff, HEADER + rows(1))):
         assert refused.status_code == 503
@@ -488,7 +739,7 @@ async def test_each_animal_counts_as_one_request_of_the_day_but_none_of_the_minu
     service: Service,
 ) -> None:
     shop = await signed_in(service, plan="free")
-    path, page = await preview(shop, HEADER + rows(300) + b"Rex,x,\n")
+    path, page = await preview(shop, HEADER + rows(300) + b"Rex,,\n")
     assert 'Each animal costs a request of your key. It has <data value="1000">' in page
     assert await used_today(shop, service) == 0
     await shop.submit(path)

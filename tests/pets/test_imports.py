@@ -339,3 +339,17 @@ async def test_a_strict_import_refuses_animals_of_unregistered_categories_even_w
     unknown = "categoryId: expected a registered category; there is no category"
     assert importer.reasons == [(2, f"{unknown} 2"), (3, f"name: {NAME}"), (1_003, f"{unknown} -3")]
     assert (await importer.names())[-1] == "Bella"
+
+
+async def test_an_import_by_names_of_categories_refuses_unknown_ones_even_when_resumed(
+    importer: Importer, store: Store
+) -> None:
+    await store.write(create_category(CategoryCreate("Dogs")))
+    content = HEADER + b"Oskar,Cats,\n" + b"Rex,DOGS,\n" * 999 + b"Bella,9,\nMo,Cats,\n"
+    with pytest.raises(KeyboardInterrupt):
+        await importer.run(content, on_progress=stop_after(0), category_names=True)
+    result = await importer.run(content, category_names=True)
+    assert result == ImportResult(1, 2, resumed_at=1_000, was_complete=False)
+    reason = "categoryId: no category has the name 'Cats'"
+    assert importer.reasons == [(2, reason), (1_003, reason)]
+    assert [pet.category_id for pet in await importer.pets()] == [1] * 999 + [9]

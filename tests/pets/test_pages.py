@@ -288,7 +288,7 @@ async def test_an_animal_page_links_back_to_the_list(staff: Visitor) -> None:
 async def test_the_page_shows_the_category_by_its_name(staff: Visitor) -> None:
     await with_category(staff, "Dogs")
     page = await added(staff)
-    assert "<dd><bdi>Dogs</bdi></dd>" in page.text
+    assert '<dd><span class="category hue-1"><bdi>Dogs</bdi></span></dd>' in page.text
     assert form_of(page, "Save").fields["categoryId"] == "Dogs"
 
 

@@ -47,7 +47,7 @@ def words(page: httpx.Response) -> str:
 def rows(page: httpx.Response, name: str) -> list[str]:
     """Return the rows of a table of the page."""
     table = page.text.partition(f'aria-label="{name}"')[2].partition("</table>")[0]
-    found = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
+    found = re.findall(r"<tr[^>]*>(.*?)</tr>", table.partition("<tbody")[2], re.DOTALL)
     return [" ".join(re.sub("<[^>]*>", " ", row).split()) for row in found]
 
 

@@ -25,7 +25,7 @@ from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.people.model import PersonCreate
 from petstore.people.store import add_person
-from petstore.pets.console_imports import store_import
+from petstore.pets.import_preparation import store_import
 from petstore.pets.imports import begin_import
 from petstore.pets.model import NewPet
 from petstore.pets.store import delete_pet
@@ -77,8 +77,7 @@ async def fill(store: SqliteStore) -> str:
         do("INSERT INTO kept_answers VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
     )
     content = BytesIO(b"name,categoryId\nB\0lla,3\nRex,3\n")
-    options = {"named_categories": False, "strict_categories": False}
-    await store_import(store, 1, "animals.csv", content, lambda: NOW, **options)
+    await store_import(store, 1, "animals.csv", content, lambda: NOW, named_categories=True)
     await store.write(open_session(1, token.encode("ascii"), NOW))
     await store.write(create_link(1, "the operator", NOW))
     calls = DeprecatedCalls(store, lambda: NOW, ())
@@ -116,7 +115,7 @@ async def fill(store: SqliteStore) -> str:
     await store.write(
         do(
             "INSERT INTO webhook_deliveries VALUES (1, 1, 1, 'evt_1', 'pet.created', 'pet/1',"
-            " 'failed', ?1, 1, ?1, ?1, ?1, 500, 'no', NULL)",
+            " 'failed', ?1, 1, ?1, ?1, ?1, 500, 'no', NULL, NULL)",
             NOW,
         )
     )

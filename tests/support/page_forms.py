@@ -43,6 +43,10 @@ class _Reader(HTMLParser):
         if found.get("type") == "checkbox":
             if "checked" in found:
                 fields.setdefault(found["name"], []).append(found["value"])
+        elif tag == "input" and isinstance(fields.get(found["name"]), list):
+            fields[found["name"]].append(found.get("value", ""))
+        elif tag == "input" and found.get("type") == "hidden" and found["name"] in fields:
+            fields[found["name"]] = [fields[found["name"]], found.get("value", "")]
         elif tag == "input":
             fields[found["name"]] = found.get("value", "")
         elif tag == "textarea":

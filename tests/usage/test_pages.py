@@ -344,7 +344,7 @@ async def test_the_newest_24_rows_are_shown(service: Service) -> None:
         service.app.services.refusals.count(owner.key_id, now, "listPets")
     html = (await owner.get("/usage")).text
     table = html[html.index("Refused by a limit") : html.index("Calls that will end")]
-    times = re.findall(r'<td><time datetime="([^"]+)"', table)
+    times = re.findall(r'<td role="cell"><time datetime="([^"]+)"', table)
     assert (len(times), times) == (24, sorted(times, reverse=True))
     assert "The newest 24 of 25 rows." in text_of(table)
 

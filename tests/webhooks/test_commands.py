@@ -33,6 +33,7 @@ DELIVERY = {
     "responseStatus": None,
     "responseBody": None,
     "error": "it did not respond",
+    "retriedAt": None,
 }
 
 
@@ -78,6 +79,46 @@ def test_standard_output_has_only_the_secret(shop: Shop) -> None:
 )
 def test_an_invalid_webhook_is_refused(shop: Shop, arguments: list[str], expected: str) -> None:
     assert shop.fail("webhooks", "create", *arguments, status=2).startswith(expected)
+
+
+def test_an_unknown_delivery_is_not_sent_again(shop: Shop, webhook_id: int) -> None:
+    words = shop.fail("webhooks", "retry", webhook_id, NOBODY, status=3)
+    assert words == f"there is no delivery {NOBODY}"
+
+
+def test_the_event_of_a_delivery_is_sent_again() -> None:
+    with odd_service(response(202, DELIVERY | {"id": 9})) as service:
+        printed = Shop(service.url, "a-key").succeed("webhooks", "retry", 7, 3)
+        (asked,) = service.asked
+    assert printed == "Delivery 9 will send event evt_3 again.\n"
+    assert (asked.method, asked.target) == ("POST", "/v1/webhooks/7/deliveries/3/retry")
+
+
+PENDING = {"code": "deliveries_pending", "message": "2000 deliveries are pending", "status": 409}
+
+
+def test_a_long_replay_waits_for_pending_deliveries(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr("petstore.webhooks.commands.time.sleep", waits.append)
+    responses = (
+        response(202, {"deliveries": 2000, "next": "abc"}),
+        response(409, PENDING),
+        response(202, {"deliveries": 5}),
+    )
+    options = ("--failed", "--type", "order.placed", "--type", "pet.created")
+    with odd_service(*responses) as service:
+        printed = Shop(service.url, "a-key").succeed("webhooks", "replay", 7, *options)
+        bodies = [json.loads(asked.body) for asked in service.asked]
+    assert printed == "2,005 events will be sent again.\n"
+    wanted = {"state": "failed", "type": ["order.placed", "pet.created"]}
+    assert bodies == [wanted, wanted | {"cursor": "abc"}, wanted | {"cursor": "abc"}]
+    assert waits == [5]
+
+
+def test_a_replay_to_a_webhook_with_many_pending_deliveries_fails() -> None:
+    with odd_service(response(409, PENDING)) as service:
+        words = Shop(service.url, "a-key").fail("webhooks", "replay", 7, status=4)
+    assert words == "2000 deliveries are pending"
 
 
 @pytest.mark.parametrize(

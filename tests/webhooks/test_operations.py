@@ -1,5 +1,6 @@
 """The operations on webhooks, used with a key that may manage its own."""
 
+import asyncio
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from petstore.databases.contract import Statement
 from petstore.events.model import EVENT_TYPES
 from petstore.keys.model import SCOPES
 from petstore.settings import SettingError
+from petstore.webhooks.model import MAX_REPLAY
 from petstore.webhooks.secrets import master_of_text, secret_text, webhook_secrets
 from support.cases import case
 from support.error_body import assert_error
@@ -21,7 +23,7 @@ from support.sending import STALE, Send, sender
 from support.service import SERVICE_URL, Service, running_service
 from support.stores import do
 from support.waiting import eventually
-from support.webhooks import URL, add_deliveries, add_events
+from support.webhooks import NOW, URL, add_deliveries, add_events
 
 pytestmark = pytest.mark.anyio
 
@@ -33,6 +35,7 @@ BY_ID = [
     ("POST", "/test"),
     ("GET", "/deliveries"),
     ("POST", "/replay"),
+    ("POST", "/deliveries/1/retry"),
 ]
 BODY = {"url": URL, "since": "2026-01-01T00:00:00Z"}
 WEBHOOK = {
@@ -105,8 +108,12 @@ async def test_the_webhook_of_another_key_is_not_found(service: Service, send: S
 
 
 @pytest.mark.parametrize(("method", "rest"), [each for each in BY_ID if each[1] != "/deliveries"])
-async def test_an_outdated_if_match_is_refused(send: Send, method: str, rest: str) -> None:
+async def test_an_outdated_if_match_is_refused(
+    service: Service, send: Send, method: str, rest: str
+) -> None:
     await create(send)
+    await add_events(service.store, [NOW])
+    await add_deliveries(service.store, 1, "failed")
     response = await send(method, f"/webhooks/1{rest}", json=BODY, headers=STALE)
     assert_error(response, 412, "precondition_failed")
     tag = (await send("GET", "/webhooks/1")).headers["ETag"]
@@ -179,7 +186,15 @@ async def test_a_type_that_the_key_cannot_read_is_refused_naming_the_scope_it_ne
         ("/rotate", {"graceSeconds": -1}, "graceSeconds: expected an integer from 0 to 604800"),
         ("/rotate", {"graceSeconds": 604_801}, "graceSeconds: expected "),
         ("/rotate", {"graceSeconds": "1"}, "graceSeconds: expected "),
-        ("/replay", {}, "since: required; expected a date and time as in 2026-12-24T10:00:00Z"),
+        ("/replay", {"type": ["pet.eaten"]}, "type: expected a list of 'pet.created', "),
+        ("/replay", {"type": "pet.created"}, "type: expected a list of 'pet.created', "),
+        ("/replay", {"type": ["pet.created"] * 101}, "type: expected a list of 'pet.created', "),
+        ("/replay", {"state": "succeeded"}, "state: expected 'failed'"),
+        ("/replay", {"cursor": "AAAA"}, "cursor: expected the next of the previous response"),
+        ("/replay", {"cursor": 21 * "A" + "B"}, "cursor: expected the next of the previous"),
+        ("/replay", {"cursor": 22 * "A"}, "cursor: expected the next of the previous response"),
+        ("/replay", {"cursor": 21 * "_" + "w"}, "cursor: expected the next of the previous"),
+        ("/replay", {"cursor": 10 * "A" + "D" + 10 * "A" + "g"}, "cursor: expected the next of"),
         ("/replay", {"since": "yesterday"}, "since: expected a date and time"),
         ("/replay", {"since": "2026-12-24T10:00:00"}, "since: expected a date and time"),
         ("/replay", {**BODY, "until": None}, "until: expected a date and time"),
@@ -431,6 +446,7 @@ async def test_deliveries_are_listed_newest_first(service: Service, send: Send) 
         "responseStatus": 500,
         "responseBody": "no",
         "error": "not 2xx",
+        "retriedAt": None,
     }
     assert (second["id"], second["state"], second["nextAttemptAt"]) == (2, "failed", None)
     last = await send("GET", first.links["next"]["url"].removeprefix(f"{SERVICE_URL}/v1"))
@@ -460,6 +476,112 @@ async def test_events_can_be_replayed(service: Service, send: Send) -> None:
     assert response.json() == {"deliveries": 1}
     (newest, older) = (await send("GET", "/webhooks/1/deliveries")).json()
     assert [newest["eventId"], older["eventId"]] == [f"evt_{3:024x}", f"evt_{2:024x}"]
+
+
+@pytest.mark.each_database
+async def test_failed_events_of_some_types_can_be_replayed(service: Service, send: Send) -> None:
+    await create(send)
+    for kind in ("pet.created", "order.placed"):
+        await add_events(service.store, [NOW] * 2, kind)
+    await add_deliveries(service.store, 1, "failed", "succeeded", "failed", "failed")
+    wanted = {"state": "failed", "type": ["order.placed"]}
+    response = await send("POST", "/webhooks/1/replay", json=wanted)
+    assert (response.status_code, response.json()) == (202, {"deliveries": 2})
+    listed = (await send("GET", "/webhooks/1/deliveries")).json()
+    assert [each["retriedAt"] is None for each in listed[2:]] == [False, False, True, True]
+    response = await send("POST", "/webhooks/1/replay", json={"state": "failed"})
+    assert response.json() == {"deliveries": 1}
+
+
+async def test_a_replay_of_many_events_continues_at_its_cursor(
+    service: Service, send: Send
+) -> None:
+    await create(send)
+    await add_events(service.store, [NOW] * (MAX_REPLAY + 1))
+    body = {"since": "2026-12-01T12:00:00Z"}
+    first = (await send("POST", "/webhooks/1/replay", json=body)).json()
+    assert first["deliveries"] == MAX_REPLAY
+    rest = body | {"cursor": first["next"]}
+    response = await send("POST", "/webhooks/1/replay", json=rest)
+    assert_error(response, 409, "deliveries_pending")
+    await service.store.write(do("UPDATE webhook_deliveries SET state = 'succeeded'"))
+    last = await send("POST", "/webhooks/1/replay", json=rest)
+    assert last.json() == {"deliveries": 1}
+
+
+async def test_a_replay_of_a_type_that_the_key_cannot_read_is_refused(service: Service) -> None:
+    send = await sender(service, scopes=frozenset({"webhooks:write", "pets:read"}))
+    await create(send)
+    response = await send("POST", "/webhooks/1/replay", json={"type": ["order.placed"]})
+    message = assert_error(response, 403, "missing_scope")
+    assert message == "this key lacks the scope orders:read to read order.placed"
+
+
+async def test_a_delivery_of_an_event_that_the_key_cannot_read_is_not_sent_again(
+    service: Service,
+) -> None:
+    send = await sender(service, scopes=frozenset({"webhooks:write"}))
+    await create(send)
+    await add_events(service.store, [NOW])
+    await add_deliveries(service.store, 1, "failed")
+    response = await send("POST", "/webhooks/1/deliveries/1/retry")
+    message = assert_error(response, 403, "missing_scope")
+    assert message == "this key lacks the scope pets:read to read pet.created"
+    assert 'scope="pets:read"' in response.headers["WWW-Authenticate"]
+    assert await rows(service, "SELECT state FROM webhook_deliveries") == [("failed",)]
+
+
+@pytest.mark.each_database
+async def test_a_delivery_can_be_sent_again(service: Service, send: Send) -> None:
+    await create(send)
+    await add_events(service.store, [NOW])
+    await add_deliveries(service.store, 1, "failed")
+    path = "/webhooks/1/deliveries/1/retry"
+    made = await send("POST", path)
+    assert made.status_code == 202
+    (newest, failed) = (await send("GET", "/webhooks/1/deliveries")).json()
+    assert newest == made.json()
+    assert (newest["id"], newest["eventId"], newest["state"]) == (2, failed["eventId"], "pending")
+    assert failed["retriedAt"] == newest["createdAt"]
+    message = assert_error(await send("POST", path), 409, "already_pending")
+    assert message == "the event of delivery 1 is pending: delivery 2 sends it"
+    other = await sender(service, scopes=frozenset(SCOPES))
+    assert_error(await other("POST", path), 404, "not_found")
+    for unknown in ("9", "0", "x", "01", "9223372036854775808"):
+        response = await send("POST", f"/webhooks/1/deliveries/{unknown}/retry")
+        assert_error(response, 404, "not_found")
+
+
+@pytest.mark.each_database
+async def test_no_delivery_outlives_a_webhook_that_is_deleted_meanwhile(
+    service: Service, send: Send
+) -> None:
+    await create(send)
+    await add_events(service.store, [NOW] * 8)
+    await add_deliveries(service.store, 1, *["failed"] * 8)
+    paths = [f"/webhooks/1/deliveries/{number}/retry" for number in range(1, 9)]
+    requests = [send("POST", path) for path in paths]
+    requests.insert(4, send("DELETE", "/webhooks/1"))
+    responses = await asyncio.gather(*requests)
+    assert {response.status_code for response in responses} <= {202, 204, 404}
+    assert await rows(service, "SELECT id FROM webhook_deliveries") == []
+
+
+@pytest.mark.each_database
+async def test_a_webhook_that_is_disabled_meanwhile_gets_no_later_retry(
+    service: Service, send: Send
+) -> None:
+    await create(send)
+    await add_events(service.store, [NOW] * 8)
+    await add_deliveries(service.store, 1, *["failed"] * 8)
+    paths = [f"/webhooks/1/deliveries/{number}/retry" for number in range(1, 9)]
+    requests = [send("POST", path) for path in paths]
+    requests.insert(4, send("PATCH", "/webhooks/1", json={"enabled": False}))
+    responses = await asyncio.gather(*requests)
+    sent = sum(response.status_code == 202 for response in responses)
+    assert {response.status_code for response in responses} <= {200, 202, 409}
+    pending = "SELECT count(*) FROM webhook_deliveries WHERE state = 'pending'"
+    assert await rows(service, pending) == [(sent,)]
 
 
 async def test_no_log_contains_a_secret(service: Service, send: Send) -> None:

@@ -131,3 +131,10 @@ async def test_a_refused_change_leaves_the_deliveries_as_they_were(
     with pytest.raises(PreconditionFailed):
         await store.write(change_webhook(1, enable(), key.id, NOW, refuse))
     assert await states(store) == ["failed"] * 500
+
+
+async def test_resuming_leaves_out_what_was_sent_again(store: Store, key: Caller) -> None:
+    await add_deliveries(store, 1, "failed", "failed", "pending")
+    await store.write(do("UPDATE webhook_deliveries SET retried_at = 1 WHERE sequence = 1"))
+    await finish(store, key)
+    assert await states(store) == ["failed", "pending", "pending"]

@@ -12,6 +12,7 @@ import petstore
 from petstore.errors import PetstoreError
 from petstore.interface.operations import OPERATIONS
 from petstore.interface.site import MANIFEST, Manifest
+from website.search import SYNONYMS
 
 FOLDER = Path(petstore.__file__).parent / "site"
 _ANCHOR = re.compile(r'\sid="([^"]+)"|\sid=\'([^\']+)\'')
@@ -45,9 +46,17 @@ def test_every_link_of_every_page_leads_to_a_page_and_its_anchor() -> None:
         for reference in set(_REFERENCE.findall(content(page))):
             address, anchor = urldefrag(urljoin(_ORIGIN + page, reference))
             path = address.removeprefix(_ORIGIN)
+            if path == "/console":
+                continue
             if path not in manifest().files or (anchor and anchor not in anchors(path)):
                 lost.append((page, reference))
     assert lost == []
+
+
+def test_every_page_has_the_paw_and_a_link_to_the_console() -> None:
+    for page in pages():
+        found = {urljoin(_ORIGIN + page, each) for each in _REFERENCE.findall(content(page))}
+        assert {f"{_ORIGIN}/console", f"{_ORIGIN}/docs/icon.svg"} <= found, page
 
 
 def test_every_page_has_a_markdown_version() -> None:
@@ -78,3 +87,9 @@ def test_every_result_of_the_search_has_an_address() -> None:
         path, anchor = urldefrag(f"/docs/{item['location']}")
         assert path in manifest().files
         assert not anchor or anchor in anchors(path)
+
+
+def test_a_page_is_found_by_what_readers_call_its_subject() -> None:
+    found = msgspec.json.decode(content("/docs/search.json"))
+    words = {item["location"]: item["path"][-1] for item in found["items"]}
+    assert {page: words.get(page) for page in SYNONYMS} == SYNONYMS

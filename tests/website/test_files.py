@@ -17,7 +17,7 @@ PAGE = f"""<head><script>{SCRIPT}</script><script src="./a.js"></script>
 </head><a href="index.html">home</a> <a href="./errors.html#codes">errors</a>
 <a href="../decisions/index.html#a">decisions</a> <a href="https://a.example/b.html">elsewhere</a>"""
 SEARCH = (
-    '{"items":[{"location":"errors.html#codes"},{"location":"index.html"},'
+    '{"items":[{"location":"errors.html#codes"},{"location":"index.html","path":["Home"]},'
     '{"location":"decisions/0001-one.html"}]}'
 )
 RENDERED = {
@@ -53,7 +53,7 @@ def stored(target: Path, name: str) -> str:
 
 
 def test_each_file_is_stored_in_exactly_two_codings(target: Path) -> None:
-    names = ("http.html", "http.md", "search.json", "assets/app.0123abcd.min.js")
+    names = ("http.html", "http.md", "search.json", "assets/app.0123abcd.min.js", "404.html")
     files = {str(file.relative_to(target)) for file in target.rglob("*") if file.is_file()}
     assert files == {MANIFEST, *(f"{name}.{end}" for name in names for end in ("gz", "zst"))}
     zstd = zstandard.decompress((target / "http.html.zst").read_bytes())
@@ -66,7 +66,7 @@ def test_links_within_the_site_have_no_file_extension(target: Path) -> None:
     assert '<a href="../decisions/#a">decisions</a>' in page
     assert 'href="https://a.example/b.html"' in page
     found = stored(target, "search.json")
-    assert found == '{"items":[{"location":"errors#codes"},{"location":""}]}'
+    assert '{"location":"errors#codes"},{"location":"","path":["Home",' in found
 
 
 def test_the_search_leaves_out_decision_records(target: Path) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
@@ -10,6 +11,7 @@ from playwright.sync_api import Browser, Page, ViewportSize, expect
 from petstore.interface.operations import OPERATIONS
 from support.browser import Visit, chromium
 from support.process import ServerProcess
+from support.waiting import within
 
 PHONE: ViewportSize = {"width": 390, "height": 844}
 DESK: ViewportSize = {"width": 1280, "height": 720}
@@ -64,7 +66,8 @@ def test_a_console_block_is_copied_without_prompts_and_output(
     page.get_by_role("button", name="Copy to clipboard").first.click()
     page.wait_for_function("navigator.clipboard.readText()")
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert [line.partition(" -")[0] for line in copied.splitlines()] == ["curl", "   "] * 2
+    commands = [line.partition(" -")[0].partition("=")[0] for line in copied.splitlines()]
+    assert commands == ["API", "AUTH", *["curl", "   "] * 2]
     assert "$API/store/orders" in copied
 
 
@@ -75,6 +78,56 @@ def test_the_search_finds_an_operation_by_its_name(page: Page, visit: Visit) -> 
     page.locator("a", has_text="needs a key with the scope orders:write").click()
     page.wait_for_url("**/docs/operations/placeOrder*")
     assert visit.errors == []
+
+
+QUESTIONS = {
+    "pagination": "pagination",
+    "paging": "pagination",
+    "quickstart": "tutorials/sell-an-animal-curl",
+    "sandbox": "",
+    "authentication": "authentication",
+    "throttle": "limits",
+    "backoff": "guides/back-off",
+    "SDK": "client-library",
+    "Postman": "guides/generated-clients",
+    "Helm": "deploying",
+    "metadata": "pets",
+}
+FIRST = """box => box.getRootNode().querySelector('a[href*="?h="]')?.href"""
+
+
+def test_the_search_leads_to_the_right_page_first(page: Page, server: ServerProcess) -> None:
+    page.wait_for_load_state("networkidle")
+    page.keyboard.press("Control+k")
+    box = page.get_by_role("combobox")
+    for question, answer in QUESTIONS.items():
+        box.fill(question)
+        wanted = f"{server.url}/docs/{answer}?h={question}"
+
+        def is_first(wanted: str = wanted) -> bool:
+            return bool(box.evaluate(FIRST) == wanted)
+
+        assert within(10, is_first), question
+
+
+def test_the_samples_call_the_service_that_shows_the_page(
+    page: Page, server: ServerProcess
+) -> None:
+    page.goto(f"{server.url}/docs/operations/")
+    shown = page.locator("pre", has_text="export PETSTORE_URL").first
+    expect(shown).to_contain_text(f"PETSTORE_URL={server.url}/v1")
+    page.goto(f"{server.url}/docs/pagination")
+    first = page.locator("pre").first
+    expect(first).to_contain_text(f"API={server.url}/v1")
+    expect(first).not_to_contain_text("127.0.0.1:8000")
+
+
+def test_a_block_that_starts_the_demo_store_keeps_its_address(
+    page: Page, server: ServerProcess
+) -> None:
+    page.goto(f"{server.url}/docs/tutorials/sell-an-animal-curl")
+    started = page.locator("pre", has_text="make serve").first
+    expect(started).to_contain_text("http://127.0.0.1:8000/v1")
 
 
 def test_the_sidebar_lists_every_operation(page: Page) -> None:
@@ -115,3 +168,52 @@ def test_every_page_fits_the_width_of_a_phone(page: Page, server: ServerProcess)
 def test_a_link_to_an_error_code_scrolls_to_it(page: Page, server: ServerProcess) -> None:
     page.goto(f"{server.url}/docs/errors#service_unavailable")
     expect(page.locator("#service_unavailable")).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("size", [PHONE, DESK])
+@pytest.mark.parametrize("path", ["limits", "operations/nothing"])
+def test_the_header_has_the_paw_and_leads_to_the_console(
+    page: Page, server: ServerProcess, path: str, size: ViewportSize
+) -> None:
+    page.set_viewport_size(size)
+    page.goto(f"{server.url}/docs/{path}")
+    paw = page.locator("header .md-logo img")
+    expect(paw).to_be_visible()
+    assert paw.evaluate("paw => paw.naturalWidth") > 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    page.locator("header").get_by_role("link", name="Console").click()
+    expect(page).to_have_url(re.compile(f"{server.url}/console"))
+    page.set_viewport_size(DESK)
+
+
+def test_an_address_without_a_page_can_search_and_leads_to_the_start(
+    page: Page, server: ServerProcess
+) -> None:
+    response = page.goto(f"{server.url}/docs/operations/nothing")
+    assert response
+    assert response.status == 404
+    page.wait_for_load_state("networkidle")
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").fill("placeOrder")
+    page.locator("a", has_text="needs a key with the scope orders:write").click()
+    page.wait_for_url("**/docs/operations/placeOrder*")
+    page.goto(f"{server.url}/docs/operations/nothing")
+    page.get_by_role("link", name="Start of the docs").click()
+    page.wait_for_url(f"{server.url}/docs/")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_links_of_the_docs_and_the_console_have_one_colour(
+    browser: Browser, server: ServerProcess, scheme: Literal["light", "dark"]
+) -> None:
+    page = browser.new_page(color_scheme=scheme)
+    colours = []
+    for path, link in (
+        ("/docs/limits", "article a:not(.headerlink)"),
+        ("/console/sign-in", ".docs"),
+    ):
+        page.goto(f"{server.url}{path}")
+        colour = "link => getComputedStyle(link).color"
+        colours.append(page.locator(link).first.evaluate(colour))
+    page.close()
+    assert len(set(colours)) == 1

@@ -65,7 +65,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     try:
         found = await _get(visit)
     except NotFound as gone:
-        return await gone_page(visit, _resource(visit), gone)
+        return gone_page(visit, await history_of(visit, _resource(visit)), gone)
     now = _FORM.texts(found.value)
     form = _FORM.shown(now, found.version, visit.form, error)
     return visit.page(

@@ -32,6 +32,12 @@ async def allowance_of(visit: PageRequest) -> Allowance:
     )
 
 
+async def affordable(visit: PageRequest, requests: int) -> int:
+    """Return how many of so many requests the key of a visit has left."""
+    left = (await allowance_of(visit)).requests
+    return requests if left is None else min(requests, left)
+
+
 async def charge(visit: PageRequest, requests: int) -> bool:
     """Charge so many requests, and return whether the key of a visit had them left.
 

@@ -64,11 +64,14 @@ from petstore.people import invitation_pages as invitations
 from petstore.people import pages as people
 from petstore.pets import export_pages as exports
 from petstore.pets import import_pages as imports
+from petstore.pets import import_undo_pages as import_undo
 from petstore.pets import pages as pets
+from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
 from petstore.sessions.store import Session, find_session, touch_session
 from petstore.usage import pages as usage
 from petstore.webhooks import pages as webhooks
+from petstore.webhooks import replay_pages as replays
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
@@ -107,14 +110,17 @@ PAGES: tuple[ConsolePage, ...] = (
     *changes.PAGES,
     *today.PAGES,
     *pets.PAGES,
+    *selection.PAGES,
     *order_exports.PAGES,
     *orders.PAGES,
     *sales.PAGES,
     *categories.PAGES,
     *imports.PAGES,
+    *import_undo.PAGES,
     *exports.PAGES,
     *usage.PAGES,
     *webhooks.PAGES,
+    *replays.PAGES,
     *keys.PAGES,
     *people.PAGES,
     *activity.PAGES,
@@ -170,7 +176,7 @@ class Console:
 
     async def _respond(self, visit: PageRequest, exchange: Exchange, receive: Receive) -> Response:
         request = visit.request
-        route, visit.parameter = self._routes.find(request.path)
+        route, visit.parameters = self._routes.find(request.path)
         exchange.template = route.template or None
         page = route.operations.get(request.method)
         if page is None:
@@ -203,7 +209,7 @@ class Console:
         if page.needs is not None:
             require_scope(visit.caller, scope_of(page.needs))
         if page.has_id:
-            visit.path_id = decode_path_id(visit.parameter)
+            visit.path_id, visit.child_id, *_ = (*map(decode_path_id, visit.parameters), 0)
         if page.has_file:
             respond = partial(self._respond_in_turn, page, visit, receive)
             return await self._files.respond(visit.caller.id, respond)

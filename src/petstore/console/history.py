@@ -7,6 +7,7 @@ from markupsafe import Markup
 
 from petstore.categories.store import names_of_categories
 from petstore.clock import Milliseconds
+from petstore.console.notices import Undo
 from petstore.console.page import HOME, PageRequest
 from petstore.console.sentences import SentenceFacts, begins_order, sentence
 from petstore.domain.decoding import integer_in
@@ -26,7 +27,7 @@ class HistoryLine(NamedTuple):
     """An event in words: ``who`` did ``what``.
 
     ``by`` is the key or person, such as ``person/2``; it is empty for the service, and for events
-    of an earlier version. ``members`` are those that changed.
+    of an earlier version. ``members`` are those that changed. ``undo`` takes the event back.
     """
 
     id: str
@@ -36,6 +37,7 @@ class HistoryLine(NamedTuple):
     by: str
     what: Markup
     members: frozenset[str]
+    undo: Undo | None = None
 
     def with_others(self, others: int, *, is_cut: bool = False) -> "HistoryLine":
         """Return the line with how many more changes came with it; if ``is_cut``, or even more."""
@@ -50,7 +52,7 @@ class History(NamedTuple):
     """The newest events of a resource, the newest first.
 
     ``earlier`` is the sequence before which there are more, and ``is_latest`` whether there are
-    none after these.
+    none after these. ``last`` is the last event of all, if it is among these.
     """
 
     resource: str
@@ -58,6 +60,13 @@ class History(NamedTuple):
     earlier: int | None
     is_latest: bool
     now: Milliseconds
+    last: PastEvent | None = None
+
+    def with_undo(self, undo: Undo | None) -> "History":
+        """Return the history with what takes the last event back."""
+        if undo is None:
+            return self
+        return self._replace(lines=[self.lines[0]._replace(undo=undo), *self.lines[1:]])
 
     @property
     def kind(self) -> str:
@@ -81,7 +90,8 @@ async def history_of(visit: PageRequest, resource: str) -> History:
     before = place_of(visit)
     found = await read_latest(visit.services.store, resource, before)
     lines = await lines_of(visit, found.events)
-    return History(resource, lines, found.earlier, before is None, visit.services.clock())
+    last = found.events[0] if found.events and before is None else None
+    return History(resource, lines, found.earlier, before is None, visit.services.clock(), last)
 
 
 def place_of(visit: PageRequest) -> int | None:
@@ -92,16 +102,15 @@ def place_of(visit: PageRequest) -> int | None:
     return before if before is not None and 0 < before <= INT64_MAX else None
 
 
-async def gone_page(visit: PageRequest, resource: str, gone: NotFound) -> Response:
+def gone_page(visit: PageRequest, history: History, gone: NotFound) -> Response:
     """Return the page of a resource that is gone, with its history if that is kept.
 
     Raises:
         NotFound: it is not: the resource may never have existed.
     """
-    history = await history_of(visit, resource)
     if not history.lines:
         raise gone
-    kind, _, number = resource.partition("/")
+    kind, _, number = history.resource.partition("/")
     path = visit.home + visit.request.path.removeprefix(HOME)
     name = f"{_NOUNS[kind]} {number}"
     return visit.page("gone.html", error=gone, history=history, path=path, name=name)
@@ -138,6 +147,13 @@ async def lines_of(
         )
         for each in events
     ]
+
+
+async def is_by_order(visit: PageRequest, event: PastEvent) -> bool:
+    """Return whether an order changed the animal of an event, or nobody knows that yet."""
+    if not _is_move(event):
+        return False
+    return event.sequence is None or bool(await orders_before(visit.services.store, [event]))
 
 
 def _is_move(event: PastEvent) -> bool:

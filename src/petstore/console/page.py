@@ -104,8 +104,9 @@ class ConsolePage:
 
 
 class PageRequest(Struct):
-    """One request of a page, decoded. ``path_id`` is 0 where the path has no parameter.
+    """One request of a page, decoded.
 
+    ``path_id`` is 0 where the path has no parameter, and ``child_id`` where it has no second one.
     ``form`` has the fields of the query, or of the body of a POST. A ``refresh`` is a request that
     the page makes by itself. Public pages have no ``session``; ``ended`` is why the one of the
     cookie ended. ``cursor`` is the position in the feed of events before the page was read; only a
@@ -125,7 +126,8 @@ class PageRequest(Struct):
     client: str
     id: str
     path_id: int = 0
-    parameter: str = ""
+    child_id: int = 0
+    parameters: tuple[str, ...] = ()
     form: Form = EMPTY
     session: Session | None = None
     ended: SessionEnd | None = None
@@ -140,6 +142,11 @@ class PageRequest(Struct):
         """The key or the person of the session."""
         assert self.session is not None  # noqa: S101 - only public pages have none
         return self.session.caller
+
+    @property
+    def parameter(self) -> str:
+        """The text of the first parameter of the path, empty if there is none."""
+        return self.parameters[0] if self.parameters else ""
 
     @property
     def author(self) -> Author:
@@ -222,14 +229,15 @@ class PageRequest(Struct):
         query: Mapping[str, Any] | None = None,
         path_id: int = 0,
         if_match: str | None = None,
+        once: str | None = None,
     ) -> Result[Any]:
         """Execute an operation of the interface, and return its result.
 
         ``query`` and ``body`` are as in the interface; values of ``None`` are left out of a query.
         It is about the resource of the path, and changes the ``version`` that the form has, if no
-        other is given. A POST with the same ``once`` in its form and the same body is executed once
-        (``Idempotency-Key``): the second click of two waits for the first. A form that was sent,
-        and then changed, is another request.
+        other is given. A POST with the same ``once``, which is that of its form if no other is
+        given, and the same body is executed once (``Idempotency-Key``): the second click of two
+        waits for the first. A form that was sent, and then changed, is another request.
 
         A change of an animal, a category or an order costs a request of the key's day.
 
@@ -242,10 +250,10 @@ class PageRequest(Struct):
         call: Call[Any, Any] = Call(
             None if operation.query is None else _query(operation.query, query or {}),
             None if operation.body is None else convert(body or {}, operation.body, InvalidBody),
-            (path_id or self.path_id) if operation.parameter else 0,
+            *((path_id or self.path_id, self.child_id)[: len(operation.parameters)]),
         )
         is_read, is_post = operation.method == "GET", operation.method == "POST"
-        once = self.form.text("once")
+        once = self.form.text("once") if once is None else once
         version = self.form.text("version") if if_match is None else if_match
         context = Context(
             services=self.services,
@@ -275,7 +283,8 @@ class PageRequest(Struct):
         self, operation: Operation, call: Call[Any, Any], once: str
     ) -> IdempotentRequest:
         """Return the request of a form whose hidden field has ``once``."""
-        path = f"{BASE}{operation.path}".replace(f"{{{operation.parameter}}}", str(call.path_id))
+        ids = dict(zip(operation.parameters, (call.path_id, call.child_id), strict=False))
+        path = f"{BASE}{operation.path}".format_map(ids)
         digest = request_digest(operation.method, path, call.body)
         # A digest, since not every text of a form is one that the database takes.
         name = blake2b(once.encode("utf-8", "replace") + digest, digest_size=24).hexdigest()

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -14,7 +15,7 @@ from petstore import __version__
 from petstore.cli.client import client_of, is_address, service_option
 from petstore.cli.client_failures import CommandFailure, ExitStatus, notice_of
 from petstore.cli.options import TEXT, SecretOption
-from petstore.cli.output import SectionedGroup, printable
+from petstore.cli.output import SectionedGroup, plain_failures, printable, replacing_text
 from petstore.clock import SECOND, system_clock
 from petstore.webhooks.secrets import secret_of_text, secret_text
 from petstore.webhooks.signatures import signed_headers
@@ -31,6 +32,7 @@ _EXPIRED = (
     "the events to go on from are not kept any more, or an older backup was restored: start again"
     " to listen from now on, or with --from-start to begin with the oldest event that is kept"
 )
+_MAX_STATE = 100
 
 
 class Receiver:
@@ -134,6 +136,12 @@ def events() -> None:
     callback=_secret,
     help="What signs them. [default: a new one, printed at the start]",
 )
+@click.option(
+    "--state",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Save in this file how far the events were printed, and go on from there the next time.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print each event as JSON in one line.")
 @service_option
 def listen(
@@ -143,19 +151,22 @@ def listen(
     from_start: bool,
     receiver_url: str | None,
     secret: bytes | None,
+    state: Path | None,
     as_json: bool,
     service: str,
 ) -> None:
     """Print events as they happen, until Ctrl-C.
 
     It waits for a service that restarts, and for limits, and neither misses nor repeats an event.
+    With --state it goes on where it was. If it was killed, the events of one page may come again.
     """
     from petstore_client.errors import CursorExpired
 
     absence = OutageNotice()
     with client_of(service, absence.wait) as client:
         receiver = None if receiver_url is None else Receiver(receiver_url, secret or _new_secret())
-        cursor = None if from_start else "latest"
+        with plain_failures():
+            cursor = _saved(state) or (None if from_start else "latest")
         stream = client.events.follow(cursor=cursor, types=types or None, resource=resource)
         pages = stream.pages()
         try:
@@ -165,9 +176,29 @@ def listen(
                 absence.end()
                 for event in page.response.json():
                     _hand_over(event, receiver, as_json=as_json)
+                if state is not None:
+                    _save(state, str(page.cursor))
                 page = next(pages)
         except CursorExpired:
-            raise CommandFailure(_EXPIRED, ExitStatus.NOT_FOUND) from None
+            before = "" if state is None else f"remove {printable(str(state))}; "
+            raise CommandFailure(before + _EXPIRED, ExitStatus.NOT_FOUND) from None
+
+
+def _saved(state: Path | None) -> str | None:
+    """Return the cursor in the file, ``None`` if there is no such file."""
+    if state is None or not state.exists():
+        return None
+    with state.open("rb") as file:
+        text = file.read(_MAX_STATE + 1).decode("ascii", "replace").strip()
+    if not _ID.fullmatch(text) or len(text) > _MAX_STATE:
+        msg = f"{printable(str(state))}: expected the cursor that --state saved; remove the file"
+        raise click.ClickException(msg)
+    return text
+
+
+def _save(state: Path, cursor: str) -> None:
+    with plain_failures(), replacing_text(state) as file:
+        file.write(f"{cursor}\n")
 
 
 def _new_secret() -> bytes:

@@ -109,7 +109,7 @@ class ListEventsQuery(Struct, frozen=True):
     ] = 0
 
 
-class _Range(NamedTuple):
+class _FeedRange(NamedTuple):
     """What is read: from ``after``, or the oldest event, until ``end``, or for ever."""
 
     after: Position | None
@@ -142,7 +142,7 @@ async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[l
     return _result(page, wanted, waited)
 
 
-def _result(page: FeedPage, wanted: _Range, waited: float) -> Result[list[Event]]:
+def _result(page: FeedPage, wanted: _FeedRange, waited: float) -> Result[list[Event]]:
     end, events, position = wanted.end, page.events, page.position
     if end is None:
         # Also where nothing follows yet, there is a next page.
@@ -154,7 +154,7 @@ def _result(page: FeedPage, wanted: _Range, waited: float) -> Result[list[Event]
     return Result(events, IN_FEED.encode(latest), is_end=True)
 
 
-async def _range(query: ListEventsQuery, store: Reader) -> _Range:
+async def _range(query: ListEventsQuery, store: Reader) -> _FeedRange:
     """Return what a request reads; a cursor may have the end of the pages before.
 
     Raises:
@@ -171,7 +171,7 @@ async def _range(query: ListEventsQuery, store: Reader) -> _Range:
     if end is not None and query.wait:
         msg = "wait: expected no wait together with until"
         raise InvalidParameter(msg)
-    return _Range(after, end)
+    return _FeedRange(after, end)
 
 
 def _positions(cursor: str) -> tuple[Position, Position | None]:
@@ -218,7 +218,7 @@ def _types(query: ListEventsQuery, key: Caller) -> Collection[str]:
 
 
 async def _search(
-    context: Context, types: Collection[str], resource: str, wanted: _Range, limit: int
+    context: Context, types: Collection[str], resource: str, wanted: _FeedRange, limit: int
 ) -> FeedPage:
     """Read on until there is an event, the feed ends, or enough was searched for one request."""
     read = partial(read_resource, resource=resource) if resource else read_feed

@@ -21,7 +21,6 @@ from petstore.errors import (
     InvalidRequest,
     MissingKey,
     NetworkNotAllowed,
-    NotFound,
     PetstoreError,
     Unavailable,
 )
@@ -97,9 +96,9 @@ class HttpRules:
 class Exchange(Struct):
     """A request in progress.
 
-    ``client`` is the address behind trusted proxies and ``parameter`` the text of the path's
-    parameter. ``template`` is the path template, without values of the client, if the path has one.
-    A public request needs no key, and gets ``page`` if there is one. A request of a ``section`` is
+    ``client`` is the address behind trusted proxies and ``parameters`` the texts of those of the
+    path. ``template`` is the path template, without values of the client, if the path has one. A
+    public request needs no key, and gets ``page`` if there is one. A request of a ``section`` is
     public here. ``root`` is the URL of the service; it, ``token``, ``caller`` and ``decision`` are
     set as soon as they are known.
     """
@@ -111,7 +110,7 @@ class Exchange(Struct):
     page: PublicPage | None
     section: "Section | None"
     route: Route[Operation]
-    parameter: str
+    parameters: tuple[str, ...]
     template: str | None
     operation: Operation | None
     is_public: bool
@@ -150,10 +149,11 @@ class RequestHooks(NamedTuple):
 class Pages(NamedTuple):
     """What is served beside the interface: pages that take no key, and a section.
 
-    ``by_path`` has the pages by their exact path.
+    ``by_path`` has the pages by their exact path, and ``missing`` is for every other path.
     """
 
     by_path: Mapping[str, PublicPage]
+    missing: PublicPage
     section: Section
 
 
@@ -178,6 +178,7 @@ class Application:
         self.services = services
         self._routes = routes
         self._pages = pages.by_path
+        self._missing = pages.missing
         self._section = pages.section
         self._response_cache = ResponseCache(services.store)
         self._within = f"{pages.section.path}/"
@@ -234,7 +235,7 @@ class Application:
         if trusted:
             client = client_address(request, trusted)
         path, page, section = request.path, None, None
-        route, parameter = self._routes.find(path)
+        route, parameters = self._routes.find(path)
         operation = route.operations.get(request.method)
         is_public, template = False, route.template or None
         if operation is None:
@@ -255,7 +256,7 @@ class Application:
             page,
             section,
             route,
-            parameter,
+            parameters,
             template,
             operation,
             is_public,
@@ -301,8 +302,7 @@ class Application:
         if is_preflight(request, self._rules.allowed_origins):
             return preflight_response(exchange.route.methods())
         if page is None:
-            msg = "there is nothing here; the interface is under /v1, and its docs are at /docs"
-            raise NotFound(msg)
+            return await self._missing(request)
         if request.method not in _PAGE_METHODS:
             raise not_allowed(request.method, _PAGE_METHODS)
         return await page(request)
@@ -387,7 +387,7 @@ class Application:
         query: Query[Any] = _NO_QUERY
         if operation.query is not None:
             query = decode_query(request.query, operation.query)
-        path_id = 0 if operation.parameter is None else decode_path_id(exchange.parameter)
+        path_ids = [decode_path_id(text) for text in exchange.parameters]
         conditions = conditions_of(request) if operation.is_conditional else NO_CONDITIONS
         target = Target(exchange.root, request.path, query.filters)
         is_post = operation.method == "POST"
@@ -402,7 +402,7 @@ class Application:
             once=_idempotent(operation, request, target, key, body) if is_post else None,
             client=request,
         )
-        call = Call(query.values, body, path_id)
+        call = Call(query.values, body, *path_ids)
         if operation.cached and not self.services.readers.has_replica:
             if shows_lapse(operation, self.services):
                 await self.services.reservations.settle()

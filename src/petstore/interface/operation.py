@@ -1,5 +1,6 @@
 """An operation of the interface: one row of the table that routes, validates and documents."""
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -72,12 +73,14 @@ class Services:
 class Call(Struct, Generic[Body, Values], frozen=True):
     """The input of an operation, decoded. ``path_id`` is 0 where the path has no parameter.
 
+    ``child_id`` is that of its second parameter, a part of the resource that the first identifies.
     ``query`` and ``body`` are ``None`` where the operation has none.
     """
 
     query: Values
     body: Body
     path_id: int = 0
+    child_id: int = 0
 
 
 class Context(Struct, frozen=True):
@@ -242,9 +245,14 @@ class Operation:
     deprecation: Deprecation | None = None
 
     @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters of the path, two at most, each an int64 in plain digits."""
+        return tuple(re.findall(r"{(\w+)}", self.path))
+
+    @cached_property
     def parameter(self) -> str | None:
-        """The name of the only parameter that a path can have, an int64 in plain digits."""
-        return self.path.partition("{")[2].partition("}")[0] or None
+        """The first of the ``parameters``, if there is one."""
+        return self.parameters[0] if self.parameters else None
 
     @cached_property
     def resource(self) -> str | None:

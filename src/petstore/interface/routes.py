@@ -59,7 +59,7 @@ def not_allowed(method: str, allowed: list[str]) -> MethodNotAllowed:
 
 
 class Routes(Generic[R]):
-    """The routes of a table of operations. A template has at most one parameter, a whole segment.
+    """The routes of a table of operations. A template has up to two parameters, whole segments.
 
     ``base`` precedes the path of each operation.
     """
@@ -68,25 +68,41 @@ class Routes(Generic[R]):
         self._nowhere: Route[R] = Route("")
         self._fixed: dict[str, Route[R]] = {}
         self._with_parameter: dict[tuple[str, str], Route[R]] = {}
+        self._with_two: dict[tuple[str | None, ...], Route[R]] = {}
         for operation in operations:
             self._route_at(base + operation.path).add(operation)
 
-    def find(self, path: str) -> tuple[Route[R], str]:
-        """Return the route of ``path``, without operations if there is none, and its parameter."""
+    def find(self, path: str) -> tuple[Route[R], tuple[str, ...]]:
+        """Return the route of ``path``, without operations if there is none, and its parameters."""
         route = self._fixed.get(path)
         if route is not None:
-            return route, ""
+            return route, ()
         head, _, last = path.rpartition("/")
         route = self._with_parameter.get((head, ""))
         if route is not None and last:
-            return route, last
+            return route, (last,)
         head, _, parameter = head.rpartition("/")
         route = self._with_parameter.get((head, last)) if last else None
-        return (route, parameter) if route is not None and parameter else (self._nowhere, "")
+        if route is not None and parameter:
+            return route, (parameter,)
+        return self._find_with_two(path)
+
+    def _find_with_two(self, path: str) -> tuple[Route[R], tuple[str, ...]]:
+        segments = path.split("/")
+        for template, route in self._with_two.items():
+            pairs = [*zip(template, segments, strict=False)]
+            if len(template) == len(segments) and all(
+                part if name is None else part == name for name, part in pairs
+            ):
+                return route, tuple(part for name, part in pairs if name is None)
+        return self._nowhere, ()
 
     def _route_at(self, template: str) -> Route[R]:
         head, brace, rest = template.partition("/{")
         if not brace:
             return self._fixed.setdefault(template, Route(template))
         suffix = rest.partition("}")[2].removeprefix("/")
+        if "{" in suffix:
+            segments = (None if part[:1] == "{" else part for part in template.split("/"))
+            return self._with_two.setdefault(tuple(segments), Route(template))
         return self._with_parameter.setdefault((head, suffix), Route(template))

@@ -22,6 +22,9 @@ HOME = "/docs/"
 
 _FOLDER = Path(__file__).parent.parent / "site"
 _CACHED_FILES = 64
+# So many folders may be above a page that there is not: each is in all its links.
+_DEEPEST = 9
+_NOTHING = "there is nothing here; the interface is under /v1, and its docs are at /docs"
 _NOT_BUILT = (
     "the documentation is not built; run `make docs` in the checkout and start the service again"
 )
@@ -51,9 +54,14 @@ class SiteFile(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct):
-    """What the folder has: files and redirects by their path, and the policy of all pages."""
+    """What the folder has: files and redirects by their path, and the policy of all pages.
+
+    The file ``missing`` is the page for an address that has none. Its links begin with a slash,
+    which is the folder of the site.
+    """
 
     policy: str
+    missing: str = ""
     files: dict[str, SiteFile] = {}
     redirects: dict[str, str] = {}
 
@@ -80,6 +88,29 @@ class Site:
         for path, file in self._manifest.files.items():
             pages[path] = self._page(file, policy)
         return pages
+
+    async def missing(self, request: Request) -> Response:
+        """Respond to a browser with the page for an address that has none.
+
+        Raises:
+            NotFound: a program sent the request, or the site is not built.
+        """
+        manifest = self._manifest
+        wants_page = _HTML.encode() in request.fields.get(b"accept", b"")
+        above = request.path.count("/") - 1
+        if manifest is None or not manifest.missing or not wants_page or above > _DEEPEST:
+            raise NotFound(_NOTHING)
+        # Relative, so a proxy may serve it all below another path.
+        root = f"{'../' * above}{HOME.strip('/')}".encode()
+        page = self._content(manifest.missing, None)
+        for name in (b"=", b'"base":', b'"search":'):
+            page = page.replace(name + b'"/', name + b'"' + root + b"/")
+        headers = [
+            f"content-type: {_HTML}; charset=utf-8".encode(),
+            f"content-security-policy: {manifest.policy}".encode(),
+            b"cache-control: no-store",
+        ]
+        return Response(404, page, headers, code=NotFound.code)
 
     def _page(self, file: SiteFile, policy: bytes) -> PublicPage:
         caching = _IMMUTABLE if file.is_immutable else _CHECKED
@@ -108,9 +139,9 @@ class Site:
 
 
 @cache
-def site_pages() -> dict[str, PublicPage]:
-    """Return the pages of the service's own site, made once in a process."""
-    return Site().pages()
+def service_site() -> Site:
+    """Return the service's own site, made once in a process."""
+    return Site()
 
 
 def _redirect(path: str, target: str) -> PublicPage:

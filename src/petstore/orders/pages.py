@@ -111,7 +111,20 @@ async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Resp
         animals = await _animals(visit, wanted["petId"])
         if not wanted["petId"] or len(animals) == 1:
             lanes = await _lanes(visit, wanted, animals)
-    return visit.page("orders.html", error=error, lanes=lanes, form=form, animals=animals)
+    return visit.page(
+        "orders.html",
+        error=error,
+        lanes=lanes,
+        form=form,
+        animals=animals,
+        names=await _category_names(visit, lanes),
+    )
+
+
+async def _category_names(visit: PageRequest, lanes: Sequence[Lane]) -> Mapping[int, str]:
+    """Return the names of the categories of the animals in lanes."""
+    pets = [card.pet for lane in lanes for card in lane.cards]
+    return await visit.category_names({pet.category_id for pet in pets if pet is not None})
 
 
 async def _found(visit: PageRequest, typed: str) -> int:

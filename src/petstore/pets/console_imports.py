@@ -1,42 +1,34 @@
 """Imports of the console: the rows of a file that a person sent, added in batches.
 
-All the rows are in the database from the start. A unit of work takes the next batch, adds its pets
-and notes the progress, so nothing is added twice or lost, even if several requests run units of
-the same import at once, and wherever they stop.
+All the rows are in the database from the start (``import_preparation.py``). A unit of work takes
+the next batch, adds its pets and notes the progress, so nothing is added twice or lost, even if
+several requests run units of the same import at once, and wherever they stop.
 
 The rows of a file are stored in batches too: a unit for all of them would keep others waiting. An
 import without any row is still being stored, and nobody sees it.
+
+Rows of a category that there is not wait among the refused ones until somebody decides about it.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import BinaryIO, Literal, NamedTuple
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from petstore.categories.store import ids_of_categories
-from petstore.clock import Clock, Milliseconds
+from petstore.clock import Milliseconds
 from petstore.databases import schema
-from petstore.databases.contract import Reader, Row, Statement, Store, Unit, Value
+from petstore.databases.contract import Reader, Row, Statement, Unit, Value
 from petstore.databases.pages import found
-from petstore.errors import Conflict, InvalidBody, NotFound, PetstoreError
+from petstore.domain.decoding import integer_in
+from petstore.domain.names import name_key
+from petstore.errors import Conflict
 from petstore.events.model import SERVICE, Author
-from petstore.pets.files import (
-    NOT_UTF8,
-    Delimiter,
-    FileLimits,
-    FileRow,
-    ImportFile,
-    cells_of,
-    csv_row,
-    is_utf8,
-    open_import_file,
-)
-from petstore.pets.imports import ImportRun, pets_of, refuse_unknown
+from petstore.pets.columns import Columns
+from petstore.pets.files import COLUMNS, CsvLayout, FileRow
+from petstore.pets.imports import pets_of, refuse_unknown
+from petstore.pets.model import Pet
 from petstore.pets.store import create_pets
-from petstore.time_slices import TimeSlices
 
 MAX_IMPORTS = 5
 """How many imports a key has; the oldest that has nothing to add makes room for a new one."""
@@ -46,97 +38,104 @@ IMPORTS_KEPT = schema.IMPORTS_KEPT
 MAX_ROWS = 20_000
 """How many rows a file may have."""
 
-LIMITS = FileLimits(lines=100_000, characters=16_384, cells=256)
-"""A row can have several lines, and some lines are blank."""
-
-BATCH = 200
-"""How many rows a batch has at most; it has fewer if they are long."""
-
 ROWS_AT_ONCE = 100
 """How many pets a unit of work adds: the event loop is busy for some milliseconds with them."""
 
-_BATCH_CHARACTERS = 65_536
+UNDECIDED = "categoryId: not decided"
+"""The reason of a row that waits until somebody decides about its category."""
+
+_LEFT_OUT = "categoryId: left out, because there was no such category"
 _MAX_FILE_NAME = 200
-# As JSON, the text of a file is seldom twice as large, but control characters are six times.
-_MAX_STORED = 24 * 2**20
 _COLUMNS = (
-    "id, digest, file, columns, delimiter, waiting, added, refused, first_id, last_id, created_at,"
-    " finished_at"
+    "id, digest, file, columns, fields, delimiter, undecided, waiting, added, refused, first_id,"
+    " last_id, created_at, finished_at, undoable, undone, stayed"
 )
 _STORED = "waiting + added + refused > 0"
 _SELECT = f"SELECT {_COLUMNS} FROM console_imports"  # noqa: S608 - only names
 
 _encode = msgspec.json.Encoder().encode
 _decode_rows = msgspec.json.Decoder(list[FileRow]).decode
-_decode_columns = msgspec.json.Decoder(list[str]).decode
+_decode_texts = msgspec.json.Decoder(list[str]).decode
+
+
+class UndecidedCategory(NamedTuple):
+    """A category that some rows have, and that there is not: its name or number, as in the file."""
+
+    text: str
+    rows: int
+
+    @property
+    def is_name(self) -> bool:
+        """Whether it is a name."""
+        return integer_in(self.text) is None
+
+    @property
+    def key(self) -> str:
+        """What is the same for each text that means the category."""
+        return category_key(self.text)
+
+
+_decode_pets = msgspec.json.Decoder(list[Pet]).decode
+_decode_undecided = msgspec.json.Decoder(list[UndecidedCategory]).decode
 
 
 class ConsoleImport(NamedTuple):
     """An import of a key.
 
-    ``waiting`` animals are still to be added. The ids of those that were ``added`` are from
+    ``waiting`` animals are still to be added, and ``others`` are rows that cannot be, or not yet:
+    those of ``undecided`` categories are among them. The ids of the ``added`` animals are from
     ``first_id`` to ``last_id``; somebody else may have ids in between.
+
+    An undo has deleted ``undone`` of them, and left ``stayed``. It can still look at ``undoable``.
     """
 
     id: int
     digest: bytes
     file: str
-    columns: list[str]
-    delimiter: Delimiter
+    layout: CsvLayout
+    undecided: Sequence[UndecidedCategory]
     waiting: int
     added: int
-    refused: int
+    others: int
     first_id: int | None
     last_id: int | None
     created_at: Milliseconds
     finished_at: Milliseconds | None
+    undoable: int
+    undone: int
+    stayed: int
 
     @property
     def total(self) -> int:
         """How many rows the file has."""
-        return self.waiting + self.added + self.refused
+        return self.waiting + self.added + self.others
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether it is known which columns are the fields; else somebody chooses them."""
+        return any(self.layout.columns.fields)
+
+    @property
+    def refused(self) -> int:
+        """How many rows are refused."""
+        undecided = sum(category.rows for category in self.undecided)
+        return self.others - undecided if self.has_columns else 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether animals may still be added, perhaps after a decision about their category."""
+        return bool(self.waiting or self.undecided)
 
 
-async def store_import(
-    store: Store,
-    key_id: int,
-    name: str,
-    content: BinaryIO,
-    clock: Clock,
-    *,
-    named_categories: bool,
-    strict_categories: bool,
-) -> int:
-    """Store a CSV file of a key to be imported, and return the id of the import.
-
-    An import of the same file that has added nothing yet is replaced. With ``named_categories``, a
-    category may be the name of a registered one, ignoring case. With ``strict_categories``, a pet
-    of a category that is not registered is refused.
-
-    Raises:
-        InvalidBody: it is no table of pets in UTF-8, or has no rows, or too many.
-        Conflict: the key has ``MAX_IMPORTS`` that all have rows to add, or sent another file while
-            this one was being stored.
-        Unavailable: the database is unreachable.
-    """
-    file = await asyncio.to_thread(open_import_file, content, limits=LIMITS)
-    _require_utf8(1, file.columns, file.columns)
-    import_id = await store.write(begin_import(key_id, name, file, now=clock()))
-    add = partial(_add_rows, import_id, key_id, strict_categories=strict_categories)
-    try:
-        await _store_rows(store, file, add, named_categories=named_categories)
-        await store.write(_complete_import(import_id, key_id, file.digest))
-    except NotFound:
-        msg = "another file was sent at the same time; send this one again"
-        raise Conflict(msg) from None
-    except PetstoreError:
-        with suppress(PetstoreError):
-            await store.write(delete_import(import_id, key_id))
-        raise
-    return import_id
+def category_key(text: str) -> str:
+    """Return what is the same for each text of a cell that means a category."""
+    number = integer_in(text)
+    return name_key(text) if number is None else str(number)
 
 
-def begin_import(key_id: int, name: str, file: ImportFile, *, now: Milliseconds) -> Unit[int]:
+def begin_import(
+    key_id: int, name: str, digest: bytes, layout: CsvLayout, *, now: Milliseconds
+) -> Unit[int]:
     """Begin to store a file, and return the id of its import.
 
     A file of the key that was not stored as a whole makes room.
@@ -150,21 +149,68 @@ def begin_import(key_id: int, name: str, file: ImportFile, *, now: Milliseconds)
         f"DELETE FROM console_imports WHERE key_id = ?1 AND NOT ({_STORED})",  # noqa: S608
         key_id,
     )
-    yield from _least_needed(key_id)
+    yield from _least_needed(key_id, digest)
     created = yield _change(
         "insert_console_import",
         "INSERT INTO console_imports"
-        " (key_id, digest, file, columns, delimiter, waiting, refused, created_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, ?6) RETURNING id",
+        " (key_id, digest, file, columns, fields, delimiter, waiting, refused, created_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, 0, ?7) RETURNING id",
         key_id,
-        file.digest,
+        digest,
         name.replace("\0", "")[-_MAX_FILE_NAME:],
-        _encode(file.columns).decode(),
-        file.delimiter,
+        _encode(layout.columns.names).decode(),
+        _encode(layout.columns.fields).decode(),
+        layout.delimiter,
         now,
     )
     import_id: int = created[0][0]
     return import_id
+
+
+def add_rows(import_id: int, key_id: int, start: int, rows: list[FileRow]) -> Unit[int]:
+    """Store rows of a file, the first of which has the number ``start``; return their size.
+
+    Raises:
+        NotFound: the import is gone.
+    """
+    yield from locked_import(import_id, key_id)
+    waiting, encoded = len(pets_of(rows)), _encode(rows)
+    yield _change(
+        "insert_console_import_batch",
+        "INSERT INTO console_import_batches (import_id, start, waiting, refused, rows)"
+        " VALUES (?1, ?2, ?3, ?4, ?5)",
+        *(import_id, start, waiting, len(rows) - waiting, encoded.decode()),
+    )
+    return len(encoded)
+
+
+def complete_import(
+    import_id: int, key_id: int, digest: bytes, undecided: Sequence[UndecidedCategory]
+) -> Unit[None]:
+    """Show an import whose rows are all stored, in the place of one that is not needed any more.
+
+    Raises:
+        Conflict: the key has ``MAX_IMPORTS`` that all have rows to add.
+        NotFound: the import is gone.
+    """
+    yield _lock_key(key_id)  # so two requests at once cannot both complete the last one
+    yield from locked_import(import_id, key_id)
+    yield _change(
+        "delete_same_console_import",
+        "DELETE FROM console_imports"  # noqa: S608 - only names
+        f" WHERE key_id = ?1 AND digest = ?2 AND added = 0 AND {_STORED}",
+        *(key_id, digest),
+    )
+    least_needed = yield from _least_needed(key_id, digest)
+    if least_needed is not None:
+        yield _delete(least_needed)
+    yield _change(
+        "complete_console_import",
+        "UPDATE console_imports SET undecided = ?2, (waiting, refused) ="
+        " (SELECT CAST(sum(waiting) AS BIGINT), CAST(sum(refused) AS BIGINT)"
+        " FROM console_import_batches WHERE import_id = ?1) WHERE id = ?1",
+        *(import_id, _encode(undecided).decode()),
+    )
 
 
 def add_batch(
@@ -173,64 +219,139 @@ def add_batch(
     *,
     now: Milliseconds,
     limit: int,
-    strict_categories: bool,
     by: Author = SERVICE,
 ) -> Unit[ConsoleImport]:
     """Add at most ``limit`` pets of the next batch of an import; return the import as it is then.
 
-    Nothing happens if it is finished.
+    A pet whose category was deleted meanwhile is refused. Nothing happens if it is finished.
 
     Raises:
         NotFound: the key has no such import.
     """
-    present = yield from _locked(import_id, key_id)
+    present = yield from locked_import(import_id, key_id)
     batches = yield Statement(
-        "SELECT start, rows FROM console_import_batches WHERE import_id = ?1 AND waiting > 0"
-        " ORDER BY start LIMIT 1",
+        "SELECT start, rows, added FROM console_import_batches"
+        " WHERE import_id = ?1 AND waiting > 0 ORDER BY start LIMIT 1",
         (import_id,),
         name="select_next_console_import_batch",
     )
     if not batches:
         return present
-    start, text = batches[0]
+    start, text, added = batches[0]
     rows, others = _divided(_decode_rows(text), limit)
     left = present.waiting - len(pets_of(rows))
-    if strict_categories:
-        rows = yield from refuse_unknown(rows)
+    rows = yield from refuse_unknown(rows)
     created = yield from create_pets(pets_of(rows), now=now, by=by)
-    others = [row for row in rows if row.pet is None] + others
-    waiting = len(pets_of(others))
+    yield _update_batch(import_id, start, [row for row in rows if row.pet is None] + others)
     yield _change(
-        "update_console_import_batch",
-        "UPDATE console_import_batches SET waiting = ?1, refused = ?2, rows = ?3"
-        " WHERE import_id = ?4 AND start = ?5",
-        *(waiting, len(others) - waiting, _encode(others).decode(), import_id, start),
+        "record_console_import_batch",
+        "UPDATE console_import_batches SET added = ?1 WHERE import_id = ?2 AND start = ?3",
+        *(_encode(_decode_pets(added) + created).decode(), import_id, start),
     )
     ids = [pet.id for pet in created]
     changed = yield _change(
         "update_console_import",
         "UPDATE console_imports SET waiting = ?1, added = ?2, refused = ?3, first_id = ?4,"  # noqa: S608
-        f" last_id = ?5, finished_at = ?6 WHERE id = ?7 RETURNING {_COLUMNS}",
+        " last_id = ?5, finished_at = ?6, undoable = undoable + ?8"
+        f" WHERE id = ?7 RETURNING {_COLUMNS}",
         left,
         present.added + len(ids),
         present.total - left - present.added - len(ids),
         present.first_id or min(ids, default=None),
         max(ids, default=present.last_id),
-        None if left else now,
+        None if left or present.undecided else now,
         import_id,
+        len(ids),
     )
     return _import_of(changed[0])
 
 
-def delete_import(import_id: int, key_id: int) -> Unit[ConsoleImport]:
-    """Delete an import and return it. The pets that it has added stay.
+async def batches_of_others(store: Reader, import_id: int) -> list[int]:
+    """Return the first rows of the batches that have rows which are not waiting."""
+    starts = await store.read(
+        Statement(
+            "SELECT start FROM console_import_batches WHERE import_id = ?1 AND refused > 0"
+            " ORDER BY start",
+            (import_id,),
+            name="select_console_import_batches",
+        )
+    )
+    return [start for (start,) in starts]
+
+
+def decide_batch(
+    import_id: int,
+    key_id: int,
+    start: int,
+    decisions: Mapping[str, int | None],
+    *,
+    now: Milliseconds,
+) -> Unit[None]:
+    """Give rows of a batch the categories that somebody decided on, or refuse them.
+
+    ``decisions`` has the ids of categories by the keys of undecided ones, and ``None`` for those
+    whose rows are left out.
 
     Raises:
         NotFound: the key has no such import.
     """
-    present = yield from _locked(import_id, key_id)
-    yield _delete(import_id)
+    present = yield from locked_import(import_id, key_id)
+    ((text,),) = yield Statement(
+        "SELECT rows FROM console_import_batches WHERE import_id = ?1 AND start = ?2",
+        (import_id, start),
+        name="select_console_import_rows",
+    )
+    rows, decided = _decode_rows(text), Counter[str]()
+    waiting = -len(pets_of(rows))
+    for place, row in enumerate(rows):
+        key = category_key(present.layout.category_of(row)) if row.reason == UNDECIDED else ""
+        if key in decisions:
+            category_id = decisions[key]
+            rows[place] = (
+                row.refused(_LEFT_OUT)
+                if category_id is None
+                else present.layout.with_category(row, category_id)
+            )
+            decided[key] += 1
+    waiting += len(pets_of(rows))
+    yield _update_batch(import_id, start, rows)
+    left = [each._replace(rows=each.rows - decided[each.key]) for each in present.undecided]
+    undecided = [each for each in left if each.rows > 0]
+    is_open = present.waiting + waiting or undecided or not present.added
+    yield _change(
+        "decide_console_import",
+        "UPDATE console_imports SET waiting = waiting + ?1, refused = refused - ?1,"
+        " undecided = ?2, finished_at = ?3 WHERE id = ?4",
+        *(waiting, _encode(undecided).decode(), None if is_open else now, import_id),
+    )
+
+
+def stop_import(import_id: int, key_id: int, *, now: Milliseconds) -> Unit[ConsoleImport]:
+    """Add no more rows of an import, and return it as it was. It is deleted if it added nothing.
+
+    Raises:
+        NotFound: the key has no such import.
+    """
+    present = yield from locked_import(import_id, key_id)
+    if not present.added:
+        yield _delete(import_id)
+    elif present.is_open:
+        yield from stopped(import_id, now)
     return present
+
+
+def stopped(import_id: int, now: Milliseconds) -> Unit[None]:
+    """Stop an import whose row is locked."""
+    yield _change(
+        "stop_console_import_batches",
+        "UPDATE console_import_batches SET waiting = 0 WHERE import_id = ?1 AND waiting > 0",
+        import_id,
+    )
+    yield _change(
+        "stop_console_import",
+        "UPDATE console_imports SET waiting = 0, undecided = ?1, finished_at = ?2 WHERE id = ?3",
+        *(_encode([]).decode(), now, import_id),
+    )
 
 
 async def find_import(store: Reader, import_id: int, key_id: int) -> ConsoleImport:
@@ -255,21 +376,30 @@ async def read_rows(
     store: Reader, import_id: int, kind: Literal["waiting", "refused"], limit: int = MAX_ROWS
 ) -> AsyncIterator[FileRow]:
     """Yield the first ``limit`` rows of one kind, batch by batch."""
+    async for batch in read_batches(store, import_id, f"{kind} > 0"):
+        rows = [row for row in batch if (row.pet is None) == (kind == "refused")]
+        rows = [row for row in rows if row.reason != UNDECIDED][:limit]
+        for row in rows:
+            yield row
+        limit -= len(rows)
+        if not limit:
+            return
+
+
+async def read_batches(
+    store: Reader, import_id: int, condition: str = "TRUE"
+) -> AsyncIterator[list[FileRow]]:
+    """Yield the rows of those batches that meet a ``condition`` on their counts."""
     start = -1
     sql = (
         "SELECT start, rows FROM console_import_batches"  # noqa: S608 - only names
-        f" WHERE import_id = ?1 AND start > ?2 AND {kind} > 0 ORDER BY start LIMIT 1"
+        f" WHERE import_id = ?1 AND start > ?2 AND {condition} ORDER BY start LIMIT 1"
     )
-    while limit > 0:
-        select = Statement(sql, (import_id, start), name="select_console_import_batch")
-        batches = await store.read(select)
-        if not batches:
-            return
+    while batches := await store.read(
+        Statement(sql, (import_id, start), name="select_console_import_batch")
+    ):
         start, text = batches[0]
-        rows = [row for row in _decode_rows(text) if (row.pet is None) == (kind == "refused")]
-        for row in rows[:limit]:
-            yield row
-        limit -= len(rows)
+        yield _decode_rows(text)
 
 
 async def count_next_batch(store: Reader, import_id: int) -> int:
@@ -283,117 +413,6 @@ async def count_next_batch(store: Reader, import_id: int) -> int:
         )
     )
     return counts[0][0] if counts else 0
-
-
-async def _store_rows(
-    store: Store,
-    file: ImportFile,
-    add: Callable[[int, list[FileRow]], Unit[int]],
-    *,
-    named_categories: bool,
-) -> None:
-    """Store the rows of a file in batches. ``add`` makes the unit that stores one.
-
-    Raises:
-        InvalidBody: the file is no table of pets in UTF-8, or has no rows, or too many.
-    """
-    run, size, slices = ImportRun(file), 0, TimeSlices()
-    for rows in run.batches(BATCH, _BATCH_CHARACTERS):
-        await slices.rest()
-        for row in rows:
-            if row.reason == NOT_UTF8:
-                _require_utf8(row.line, file.columns, cells_of(row.text, file.delimiter))
-        if run.done + len(rows) > MAX_ROWS:
-            msg = (
-                f"expected at most {MAX_ROWS:,} rows; divide the file, or use the command"
-                " petstore pets import"
-            )
-            raise InvalidBody(msg)
-        if named_categories:
-            await _name_categories(store, file, rows)
-        if rows:
-            size += await store.write(add(run.done, rows))
-        if size > _MAX_STORED:
-            msg = "expected text; the file has too many control characters"
-            raise InvalidBody(msg)
-    if not run.done:
-        msg = "line 2: expected a row for each animal; the file has the names of the columns alone"
-        raise InvalidBody(msg)
-
-
-def _require_utf8(line: int, columns: Sequence[str], cells: Sequence[str]) -> None:
-    for number, cell in enumerate(cells):
-        if not is_utf8(cell):
-            # What is not CSV is one cell, wherever the fault is.
-            is_known = len(cells) > 1 and number < len(columns)
-            place = f"line {line}" + (f", column {columns[number]}" if is_known else "")
-            msg = f"{place}: expected UTF-8; save the spreadsheet as “CSV UTF-8”"
-            raise InvalidBody(msg)
-
-
-async def _name_categories(store: Reader, file: ImportFile, rows: list[FileRow]) -> None:
-    """Replace rows whose categories are names: of registered ones, ignoring case, or of none."""
-    named = {}  # the cells of such rows, by their place
-    for place, row in enumerate(rows):
-        if row.reason.startswith("categoryId: "):
-            cells = dict(zip(file.columns, cells_of(row.text, file.delimiter), strict=False))
-            if name := cells.get("categoryId", "").strip():
-                named[place] = cells | {"categoryId": name}
-    ids = await ids_of_categories(store, {cells["categoryId"] for cells in named.values()})
-    for place, cells in named.items():
-        row, name = rows[place], cells["categoryId"]
-        if name in ids:
-            rows[place] = csv_row(row.line, row.text, cells | {"categoryId": str(ids[name])})
-        else:
-            rows[place] = row.refused(f"{row.reason}, or the name of a category")
-
-
-def _add_rows(
-    import_id: int, key_id: int, start: int, rows: list[FileRow], *, strict_categories: bool
-) -> Unit[int]:
-    """Store rows of a file, the first of which has the number ``start``; return their size.
-
-    Raises:
-        NotFound: the import is gone.
-    """
-    yield from _locked(import_id, key_id)
-    if strict_categories:
-        rows = yield from refuse_unknown(rows)
-    waiting, encoded = len(pets_of(rows)), _encode(rows)
-    yield _change(
-        "insert_console_import_batch",
-        "INSERT INTO console_import_batches (import_id, start, waiting, refused, rows)"
-        " VALUES (?1, ?2, ?3, ?4, ?5)",
-        *(import_id, start, waiting, len(rows) - waiting, encoded.decode()),
-    )
-    return len(encoded)
-
-
-def _complete_import(import_id: int, key_id: int, digest: bytes) -> Unit[None]:
-    """Show an import whose rows are all stored, in the place of one that is not needed any more.
-
-    Raises:
-        Conflict: the key has ``MAX_IMPORTS`` that all have rows to add.
-        NotFound: the import is gone.
-    """
-    yield _lock_key(key_id)  # so two requests at once cannot both complete the last one
-    yield from _locked(import_id, key_id)
-    yield _change(
-        "delete_same_console_import",
-        "DELETE FROM console_imports"  # noqa: S608 - only names
-        f" WHERE key_id = ?1 AND digest = ?2 AND added = 0 AND {_STORED}",
-        *(key_id, digest),
-    )
-    least_needed = yield from _least_needed(key_id)
-    if least_needed is not None:
-        yield _delete(least_needed)
-    yield _change(
-        "complete_console_import",
-        "UPDATE console_imports SET (waiting, refused) ="
-        " (SELECT CAST(sum(waiting) AS BIGINT), CAST(sum(refused) AS BIGINT)"
-        " FROM console_import_batches WHERE import_id = ?1) WHERE id = ?1",
-        import_id,
-    )
 
 
 def _divided(rows: list[FileRow], limit: int) -> tuple[list[FileRow], list[FileRow]]:
@@ -411,28 +430,41 @@ def _lock_key(key_id: int) -> Statement:
     return Statement(sql, (key_id,), name="lock_key")
 
 
-def _least_needed(key_id: int) -> Unit[int | None]:
-    """Return the import that makes room for another one, ``None`` if there is room.
+def _least_needed(key_id: int, digest: bytes) -> Unit[int | None]:
+    """Return the import that makes room for a file, ``None`` if there is room.
+
+    An import of the same file that has added nothing is replaced, and takes no room.
 
     Raises:
         Conflict: there is none.
     """
     sql = f"{_SELECT} WHERE key_id = ?1 AND {_STORED} ORDER BY id"
-    present = yield Statement(sql, (key_id,), name="select_console_imports")
-    if len(present) < MAX_IMPORTS:
+    rows = yield Statement(sql, (key_id,), name="select_console_imports")
+    imports = [each for each in map(_import_of, rows) if each.added or each.digest != digest]
+    if len(imports) < MAX_IMPORTS:
         return None
-    for each in map(_import_of, present):
-        if not each.waiting:  # finished, or without a row that could be added
+    for each in imports:
+        if not each.is_open:  # finished, or without a row that could be added
             return each.id
     msg = f"you have {MAX_IMPORTS} imports that are not finished; finish or discard one first"
     raise Conflict(msg)
 
 
-def _locked(import_id: int, key_id: int) -> Unit[ConsoleImport]:
+def locked_import(import_id: int, key_id: int) -> Unit[ConsoleImport]:
     """Return an import of a key, and lock its row: batches follow one another."""
     sql = f"{_SELECT} WHERE id = ?1 AND key_id = ?2 /*pg FOR UPDATE */"
     rows = yield Statement(sql, (import_id, key_id), name="lock_console_import")
     return found(rows, _import_of, "import", import_id)
+
+
+def _update_batch(import_id: int, start: int, rows: list[FileRow]) -> Statement:
+    waiting = len(pets_of(rows))
+    return _change(
+        "update_console_import_batch",
+        "UPDATE console_import_batches SET waiting = ?1, refused = ?2, rows = ?3"
+        " WHERE import_id = ?4 AND start = ?5",
+        *(waiting, len(rows) - waiting, _encode(rows).decode(), import_id, start),
+    )
 
 
 def _delete(import_id: int) -> Statement:
@@ -445,5 +477,9 @@ def _change(name: str, sql: str, *parameters: Value) -> Statement:
 
 
 def _import_of(row: Row) -> ConsoleImport:
-    import_id, digest, file, columns, *rest = row
-    return ConsoleImport(import_id, digest, file, _decode_columns(columns), *rest)
+    import_id, digest, file, columns, fields, delimiter, undecided, *rest = row
+    names = _decode_texts(columns)
+    # A process of an older version stores no fields. It names the columns as the fields.
+    known = _decode_texts(fields) if fields else [each if each in COLUMNS else "" for each in names]
+    layout = CsvLayout(Columns(names, known), delimiter)
+    return ConsoleImport(import_id, digest, file, layout, _decode_undecided(undecided), *rest)

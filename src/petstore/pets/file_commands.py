@@ -1,6 +1,6 @@
 """``petstore pets import`` and ``export``: animals from and to files, by database or over HTTP."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO, get_args
@@ -24,13 +24,23 @@ from petstore.cli.output import (
 from petstore.cli.stores import in_store, note_new_store, require_store
 from petstore.clock import SECOND, system_clock
 from petstore.databases.private_files import part_of
-from petstore.errors import Unavailable
+from petstore.errors import InvalidBody, Unavailable
+from petstore.pets.columns import Columns
 from petstore.pets.exports import export_pets, pet_writer
 from petstore.pets.files import FileFormat, FileRow, open_import_file
 from petstore.pets.imports import MAX_WAIT, ImportRun, import_pets
 from petstore.pets.transfers import fetch_pets, send_pets
 
-_ENDINGS: dict[str, FileFormat] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+_ENDINGS: dict[str, FileFormat] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+
+# The fields of an animal as ``--column`` names them.
+_FIELDS = {"name": "name", "category": "categoryId", "status": "status"}
+_LISTED = 40
 
 _format_option = click.option(
     "--format",
@@ -59,6 +69,18 @@ _format_option = click.option(
     help="With --database: import a file again that was imported before.",
 )
 @click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="FIELD=COLUMN",
+    help="CSV only: take this column as name, category or status. Repeat it for several.",
+)
+@click.option(
+    "--category-names",
+    is_flag=True,
+    help="CSV only: a category may be a name, too. Animals of unknown names are refused.",
+)
+@click.option(
     "--strict-categories",
     is_flag=True,
     envvar="PETSTORE_STRICT_CATEGORIES",
@@ -75,24 +97,30 @@ def import_file(
     file: Path,
     file_format: FileFormat | None,
     refused: Path | None,
+    columns: Sequence[str],
     **options: Any,
 ) -> None:
-    """Add the animals of FILE: CSV with a header line, or JSON Lines.
+    """Add the animals of FILE: CSV with the names of its columns first, or JSON Lines.
 
     The animals are sent to the service at --url, a hundred at once, within the limits of your key.
     With --database they are written to the database itself. That is much faster.
 
-    The columns are name, categoryId and status. Other columns are ignored, and animals get new ids.
-    Valid rows are added. Bad rows are reported with their line numbers; the exit status is then 1.
+    The columns are name, category and status, in any case. Other columns are not used, and animals
+    get new ids. Commas, semicolons or tabs may divide the cells. Valid rows are added. Bad rows are
+    reported with their line numbers; the exit status is then 1.
     If an import is interrupted, it prints how to continue.
     """
     chosen = _format(file, file_format)
     if refused is not None and file.resolve() in {refused.resolve(), part_of(refused).resolve()}:
         msg = "expected another file than the imported one"
         raise click.BadParameter(msg, param_hint="--refused")
+    if chosen == "jsonl" and (columns or options["category_names"]):
+        msg = "--column and --category-names are for CSV"
+        raise click.UsageError(msg)
     import_rows = _import_into_database if _is_for_database(ctx) else _import_over_http
     with plain_failures(), file.open("rb") as content:
-        opened = open_import_file(content, chosen)
+        opened = open_import_file(content, chosen, chosen=_chosen_columns(columns))
+        _report_columns(opened.layout.columns)
         with (
             _refusals(refused, opened.header) as on_refused,
             progress(f"Importing {file.name}", file.stat().st_size) as on_progress,
@@ -104,12 +132,51 @@ def import_file(
         raise click.exceptions.Exit(1)
 
 
+def _chosen_columns(options: Sequence[str]) -> dict[str, str]:
+    """Return the columns of ``--column`` by their fields.
+
+    Raises:
+        click.BadParameter: it is not of this form.
+    """
+    pairs = [option.partition("=") for option in options]
+    for field, _, column in pairs:
+        if field not in _FIELDS or not column:
+            msg = "expected name=, category= or status= with the name of a column"
+            raise click.BadParameter(msg, param_hint="--column")
+    return {_FIELDS[field]: column.strip() for field, _, column in pairs}
+
+
+def _report_columns(columns: Columns) -> None:
+    """Say which columns are not used.
+
+    Raises:
+        InvalidBody: it is not sure which columns are the fields.
+    """
+    if columns.unsure:
+        field = {field: option for option, field in _FIELDS.items()}[columns.unsure[0]]
+        msg = (
+            f"line 1: expected a column {field}; got {_listed(columns.names)}."
+            f" Choose one: --column {field}=COLUMN"
+        )
+        raise InvalidBody(msg)
+    if columns.unused:
+        click.echo(printable(f"Not used: {_listed(columns.unused)}"), err=True)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names in one line; a file may have any number of columns."""
+    left = len(names) - _LISTED
+    shown = ", ".join(name[:_LISTED] for name in names[:_LISTED])
+    return f"{shown} and {left:,} more" if left > 0 else shown
+
+
 def _import_into_database(
     run: ImportRun,
     file: Path,
     *,
     database: str,
     again: bool,
+    category_names: bool,
     strict_categories: bool,
     **_others: object,
 ) -> str:
@@ -128,6 +195,7 @@ def _import_into_database(
                 run,
                 system_clock,
                 again=again,
+                category_names=category_names,
                 strict_categories=strict_categories,
                 on_wait=_note_wait,
             ),
@@ -151,6 +219,7 @@ def _import_over_http(
     on_progress: OnProgress,
     service: str,
     from_line: int | None,
+    category_names: bool,
     **_others: object,
 ) -> str:
     """Send the animals of a file to a service, and return the outcome in words."""
@@ -163,7 +232,7 @@ def _import_over_http(
         return f"{done}. {again}; within a day, nothing is added twice"
 
     with client_of(service, wait_in_bar(on_progress), resume_hint) as client:
-        added_before = send_pets(client, run, start)
+        added_before = send_pets(client, run, start, category_names=category_names)
     before = f"{counted(added_before, 'animal')} had been added before.\n"
     return (before if added_before else "") + _outcome(run)
 

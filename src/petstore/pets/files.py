@@ -3,22 +3,31 @@
 Every import reads its file here, whether it comes from the command line or from the console.
 """
 
+import codecs
 import csv
 import io
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from hashlib import file_digest
-from typing import BinaryIO, Literal, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec.structs import fields
 
-from petstore.domain.decoding import decode_json, expectation, field_types, number_or_text
+from petstore.domain.decoding import (
+    decode_json,
+    expectation,
+    field_types,
+    integer_in,
+    number_or_text,
+)
 from petstore.errors import InvalidBody
+from petstore.pets.columns import Columns, match_columns
 from petstore.pets.model import NewPet, Pet
 
 FileFormat: TypeAlias = Literal["csv", "jsonl"]
-Delimiter: TypeAlias = Literal[",", ";"]
+Delimiter: TypeAlias = Literal[",", ";", "\t"]
 """What divides the cells of CSV; spreadsheets of many countries take only semicolons."""
 
 COLUMNS = Pet.__struct_encode_fields__
@@ -26,7 +35,10 @@ NOT_UTF8 = "expected UTF-8"
 _REQUIRED = [field.encode_name for field in fields(NewPet) if field.required]
 
 _SHOWN = 200
-_SKIPPED_AT_ONCE = 65_536
+_AT_ONCE = 65_536
+# Spreadsheets write and read it as the first line.
+_SEPARATOR = re.compile('"?sep=([,;\t])"?\r?\n', re.IGNORECASE)
+_OF_CATEGORY = "categoryId: "
 
 
 class FileLimits(NamedTuple):
@@ -54,48 +66,100 @@ class FileRow(NamedTuple):
         return self._replace(pet=None, reason=reason)
 
 
+class CsvLayout(NamedTuple):
+    """How the rows of a CSV file are read: its columns, and what divides the cells."""
+
+    columns: Columns = Columns((), ())
+    delimiter: Delimiter = ","
+
+    def read(self, row: FileRow) -> FileRow:
+        """Return a row as it is with this layout; what is no row of CSV stays refused."""
+        # A reason begins with the name of a field, or the row could not be read.
+        is_row = not row.reason.startswith("expected ")
+        return csv_row(row.line, row.text, self.cells(row)) if is_row else row
+
+    def category_of(self, row: FileRow) -> str:
+        """Return the text of the category of a row."""
+        return self.cells(row).get("categoryId", "").strip()
+
+    def with_category(self, row: FileRow, category_id: int) -> FileRow:
+        """Return a row with another category than its own text says."""
+        return csv_row(row.line, row.text, self.cells(row) | {"categoryId": str(category_id)})
+
+    def category_names(self, rows: list[FileRow]) -> dict[int, str]:
+        """Return the categories that are names, by the places of their rows."""
+        names = {
+            place: self.category_of(row)
+            for place, row in enumerate(rows)
+            if row.reason.startswith(_OF_CATEGORY)
+        }
+        return {place: name for place, name in names.items() if name and integer_in(name) is None}
+
+    def name_categories(
+        self, rows: list[FileRow], names: Mapping[int, str], ids: Mapping[str, int]
+    ) -> None:
+        """Give rows whose categories are names the ``ids`` of these, and refuse the others."""
+        for place, name in names.items():
+            row = rows[place]
+            rows[place] = (
+                self.with_category(row, ids[name])
+                if name in ids
+                else row.refused(f"{_OF_CATEGORY}no category has the name {name[:_SHOWN]!r}")
+            )
+
+    def cells(self, row: FileRow) -> dict[str, str]:
+        """Return the cells of a row, by the fields that they are."""
+        cells = cells_of(row.text, self.delimiter)
+        return dict(zip(self.columns.fields, cells, strict=False))
+
+
 class ImportFile(NamedTuple):
     """A file of pets that was opened. Its ``digest`` identifies it, whatever its name.
 
-    ``rows`` can be read once; blank lines are ``None``. CSV has ``columns``, and ``header`` is the
-    text that names them.
+    ``rows`` can be read once; blank ones are ``None``. CSV has a ``layout``, and ``header`` is the
+    text before the rows.
     """
 
     content: BinaryIO
     digest: bytes
     rows: Iterator[FileRow | None]
     header: str = ""
-    columns: Sequence[str] = ()
-    delimiter: Delimiter = ","
+    layout: CsvLayout = CsvLayout()
 
 
 def open_import_file(
-    content: BinaryIO, file_format: FileFormat = "csv", limits: FileLimits = _LIMITS
+    content: BinaryIO,
+    file_format: FileFormat = "csv",
+    limits: FileLimits = _LIMITS,
+    chosen: Mapping[str, str] | None = None,
 ) -> ImportFile:
     """Open a file of pets. It blocks, as long as it takes to read all of it for its digest.
 
+    ``chosen`` has the names of columns by the fields that somebody chose them for.
+
     Raises:
-        InvalidBody: it is CSV, and empty, or its first line is not the names of its columns. The
+        InvalidBody: it is CSV, and empty, or its first row is not the names of columns. The
             rows raise it if there are too many lines.
         OSError: it cannot be read.
     """
     content.seek(0)
     digest = file_digest(content, "sha256").digest()  # type: ignore[arg-type] # as every file has
-    content.seek(0)
     if file_format == "jsonl":
+        content.seek(0)
         return ImportFile(content, digest, _read_json_lines(content))
-    start = content.read(limits.characters)
+    start = _in_utf8(content).read(limits.characters).decode("utf-8-sig", "replace")
     if not start.strip():
         msg = "expected a CSV file; this one is empty"
         raise InvalidBody(msg)
-    first_line = start.partition(b"\n")[0]
-    delimiter: Delimiter = ";" if b";" in first_line and b"," not in first_line else ","
-    content.seek(0)
-    lines = _Lines(content, limits)
+    named = _SEPARATOR.match(start)
+    delimiter = cast("Delimiter", named[1]) if named else _likely_delimiter(start)
+    lines = _Lines(_in_utf8(content), limits)
+    before = next(lines) if named else ""
     cells = csv.reader(lines, delimiter=delimiter, strict=True)
-    columns, header = _read_header(cells, limits.cells), lines.text
+    columns = _read_header(lines, cells, limits.cells, chosen or {})
+    header = before + lines.text
     rows = _read_csv(lines, cells, columns, limits.cells)
-    return ImportFile(content, digest, rows, header, columns, delimiter)
+    return ImportFile(content, digest, rows, header, CsvLayout(columns, delimiter))
 
 
 def cells_of(text: str, delimiter: Delimiter) -> list[str]:
@@ -110,10 +174,16 @@ def cells_of(text: str, delimiter: Delimiter) -> list[str]:
 def csv_row(line: int, text: str, cells: dict[str, str]) -> FileRow:
     """Return the row of a CSV file with a ``text``; ``cells`` are by the names of the columns."""
     kinds = field_types(NewPet)
-    values = {
-        name: number_or_text(cell, kinds[name])
+    texts = {
+        # A name is as it is, or exports could not be imported unchanged.
+        name: cell if name == "name" else cell.strip().lower()
         for name, cell in cells.items()
-        if name in kinds and (cell != "" or name in _REQUIRED)
+        if name in kinds
+    }
+    values = {
+        name: number_or_text(text, kinds[name])
+        for name, text in texts.items()
+        if text != "" or name in _REQUIRED
     }
     try:
         return FileRow(line, text, msgspec.convert(values, NewPet))
@@ -130,34 +200,79 @@ def is_utf8(text: str) -> bool:
     return True
 
 
-def _read_header(rows: Iterator[list[str]], max_cells: int) -> list[str]:
+def _in_utf8(content: BinaryIO) -> BinaryIO:
+    """Return the content of a file from its beginning; spreadsheets write UTF-16 as well."""
+    content.seek(0)
+    is_utf16 = content.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    content.seek(0)
+    return io.BufferedReader(_Utf16(content), _AT_ONCE) if is_utf16 else content
+
+
+class _Utf16(io.RawIOBase):
+    """The bytes of a text as UTF-8, which is in UTF-16."""
+
+    def __init__(self, content: BinaryIO) -> None:
+        self._content, self._left = content, b""
+        self._decode = codecs.getincrementaldecoder("utf-16")("surrogatepass").decode
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        while not self._left and (read := self._content.read(_AT_ONCE)):
+            self._left = self._decode(read).encode("utf-8", "surrogatepass")
+        count = min(len(buffer), len(self._left))
+        buffer[:count], self._left = self._left[:count], self._left[count:]
+        return count
+
+
+def _likely_delimiter(start: str) -> Delimiter:
+    """Return what divides the names of the columns: they are known, or there are several."""
+
+    def likelihood(delimiter: Delimiter) -> tuple[int, int]:
+        names = cells_of(start.lstrip(), delimiter)
+        return -len(match_columns(names).unsure), len(names)
+
+    return max(get_args(Delimiter), key=likelihood)
+
+
+def _read_header(
+    lines: "_Lines", rows: Iterator[list[str]], max_cells: int, chosen: Mapping[str, str]
+) -> Columns:
     try:
-        header = next(rows, [])
+        header = next((row for row in _records(lines, rows) if any(map(str.strip, row))), [])
     except csv.Error:
         header = []
-    found = ", ".join(header)[:200]
-    if "categoryId" not in header:
-        header = ["categoryId" if column == "category" else column for column in header]
-    if "\0" in found:  # workbooks, archives, pictures and UTF-16 have some early
+    header = [name.strip() for name in header]
+    found, line = ", ".join(header)[:200], f"line {lines.first}"
+    if "\0" in found:  # workbooks, archives and pictures have some early
         msg = "expected a CSV file in UTF-8, which is text; save the spreadsheet as “CSV UTF-8”"
-    elif not set(_REQUIRED) <= set(header):
+    elif len(header) < len(_REQUIRED):
         msg = (
-            "line 1: expected the names of the columns, separated by commas or semicolons,"
-            f" {' and '.join(_REQUIRED)} among them; got {found!r}"
+            f"{line}: expected the names of the columns, {' and '.join(_REQUIRED)} among them,"
+            f" with commas, semicolons or tabs between them; got {found!r}"
         )
-    elif any(header.count(column) > 1 for column in COLUMNS):
-        msg = f"line 1: expected each column once; got {found!r}"
     elif len(header) > max_cells:
-        msg = f"line 1: expected at most {max_cells} columns, got {len(header):,}"
+        msg = f"{line}: expected at most {max_cells} columns, got {len(header):,}"
+    elif unknown := [name for name in chosen.values() if name not in header]:
+        msg = f"{line}: expected a column {unknown[0]!r}; got {found!r}"
     else:
-        return header
+        return match_columns(header, {field: header.index(each) for field, each in chosen.items()})
     raise InvalidBody(msg)
 
 
+def _records(lines: "_Lines", rows: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Yield the rows, and remember the lines of each alone."""
+    lines.start_record()
+    for row in rows:
+        yield row
+        lines.start_record()
+
+
 def _read_csv(
-    lines: "_Lines", rows: Iterator[list[str]], header: list[str], max_cells: int
+    lines: "_Lines", rows: Iterator[list[str]], columns: Columns, max_cells: int
 ) -> Iterator[FileRow | None]:
-    usual = min(len(header), max_cells)
+    usual = min(len(columns.names), max_cells)
     while True:
         lines.start_record()
         try:
@@ -167,8 +282,8 @@ def _read_csv(
         except csv.Error as error:
             reason = f"expected CSV ({error})"
         else:
-            reason = _excess(header, cells, max_cells) if len(cells) > usual else ""
-            if not (cells or reason):
+            reason = _excess(usual, cells, max_cells) if len(cells) > usual else ""
+            if not (reason or any(map(str.strip, cells))):
                 yield None
                 continue
         text = lines.text
@@ -177,14 +292,15 @@ def _read_csv(
         if reason:
             yield FileRow(lines.first, text, None, reason)
         else:
-            yield csv_row(lines.first, text, dict(zip(header, cells, strict=False)))
+            yield csv_row(lines.first, text, dict(zip(columns.fields, cells, strict=False)))
 
 
-def _excess(header: list[str], cells: list[str], max_cells: int) -> str:
+def _excess(usual: int, cells: list[str], max_cells: int) -> str:
     """Return why there are too many cells, nothing if the surplus ones are empty."""
     if len(cells) > max_cells:
-        return f"expected at most {max_cells:,} fields, got {len(cells):,}"
-    return f"expected {len(header)} fields, got {len(cells)}" if any(cells[len(header) :]) else ""
+        return f"expected at most {max_cells:,} cells, got {len(cells):,}"
+    is_more = any(map(str.strip, cells[usual:]))
+    return f"expected {usual} cells, one for each column; got {len(cells)}" if is_more else ""
 
 
 class _Lines(Iterator[str]):
@@ -234,7 +350,7 @@ class _Lines(Iterator[str]):
 
     def _skip_rest(self, line: bytes) -> None:
         while line and not line.endswith(b"\n"):
-            line = self._readline(_SKIPPED_AT_ONCE)
+            line = self._readline(_AT_ONCE)
 
 
 def _read_json_lines(content: BinaryIO) -> Iterator[FileRow | None]:

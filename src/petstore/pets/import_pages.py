@@ -1,29 +1,48 @@
-"""The pages of imports: send a file, look at what it would add, add it, get the refused rows."""
+"""The pages of imports: send a file, look at what it would add, add it, get the refused rows.
 
-from petstore.console.allowance import allowance_of, charge
+In between, a person may choose columns, and decides about categories that there are not.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from petstore.categories.model import Category
+from petstore.categories.store import ids_of_categories, names_of_categories
+from petstore.console.allowance import affordable, allowance_of, charge
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
-from petstore.console.forms import Problem, UploadedFile, in_plain_words, problem_of
+from petstore.console.fields import FieldSet, ShownForm, choice
+from petstore.console.forms import Problem, UploadedFile, in_plain_words, problem_of, typed_id
 from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
-from petstore.errors import Conflict, InvalidBody, PetstoreError
+from petstore.domain.decoding import integer_in
+from petstore.domain.names import name_key
+from petstore.errors import CategoryNameTaken, Conflict, InvalidBody, PetstoreError
 from petstore.http.messages import Response
+from petstore.pets.columns import OPTIONAL, Columns, match_columns
 from petstore.pets.console_imports import (
     IMPORTS_KEPT,
     MAX_IMPORTS,
     MAX_ROWS,
     ROWS_AT_ONCE,
     ConsoleImport,
+    UndecidedCategory,
     add_batch,
     count_next_batch,
-    delete_import,
     find_import,
     list_imports,
     read_rows,
-    store_import,
+    stop_import,
 )
 from petstore.pets.exports import cells_writer
-from petstore.pets.files import cells_of
+from petstore.pets.files import FileRow, cells_of
+from petstore.pets.import_preparation import (
+    MAX_UNDECIDED,
+    choose_columns,
+    decide_categories,
+    store_import,
+)
+from petstore.pets.pages import suggested_categories
 from petstore.time_slices import TimeSlices
 
 _MAX_FILE = 8 * 2**20
@@ -32,7 +51,18 @@ _MAX_FILE = 8 * 2**20
 _MAX_FORM = 2 * _MAX_FILE
 _ROWS_A_REQUEST = 1_000
 _SHOWN = 20
-_EXAMPLE = "name,categoryId,status\nMuesli,4,available\nKnödel,1,\n"
+_SHOWN_NAME, _SHOWN_COLUMNS = 40, 12
+# A longer list is no list to choose from: a person types a name.
+_LISTED_CATEGORIES = 30
+_LABELS = {"name": "Name", "categoryId": "Category", "status": "Status"}
+_ADDED, _LEFT = "add", "leave"
+_LATER, _ADD, _LEAVE = ("", "Decide later"), (_ADDED, "Add this category"), (_LEFT, "Leave out")
+# What a cell has to be, as a person would say it.
+_IN_WORDS = {
+    "a whole number of up to 18 digits": "the {}number of a category",
+    "one of 'available', 'pending', 'sold'": "available, pending or sold",
+    "required; expected": "expected",
+}
 
 
 async def _start(visit: PageRequest) -> Response:
@@ -50,7 +80,6 @@ async def _upload(visit: PageRequest) -> Response:
             chosen.content,
             services.clock,
             named_categories=visit.may("listCategories"),
-            strict_categories=services.strict_categories,
         )
     except (InvalidBody, Conflict) as error:
         return await _start_page(visit, error)
@@ -92,8 +121,8 @@ def _problem_of(error: PetstoreError) -> Problem:
     return problem if isinstance(error, Conflict) else Problem("file", problem.text, "CSV file")
 
 
-async def _show(visit: PageRequest) -> Response:
-    return await _import_page(visit, await _find(visit))
+async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    return await _import_page(visit, await _find(visit), error)
 
 
 async def _go_on(visit: PageRequest) -> Response:
@@ -111,7 +140,6 @@ async def _go_on(visit: PageRequest) -> Response:
             visit.caller.id,
             now=services.clock(),
             limit=rows,
-            strict_categories=services.strict_categories,
             by=visit.author,
         )
         found = await services.store.write(unit)
@@ -127,33 +155,218 @@ async def _affordable(visit: PageRequest, found: ConsoleImport, limit: int) -> i
     if not found.waiting:
         return 0
     rows = await count_next_batch(visit.services.store, found.id)
-    left = (await allowance_of(visit)).requests
-    return min(rows, ROWS_AT_ONCE, limit, rows if left is None else left)
+    return await affordable(visit, min(rows, ROWS_AT_ONCE, limit))
+
+
+async def _choose(visit: PageRequest) -> Response:
+    """Prepare the import anew, with the columns of the form."""
+    services, found = visit.services, await _find(visit)
+    if found.added:
+        msg = "the import has added animals already; send the file again for other columns"
+        raise Conflict(msg)
+    import_id = await choose_columns(
+        services.store,
+        visit.caller.id,
+        found,
+        _chosen_columns(visit, found.layout.columns),
+        services.clock,
+        named_categories=visit.may("listCategories"),
+    )
+    return await visit.redirect(f"/import/{import_id}")
+
+
+def _chosen_columns(visit: PageRequest, columns: Columns) -> Columns:
+    """Return the columns with the fields that the form has.
+
+    Raises:
+        InvalidBody: a column is missing, or is to be two fields.
+    """
+    places: dict[str, int | None] = {}
+    for field in _LABELS:
+        number = integer_in(visit.form.text(field))
+        place = number if number is not None and 0 <= number < len(columns.names) else None
+        if place is None and field not in OPTIONAL:
+            msg = f"{field}: choose the column that has it"
+            raise InvalidBody(msg)
+        if place is not None and place in places.values():
+            msg = f"{field}: choose another column; one column cannot be two fields"
+            raise InvalidBody(msg)
+        places[field] = place
+    return match_columns(columns.names, places)
+
+
+async def _decide(visit: PageRequest) -> Response:
+    """Decide about categories that there are not: add one, take another, or leave rows out."""
+    found = await _find(visit)
+    decisions: dict[str, int | None] = {}
+    try:
+        for category in found.undecided:
+            other = visit.form.line(f"other.{category.text}")
+            decided = visit.form.line(f"category.{category.text}") or visit.form.line("others")
+            if other:
+                decisions[category.key] = await _other_category(visit, other)
+            elif decided == _LEFT:
+                decisions[category.key] = None
+            elif decided == _ADDED and category.is_name:
+                decisions[category.key] = await _added_category(visit, category)
+            elif decided not in ("", _ADDED):
+                decisions[category.key] = await _other_category(visit, decided)
+    finally:  # with what was decided before a refusal
+        if decisions:
+            services = visit.services
+            await decide_categories(
+                services.store, visit.caller.id, found.id, decisions, services.clock
+            )
+    return await visit.redirect(f"/import/{found.id}")
+
+
+async def _added_category(visit: PageRequest, category: UndecidedCategory) -> int:
+    """Return the id of a new category; somebody may have added it meanwhile."""
+    try:
+        created = await visit.execute("createCategory", {"name": category.text})
+    except CategoryNameTaken:
+        return await _other_category(visit, category.text)
+    new: Category = created.value
+    return new.id
+
+
+async def _other_category(visit: PageRequest, text: str) -> int:
+    """Return the id of a registered category with a name or a number.
+
+    Raises:
+        InvalidBody: there is none.
+    """
+    store, number = visit.services.store, typed_id(text)
+    if number in await names_of_categories(store, [number or 0]):
+        return number
+    ids = await ids_of_categories(store, [text])
+    if text not in ids:
+        msg = f"there is no category {text!r}; add it first"
+        raise InvalidBody(msg)
+    return ids[text]
 
 
 async def _import_page(
-    visit: PageRequest, found: ConsoleImport, *, goes_on: bool = False
+    visit: PageRequest,
+    found: ConsoleImport,
+    error: PetstoreError | None = None,
+    *,
+    goes_on: bool = False,
 ) -> Response:
-    store = visit.services.store
+    store, columns = visit.services.store, found.layout.columns
     others = await list_imports(store, visit.caller.id)
     same = (
         other
         for other in others
-        if other.digest == found.digest and other.added and other.id != found.id
+        if other.digest == found.digest and other.added > other.undone and other.id != found.id
     )
+    animals = [row async for row in read_rows(store, found.id, "waiting", _SHOWN)]
     return visit.page(
         "import_file.html",
+        error=error,
         found=found,
         goes_on=goes_on,
         allowance=await allowance_of(visit),
         kept_until=found.created_at + IMPORTS_KEPT,
         same=next(same, None),
-        animals=[row async for row in read_rows(store, found.id, "waiting", _SHOWN)],
+        animals=animals,
+        names=await visit.category_names({row.pet.category_id for row in animals if row.pet}),
         refused=[
-            row._replace(reason=in_plain_words(row.reason))
+            row._replace(reason=_in_words(visit, found, row))
             async for row in read_rows(store, found.id, "refused", _SHOWN)
         ],
+        problem=None if error is None else problem_of(error, _LABELS),
+        columns=_shown_names(columns.names)[:_SHOWN_COLUMNS],
+        unsure=[_LABELS[field].lower() for field in _unsure(columns)],
+        used=_used(columns),
+        unused=_shown_names(columns.unused),
+        form=_columns_form(visit, columns, error),
+        cells_of=lambda row: cells_of(row.text, found.layout.delimiter)[:_SHOWN_COLUMNS],
+        questions=await _questions(visit, found),
+        others=[_LATER, *([_ADD] if visit.may("createCategory") else []), _LEAVE],
+        max_undecided=MAX_UNDECIDED,
+        suggested_categories=await suggested_categories(visit) if found.undecided else [],
     )
+
+
+def _columns_form(visit: PageRequest, columns: Columns, error: PetstoreError | None) -> ShownForm:
+    """Return the form in which a person chooses columns, with those that are so or likely."""
+    names = [(str(place), name) for place, name in enumerate(_shown_names(columns.names))]
+    fields = FieldSet(
+        *(
+            choice(field, label, ("", "none" if field in OPTIONAL else "choose one"), *names)
+            for field, label in _LABELS.items()
+        )
+    )
+    places = {field: columns.place(field) for field in _LABELS}
+    texts = {field: "" if place is None else str(place) for field, place in places.items()}
+    is_sent = texts.keys() <= visit.form.fields.keys()
+    return fields.new(visit.form, error if is_sent else None, texts)
+
+
+def _unsure(columns: Columns) -> Sequence[str]:
+    """Return the fields for which a person chooses a column first."""
+    return () if any(columns.fields) else match_columns(columns.names).unsure
+
+
+def _used(columns: Columns) -> list[tuple[str, str]]:
+    """Return the fields whose columns have other names, with these."""
+    pairs = zip(_shown_names(columns.names), columns.fields, strict=True)
+    return [
+        (_LABELS[field], name)
+        for name, field in pairs
+        if field in _LABELS and name.casefold() not in (field.casefold(), _LABELS[field].casefold())
+    ]
+
+
+def _shown_names(columns: Sequence[str]) -> list[str]:
+    """Return what a page calls columns: a name may be missing, or very long."""
+    return [
+        f"{name[:_SHOWN_NAME]}…" if len(name) > _SHOWN_NAME else name or f"column {number}"
+        for number, name in enumerate(columns, 1)
+    ]
+
+
+class _Question(NamedTuple):
+    """What a person may decide about a category, and what they chose or typed last."""
+
+    category: UndecidedCategory
+    options: list[tuple[str, str]]
+    chosen: str
+    typed: str
+
+
+async def _questions(visit: PageRequest, found: ConsoleImport) -> list[_Question]:
+    """Return a question for each undecided category. Without a long list, its options are all."""
+    if not found.undecided:
+        return []
+    others: list[tuple[str, str]] = []
+    if visit.may("listCategories"):
+        listed = await visit.execute("listCategories", query={"limit": _LISTED_CATEGORIES})
+        if not listed.next:
+            ordered = sorted(listed.value, key=lambda category: name_key(category.name))
+            others = [(str(each.id), f"Use {isolated(each.name)}") for each in ordered]
+    may_add = visit.may("createCategory")
+    return [
+        _Question(
+            category,
+            [_LATER, *([_ADD] if may_add and category.is_name else []), _LEAVE, *others],
+            visit.form.line(f"category.{category.text}"),
+            visit.form.line(f"other.{category.text}"),
+        )
+        for category in found.undecided
+    ]
+
+
+def _in_words(visit: PageRequest, found: ConsoleImport, row: FileRow) -> str:
+    """Return why a row is refused, in the words of the page."""
+    named = "name or the " if visit.may("listCategories") else ""
+    problem = problem_of(InvalidBody(row.reason), _LABELS)
+    text = f"{problem.label}: {problem.text}" if problem.field else in_plain_words(row.reason)
+    for exact, plain in _IN_WORDS.items():
+        text = text.replace(exact, plain.format(named))
+    got = found.layout.cells(row).get("status", "") if problem.field == "status" else ""
+    return f"{text}; got {got.strip()[:_SHOWN_NAME]!r}" if got else text
 
 
 async def _refused(visit: PageRequest) -> Response:
@@ -165,27 +378,33 @@ async def _refused(visit: PageRequest) -> Response:
 
 
 async def _write_refused(visit: PageRequest, found: ConsoleImport, file: CsvDownload) -> None:
-    write = cells_writer(file, spreadsheet_safe=True, delimiter=found.delimiter)
-    write(["line", "reason", *found.columns])
+    columns, delimiter = found.layout
+    write = cells_writer(file, spreadsheet_safe=True, delimiter=delimiter)
+    write(["line", "reason", *columns.header])
     slices = TimeSlices()
     async for row in read_rows(visit.services.store, found.id, "refused"):
-        cells = cells_of(row.text, found.delimiter)
-        write([row.line, in_plain_words(row.reason), *cells])
+        write([row.line, _in_words(visit, found, row), *cells_of(row.text, delimiter)])
         await slices.rest()
 
 
 async def _discard(visit: PageRequest) -> Response:
-    gone = await visit.services.store.write(delete_import(visit.path_id, visit.caller.id))
-    text = f"The import of {isolated(gone.file)} is gone."
-    if gone.added:
-        text += f" The {gone.added:,} animals that it added stay."
-    return await visit.redirect("/import", Notice(text))
+    services = visit.services
+    unit = stop_import(visit.path_id, visit.caller.id, now=services.clock())
+    stopped = await services.store.write(unit)
+    name = isolated(stopped.file)
+    if not stopped.added:
+        return await visit.redirect("/import", Notice(f"The import of {name} is gone."))
+    text = f"The import of {name} has stopped. The {stopped.added:,} animals that it added stay."
+    return await visit.redirect(f"/import/{stopped.id}", Notice(text))
 
 
 async def _example(visit: PageRequest) -> Response:
-    delimiter = delimiter_of(visit.form)
+    names = await suggested_categories(visit) or ["1"]
     file = CsvDownload()
-    file.write(_EXAMPLE.replace(",", delimiter))
+    write = cells_writer(file, spreadsheet_safe=True, delimiter=delimiter_of(visit.form))
+    write(["name", "category", "status"])
+    write(["Muesli", names[0], "available"])
+    write(["Knödel", names[-1], ""])
     return file.response("animals.csv")
 
 
@@ -201,6 +420,12 @@ PAGES = (
     ConsolePage("POST", "/import/{importId}", _go_on, needs="createPet", has_file=True),
     ConsolePage(
         "GET", "/import/{importId}/refused.csv", _refused, needs="createPet", has_file=True
+    ),
+    ConsolePage(
+        "POST", "/import/{importId}/columns", _choose, "createPet", refused=_show, has_file=True
+    ),
+    ConsolePage(
+        "POST", "/import/{importId}/categories", _decide, "createPet", refused=_show, has_file=True
     ),
     ConsolePage("POST", "/import/{importId}/discard", _discard, needs="createPet"),
 )

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from petstore.categories.store import lock_categories, unknown_category
+from petstore.categories.store import ids_of_categories, lock_categories, unknown_category
 from petstore.clock import MINUTE, Clock, Milliseconds
-from petstore.databases.contract import Statement, Store, T, Unit
+from petstore.databases.contract import Reader, Statement, Store, T, Unit
 from petstore.errors import Conflict, Unavailable
-from petstore.pets.files import FileRow, ImportFile
+from petstore.pets.files import CsvLayout, FileRow, ImportFile
 from petstore.pets.model import NewPet
 from petstore.pets.store import create_pets
 
@@ -107,15 +107,17 @@ async def import_pets(
     clock: Clock,
     *,
     again: bool = False,
+    category_names: bool = False,
     strict_categories: bool = False,
     on_wait: Callable[[Unavailable], object] | None = None,
 ) -> ImportedBefore:
     """Add the pets of a file to a database, and return what was imported before.
 
     A file that was imported as a whole is not read. A resumed import calls back with the rows
-    refused before, too. With ``strict_categories``, a pet of a category that is not registered is
-    refused. With ``on_wait``, a write that the database did not confirm is tried again for up to
-    ``MAX_WAIT``, which adds no row twice; it gets the error with which each wait begins.
+    refused before, too. With ``category_names``, the category of a row of CSV may be a name. With
+    ``strict_categories``, a pet of a category that is not registered is refused. With ``on_wait``,
+    a write that the database did not confirm is tried again for up to ``MAX_WAIT``, which adds no
+    row twice; it gets the error with which each wait begins.
 
     Raises:
         Conflict: another import of the same file is in progress.
@@ -131,6 +133,8 @@ async def import_pets(
         return before
     add = partial(import_batch, digest, strict_categories=strict_categories)
     for rows in run.batches(_BATCH, start=before.rows_done):
+        if category_names:
+            await name_categories(store, run.file.layout, rows)
         if rows and run.done >= before.rows_done:
             # A running service waits for the same lock. Let it write in between.
             await asyncio.sleep(_PAUSE_SECONDS)
@@ -194,6 +198,12 @@ def import_batch(
     if moved:
         yield from create_pets(pets_of(rows), now=now)
     return rows
+
+
+async def name_categories(store: Reader, layout: CsvLayout, rows: list[FileRow]) -> None:
+    """Replace rows whose categories are names of registered ones, ignoring case; refuse others."""
+    names = layout.category_names(rows)
+    layout.name_categories(rows, names, await ids_of_categories(store, set(names.values())))
 
 
 def refuse_unknown(rows: list[FileRow]) -> Unit[list[FileRow]]:

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from msgspec import UNSET
+from msgspec import UNSET, to_builtins
+from msgspec import convert as converted
 from msgspec.structs import replace
 
 from petstore.categories.store import first_category_names, ids_of_categories
@@ -18,7 +19,7 @@ from petstore.console.fields import (
     undo_fields,
 )
 from petstore.console.forms import EMPTY, line, typed_id
-from petstore.console.history import gone_page, history_of
+from petstore.console.history import History, gone_page, history_of, is_by_order
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.numbers import MAX_COUNTED, count_in_words, money_in_words
 from petstore.console.page import ConsolePage, PageRequest
@@ -40,6 +41,7 @@ from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.orders.sale import latest_order, sale_of
 from petstore.pets.model import Pet, PetFilter, PetStatus, statuses_after
 from petstore.pets.operations import ListPetsQuery
+from petstore.pets.selection import box_of
 from petstore.pets.store import count_pets_after
 
 _ON_A_PAGE = 50
@@ -60,6 +62,11 @@ _FILTERS = FieldSet(
     CATEGORY_FILTER,
     Field("id", "Number", parse=optional, attributes={"inputmode": "numeric"}),
 )
+SELECTION_FORM = FieldSet(
+    choice("status", "Status", ("", "leave as it is"), *_STATUS_CHOICES[1:], parse=optional),
+    CATEGORY_FILTER,
+)
+"""What several selected animals get at once; an empty field leaves them as they are."""
 
 
 def _form(
@@ -106,6 +113,8 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         suggested_categories=await suggested_categories(visit),
         form=form,
         filters={name: text for name, text in wanted.items() if text},
+        selection=SELECTION_FORM.new(EMPTY),
+        box_of=box_of,
     )
 
 
@@ -178,7 +187,8 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     try:
         found = await _get(visit)
     except NotFound as gone:
-        return await gone_page(visit, _resource(visit), gone)
+        history = await history_of(visit, _resource(visit))
+        return gone_page(visit, history.with_undo(await _undo_of_deletion(visit, history)), gone)
     pet: Pet = found.value
     fields = _form(await visit.category_names([pet.category_id]))
     now = fields.texts(pet)
@@ -188,6 +198,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     sold = sale_form(visit.services.currency).new(visit.form if of_sale else EMPTY, of_sale)
     following = () if order else tuple(filter(None, statuses_after(pet.status)))
     history = await history_of(visit, _resource(visit))
+    history = history.with_undo(await _undo_of_last(visit, history, pet))
     return visit.page(
         "pet.html",
         error=error,
@@ -240,16 +251,33 @@ async def _change_notice(visit: PageRequest, before: Pet, changed: Result[Any]) 
     after: Pet = changed.value
     if after == before:
         return Notice("Nothing was changed.")
-    fields = _form(await visit.category_names({before.category_id, after.category_id}))
-    back, label = fields.texts(before), "Undo"
-    if before.status != after.status and _or_none(before) not in statuses_after(after.status):
-        back["status"], label = "available", "Make it available again"
-    undo_form = undo_fields(back, fields.texts(after), changed.version)
-    undo = Undo(f"/pets/{after.id}", undo_form, label)
+    undo = await _undo_of_change(visit, before, after)
     is_moved = replace(before, status=after.status) == after
     what = f"is {after.status or 'without a status'}" if is_moved else "is changed"
     name = isolated(after.name)
     return change_notice(name, f"{name} {what}.", undo, visit.form.text("undo"))
+
+
+async def _undo_of_change(visit: PageRequest, before: Pet, after: Pet) -> Undo:
+    """Return the form that changes an animal back as far as that is allowed."""
+    fields = _form(await visit.category_names({before.category_id, after.category_id}))
+    back, label = fields.texts(before), "Undo"
+    if before.status != after.status and _or_none(before) not in statuses_after(after.status):
+        back["status"], label = "available", "Make it available again"
+    form = undo_fields(back, fields.texts(after), Result(after).version)
+    return Undo(f"/pets/{after.id}", form, label)
+
+
+async def _undo_of_last(visit: PageRequest, history: History, pet: Pet) -> Undo | None:
+    """Return what undoes the last change of an animal, unless an order made it."""
+    event = history.last
+    if event is None or event.type != "pet.updated" or event.data != to_builtins(pet):
+        return None
+    members = {**event.data, **(event.previous or {})}
+    before = converted({name: value for name, value in members.items() if value is not None}, Pet)
+    if before == pet or not visit.may("updatePet") or await is_by_order(visit, event):
+        return None
+    return await _undo_of_change(visit, before, pet)
 
 
 def _or_none(pet: Pet) -> PetStatus | None:
@@ -287,10 +315,23 @@ async def _delete(visit: PageRequest) -> Response:
     before = await _get(visit)
     pet: Pet = before.value
     await visit.execute("deletePet")
-    texts = _form(await visit.category_names([pet.category_id])).texts(pet)
-    again = texts | {"once": before.version, "again": "1"}
-    undo = Undo("/pets", again, "Add it again, with a new number")
+    undo = await _again(visit, pet)
     return await visit.redirect("/pets", Notice(f"{isolated(pet.name)} is deleted.", undo))
+
+
+async def _undo_of_deletion(visit: PageRequest, history: History) -> Undo | None:
+    """Return what adds a deleted animal again, if its deletion is the last thing that is known."""
+    event = history.last
+    if event is None or event.type != "pet.deleted" or not visit.may("createPet"):
+        return None
+    return await _again(visit, converted(event.data, Pet))
+
+
+async def _again(visit: PageRequest, pet: Pet) -> Undo:
+    """Return the form that adds a deleted animal again, once."""
+    texts = _form(await visit.category_names([pet.category_id])).texts(pet)
+    again = texts | {"once": Result(pet).version, "again": "1"}
+    return Undo("/pets", again, "Add it again, with a new number")
 
 
 async def _get(visit: PageRequest) -> Result[Any]:

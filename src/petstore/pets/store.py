@@ -1,7 +1,8 @@
 """List, add, change and delete pets."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain, islice
+from typing import Literal, TypeAlias
 
 from msgspec import UNSET
 from msgspec.structs import astuple, replace
@@ -38,6 +39,9 @@ _INSERT_ONE = (
 )
 _UPDATE = f"UPDATE pets SET ({', '.join(VALUES)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
+
+KeptBecause: TypeAlias = Literal["changed", "ordered", "deleted"]
+"""Why ``delete_untouched`` leaves a pet: what somebody did with it."""
 
 MAX_CATEGORIES = 1_000
 """The most categories of an inventory."""
@@ -241,6 +245,37 @@ def delete_pet(
     yield from _require_no_order(pet_id)
     yield Statement("DELETE FROM pets WHERE id = ?1", (pet_id,), name="delete_pet")
     yield record(now, resource_event("pet.deleted", pet), by=by)
+
+
+def delete_untouched(
+    pets: Sequence[Pet], *, now: Milliseconds, by: Author = SERVICE
+) -> Unit[dict[int, KeptBecause]]:
+    """Delete those of ``pets`` that are as given and were never ordered.
+
+    Return why the others stay, by their ids.
+    """
+    ids, places = [pet.id for pet in pets], placeholder_list(1, pets)
+    rows = yield Statement(
+        f"{_SELECT} WHERE id IN ({places}) ORDER BY id /*pg FOR UPDATE */", ids, name="lock_pets"
+    )
+    # Only now: on PostgreSQL this sees every order that was placed before the locks.
+    orders = f"SELECT DISTINCT pet_id FROM orders WHERE pet_id IN ({places})"  # noqa: S608
+    ordered = {row[0] for row in (yield Statement(orders, ids, name="select_ordered_pets"))}
+    present = {pet.id: pet for pet in map(pet_of, rows)}
+    kept: dict[int, KeptBecause] = {}
+    for pet in pets:
+        if pet.id not in present:
+            kept[pet.id] = "deleted"
+        elif pet.id in ordered:
+            kept[pet.id] = "ordered"
+        elif present[pet.id] != pet:
+            kept[pet.id] = "changed"
+    gone = [pet for pet in pets if pet.id not in kept]
+    if gone:
+        sql = f"DELETE FROM pets WHERE id IN ({placeholder_list(1, gone)})"  # noqa: S608
+        yield Statement(sql, [pet.id for pet in gone], name="delete_pets")
+        yield record(now, *(resource_event("pet.deleted", pet) for pet in gone), by=by)
+    return kept
 
 
 def _filters(wanted: PetFilter) -> dict[str, Filter]:

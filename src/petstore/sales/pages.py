@@ -67,6 +67,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         "sales.html",
         error=error,
         form=ShownForm(_FORM.fields, typed, typed, problem=_FORM.problem(error)),
+        given={name: text for name, text in typed.items() if name in visit.form.fields},
         ranges=_ranges(visit, typed),
         separators=SEPARATOR.options,
         report=report,

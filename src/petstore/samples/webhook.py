@@ -9,7 +9,7 @@ from petstore.keys.model import Caller
 from petstore.keys.store import unconditional
 from petstore.webhooks.deliveries import DueDelivery, Outcome, save_progress
 from petstore.webhooks.model import WebhookCreate
-from petstore.webhooks.replays import TimeWindow, replay
+from petstore.webhooks.replays import Selection, replay
 from petstore.webhooks.schedule import next_attempt
 from petstore.webhooks.store import create_webhook
 
@@ -34,7 +34,7 @@ def record_failing_webhook(owner: Caller, now: Milliseconds) -> Unit[None]:
     times = [at for (at,) in reversed(rows)]
     webhook = (yield from create_webhook(_NEW, owner.id, times[0] - HOUR)).webhook
     for at in times:
-        yield from replay(webhook.id, TimeWindow(at, at + 1), owner, at, unconditional)
+        yield from replay(webhook.id, Selection(at, at + 1), owner, at, unconditional)
     deliveries = yield Statement(
         "SELECT id, webhook_id, sequence, event_id, type, resource, attempts, created_at"
         " FROM webhook_deliveries WHERE webhook_id = ?1 ORDER BY id",

@@ -1,6 +1,6 @@
 """``petstore webhooks``: where a running service sends the events of your key."""
 
-from datetime import datetime
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ from petstore.clock import SECOND, Milliseconds
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
-    from petstore_client.models import Delivery, Webhook, WebhookWithSecret
+    from petstore_client.models import Delivery, Replay, Webhook, WebhookWithSecret
 
+_PENDING_SECONDS = 5
 _STATE = click.Choice(["pending", "succeeded", "failed"])
 
 
@@ -143,13 +144,64 @@ def deliveries(*, webhook_id: int, state: str | None, client: "Client", **option
 
 @webhooks.command()
 @_id_argument
-@click.option("--since", type=MOMENT, required=True, help="Such as 2026-12-24T10:00:00Z.")
-@click.option("--until", type=MOMENT, help="Only events before this time.")
+@click.argument("delivery_id", metavar="DELIVERY", type=ID)
 @client_option
-def replay(*, webhook_id: int, since: datetime, until: datetime | None, client: "Client") -> None:
-    """Send the events since a time again."""
-    count = client.webhooks.replay(webhook_id, since=since, until=until).deliveries
+def retry(*, webhook_id: int, delivery_id: int, client: "Client") -> None:
+    """Send the event of one delivery again."""
+    made = client.webhooks.retry(webhook_id, delivery_id)
+    click.echo(f"Delivery {made.id} will send event {printable(made.event_id)} again.")
+
+
+@webhooks.command()
+@_id_argument
+@click.option(
+    "--since",
+    type=MOMENT,
+    help="Such as 2026-12-24T10:00:00Z. [default: since the webhook was created]",
+)
+@click.option("--until", type=MOMENT, help="Only events before this time.")
+@click.option(
+    "--type",
+    type=TEXT,
+    multiple=True,
+    metavar="TYPE",
+    help="Only events of this type, such as order.placed; may be repeated.",
+)
+@click.option(
+    "--failed",
+    "state",
+    flag_value="failed",
+    help="Only events whose delivery has failed, and that were not sent again since.",
+)
+@client_option
+def replay(*, webhook_id: int, client: "Client", **options: Any) -> None:
+    """Send events again: those since a time, some types, or those that failed.
+
+    If there are many, it sends the next ones once fewer than 2,000 are pending.
+    """
+    wanted = {name: value for name, value in options.items() if value}
+    count, cursor = 0, None
+    while True:
+        part = _replay_part(client, webhook_id, wanted, cursor)
+        count, cursor = count + part.deliveries, part.next
+        if cursor is None:
+            break
     click.echo(f"{counted(count, 'event')} will be sent again.")
+
+
+def _replay_part(
+    client: "Client", webhook_id: int, wanted: dict[str, Any], cursor: str | None
+) -> "Replay":
+    from petstore_client.errors import DeliveriesPending
+
+    while True:
+        try:
+            return client.webhooks.replay(webhook_id, **wanted, cursor=cursor)
+        except DeliveriesPending:
+            if cursor is None:
+                raise
+        # What the parts before have sent has to arrive first.
+        time.sleep(_PENDING_SECONDS)
 
 
 @webhooks.command()

@@ -13,11 +13,11 @@ from msgspec import UNSET, UnsetType
 
 from petstore.clock import Milliseconds, rfc3339_milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Store, Unit, placeholder_list
-from petstore.databases.pages import Page
+from petstore.databases.pages import Page, found
 from petstore.databases.planner import LAST_ID, SHORT, in_short
 from petstore.databases.retention import are_first
-from petstore.events.model import EventType, NewEvent
-from petstore.events.store import record
+from petstore.events.model import Event, EventType, NewEvent
+from petstore.events.store import read_event, record
 from petstore.webhooks.leases import LeasedWebhook
 from petstore.webhooks.model import Delivery, DeliveryState
 from petstore.webhooks.resumption import BEFORE
@@ -30,10 +30,12 @@ from petstore.webhooks.schedule import (
 )
 from petstore.webhooks.store import COLUMNS, webhook_of
 
-_COLUMNS = (
+DELIVERY_COLUMNS = (
     "id, event_id, type, resource, state, attempts, created_at, last_attempt_at, due_at,"
-    " response_status, response_body, error"
+    " response_status, response_body, error, retried_at"
 )
+"""The columns of a delivery in SQL, as ``delivery_of`` reads them."""
+
 _DELETED_AT_ONCE = 500
 _SEARCHED_AT_ONCE = 500
 _MADE_AT_ONCE = 1000
@@ -107,7 +109,7 @@ async def list_deliveries(
     With a ``state`` it searches a bounded part: a page may be short although there is a next one.
     """
     width = limit + 1 if state is UNSET else max(limit + 1, _SEARCHED_AT_ONCE)
-    sql = f"SELECT {_COLUMNS} FROM webhook_deliveries {BEFORE}"  # noqa: S608 - only names
+    sql = f"SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries {BEFORE}"  # noqa: S608 - only names
     rows = await store.read(
         Statement(
             f"{in_short(sql) if width <= SHORT else sql} LIMIT ?3",
@@ -115,12 +117,31 @@ async def list_deliveries(
             name="select_deliveries",
         )
     )
-    deliveries = [_delivery_of(row, is_gone=is_gone) for row in rows]
+    deliveries = [delivery_of(row, is_gone=is_gone) for row in rows]
     matching = [each for each in deliveries if state in (UNSET, each.state)]
     page = matching[:limit]
     if len(matching) > limit:
         return Page(page, page[-1].id)
     return Page(page, rows[-1][0] if len(rows) == width else None)
+
+
+async def find_delivery(
+    store: Reader, webhook_id: int, delivery_id: int, *, is_gone: bool = False
+) -> tuple[Delivery, Event | None]:
+    """Return a delivery of a webhook, and its event if that is still kept.
+
+    Raises:
+        NotFound: the webhook has no such delivery.
+    """
+    select = Statement(
+        f"SELECT sequence, {DELIVERY_COLUMNS} FROM webhook_deliveries"  # noqa: S608 - only names
+        " WHERE id = ?1 AND webhook_id = ?2",
+        (delivery_id, webhook_id),
+        name="select_delivery",
+    )
+    sequence, *row = found(await store.read(select), list, "delivery", delivery_id)
+    delivery = delivery_of(tuple(row), is_gone=is_gone)
+    return delivery, await read_event(store, sequence, delivery.event_id)
 
 
 async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> list[DueDelivery]:
@@ -359,8 +380,10 @@ def _update_webhook(
     return [WebhookNotice(webhook_id, key_id, reason)]
 
 
-def _delivery_of(row: Row, *, is_gone: bool) -> Delivery:
-    delivery_id, event_id, kind, resource, state, attempts, *times, status, body, error = row
+def delivery_of(row: Row, *, is_gone: bool = False) -> Delivery:
+    """Return the delivery in a row of ``DELIVERY_COLUMNS``. See ``list_deliveries``."""
+    delivery_id, event_id, kind, resource, state, attempts, *times = row[:-4]
+    status, body, error, retried_at = row[-4:]
     if is_gone and state == "pending" and status == GONE:
         # Its row is pending, because the webhook continues with it if it is enabled again.
         state = "failed"
@@ -378,4 +401,5 @@ def _delivery_of(row: Row, *, is_gone: bool) -> Delivery:
         response_status=status,
         response_body=body,
         error=error,
+        retried_at=None if retried_at is None else rfc3339_milliseconds(retried_at),
     )

@@ -11,10 +11,11 @@ from petstore.clock import SECOND, milliseconds
 from petstore.databases.contract import mapped
 from petstore.databases.planner import LAST_ID
 from petstore.errors import (
+    AlreadyPending,
     DeliveriesPending,
+    EventNotKept,
     InvalidBody,
     InvalidWebhookUrl,
-    ReplayTooLarge,
     ResponseSealed,
     TooManyWebhooks,
     UnknownEventType,
@@ -22,7 +23,7 @@ from petstore.errors import (
     WebhooksNotConfigured,
 )
 from petstore.events.examples import WEBHOOK
-from petstore.events.model import scope_of
+from petstore.events.model import EventType, scope_of
 from petstore.interface.authentication import require_scope
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
@@ -30,9 +31,12 @@ from petstore.interface.pages import PageQuery, page_result
 from petstore.keys.model import Caller
 from petstore.webhooks.deliveries import delete_all_deliveries, list_deliveries
 from petstore.webhooks.model import (
+    IN_REPLAY,
+    NEXT,
     Delivery,
     DeliveryState,
     Replay,
+    ReplayRange,
     ReplayWindow,
     SecretRotation,
     Webhook,
@@ -42,7 +46,7 @@ from petstore.webhooks.model import (
     check_url,
     known_types,
 )
-from petstore.webhooks.replays import TimeWindow, replay
+from petstore.webhooks.replays import Selection, replay, retry
 from petstore.webhooks.secrets import secret_text, webhook_secrets
 from petstore.webhooks.store import (
     IssuedSecret,
@@ -56,8 +60,6 @@ from petstore.webhooks.store import (
     record_test,
     rotate_webhook,
 )
-
-_FAR = 2**62
 
 
 class WebhookWithSecret(Webhook, frozen=True):
@@ -163,14 +165,49 @@ async def _list_deliveries(
     return page_result(page)
 
 
+async def _retry(context: Context, call: Call[None, None]) -> Result[Delivery]:
+    now, check, own = context.services.clock(), context.conditions.check, context.caller
+    check_type = partial(_require_readable, own)
+    unit = retry(call.path_id, call.child_id, own.id, now, check, check_type)
+    return await change(context, unit)
+
+
 async def _replay(context: Context, call: Call[ReplayWindow, None]) -> Result[Replay]:
-    since, until = milliseconds(call.body.since), _FAR
-    if call.body.until is not UNSET and (until := milliseconds(call.body.until)) <= since:
+    selection = selection_of(call.body, context.caller)
+    now, check = context.services.clock(), context.conditions.check
+    return await change(context, replay(call.path_id, selection, context.caller, now, check))
+
+
+def selection_of(window: ReplayWindow, key: Caller) -> Selection:
+    """Return which events a key wants to send again.
+
+    Raises:
+        MissingScope: the key lacks the scope to read one of their types.
+        InvalidBody: the window has no end after its start, or the cursor is of no replay.
+    """
+    selection = Selection(is_failed=window.state == "failed")
+    if window.since is not UNSET:
+        selection = selection._replace(since=milliseconds(window.since))
+    if window.until is not UNSET:
+        selection = selection._replace(until=milliseconds(window.until))
+    if selection.since is not None and selection.until <= selection.since:
         msg = "until: expected a date and time after since"
         raise InvalidBody(msg)
-    now, check = context.services.clock(), context.conditions.check
-    unit = replay(call.path_id, TimeWindow(since, until), context.caller, now, check)
-    return await change(context, mapped(unit, Replay))
+    if window.type is not UNSET:
+        for kind in window.type:
+            _require_readable(key, kind)
+        selection = selection._replace(types=window.type)
+    if window.cursor is not UNSET:
+        selection = selection._replace(rest=_rest_of(window.cursor))
+    return selection
+
+
+def _rest_of(cursor: str) -> ReplayRange:
+    try:
+        return IN_REPLAY.decode(cursor)
+    except ValueError:
+        msg = f"cursor: expected {NEXT}"
+        raise InvalidBody(msg) from None
 
 
 def _check_types(types: Collection[str], key: Caller) -> None:
@@ -181,7 +218,11 @@ def _check_types(types: Collection[str], key: Caller) -> None:
         MissingScope: the key lacks the scope to read one of them.
     """
     for kind in known_types(types):
-        require_scope(key, scope_of(kind), f" to read {kind}")
+        _require_readable(key, kind)
+
+
+def _require_readable(key: Caller, kind: EventType) -> None:
+    require_scope(key, scope_of(kind), f" to read {kind}")
 
 
 def _with_secret(master: bytes, issued: IssuedSecret) -> WebhookWithSecret:
@@ -203,6 +244,17 @@ _DELIVERY = {
     "responseStatus": 500,
     "responseBody": "out of order",
     "error": "expected a status of 2xx, not 500",
+    "retriedAt": None,
+}
+_RETRY = _DELIVERY | {
+    "id": 40,
+    "attempts": 0,
+    "createdAt": "2026-11-21T12:00:00.000Z",
+    "lastAttemptAt": None,
+    "nextAttemptAt": "2026-11-21T12:00:00.000Z",
+    "responseStatus": None,
+    "responseBody": None,
+    "error": None,
 }
 
 _operation = partial(Operation, tag="Webhooks", scope="webhooks:write", no_store=True)
@@ -320,20 +372,35 @@ OPERATIONS = (
         success=Success(200, "A page of deliveries.", list[Delivery], [_DELIVERY]),
     ),
     _operation(
+        id="retryWebhookDelivery",
+        method="POST",
+        path="/webhooks/{webhookId}/deliveries/{deliveryId}/retry",
+        summary="Send one event again",
+        description=(
+            "Sends the event of a delivery again, whatever became of that. Returns the delivery"
+            " that sends it, a new one. The id of the event stays the same."
+        ),
+        handler=_retry,
+        tagged=False,
+        success=Success(202, "The event will be sent.", Delivery, _RETRY),
+        errors=(WebhookDisabled, DeliveriesPending, AlreadyPending, EventNotKept),
+    ),
+    _operation(
         id="replayWebhook",
         method="POST",
         path="/webhooks/{webhookId}/replay",
         summary="Send events again",
         description=(
             "Sends the events from `since` until `until` again, except events that are pending or"
-            " that the webhook would not get now. Their ids stay the same. A window has up to"
-            " 2,000 events of all types."
+            " that the webhook would not get now. Their ids stay the same. With `type` they are"
+            " those of some types, and with `state` those that failed. One request sends up to"
+            " 2,000 events: if the response has `next`, send it as the `cursor` of another request."
         ),
         handler=_replay,
         tagged=False,
         body=ReplayWindow,
-        body_example={"since": "2026-11-21T10:00:00Z", "until": "2026-11-21T12:00:00Z"},
+        body_example={"since": "2026-11-21T10:00:00Z", "state": "failed"},
         success=Success(202, "The events will be sent.", Replay, {"deliveries": 42}),
-        errors=(ReplayTooLarge, WebhookDisabled, DeliveriesPending),
+        errors=(WebhookDisabled, DeliveriesPending),
     ),
 )

@@ -1,14 +1,12 @@
 """The pages of webhooks: where a key's events are sent, and what became of each delivery."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 
-from petstore.clock import utc
 from petstore.console.fields import Field, FieldSet, choice, optional, undo_fields, words
 from petstore.console.forms import Problem, number_or_text
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest
-from petstore.errors import InvalidBody, InvalidParameter, PetstoreError, ResponseSealed
+from petstore.errors import InvalidParameter, PetstoreError, ResponseSealed
 from petstore.events.model import EventType, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
@@ -50,25 +48,9 @@ DISABLED_WORDS: Mapping[DisabledReason, str] = {
 }
 """Why the service disabled a webhook, in words."""
 
-_WINDOWS = {
-    "hour": timedelta(hours=1),
-    "day": timedelta(days=1),
-    "week": timedelta(days=7),
-}
 _STATES = ("pending", "succeeded", "failed")
 _STATE = FieldSet(
     choice("state", "State", ("", "any"), *((state, state) for state in _STATES), parse=optional)
-)
-_REPLAY = FieldSet(
-    choice(
-        *("window", "Which events"),
-        ("hour", "of the last hour"),
-        ("day", "of the last 24 hours"),
-        ("week", "of the last 7 days"),
-        ("own", "between the times below"),
-    ),
-    Field("since", "From", control="moment"),
-    Field("until", "Until", control="moment", hint="Empty is until now."),
 )
 _GRACE = FieldSet(
     choice(
@@ -82,11 +64,15 @@ _GRACE = FieldSet(
 )
 
 
-def _form(visit: PageRequest) -> FieldSet:
-    """Return the form of a webhook, with the types of events that it can get for the person."""
+def type_options(visit: PageRequest) -> list[tuple[str, str]]:
+    """Return the types of events that a webhook can get for the person, in words."""
     readable = readable_types(visit.caller.scopes)
     if visit.caller.role is not None:
         readable -= _OF_KEYS
+    return [(kind, text) for kind, text in EVENT_WORDS.items() if kind in readable]
+
+
+def _form(visit: PageRequest) -> FieldSet:
     return FieldSet(
         Field(
             *("url", "Address"),
@@ -105,7 +91,7 @@ def _form(visit: PageRequest) -> FieldSet:
             show=lambda webhook: words(webhook.types),
             parse=str.split,
             control="boxes",
-            options=[(kind, text) for kind, text in EVENT_WORDS.items() if kind in readable],
+            options=type_options(visit),
             hint="If none is chosen, it gets all events that you may read.",
         ),
     )
@@ -152,7 +138,6 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         found=found,
         form=form,
         filters=_STATE.new(visit.form, error),
-        replay=_REPLAY.new(visit.form, error),
         grace=_GRACE.new(visit.form, error),
         disabled_words=DISABLED_WORDS,
         deliveries=deliveries,
@@ -200,42 +185,9 @@ async def _rotate(visit: PageRequest) -> Response:
     return visit.page("webhook_secret.html", webhook=webhook, secret=webhook.secret)
 
 
-async def _replay(visit: PageRequest) -> Response:
-    replayed = await visit.execute("replayWebhook", _window(visit))
-    count = replayed.value.deliveries
-    text = "1 event is sent again." if count == 1 else f"{count} events are sent again."
-    if not count:
-        text = "No event of that time has to be sent again."
-    return await visit.redirect(_path(visit), Notice(text))
-
-
 async def _delete(visit: PageRequest) -> Response:
     await visit.execute("deleteWebhook")
     return await visit.redirect("/webhooks", Notice("The webhook is deleted."))
-
-
-def _window(visit: PageRequest) -> dict[str, str]:
-    """Return the window of a replay, in the body of the operation.
-
-    Raises:
-        InvalidBody: a moment is missing or malformed.
-    """
-    wanted = _REPLAY.typed(visit.form)
-    if wanted["window"] in _WINDOWS:
-        since = utc(visit.services.clock()) - _WINDOWS[wanted["window"]]
-        return {"since": since.isoformat()}
-    names = ("since", "until") if wanted["until"] else ("since",)
-    return {name: _moment(name, wanted[name]) for name in names}
-
-
-def _moment(name: str, typed: str) -> str:
-    """Return what a person typed as a moment; without an offset it is in UTC."""
-    try:
-        moment = datetime.fromisoformat(typed)
-    except ValueError:
-        msg = f"{name}: expected a date and time, such as 2026-11-21 10:00"
-        raise InvalidBody(msg) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 
 def _path(visit: PageRequest) -> str:
@@ -252,6 +204,5 @@ PAGES = (
     ConsolePage("POST", "/webhooks/{webhookId}/disable", _disable, "updateWebhook", _show),
     ConsolePage("POST", "/webhooks/{webhookId}/test", _test, "testWebhook", _show),
     ConsolePage("POST", "/webhooks/{webhookId}/rotate", _rotate, "rotateWebhook", _show),
-    ConsolePage("POST", "/webhooks/{webhookId}/replay", _replay, "replayWebhook", _show),
     ConsolePage("POST", "/webhooks/{webhookId}/delete", _delete, "deleteWebhook", _show),
 )

@@ -1,64 +1,258 @@
-"""Events that are sent to a webhook again: those of a window of time."""
+"""Events that are sent to a webhook again: that of one delivery, or those of a window of time.
 
-from collections.abc import Callable
+Each is a new delivery. A failed one whose event was sent again says when, and is not counted among
+the failed ones of a replay any more.
+"""
+
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from petstore.clock import SECOND, Milliseconds, rfc3339_milliseconds
+from msgspec import UNSET
+
+from petstore.clock import SECOND, Milliseconds, milliseconds, rfc3339_milliseconds
 from petstore.databases.contract import Statement, Unit, placeholder_list
-from petstore.errors import DeliveriesPending, InvalidBody, ReplayTooLarge
+from petstore.databases.pages import found
+from petstore.databases.planner import looked_up, unplanned
+from petstore.errors import (
+    AlreadyPending,
+    DeliveriesPending,
+    EventNotKept,
+    InvalidBody,
+)
+from petstore.events.model import EventType
 from petstore.keys.model import Caller
-from petstore.webhooks.model import MAX_REPLAY, Webhook, wanted_types
+from petstore.webhooks.deliveries import DELIVERY_COLUMNS, delivery_of
+from petstore.webhooks.model import (
+    IN_REPLAY,
+    MAX_REPLAY,
+    Delivery,
+    Replay,
+    ReplayRange,
+    Webhook,
+    wanted_types,
+)
 from petstore.webhooks.store import lock_enabled
 
 # The times of events are those of several clocks, so not quite in the order of the feed.
 _CLOCKS_DIFFER: Milliseconds = 10 * SECOND
+_EVER, _FAR = -(2**62), 2**62
 _MAX_SEARCHED = 50_000
+_MAX_FAILED = 10_000  # each is looked up in the feed
+_INSERT = (
+    "INSERT INTO webhook_deliveries"
+    " (webhook_id, sequence, event_id, type, resource, state, created_at, attempts, due_at)"
+)
+_NEW = "'pending', CAST(?4 AS BIGINT), 0, CAST(?4 AS BIGINT)"
+_PENDING = (
+    "SELECT sequence FROM webhook_deliveries"
+    " WHERE webhook_id = CAST(?1 AS BIGINT) AND state = 'pending'"
+)
+_IN_RANGE = (
+    "sequence > ?2 AND sequence < ?3 AND state = 'failed' AND retried_at IS NULL AND webhook_id ="
+)
+_FAILED = f"{_IN_RANGE} /*sqlite*/ ?1 /*end*/ /*pg {unplanned(1)} */ ORDER BY sequence"
 
 
-class TimeWindow(NamedTuple):
-    """The events from ``since`` on, and before ``until``."""
+class Selection(NamedTuple):
+    """The events to send again: of ``types``, from ``since`` on, and before ``until``.
 
+    By default they are of all types, since the webhook was created or the oldest event that is
+    kept. With ``is_failed`` they are those whose delivery failed, and that were not sent again. The
+    ``rest`` is what an earlier replay has left.
+    """
+
+    since: Milliseconds | None = None
+    until: Milliseconds = _FAR
+    types: Collection[str] | None = None
+    is_failed: bool = False
+    rest: ReplayRange | None = None
+
+
+class ReplayCount(NamedTuple):
+    """How many events or failed deliveries a replay would send again, and since when.
+
+    If there ``is_more`` to search, there may be more.
+    """
+
+    number: int
+    is_more: bool
     since: Milliseconds
-    until: Milliseconds
+
+
+class _FeedPart(NamedTuple):
+    """A part of the feed to search for the events of a ``selection``, up to ``end`` at once."""
+
+    webhook_id: int
+    key_id: int
+    types: tuple[str, ...]
+    selection: Selection
+    since: Milliseconds
+    rest: ReplayRange
+    end: int
+
+    @property
+    def parameters(self) -> tuple[int, int, int]:
+        """The webhook, and the places in the feed between which it searches."""
+        return self.webhook_id, self.rest.after, self.end + 1
+
+    @property
+    def filters(self) -> tuple[int | str, ...]:
+        """What events must have: their time, the key that they are about, and their types."""
+        return self.since, self.selection.until, self.key_id, *self.types
+
+
+def retry(
+    webhook_id: int,
+    delivery_id: int,
+    key_id: int,
+    now: Milliseconds,
+    check: Callable[[Webhook], None],
+    check_type: Callable[[EventType], object],
+) -> Unit[Delivery]:
+    """Send the event of a delivery again to a webhook that passes ``check``; return the new one.
+
+    Its type has to pass ``check_type``.
+
+    Raises:
+        NotFound: the key has no webhook with this id, or the webhook no such delivery.
+        WebhookDisabled: it is disabled.
+        DeliveriesPending: too many deliveries are still to come.
+        AlreadyPending: one of this event is still to come.
+        EventNotKept: the event is too old.
+    """
+    yield from lock_enabled(webhook_id, key_id, check)
+    rows = yield Statement(
+        "SELECT sequence, event_id, type FROM webhook_deliveries WHERE id = ?1 AND webhook_id = ?2",
+        (delivery_id, webhook_id),
+        name="select_delivery_to_retry",
+    )
+    sequence, event_id, kind = found(rows, tuple, "delivery", delivery_id)
+    check_type(kind)
+    yield from _require_few_pending(webhook_id)
+    pending = yield Statement(
+        "SELECT id FROM webhook_deliveries"
+        " WHERE webhook_id = ?1 AND state = 'pending' AND sequence = ?2",
+        (webhook_id, sequence),
+        name="select_pending_delivery",
+    )
+    if pending:
+        msg = f"the event of delivery {delivery_id} is pending: delivery {pending[0][0]} sends it"
+        raise AlreadyPending(msg)
+    made = yield Statement(
+        f"{_INSERT} SELECT CAST(?1 AS BIGINT), sequence, id, type, resource, {_NEW} FROM events"  # noqa: S608
+        f" WHERE sequence = ?2 AND id = ?3 RETURNING {DELIVERY_COLUMNS}",
+        (webhook_id, sequence, event_id, now),
+        name="insert_retried_delivery",
+    )
+    if not made:
+        msg = f"the event of delivery {delivery_id} is no longer kept"
+        raise EventNotKept(msg)
+    yield _note_retries(webhook_id, sequence - 1, sequence + 1, now)
+    return delivery_of(made[0])
 
 
 def replay(
     webhook_id: int,
-    window: TimeWindow,
+    selection: Selection,
     key: Caller,
     now: Milliseconds,
     check: Callable[[Webhook], None],
-) -> Unit[int]:
-    """Send the events in a window again to a webhook that passes ``check``; return how many.
+) -> Unit[Replay]:
+    """Send selected events again to a webhook that passes ``check``; say where to continue.
 
-    They are those that it would get today, and that are not pending already.
+    They are those that it would get today, and that are not pending already. However many there
+    are, one replay searches a bounded part of the feed and sends a bounded number.
 
     Raises:
         NotFound: the key has no webhook with this id.
         WebhookDisabled: it is disabled.
         DeliveriesPending: too many deliveries are still to come.
-        InvalidBody: the window begins before the oldest event that is kept.
-        ReplayTooLarge: there are too many events in the window, of whatever type.
+        InvalidBody: the window, or its rest, begins before the oldest event that is kept.
     """
     webhook = yield from lock_enabled(webhook_id, key.id, check)
     yield from _require_few_pending(webhook_id)
-    first, last = yield from _events_around(webhook_id, window)
-    kinds = tuple(wanted_types(webhook.types, key.scopes))
-    names = placeholder_list(8, kinds)
-    rows = yield Statement(
-        "INSERT INTO webhook_deliveries"  # noqa: S608 - only names
-        " (webhook_id, sequence, event_id, type, resource, state, created_at, attempts, due_at)"
-        " SELECT CAST(?1 AS BIGINT), sequence, id, type, resource, 'pending',"
-        " CAST(?2 AS BIGINT), 0, CAST(?2 AS BIGINT) FROM events"
-        " WHERE sequence >= ?3 AND sequence <= ?4 AND at >= ?5 AND at < ?6"
-        " AND (key_id IS NULL OR key_id = ?7)"
-        f" AND type IN ({names}) AND sequence NOT IN (SELECT sequence FROM webhook_deliveries"
-        " WHERE webhook_id = CAST(?1 AS BIGINT) AND state = 'pending')"
-        " ORDER BY sequence RETURNING 1",
-        (webhook_id, now, first, last, *window, key.id, *kinds),
+    search = yield from _search(webhook, selection, key)
+    kinds = placeholder_list(8, search.types)
+    sequences = yield Statement(
+        _insert_failed(kinds) if selection.is_failed else _insert_all(kinds),
+        (*search.parameters, now, *search.filters),
         name="insert_replayed_deliveries",
     )
-    return len(rows)
+    count, end = len(sequences), search.end
+    if count == MAX_REPLAY:
+        end = max(sequence for (sequence,) in sequences)
+    yield _note_retries(webhook_id, search.rest.after, end + 1, now)
+    rest = ReplayRange(end, search.rest.last)
+    return Replay(count, IN_REPLAY.encode(rest) if end < rest.last else UNSET)
+
+
+def count_replay(webhook: Webhook, selection: Selection, key: Caller) -> Unit[ReplayCount]:
+    """Count what ``replay`` would send, as far as one search goes.
+
+    Raises:
+        InvalidBody: the window begins before the oldest event that is kept.
+    """
+    search = yield from _search(webhook, selection, key)
+    kinds = placeholder_list(7, search.types)
+    if selection.is_failed:
+        from_where = _failed_events(kinds, number=4)
+    else:
+        from_where = (
+            f"FROM events e WHERE e.sequence > ?2 AND e.sequence < ?3 {_matching(kinds, 4)}"
+        )
+    ((count,),) = yield Statement(
+        f"SELECT count(*) {from_where} AND e.sequence NOT IN ({_PENDING})",
+        (*search.parameters, *search.filters),
+        name="count_replay",
+    )
+    return ReplayCount(count, search.end < search.rest.last, search.since)
+
+
+def _insert_all(kinds: str) -> str:
+    return (
+        f"{_INSERT} SELECT CAST(?1 AS BIGINT), e.sequence, e.id, e.type, e.resource, {_NEW}"  # noqa: S608
+        f" FROM events e WHERE e.sequence > ?2 AND e.sequence < ?3 {_matching(kinds, 5)}"
+        f" AND e.sequence NOT IN ({_PENDING})"
+        f" ORDER BY e.sequence LIMIT {MAX_REPLAY} RETURNING sequence"
+    )
+
+
+def _insert_failed(kinds: str) -> str:
+    # An event may have several failed deliveries.
+    return (
+        f"{_INSERT} SELECT DISTINCT CAST(?1 AS BIGINT), e.sequence, e.id, e.type, e.resource,"
+        f" {_NEW} {_failed_events(kinds, number=5)} AND e.sequence NOT IN ({_PENDING})"
+        f" ORDER BY e.sequence LIMIT {MAX_REPLAY} RETURNING sequence"
+    )
+
+
+def _failed_events(kinds: str, number: int) -> str:
+    event = looked_up("JOIN", "events", "e", "sequence", "d.sequence")
+    return (
+        "FROM (SELECT sequence, event_id FROM webhook_deliveries"  # noqa: S608 - only names
+        f" WHERE {_FAILED}) d {event} WHERE e.id = d.event_id {_matching(kinds, number)}"
+    )
+
+
+def _matching(kinds: str, number: int) -> str:
+    """Return the condition of the ``filters`` of a search, the first of which has this number."""
+    since, until, key = range(number, number + 3)
+    return (
+        f"AND e.at >= ?{since} AND e.at < ?{until} AND (e.key_id IS NULL OR e.key_id = ?{key})"
+        f" AND e.type IN ({kinds})"
+    )
+
+
+def _note_retries(webhook_id: int, after: int, before: int, now: Milliseconds) -> Statement:
+    """Note at failed deliveries between two places of the feed that their event is pending."""
+    return Statement(
+        "UPDATE webhook_deliveries SET retried_at = ?4 WHERE"  # noqa: S608 - only names
+        f" /*sqlite*/ {_IN_RANGE} ?1 /*end*/ /*pg ctid = ANY (ARRAY ("
+        f"SELECT ctid FROM webhook_deliveries WHERE {_IN_RANGE} {unplanned(1)})) */"
+        f" AND sequence IN ({_PENDING})",
+        (webhook_id, after, before, now),
+        name="note_retries",
+    )
 
 
 def _require_few_pending(webhook_id: int) -> Unit[None]:
@@ -73,38 +267,51 @@ def _require_few_pending(webhook_id: int) -> Unit[None]:
         raise DeliveriesPending(msg)
 
 
-def _events_around(webhook_id: int, window: TimeWindow) -> Unit[tuple[int, int]]:
-    """Return the first and the last sequence of what may be in a window, to search there alone.
+def _search(webhook: Webhook, selection: Selection, key: Caller) -> Unit[_FeedPart]:
+    since, rest = yield from _range_of(webhook, selection)
+    end = min(rest.last, rest.after + _MAX_SEARCHED)
+    if selection.is_failed:
+        last = yield Statement(
+            f"SELECT sequence FROM webhook_deliveries WHERE {_FAILED} LIMIT 1 OFFSET ?4",  # noqa: S608
+            (webhook.id, rest.after, rest.last + 1, _MAX_FAILED - 1),
+            name="select_last_failed_delivery",
+        )
+        end = last[0][0] if last else rest.last
+    types = wanted_types(webhook.types, key.scopes)
+    if selection.types is not None:
+        types = types.intersection(selection.types)
+    return _FeedPart(webhook.id, key.id, tuple(sorted(types)), selection, since, rest, end)
+
+
+def _range_of(webhook: Webhook, selection: Selection) -> Unit[tuple[Milliseconds, ReplayRange]]:
+    """Return since when, and between which places of the feed, there are selected events.
 
     What comes behind the position of the webhook will be sent anyway.
     """
     ((position,),) = yield Statement(
-        "SELECT position FROM webhooks WHERE id = ?1", (webhook_id,), name="select_position"
+        "SELECT position FROM webhooks WHERE id = ?1", (webhook.id,), name="select_position"
     )
     oldest = yield Statement(
         "SELECT sequence, at FROM events WHERE sequence = (SELECT min(sequence) FROM events)",
         name="select_time_of_oldest_event",
     )
-    start, at = oldest[0] if oldest else (1, window.since)
-    if start > 1 and window.since < at:
-        msg = f"since: expected {rfc3339_milliseconds(at)} or later, the time of the oldest event"
+    start, kept_since = oldest[0] if oldest and oldest[0][0] > 1 else (1, _EVER)
+    since = selection.since
+    if since is None:
+        since = max(kept_since, milliseconds(webhook.created_at))
+    if selection.rest is not None:
+        after, last = selection.rest
+        if after + 1 < start:
+            msg = "cursor: events after it are no longer kept; begin again without it"
+            raise InvalidBody(msg)
+        return since, ReplayRange(after, min(last, position))
+    if since < kept_since:
+        moment = rfc3339_milliseconds(kept_since)
+        msg = f"since: expected {moment} or later, the time of the oldest event"
         raise InvalidBody(msg)
-    first = yield from _first_since(window.since - _CLOCKS_DIFFER, start, position + 1)
-    behind = yield from _first_since(window.until + _CLOCKS_DIFFER, first, position + 1)
-    if behind - first <= _MAX_SEARCHED:
-        ((count,),) = yield Statement(
-            "SELECT count(*) FROM events WHERE sequence >= ?1 AND sequence < ?2"
-            " AND at >= ?3 AND at < ?4",
-            (first, behind, *window),
-            name="count_events",
-        )
-        if count <= MAX_REPLAY:
-            return first, behind - 1
-    msg = (
-        f"since, until: expected a window of up to {MAX_REPLAY} events, of whatever type;"
-        " replay a longer one in parts"
-    )
-    raise ReplayTooLarge(msg)
+    first = yield from _first_since(since - _CLOCKS_DIFFER, start, position + 1)
+    behind = yield from _first_since(selection.until + _CLOCKS_DIFFER, first, position + 1)
+    return since, ReplayRange(first - 1, behind - 1)
 
 
 def _first_since(moment: Milliseconds, low: int, high: int) -> Unit[int]:

@@ -64,7 +64,7 @@ def _requeue(webhook_id: int, ids: list[int], now: Milliseconds) -> Statement:
     return Statement(
         "UPDATE webhook_deliveries SET state = 'pending', attempts = 0, due_at = ?1,"
         " first_attempt_at = NULL WHERE webhook_id = ?2 AND id >= ?3 AND id <= ?4"
-        " AND state <> 'succeeded'",
+        " AND state <> 'succeeded' AND retried_at IS NULL",
         (now, webhook_id, ids[0], ids[-1]),
         name="requeue_deliveries",
     )

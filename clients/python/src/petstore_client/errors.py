@@ -24,6 +24,7 @@ from petstore_client._errors import (
 )
 
 __all__ = [
+    "AlreadyPending",
     "BadRequest",
     "BeyondOwnRights",
     "CategoryInUse",
@@ -32,6 +33,7 @@ __all__ = [
     "CursorExpired",
     "DeliveriesPending",
     "ErrorResponse",
+    "EventNotKept",
     "Forbidden",
     "Gone",
     "IdempotencyKeyInUse",
@@ -54,7 +56,6 @@ __all__ = [
     "PetstoreError",
     "PreconditionFailed",
     "RateLimited",
-    "ReplayTooLarge",
     "ResponseSealed",
     "ServerError",
     "ServiceUnavailable",
@@ -73,10 +74,6 @@ __all__ = [
 
 class InvalidWebhookUrl(BadRequest, code="invalid_webhook_url"):
     """The body names a URL to which the service delivers no events."""
-
-
-class ReplayTooLarge(BadRequest, code="replay_too_large"):
-    """The window of the replay has too many events."""
 
 
 class UnknownCategory(BadRequest, code="unknown_category"):
@@ -99,6 +96,10 @@ class MissingScope(Forbidden, code="missing_scope"):
     """The API key is valid but lacks the scope of the operation."""
 
 
+class AlreadyPending(Conflict, code="already_pending"):
+    """The event of the delivery is already pending for the webhook."""
+
+
 class KeyEnded(Conflict, code="api_key_ended"):
     """The API key to change is expired or revoked."""
 
@@ -112,7 +113,11 @@ class CategoryNameTaken(Conflict, code="category_name_taken"):
 
 
 class DeliveriesPending(Conflict, code="deliveries_pending"):
-    """The webhook has too many pending deliveries for a replay."""
+    """The webhook has too many pending deliveries to send events again."""
+
+
+class EventNotKept(Conflict, code="event_not_kept"):
+    """The event of the delivery is no longer kept, so it cannot be sent again."""
 
 
 class IllegalTransition(Conflict, code="illegal_transition"):

@@ -1253,37 +1253,77 @@ class Webhooks(Resource[D]):
         )
 
     @operation
+    def retry(
+        self, webhook_id: int, delivery_id: int, *, idempotency_key: str | None = None
+    ) -> Call[Delivery]:
+        """Send one event again.
+
+        Sends the event of a delivery again, whatever became of that. Returns the delivery that
+        sends it, a new one. The id of the event stays the same. Your key needs the scope
+        ``webhooks:write``.
+
+        Args:
+            webhook_id: The ``id`` of the webhook.
+            delivery_id: The ``id`` of the delivery.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            WebhookDisabled: The webhook is disabled, so the service cannot send to it.
+            DeliveriesPending: The webhook has too many pending deliveries to send events again.
+            AlreadyPending: The event of the delivery is already pending for the webhook.
+            EventNotKept: The event of the delivery is no longer kept, so it cannot be sent
+                again.
+        """
+        return Call(
+            "retryWebhookDelivery",
+            "POST",
+            f"/webhooks/{webhook_id:d}/deliveries/{delivery_id:d}/retry",
+            into(Delivery),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
     def replay(
         self,
         webhook_id: int,
         *,
-        since: datetime,
+        since: datetime | None = None,
         until: datetime | None = None,
+        type: Sequence[str] | None = None,
+        state: Literal["failed"] | None = None,
+        cursor: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[Replay]:
         """Send events again.
 
         Sends the events from ``since`` until ``until`` again, except events that are pending or
-        that the webhook would not get now. Their ids stay the same. A window has up to 2,000
-        events of all types. Your key needs the scope ``webhooks:write``.
+        that the webhook would not get now. Their ids stay the same. With ``type`` they are
+        those of some types, and with ``state`` those that failed. One request sends up to 2,000
+        events: if the response has ``next``, send it as the ``cursor`` of another request. Your
+        key needs the scope ``webhooks:write``.
 
         Args:
             webhook_id: The ``id`` of the webhook.
-            since: The events from this moment on (RFC 3339).
+            since: The events from this moment on (RFC 3339). Without it, those since the
+                webhook was created, as far as they are kept.
             until: The events before this moment.
+            type: Only events of these types.
+            state: ``failed``: only events whose delivery has failed, and that were not sent
+                again since.
+            cursor: Where to continue: the ``next`` of the previous response. Repeat the other
+                members.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
-            ReplayTooLarge: The window of the replay has too many events.
             WebhookDisabled: The webhook is disabled, so the service cannot send to it.
-            DeliveriesPending: The webhook has too many pending deliveries for a replay.
+            DeliveriesPending: The webhook has too many pending deliveries to send events again.
         """
         return Call(
             "replayWebhook",
             "POST",
             f"/webhooks/{webhook_id:d}/replay",
             into(Replay),
-            body=given(since=since, until=until),
+            body=given(since=since, until=until, type=type, state=state, cursor=cursor),
             idempotency_key=idempotency_key,
         )
 

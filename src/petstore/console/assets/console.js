@@ -1,9 +1,10 @@
 // Every page works without it.
 
 const HOME = new URL('..', import.meta.url).pathname.replace(/\/$/, '');
+const HEALTH = new URL('../../healthz', import.meta.url);
 const BY_ITSELF = {'Console-Refresh': '1'}; // this does not extend the session
-const MARKED = '[id][data-follow], [id][data-refresh], #printed';
-const FIELDS = 'input, select, textarea';
+const MARKED = '[id][data-follow], [id][data-refresh], #printed, main h1';
+const FIELDS = 'input:not([type=checkbox]), select, textarea';
 const POST = 'form[method=post]';
 
 const byId = id => document.getElementById(id);
@@ -16,6 +17,7 @@ const typedIn = new Set(); // the forms with unsaved input
 
 let after = document.body.dataset.cursor ?? ''; // the position in the feed of events
 let isSignedOut = false;
+let isOffline = false;
 let version = 0; // of what is shown: a response for an older one comes too late
 let poll = new AbortController();
 let movedAt = -Infinity;
@@ -23,7 +25,8 @@ let bell = Promise.withResolvers(); // what has nothing to do waits for it
 const ring = () => { bell.resolve(); bell = Promise.withResolvers(); };
 
 // Seconds vary, so that many consoles do not send their requests at once.
-const sleep = seconds => new Promise(resolve => setTimeout(resolve, seconds * (500 + 1000 * Math.random())));
+const pause = milliseconds => new Promise(resolve => setTimeout(resolve, milliseconds));
+const sleep = seconds => pause(seconds * (500 + 1000 * Math.random()));
 const parse = async response => new DOMParser().parseFromString(await response.text(), 'text/html');
 
 function setText(element, text) {
@@ -168,10 +171,11 @@ async function refresh() {
   check(response);
   const page = await parse(response);
   if (wanted !== version) return false;
+  if (!document.title.startsWith('Error')) document.title = page.title;
   let isWhole = true;
   const active = document.activeElement;
   for (const old of all(MARKED)) {
-    const fresh = page.getElementById(old.id);
+    const fresh = old.id ? page.getElementById(old.id) : page.querySelector('main h1');
     if (!fresh) continue;
     prepare(fresh);
     if (old.isEqualNode(fresh)) continue;
@@ -205,7 +209,8 @@ function signOut() {
 // Changes by others
 
 const followed = () => new Set(all('[id][data-follow]').flatMap(({dataset}) => dataset.follow.split(' ')));
-const isIdle = () => document.hidden || isSignedOut;
+const isAway = () => document.hidden || isSignedOut;
+const isIdle = () => isAway() || isOffline;
 const kindOf = resource => resource.split('/')[0];
 
 // Return whether something that is followed has changed, once it has or the service ends the wait.
@@ -223,7 +228,7 @@ async function nextChange(wanted) {
 }
 
 async function follow() {
-  let failures = 0, pause = 2;
+  let failures = 0, rest = 2;
   for (;;) {
     const wanted = followed();
     if (isIdle() || !wanted.size) {
@@ -239,10 +244,10 @@ async function follow() {
       setText(live, 'Live');
       failures = 0;
       // Where something changes all the time, once in a while is enough.
-      pause = isNews && performance.now() - began < 5000 ? Math.min(2 * pause, 20) : 2;
+      rest = isNews && performance.now() - began < 5000 ? Math.min(2 * rest, 20) : 2;
       await sleep(1);
-      while (isNews && !document.hidden && !await refresh()) await sleep(pause);
-      if (isNews) await sleep(pause);
+      while (isNews && !document.hidden && !await refresh()) await sleep(rest);
+      if (isNews) await sleep(rest);
     } catch (error) {
       if (poll.signal.aborted) continue; // the tab was hidden, or the page has changed
       failures += 1;
@@ -250,6 +255,24 @@ async function follow() {
       if (isSignedOut) continue;
       if (failures > 1) setText(live, error.message === '403' ? 'Your key may not see this any more' : 'Reconnecting…');
       await (error.seconds ? sleep(2 * error.seconds) : Promise.race([bell.promise, sleep(Math.min(2 ** failures, 60))]));
+    }
+  }
+}
+
+// A long poll does not see that the service or the network is gone. This sees it within 5 seconds.
+async function watch() {
+  for (;;) {
+    const isResting = isAway() || !followed().size;
+    await (isResting ? bell.promise : Promise.race([bell.promise, pause(2000)]));
+    const response = fetch(HEALTH, {signal: AbortSignal.timeout(2500)});
+    const isGone = await response.then(({status}) => status > 499, () => true);
+    if (isGone === isOffline) continue;
+    document.body.classList.toggle('offline', isOffline = isGone);
+    if (isGone) {
+      setText(live, 'Offline');
+      poll.abort();
+    } else {
+      ring();
     }
   }
 }
@@ -351,8 +374,14 @@ addEventListener('submit', event => {
 });
 
 addEventListener('input', event => {
-  const form = event.target.form;
+  const form = event.target.closest('form'); // a selected row is no text that could be lost
   if (form?.matches(`main ${POST}`)) typedIn.add(form);
+});
+
+addEventListener('change', ({target}) => {
+  const boxes = all('[name=pet]');
+  if (target.id === 'select-all') for (const box of boxes) box.checked = target.checked;
+  setText(byId('selected'), `${boxes.filter(box => box.checked).length} selected`);
 });
 
 addEventListener('beforeunload', event => {
@@ -383,9 +412,11 @@ addEventListener('keydown', event => {
   prefix = '';
   const link = find(`[data-key="${CSS.escape(keys)}"]`);
   const search = find('main [role=search] input');
+  const box = event.target.closest('tr')?.querySelector('[name=pet]');
   if (keys === 'g') prefix = 'g ';
   else if (keys === '/' && search) search.focus();
   else if (keys === '?' && help) help.open || help.showModal();
+  else if (keys === 'x' && box) box.click();
   else if (link) link.click();
   else return;
   event.preventDefault();
@@ -423,6 +454,7 @@ prepare(document);
 setInterval(countDown, 30000);
 addEventListener('pointermove', () => { movedAt = performance.now(); });
 addEventListener('online', ring);
+addEventListener('offline', ring);
 document.addEventListener('visibilitychange', () => {
   if (document.hidden) {
     poll.abort();
@@ -433,6 +465,7 @@ document.addEventListener('visibilitychange', () => {
 });
 if (live) {
   follow();
+  watch();
   renew();
   goOn();
 }

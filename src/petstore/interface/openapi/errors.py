@@ -40,10 +40,6 @@ _MESSAGES: dict[type[PetstoreError], str] = {
     errors.UnknownEventType: (
         f"types: there is no 'pet.sold'; expected any of {', '.join(EVENT_TYPES)}"
     ),
-    errors.ReplayTooLarge: (
-        "since, until: expected a window of up to 2000 events, of whatever type; replay a longer"
-        " one in parts"
-    ),
     errors.MissingKey: "Authorization: expected Bearer and an API key",
     errors.InvalidKey: "Authorization: the API key is not valid here, or no longer valid",
     errors.NetworkNotAllowed: (
@@ -69,6 +65,8 @@ _MESSAGES: dict[type[PetstoreError], str] = {
     errors.TooManyWebhooks: ("this key has 16 webhooks, the maximum; delete one first"),
     errors.WebhookDisabled: "webhook 7 is disabled; enable it first",
     errors.DeliveriesPending: "2000 deliveries or more are pending; wait until there are fewer",
+    errors.AlreadyPending: "the event of delivery 7 is pending: delivery 9 sends it",
+    errors.EventNotKept: "the event of delivery 7 is no longer kept",
     errors.WebhooksNotConfigured: (
         "the secret file of this service cannot be used; tell its operator"
     ),
@@ -86,6 +84,7 @@ _MESSAGES: dict[type[PetstoreError], str] = {
         "If-Match: expected the current ETag of the resource, in quotes, or *"
     ),
     errors.ContentTooLarge: "the body: expected at most 65536 bytes",
+    errors.UriTooLong: "the target: expected at most 8192 bytes",
     errors.UnsupportedMediaType: "Content-Type: expected application/json",
     errors.IdempotencyKeyReused: (
         "Idempotency-Key: expected a new one; another request has used this one"
@@ -129,7 +128,7 @@ def possible_errors(operation: Operation) -> tuple[PossibleError, ...]:
         (operation.charged, (errors.KeyBanned,)),
         (operation.scope is not None, (errors.MissingScope,)),
         (operation.body is not None, _BODY_ERRORS),
-        (operation.query is not None, (errors.InvalidParameter,)),
+        (operation.query is not None, (errors.InvalidParameter, errors.UriTooLong)),
         (operation.parameter is not None, (errors.NotFound,)),
         (operation.deprecation is not None, (errors.Gone,)),
         (is_post, (errors.InvalidParameter, errors.IdempotencyKeyInUse)),

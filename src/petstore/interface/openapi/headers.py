@@ -120,6 +120,9 @@ ALWAYS = header_references(
 )
 """The headers of every response that needs a key."""
 
+UNREAD = {name: header for name, header in ALWAYS.items() if name != "Vary"}
+"""The headers of a response to a message whose operation is not known."""
+
 HELP = header_references(Link="Link-Help")
 """The header of every error."""
 

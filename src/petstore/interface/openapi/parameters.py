@@ -16,6 +16,7 @@ _NOUNS = {
     "keyId": "key",
     "personId": "person",
     "webhookId": "webhook",
+    "deliveryId": "delivery",
 }
 _VERBS = {"GET": "retrieve", "POST": "change", "PATCH": "change", "DELETE": "delete"}
 _ID = {"type": "integer", "format": "int64", "minimum": 0}
@@ -67,12 +68,10 @@ SHARED: dict[str, dict[str, Any]] = {
 def parameters_of(operation: Operation) -> list[dict[str, Any]]:
     """Return the parameters of an operation, the shared ones as references."""
     parameters: dict[str, dict[str, Any]] = {}
-    if operation.parameter is not None:
-        noun = _NOUNS[operation.parameter]
-        description = f"Identifier of the {noun} to {_VERBS[operation.method]}."
-        parameters[operation.parameter] = _parameter(
-            "path", operation.parameter, description, _ID, example=_EXAMPLE_ID
-        )
+    for name in operation.parameters:
+        verb = f" to {_VERBS[operation.method]}" if name == operation.parameters[-1] else ""
+        description = f"Identifier of the {_NOUNS[name]}{verb}."
+        parameters[name] = _parameter("path", name, description, _ID, example=_EXAMPLE_ID)
     if operation.query is not None:
         parameters |= _query_parameters(operation.query)
     if operation.method == "POST":

@@ -15,6 +15,7 @@ from petstore.interface.openapi.headers import (
     DEPRECATED,
     HELP,
     OF_STATUS,
+    UNREAD,
     References,
     header_references,
 )
@@ -107,14 +108,14 @@ def _success(operation: Operation, operations: Sequence[Operation]) -> Described
 
 
 def _links(created: Operation, operations: Sequence[Operation]) -> dict[str, Any]:
-    """Link what was created to the operations on it."""
+    """Link what was created to the operations on it, but for those on parts of it."""
     return {
         operation.id: {
             "operationId": operation.id,
             "parameters": {operation.parameter: "$response.body#/id"},
         }
         for operation in operations
-        if operation.path.startswith(f"{created.path}/{{")
+        if operation.path.startswith(f"{created.path}/{{") and len(operation.parameters) == 1
     }
 
 
@@ -125,7 +126,9 @@ def _others(operation: Operation) -> Iterator[tuple[int, Described]]:
         headers = _always(operation) | header_references("ETag")
         yield 304, {"description": description, "headers": headers}
     for status, group in groupby(possible_errors(operation), lambda error: error.status):
-        headers = HELP | _always(operation) | OF_STATUS.get(status, {})
+        is_unread = status == errors.UriTooLong.status
+        always = UNREAD if is_unread else _always(operation)
+        headers = HELP | always | OF_STATUS.get(status, {})
         if status == errors.Conflict.status and operation.method == "POST":
             headers |= header_references("Idempotent-Replayed")
         yield status, _errors([*group], headers)

@@ -1,0 +1,295 @@
+"""The pages that change or delete several animals at once, and take that back.
+
+Each animal is changed by the operation of the interface, as its own page does. What cannot be done
+is listed with its reason, and keeps nothing else from being done.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from msgspec import convert as converted
+from msgspec import to_builtins
+
+from petstore.console.forms import page_address, problem_of
+from petstore.console.notices import Notice, Undo
+from petstore.console.numbers import count_in_words
+from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.templates import begun
+from petstore.domain.decoding import convert
+from petstore.errors import (
+    Conflict,
+    InvalidBody,
+    KeyBanned,
+    NotFound,
+    PetReserved,
+    PetstoreError,
+    PreconditionFailed,
+    RateLimitExceeded,
+    Unavailable,
+)
+from petstore.events.history import PastEvent, read_latest
+from petstore.http.messages import Response
+from petstore.interface.operation import Result
+from petstore.pets.model import Pet, PetPatch
+from petstore.pets.pages import SELECTION_FORM, suggested_categories, with_category
+from petstore.pets.selection import MAX_SELECTED, box_of, ids_in, selected_in, version_of
+
+_AGAIN = "Add them again, with new numbers"
+_REASONS: dict[type[PetstoreError], str] = {
+    NotFound: "Somebody deleted it.",
+    PreconditionFailed: "Somebody changed it meanwhile.",
+    PetReserved: "An order reserves it. Deliver or cancel the order first.",
+}
+# After one of them, the other animals would meet the same.
+_STOPS = (RateLimitExceeded, KeyBanned, Unavailable)
+
+
+class _Left(NamedTuple):
+    """An animal that was left as it is, and the reason."""
+
+    pet_id: int
+    name: str
+    reason: str
+
+
+class _Outcome(NamedTuple):
+    """What became of several animals: the ids of those that changed, and that needed no change."""
+
+    done: list[int]
+    same: list[int]
+    left: list[_Left]
+
+    def text(self, done: str, same: str) -> str:
+        """Return in words what was ``done``, and what was the ``same`` before."""
+        parts = []
+        for ids, verbs, what in (
+            (self.done, ("is", "are"), done),
+            (self.same, ("was", "were"), f"{same} already"),
+        ):
+            if ids or (ids is self.done and not self.same):
+                verb = verbs[len(ids) != 1]
+                parts.append(f"{count_in_words(len(ids), 'animal')} {verb} {what}.")
+        return " ".join(parts)
+
+
+# Change and delete
+
+
+async def _ask(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    """Return the page of the selected animals, which asks whether to delete them.
+
+    After an error it has the form that changes them, as it was sent.
+    """
+    pets: Mapping[int, Pet] = {}
+    try:
+        pets = await _pets(visit, selected_in(visit.form))
+    except InvalidBody as unselected:
+        error = unselected
+    return visit.page(
+        "selection.html",
+        error=error,
+        form=SELECTION_FORM.new(visit.form, error),
+        boxes={box_of(pet): pet for pet in pets.values()},
+        names=await visit.category_names({pet.category_id for pet in pets.values()}),
+        back=_back(visit),
+        suggested_categories=await suggested_categories(visit),
+    )
+
+
+async def _change(visit: PageRequest) -> Response:
+    selected = selected_in(visit.form)
+    if visit.form.text("delete"):
+        query = {"pet": [f"{pet_id}.{seen}" for pet_id, seen in selected.items()]}
+        more = urlencode({**query, "back": _back(visit)}, doseq=True)
+        return await visit.redirect(f"/pets/selection?{more}")
+    patch = await _patch(visit)
+    pets = await _pets(visit, selected)
+
+    async def change(pet_id: int) -> bool:
+        pet = _present(pets, pet_id)
+        members = to_builtins(pet)
+        if all(members.get(name) == value for name, value in patch.items()):
+            return False
+        version = _seen(pet, selected[pet_id])
+        await visit.execute("updatePet", patch, path_id=pet_id, if_match=version)
+        return True
+
+    outcome = await _each([*selected], pets, change)
+    if [*patch] == ["status"]:
+        status = patch["status"] or "without a status"
+        text = outcome.text(status, status)
+    else:
+        text = outcome.text("changed", "like that")
+    return await _told(visit, outcome, text, "Undo")
+
+
+async def _patch(visit: PageRequest) -> dict[str, Any]:
+    """Return the members that the selected animals get.
+
+    Raises:
+        InvalidBody: there are none.
+        UnknownCategory: the category is not a number, and none has this name.
+    """
+    body = await with_category(visit, SELECTION_FORM.body(SELECTION_FORM.typed(visit.form)))
+    if not body:
+        msg = "choose a status or a category first"
+        raise InvalidBody(msg)
+    if body.get("status") == "none":
+        body["status"] = None
+    convert(body, PetPatch, InvalidBody)
+    return body
+
+
+async def _delete(visit: PageRequest) -> Response:
+    selected = selected_in(visit.form)
+    pets = await _pets(visit, selected)
+
+    async def delete(pet_id: int) -> bool:
+        if pet_id not in pets:
+            return False
+        version = _seen(pets[pet_id], selected[pet_id])
+        await visit.execute("deletePet", path_id=pet_id, if_match=version)
+        return True
+
+    outcome = await _each([*selected], pets, delete)
+    return await _told(visit, outcome, outcome.text("deleted", "deleted"), _AGAIN)
+
+
+# Undo. What was done is in the events of the animals: the last one of each is of the request that
+# is taken back, or somebody has changed the animal since.
+
+
+async def _undo(visit: PageRequest) -> Response:
+    ids = ids_in([*dict.fromkeys(visit.form.text("ids").split())])
+    pets = await _pets(visit, ids)
+
+    async def take_back(pet_id: int) -> bool:
+        return await _take_back(visit, pet_id)
+
+    outcome = await _each(ids, pets, take_back)
+    pressed = visit.form.text("undo")
+    if pressed == _AGAIN:
+        text = outcome.text("in the store again, with a new number", "there")
+        return await _told(visit, outcome, text)
+    text = outcome.text("as before", "as before")
+    return await _told(visit, outcome, text, "Undo" if pressed == "Redo" else "Redo")
+
+
+async def _take_back(visit: PageRequest, pet_id: int) -> bool:
+    """Undo what a request did to an animal; return whether it was not undone before.
+
+    Raises:
+        PreconditionFailed: somebody has changed the animal since.
+        Conflict: its history is no longer kept.
+    """
+    wanted = (visit.author.actor, visit.form.text("request"))
+    found = await read_latest(visit.services.store, f"pet/{pet_id}")
+    if not found.events:
+        msg = "its history is no longer kept"
+        raise Conflict(msg)
+    last, *earlier = found.events
+    if earlier and _is_of(earlier[0], wanted) and last.data == _members_before(earlier[0]):
+        return False
+    if not _is_of(last, wanted):
+        msg = "somebody has changed the animal since"
+        raise PreconditionFailed(msg)
+    version = Result(converted(last.data, Pet)).version
+    if last.type == "pet.deleted":
+        body = {name: value for name, value in last.data.items() if name != "id"}
+        await visit.execute("createPet", body, once=version)
+    else:
+        await visit.execute("updatePet", last.previous, path_id=pet_id, if_match=version)
+    return True
+
+
+def _is_of(event: PastEvent, author: tuple[str, str]) -> bool:
+    """Return whether an event is the change or the deletion of an animal by a request."""
+    is_change = event.type == "pet.deleted" or (event.type == "pet.updated" and event.previous)
+    return bool(is_change) and (event.actor, event.request_id) == author
+
+
+def _members_before(event: PastEvent) -> dict[str, Any]:
+    members = {**event.data, **(event.previous or {})}
+    return {name: value for name, value in members.items() if value is not None}
+
+
+# What they share
+
+
+async def _each(
+    ids: Sequence[int], pets: Mapping[int, Pet], act: Callable[[int], Awaitable[bool]]
+) -> _Outcome:
+    """Do something with each animal. ``act`` returns whether there was anything to do.
+
+    Raises:
+        RateLimitExceeded: the key has no requests left, and nothing was done.
+        Unavailable: the database is unreachable, and nothing was done.
+    """
+    outcome = _Outcome([], [], [])
+    for place, pet_id in enumerate(ids):
+        try:
+            (outcome.done if await act(pet_id) else outcome.same).append(pet_id)
+        except PetstoreError as error:
+            is_end = isinstance(error, _STOPS)
+            if is_end and not outcome.done:
+                raise
+            reason = _REASONS.get(type(error)) or begun(problem_of(error).text)
+            for each in ids[place:] if is_end else [pet_id]:
+                name = pets[each].name if each in pets else ""
+                outcome.left.append(_Left(each, name, reason))
+            if is_end:
+                break
+    return outcome
+
+
+async def _told(visit: PageRequest, outcome: _Outcome, text: str, label: str = "") -> Response:
+    """Return the list with what was done and its undo, or the page of what was not done."""
+    back, undo = _back(visit), None
+    if outcome.done and label:
+        ids = " ".join(map(str, outcome.done))
+        fields = {"ids": ids, "request": visit.id, "back": back}
+        undo = Undo("/pets/selection/undo", fields, label)
+    notice = Notice(text, undo)
+    if not outcome.left:
+        return await visit.redirect(back, notice)
+    return visit.page("selection_left.html", notice=notice, left=outcome.left, back=back)
+
+
+async def _pets(visit: PageRequest, ids: Collection[int]) -> dict[int, Pet]:
+    """Return those of the animals that are in the store, by their ids."""
+    query = {"id": [*ids], "limit": MAX_SELECTED}
+    found = await visit.execute("listPets", query=query)
+    return {pet.id: pet for pet in found.value}
+
+
+def _present(pets: Mapping[int, Pet], pet_id: int) -> Pet:
+    if pet_id not in pets:
+        msg = "there is no such animal"
+        raise NotFound(msg)
+    return pets[pet_id]
+
+
+def _seen(pet: Pet, seen: str) -> str:
+    """Return the version of an animal that is as the person saw it.
+
+    Raises:
+        PreconditionFailed: it is not.
+    """
+    if version_of(pet) != seen:
+        msg = "somebody has changed the animal"
+        raise PreconditionFailed(msg)
+    return Result(pet).version
+
+
+def _back(visit: PageRequest) -> str:
+    """Return the address of the list that the person came from."""
+    return page_address(visit.form.text("back")) or "/pets"
+
+
+PAGES = (
+    ConsolePage("GET", "/pets/selection", _ask, "deletePet"),
+    ConsolePage("POST", "/pets/selection", _change, "updatePet", _ask, has_file=True),
+    ConsolePage("POST", "/pets/selection/delete", _delete, "deletePet", _ask, has_file=True),
+    ConsolePage("POST", "/pets/selection/undo", _undo, "updatePet", has_file=True),
+)

@@ -1,0 +1,226 @@
+"""Every page has one grid, one height of headings, and no broken words, from 320 to 1,600 px."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from support.clerk import Clerk, issue_for_console
+from support.process import ServerProcess
+
+WIDTHS = (320, 390, 1280, 1600)
+PATHS = (
+    *("/today", "/pets", "/pets/3", "/pets/new", "/orders", "/orders/1", "/orders/new", "/sales"),
+    *("/inventory", "/categories", "/categories/1", "/import", "/export", "/orders/export"),
+    *("/usage", "/webhooks", "/webhooks/new", "/keys", "/keys/1", "/keys/new", "/people"),
+    *("/people/new", "/activity", "/session", "/help", "/nothing", "/pets/999999999"),
+)
+EDGES = """() => {
+  const inner = element => {
+    const {left, right} = element.getBoundingClientRect(), style = getComputedStyle(element);
+    return [left + parseFloat(style.paddingLeft), right - parseFloat(style.paddingRight)];
+  };
+  const [left, right] = inner(document.querySelector('main'));
+  const controls = [...document.querySelectorAll('.bar :is(a, button)')]
+    .filter(control => control.checkVisibility());
+  const found = [
+    ...[...document.querySelectorAll('.bar, .foot')].flatMap(inner),
+    document.querySelector('.brand').getBoundingClientRect().left,
+    document.querySelector('h1').getBoundingClientRect().left,
+    Math.max(...controls.map(control => control.getBoundingClientRect().right)),
+  ];
+  return found.filter(edge => Math.abs(edge - left) > 1 && Math.abs(edge - right) > 1);
+}"""
+HEADING = """() => {
+  const {top, height} = document.querySelector('h1').getBoundingClientRect();
+  return [Math.round(top), Math.round(height)];
+}"""
+ROW = """() => {
+  const heading = document.querySelector('h1');
+  const row = heading.closest('.head') ?? heading;
+  return Math.round(row.nextElementSibling.getBoundingClientRect().top);
+}"""
+
+
+def at_width(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+
+
+@pytest.fixture(scope="module")
+def clerk(shop: ServerProcess, browser: Browser) -> Iterator[Clerk]:
+    """Somebody with every right, whose browser all tests go on with."""
+    clerk = Clerk.at(shop, browser, issue_for_console(shop))
+    yield clerk
+    clerk.leave()
+
+
+def seen_at_every_width(clerk: Clerk, script: str) -> Iterator[tuple[str, int, Any]]:
+    """Yield what a script finds on every page at every width."""
+    for path in PATHS:
+        clerk.open(path)
+        for width in WIDTHS:
+            at_width(clerk.page, width)
+            yield path, width, clerk.page.evaluate(script)
+
+
+def test_header_content_and_footer_have_the_same_edges(clerk: Clerk) -> None:
+    found = seen_at_every_width(clerk, EDGES)
+    assert [(path, width, edges) for path, width, edges in found if edges] == []
+
+
+def test_headings_have_one_height_and_place(clerk: Clerk) -> None:
+    found = [*seen_at_every_width(clerk, HEADING)]
+    for width in WIDTHS:
+        places = {path: tuple(place) for path, at, place in found if at == width}
+        assert len(set(places.values())) == 1, places
+
+
+def test_a_heading_takes_as_much_with_buttons_as_without(clerk: Clerk) -> None:
+    at_width(clerk.page, 1280)
+    tops = {}
+    for path in ("/pets", "/today", "/keys", "/pets/3", "/nothing"):
+        clerk.open(path)
+        tops[path] = clerk.page.evaluate(ROW)
+    assert len(set(tops.values())) == 1, tops
+
+
+def test_who_is_not_signed_in_sees_the_same_grid(shop: ServerProcess, browser: Browser) -> None:
+    page = browser.new_page()
+    page.goto(f"{shop.url}/console/sign-in")
+    for width in WIDTHS:
+        at_width(page, width)
+        assert page.evaluate(EDGES) == [], width
+    expect(page.get_by_role("link", name="Docs")).to_have_attribute("href", f"{shop.url}/docs/")
+    page.close()
+
+
+BROKEN = """() => [...document.querySelectorAll('main, .bar')].flatMap(part => {
+  const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT), broken = [];
+  for (let node; node = walker.nextNode();) {
+    if (!node.parentElement.checkVisibility()) continue;
+    const words = node.data.matchAll(/(?<!\\S)[\\p{L}\\p{N}]{2,24}(?![^\\s,.:;])/gu);
+    for (const {0: word, index} of words) {
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + word.length);
+      const lines = [...range.getClientRects()].map(({bottom}) => Math.round(bottom));
+      if (new Set(lines).size > 1) broken.push(word);
+    }
+  }
+  return broken;
+})"""
+TOO_WIDE = """() => [
+  document.documentElement.scrollWidth - innerWidth,
+  ...[...document.querySelectorAll('.scroll:has(.cards)')]
+    .map(frame => innerWidth < 480 ? frame.scrollWidth - frame.clientWidth : 0),
+].filter(pixels => pixels > 0)"""
+COLOURS = """() => [...document.querySelectorAll('.category')].map(
+  category => [category.textContent, getComputedStyle(category, '::before').backgroundColor])"""
+
+
+def test_no_word_is_broken_and_nothing_scrolls_sideways(clerk: Clerk) -> None:
+    clerk.animal(name="Donaudampfschiff Pumpernickel")
+    script = f"() => [...({BROKEN})(), ...({TOO_WIDE})()]"
+    found = seen_at_every_width(clerk, script)
+    assert [each for each in found if each[2]] == []
+
+
+def test_each_animal_is_a_card_of_two_lines_on_a_phone(clerk: Clerk) -> None:
+    at_width(clerk.page, 320)
+    clerk.open("/pets?categoryId=1")
+    row = clerk.page.locator("main tbody tr").first
+    lines = row.evaluate("row => [...row.cells].map(cell => Math.round(cell.offsetTop / 20))")
+    name, status, category, number = lines
+    assert name == status < category == number
+    expect(row.locator("td").last).to_have_attribute("data-label", "Number")
+
+
+def test_filters_are_behind_one_button_on_a_phone_and_chips_say_what_is_set(clerk: Clerk) -> None:
+    page = clerk.page
+    at_width(page, 320)
+    clerk.open("/pets?name=&status=available&categoryId=1&id=")
+    expect(page.get_by_label("Any word of the name")).to_be_visible()
+    expect(page.get_by_label("Status")).to_be_hidden()
+    chips = page.get_by_role("list", name="Filters that are set").get_by_role("link")
+    expect(chips).to_have_text(
+        ["Remove the filter Status: available", "Remove the filter Category: Dogs"]
+    )
+    page.get_by_text("Filters (2)").click()
+    expect(page.get_by_label("Status")).to_be_visible()
+    chips.first.click()
+    expect(chips).to_have_text(["Remove the filter Category: Dogs"])
+    expect(page.get_by_text("Filters (1)")).to_be_visible()
+    expect(page.locator("main tbody tr .sold").first).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "path", ["/orders?status=delivered", "/sales?from=2026-01-01", "/activity"]
+)
+def test_filters_stand_in_a_row_on_a_desk(path: str, clerk: Clerk) -> None:
+    page = clerk.page
+    at_width(page, 1280)
+    clerk.open(path)
+    fields = page.locator("main [role=search] :is(input, select):not([type=hidden])").all()
+    assert len({field.evaluate("field => field.offsetTop") for field in fields}) == 1
+    fields[-1].focus()
+    expect(fields[-1]).to_be_focused()
+
+    expect(page.locator(".fold > summary")).to_be_hidden()
+    at_width(page, 390)
+    expect(page.locator(".fold > summary")).to_be_visible()
+
+
+def test_a_category_has_its_colour_on_every_page(clerk: Clerk) -> None:
+    colours: dict[str, set[str]] = {}
+    for path in ("/pets", "/inventory", "/categories", "/sales", "/today", "/pets/3"):
+        clerk.open(path)
+        found = clerk.page.evaluate(COLOURS)
+        assert found, path
+        for name, colour in found:
+            colours.setdefault(name, set()).add(colour)
+    assert {name: len(each) for name, each in colours.items() if len(each) > 1} == {}
+    of_the_demo = {frozenset(each) for each in colours.values()}
+    assert len(of_the_demo) >= 12
+
+
+# The contrast (WCAG 2) of each of the twelve colours with the panel that it stands on.
+CONTRASTS = """() => {
+  const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const luminance = colour => {
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    const [red, green, blue] = [...canvas.getImageData(0, 0, 1, 1).data].map(
+      part => part / 255 <= .04045 ? part / 255 / 12.92 : ((part / 255 + .055) / 1.055) ** 2.4);
+    return .2126 * red + .7152 * green + .0722 * blue;
+  };
+  const ground = luminance(getComputedStyle(document.querySelector('.panel')).backgroundColor);
+  const category = document.querySelector('.category');
+  return [...Array(12).keys()].map(number => {
+    category.className = `category hue-${number}`;
+    const own = luminance(getComputedStyle(category, '::before').backgroundColor);
+    return (Math.max(own, ground) + .05) / (Math.min(own, ground) + .05);
+  });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_colours_of_categories_can_be_told_from_the_page(
+    clerk: Clerk, scheme: Literal["light", "dark"]
+) -> None:
+    clerk.page.emulate_media(color_scheme=scheme)
+    clerk.open("/inventory")
+    contrasts = clerk.page.evaluate(CONTRASTS)
+    assert len(contrasts) == 12
+    assert min(contrasts) >= 3
+    clerk.page.emulate_media(color_scheme="light")
+
+
+def test_the_header_is_one_line_at_every_width(clerk: Clerk) -> None:
+    clerk.open("/today")
+    heights = {}
+    for width in (*WIDTHS, 768, 1024, 1247, 1248, 1343):
+        at_width(clerk.page, width)
+        height = clerk.page.locator(".bar").evaluate("bar => bar.offsetHeight")
+        heights[width] = height
+    assert set(heights.values()) == {52}, heights

@@ -1,0 +1,136 @@
+"""Several animals selected in a list, in a real browser: by mouse, by keyboard, beside others."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Browser, Dialog, Locator, expect
+
+from support.clerk import Clerk, issue_for_console
+from support.process import ServerProcess
+
+
+@pytest.fixture(scope="module")
+def regular(shop: ServerProcess, browser: Browser) -> Iterator[Clerk]:
+    clerk = Clerk.at(shop, browser, issue_for_console(shop))
+    yield clerk
+    clerk.leave()
+
+
+@pytest.fixture
+def clerk(regular: Clerk) -> Iterator[Clerk]:
+    """Somebody whose page has no failing script."""
+    yield regular
+    assert regular.errors == []
+
+
+@pytest.fixture
+def word() -> str:
+    """A word that only the animals of this test have in their names."""
+    return f"otto{uuid4().hex[:8]}"
+
+
+def shown(clerk: Clerk, word: str, count: int) -> Locator:
+    """Add so many animals with a word in their names, list them, and return their checkboxes."""
+    for number in range(count):
+        clerk.animal(name=f"{word} {number}")
+    clerk.open(f"/pets?name={word}")
+    boxes = clerk.page.locator("input[name=pet]")
+    expect(boxes).to_have_count(count)
+    return boxes
+
+
+def test_what_can_be_done_shows_once_an_animal_is_selected(clerk: Clerk, word: str) -> None:
+    boxes, bar = shown(clerk, word, 2), clerk.page.locator("#selection")
+    expect(bar).to_be_hidden()
+    boxes.first.check()
+    expect(bar).to_be_in_viewport()
+    expect(clerk.page.locator("#selected")).to_have_text("1 selected")
+    boxes.first.uncheck()
+    expect(bar).to_be_hidden()
+
+
+def test_all_animals_of_a_page_are_selected_at_once_and_changed(clerk: Clerk, word: str) -> None:
+    boxes, page = shown(clerk, word, 3), clerk.page
+    page.get_by_label("Select all on this page").check()
+    expect(page.locator("#selected")).to_have_text("3 selected")
+    boxes.nth(1).uncheck()
+    page.locator("#selected-status").select_option("sold")
+    page.get_by_role("button", name="Change", exact=True).click()
+    notice = page.locator(".notice")
+    expect(notice).to_contain_text("2 animals are sold.")
+    expect(notice).to_be_focused()
+    expect(page.locator("tbody .sold")).to_have_count(2)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".notice")).to_contain_text("2 animals are as before.")
+    expect(page.locator("tbody .available")).to_have_count(3)
+
+
+def test_the_keyboard_alone_selects_and_changes(clerk: Clerk, word: str) -> None:
+    boxes, page = shown(clerk, word, 2), clerk.page
+    boxes.first.focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(boxes.nth(1)).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("x")
+    expect(page.locator("#selected")).to_have_text("2 selected")
+    page.keyboard.press("s")
+    page.keyboard.press("Tab")
+    expect(page.locator("#selected-status")).to_be_focused()
+    page.keyboard.press("s")  # the status that begins with it
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".notice")).to_contain_text("2 animals are sold.")
+
+
+def test_deleting_asks_and_can_be_undone(clerk: Clerk, word: str) -> None:
+    boxes, page = shown(clerk, word, 2), clerk.page
+    boxes.first.check()
+    page.get_by_role("button", name="Delete…").click()
+    expect(page.locator("h1")).to_have_text("Delete 1 animal?")
+    page.get_by_role("button", name="Delete 1 animal").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_role("button", name="Add them again").click()
+    expect(page.locator("tbody tr")).to_have_count(2)
+
+
+def test_without_a_choice_what_is_wrong_is_told(clerk: Clerk, word: str) -> None:
+    boxes, page = shown(clerk, word, 1), clerk.page
+    boxes.first.check()
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("Choose a status or a category first")
+
+
+def test_a_selected_row_is_no_text_that_could_be_lost(clerk: Clerk, word: str) -> None:
+    asked: list[str] = []
+
+    def leave(dialog: Dialog) -> None:
+        asked.append(dialog.message)
+        dialog.accept()
+
+    boxes, page = shown(clerk, word, 1), clerk.page
+    page.on("dialog", leave)
+    boxes.first.click()
+    page.get_by_role("link", name=f"{word} 0").click()
+    expect(page.locator("h1")).to_have_text(f"{word} 0")
+    page.remove_listener("dialog", leave)
+    assert asked == []
+
+
+def test_a_list_follows_others_while_animals_are_selected(clerk: Clerk, word: str) -> None:
+    boxes, page = shown(clerk, word, 2), clerk.page
+    pet = clerk.call("GET", f"/pets?name={word}&limit=1")[0]
+    row = page.locator("tbody tr", has_text=pet["name"])
+    row.get_by_role("checkbox").click()  # which has the focus now
+    expect(page.locator("#live")).to_have_text("Live")
+    clerk.call("PATCH", f"/pets/{pet['id']}", status="pending")
+    expect(row.locator(".pending")).to_be_visible()
+    expect(row.get_by_role("checkbox")).to_be_checked()
+    expect(boxes.nth(1)).not_to_be_checked()
+    # It is changed as it is shown now.
+    page.locator("#selected-category").fill("3")
+    page.get_by_role("button", name="Change", exact=True).click()
+    expect(page.locator(".notice")).to_contain_text("1 animal is changed.")

@@ -1,0 +1,239 @@
+"""The undo that stays beside the last change in the history of an animal."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from petstore.clock import DAY
+from petstore.databases.contract import Statement, Unit
+from petstore.databases.retention import prune_all
+from petstore.events.model import Author, NewEvent
+from petstore.events.store import record
+from support.history import published_by
+from support.page_forms import buttons_of, press, succeed
+from support.service import Service
+from support.staff import signed_in_person
+from support.visitor import Visitor, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
+UNDO, AVAILABLE = "Undo", "Make it available again"
+AGAIN = "Add it again, with a new number"
+OFFERS = {UNDO, AVAILABLE, AGAIN}
+
+
+@pytest.fixture
+async def grace(service: Service) -> Visitor:
+    """A clerk who has added Bella."""
+    grace = await signed_in_person(service, "clerk", "Grace")
+    await grace.submit("/pets", **BELLA, once="a")
+    return grace
+
+
+async def pet(visitor: Visitor, number: int = 1) -> httpx.Response:
+    return await visitor.get(f"/pets/{number}")
+
+
+async def offered(visitor: Visitor, number: int = 1) -> set[str]:
+    """Return what the page of an animal offers to undo, once its notice is gone."""
+    return OFFERS & {*buttons_of(await pet(visitor, number))}
+
+
+def name_of(page: httpx.Response) -> str:
+    return page.text.partition("<h1><bdi>")[2].partition("</bdi>")[0]
+
+
+async def stored(service: Service, number: int) -> tuple[object, ...]:
+    """Return what the store has of an animal."""
+    sql = "SELECT name, category_id, status FROM pets WHERE id = ?1"
+    return (await service.store.read(Statement(sql, (number,))))[0]
+
+
+@pytest.mark.each_database
+async def test_the_last_change_is_undone_from_the_history(service: Service, grace: Visitor) -> None:
+    await grace.submit("/pets/1", name="Bello", categoryId="2")
+    page = await pet(grace)
+    line = page.text.partition('id="history"')[2].partition("</li>")[0]
+    assert "<button" in line
+    undone = await succeed(grace, page, UNDO)
+    assert "Bella is as it was before." in words(undone)
+    assert await stored(service, 1) == ("Bella", 1, "available")
+
+
+async def test_the_undo_of_an_undo_brings_the_change_back(grace: Visitor) -> None:
+    await grace.submit("/pets/1", name="Bello")
+    await succeed(grace, await pet(grace), UNDO)
+    await succeed(grace, await pet(grace), UNDO)
+    assert name_of(await pet(grace)) == "Bello"
+
+
+async def test_only_the_last_change_has_an_undo(grace: Visitor) -> None:
+    await grace.submit("/pets/1", name="Bello")
+    await grace.submit("/pets/1", name="Rex")
+    buttons = buttons_of(await pet(grace))
+    assert buttons.count(UNDO) == 1
+    await succeed(grace, await pet(grace), UNDO)
+    assert name_of(await pet(grace)) == "Bello"
+
+
+async def test_a_notice_that_has_the_undo_is_not_repeated(grace: Visitor) -> None:
+    changed = await grace.submit("/pets/1", name="Bello")
+    assert buttons_of(changed).count(UNDO) == 1
+
+
+async def test_a_colleague_may_undo_it_and_a_viewer_may_not(
+    service: Service, grace: Visitor
+) -> None:
+    await grace.submit("/pets/1", name="Bello")
+    colleague = await signed_in_person(service, "clerk", "Ada")
+    viewer = await signed_in_person(service, "viewer", "Vi")
+    assert await offered(colleague) == {UNDO}
+    assert await offered(viewer) == set()
+    refused = await press(viewer, await pet(colleague), UNDO)
+    assert refused.status_code == 403
+    await succeed(colleague, await pet(colleague), UNDO)
+    assert name_of(await pet(grace)) == "Bella"
+
+
+async def test_an_undo_that_comes_too_late_is_told_as_a_conflict(grace: Visitor) -> None:
+    await grace.submit("/pets/1", name="Bello")
+    opened = await pet(grace)
+    await grace.submit("/pets/1", name="Rex")
+    late = await press(grace, opened, UNDO)
+    assert late.status_code == 412
+    assert "Somebody else changed this animal while you were looking at it." in words(late)
+    assert name_of(await pet(grace)) == "Rex"
+
+
+async def test_a_double_click_undoes_once(grace: Visitor) -> None:
+    await grace.submit("/pets/1", name="Bello")
+    page = await pet(grace)
+    done = await asyncio.gather(*(press(grace, page, UNDO) for _ in range(2)))
+    assert sorted(each.status_code for each in done) == [303, 412]
+    assert name_of(await pet(grace)) == "Bella"
+
+
+@pytest.mark.parametrize(
+    ("moves", "offer"),
+    [
+        (("sold",), UNDO),
+        (("pending",), UNDO),
+        (("sold", "available"), UNDO),
+        (("pending", "sold"), AVAILABLE),
+        ((" ",), UNDO),
+        ((" ", "sold"), AVAILABLE),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
+)
+async def test_a_status_that_may_not_follow_makes_the_animal_available(
+    grace: Visitor, moves: tuple[str, ...], offer: str
+) -> None:
+    for status in moves:
+        await grace.submit("/pets/1", status=status, was_status="-")
+    assert await offered(grace) == {offer}
+    await succeed(grace, await pet(grace), offer)
+
+
+@pytest.mark.each_database
+async def test_what_an_order_did_is_not_undone_here(service: Service, grace: Visitor) -> None:
+    await grace.submit("/pets/1/reserve", once="b")
+    await published_by(service)
+    assert await offered(grace) == set()
+    await grace.submit("/pets/1", name="Bello")
+    assert await offered(grace) == {UNDO}
+    await succeed(grace, await pet(grace), UNDO)
+    assert name_of(await pet(grace)) == "Bella"
+    await grace.submit("/orders/1/cancel", seen="placed")
+    await published_by(service)
+    assert await offered(grace) == set()
+    await grace.submit("/pets/1/sell", once="c", amount="", buyer="")
+    await published_by(service)
+    assert await offered(grace) == set()
+
+
+async def test_adding_has_no_undo_beside_delete(grace: Visitor) -> None:
+    assert await offered(grace) == set()
+    assert "Delete Bella" in buttons_of(await pet(grace))
+
+
+async def test_an_earlier_page_of_the_history_has_no_undo(grace: Visitor) -> None:
+    for number in range(25):
+        await grace.submit("/pets/1", name=f"Bella {number}")
+    assert await offered(grace) == {UNDO}
+    assert UNDO not in buttons_of(await grace.get("/pets/1", before="8"))
+
+
+async def test_a_history_that_is_no_longer_kept_has_no_undo(
+    service: Service, grace: Visitor
+) -> None:
+    await grace.submit("/pets/1", name="Bello")
+    await grace.submit("/pets", **BELLA, once="b")
+    later = service.clock() + 40 * DAY
+    await prune_all(service.store, lambda: later, {"event_days": 30, "history_days": 30})
+    assert await offered(grace) == set()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        NewEvent("pet.updated", "pet/1", {"id": 1, "weight": 4}, {"weight": 3}),
+        NewEvent(
+            "pet.updated",
+            "pet/1",
+            {"id": 1, "name": "Bella", "categoryId": 1, "status": "available"},
+            {"weight": 3},
+        ),
+    ],
+    ids=["another", "same"],
+)
+async def test_a_change_of_a_newer_version_has_no_undo(
+    service: Service, grace: Visitor, event: NewEvent
+) -> None:
+    await service.store.write(recorded(service.clock(), event))
+    assert await offered(grace) == set()
+
+
+def recorded(now: int, event: NewEvent) -> Unit[None]:
+    yield record(now, event, by=Author("person/2"))
+
+
+# What is deleted
+
+
+@pytest.mark.each_database
+async def test_a_deleted_animal_is_added_again_from_its_history_once(
+    service: Service, grace: Visitor
+) -> None:
+    await grace.submit("/pets/1/delete")
+    gone = await pet(grace)
+    assert gone.status_code == 404
+    for _ in range(2):
+        added = await succeed(grace, gone, AGAIN)
+        assert "Bella is in the store: animal 2." in words(added)
+    assert await stored(service, 2) == ("Bella", 1, "available")
+    assert (await pet(grace, 3)).status_code == 404
+
+
+async def test_the_notice_and_the_history_add_it_again_together_once(grace: Visitor) -> None:
+    deleted = await grace.submit("/pets/1/delete")
+    await succeed(grace, deleted, AGAIN)
+    added = await succeed(grace, await pet(grace), AGAIN)
+    assert "animal 2" in words(added)
+
+
+async def test_only_who_may_add_animals_adds_it_again(service: Service, grace: Visitor) -> None:
+    await grace.submit("/pets/1/delete")
+    viewer = await signed_in_person(service, "viewer", "Vi")
+    assert buttons_of(await pet(viewer)) == []
+    reader = await signed_in(service, scopes=frozenset({"pets:read", "pets:write"}))
+    assert buttons_of(await pet(reader)) == [AGAIN]
+
+
+async def test_a_page_of_the_history_of_a_deleted_animal_has_no_undo(grace: Visitor) -> None:
+    for number in range(25):
+        await grace.submit("/pets/1", name=f"Bella {number}")
+    await grace.submit("/pets/1/delete")
+    assert buttons_of(await pet(grace)) == [AGAIN]
+    assert buttons_of(await grace.get("/pets/1", before="8")) == []

@@ -1,0 +1,526 @@
+"""Several animals changed or deleted at once, and that taken back."""
+
+import asyncio
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.categories.model import CategoryCreate
+from petstore.databases.contract import Statement
+from petstore.pets.selection import MAX_SELECTED
+from support.changes import create_category
+from support.history import published_by
+from support.manual_clock import ManualClock
+from support.page_forms import buttons_of, form_of, form_to, press, succeed
+from support.service import Service, running_service
+from support.staff import signed_in_person
+from support.stores import do
+from support.visitor import Visitor, left_today, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+PATH, DELETE, UNDO = "/pets/selection", "/pets/selection/delete", "/pets/selection/undo"
+AGAIN = "Add them again, with new numbers"
+
+
+@pytest.fixture
+async def grace(service: Service) -> Visitor:
+    """A clerk."""
+    return await signed_in_person(service, "clerk", "Grace")
+
+
+async def added(visitor: Visitor, *statuses: str) -> None:
+    """Add an animal with each status, named by its number."""
+    for number, status in enumerate(statuses, 1):
+        body = {"name": f"Animal {number}", "categoryId": "1", "status": status}
+        await visitor.submit("/pets", **body, once=str(number))
+
+
+async def boxes(visitor: Visitor, **query: str) -> dict[int, str]:
+    """Return the values of the checkboxes of the list, by the ids of their animals."""
+    page = await visitor.get("/pets", **query)
+    values = re.findall(r'<input class="pick" [^>]*name="pet" value="([^"]+)"', page.text)
+    return {int(value.partition(".")[0]): value for value in values}
+
+
+async def send(visitor: Visitor, path: str, ids: list[int], **fields: str) -> httpx.Response:
+    """Select animals in the list, and send the form."""
+    shown = await boxes(visitor)
+    return await visitor.post(path, pet=[shown[pet_id] for pet_id in ids], **fields)
+
+
+async def page_after(visitor: Visitor, response: httpx.Response) -> httpx.Response:
+    assert response.status_code == 303, response.text
+    return await visitor.client.get(response.headers["location"])
+
+
+async def stored(service: Service) -> dict[int, tuple[str, int, str | None]]:
+    rows = await service.store.read(Statement("SELECT id, name, category_id, status FROM pets"))
+    return {pet_id: (name, category, status) for pet_id, name, category, status in sorted(rows)}
+
+
+async def statuses(service: Service) -> list[str | None]:
+    return [status for _, _, status in (await stored(service)).values()]
+
+
+def reasons(page: httpx.Response) -> dict[int, str]:
+    """Return why animals were left as they are, by their ids."""
+    rows = re.findall(r'href="/console/pets/(\d+)">.*?</td>\s*<td>(.*?)</td>', page.text, re.DOTALL)
+    return {int(pet_id): reason for pet_id, reason in rows}
+
+
+# The list
+
+
+async def test_each_row_of_the_list_has_a_labelled_checkbox(grace: Visitor) -> None:
+    await added(grace, "available", "sold")
+    page = await grace.get("/pets")
+    assert [*await boxes(grace)] == [2, 1]
+    assert page.text.count('form="selection"') == 2
+    assert 'aria-label="Select \u2068Animal 2\u2069, 2"' in page.text
+    bar = form_to(page, PATH)
+    assert bar.fields == {"back": "/pets", "status": "", "categoryId": ""}
+    assert '<form class="selection selected" id="selection"' in page.text
+
+
+async def test_who_may_not_change_animals_has_no_checkboxes(service: Service) -> None:
+    writer = await signed_in(service)
+    await added(writer, "available")
+    viewer = await signed_in_person(service, "viewer", "Vi")
+    page = await viewer.get("/pets")
+    assert 'name="pet"' not in page.text
+    assert 'id="selection"' not in page.text
+    assert "Select all" not in page.text
+    seen = [*(await boxes(writer)).values()]
+    for path in (PATH, DELETE, UNDO):
+        assert (await viewer.post(path, pet=seen, status="sold")).status_code == 403
+    assert (await viewer.get(PATH, pet=seen[0])).status_code == 403
+
+
+async def test_an_empty_list_has_nothing_to_select(grace: Visitor) -> None:
+    assert "Select all" not in (await grace.get("/pets")).text
+
+
+# Change
+
+
+@pytest.mark.each_database
+async def test_the_status_of_several_animals_changes_with_one_undo(
+    service: Service, grace: Visitor
+) -> None:
+    await added(grace, "available", "pending", "available", "available")
+    page = await page_after(grace, await send(grace, PATH, [1, 2, 3], status="sold"))
+    assert "3 animals are sold." in words(page)
+    assert await statuses(service) == ["sold", "sold", "sold", "available"]
+    await published_by(service)
+    page = await press(grace, page, "Undo")
+    assert "2 animals are as before." in words(page)
+    assert reasons(page) == {2: "Sold can become available, not pending"}
+    assert await statuses(service) == ["available", "sold", "available", "available"]
+    page = await succeed(grace, page, "Redo")
+    assert "2 animals are as before." in words(page)
+    assert await statuses(service) == ["sold", "sold", "sold", "available"]
+    await succeed(grace, page, "Undo")
+    assert await statuses(service) == ["available", "sold", "available", "available"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told", "expected"),
+    [
+        ({"status": "none"}, "1 animal is without a status.", ("Animal 1", 1, None)),
+        ({"categoryId": " dogs "}, "1 animal is changed.", ("Animal 1", 2, "available")),
+        ({"categoryId": "7"}, "1 animal is changed.", ("Animal 1", 7, "available")),
+        ({"categoryId": "7", "status": "sold"}, "1 animal is changed.", ("Animal 1", 7, "sold")),
+    ],
+)
+async def test_status_and_category_can_be_changed(
+    service: Service, grace: Visitor, fields: dict[str, str], told: str, expected: object
+) -> None:
+    for name in ("Cats", "Dogs"):
+        await grace.submit("/categories", name=name)
+    await added(grace, "available")
+    page = await page_after(grace, await send(grace, PATH, [1], **fields))
+    assert told in words(page)
+    assert (await stored(service))[1] == expected
+    await succeed(grace, page, "Undo")
+    assert (await stored(service))[1] == ("Animal 1", 1, "available")
+
+
+async def test_what_is_so_already_is_not_changed_and_costs_nothing(service: Service) -> None:
+    shop = await signed_in(service, plan="free")
+    await added(shop, "available", "sold", "available")
+    before = await left_today(shop, service)
+    page = await page_after(shop, await send(shop, PATH, [1, 2], status="sold"))
+    assert "1 animal is sold. 1 animal was sold already." in words(page)
+    assert await left_today(shop, service) == before - 1
+    page = await page_after(shop, await send(shop, PATH, [1, 2], categoryId="1"))
+    assert "2 animals were like that already." in words(page)
+    assert "Undo" not in buttons_of(page)
+    assert await left_today(shop, service) == before - 1
+
+
+async def test_what_could_not_be_done_is_listed_with_its_reason(grace: Visitor) -> None:
+    await added(grace, "available", "available", "available", "available", "sold", "available")
+    seen = [*(await boxes(grace)).values()]
+    await grace.submit("/pets/1/reserve", once="a")
+    reserved = (await boxes(grace))[1]
+    await grace.submit("/pets/2", name="Bella")
+    await grace.submit("/pets/3/delete")
+    fields = {"pet": [*seen[:-1], reserved], "status": "pending"}
+    page = await grace.post(PATH, **fields)
+    assert page.status_code == 200
+    assert "2 animals are pending. 1 animal was pending already." in words(page)
+    assert "3 animals were left as they are" in words(page)
+    assert reasons(page) == {
+        2: "Somebody changed it meanwhile.",
+        3: "Somebody deleted it.",
+        5: "Sold can become available, not pending",
+    }
+    assert "Animal 3" in words(page)
+    assert "Bella" in words(page)
+    page = await succeed(grace, page, "Undo")
+    assert "2 animals are as before." in words(page)
+    page = await send(grace, PATH, [1], status="sold")
+    assert reasons(page) == {1: "An order reserves it. Deliver or cancel the order first."}
+    assert "0 animals are sold." in words(page)
+    assert "1 animal was left as it is" in words(page)
+    assert [each for each in buttons_of(page) if each == "Undo"] == []
+
+
+async def test_the_result_leads_back_to_the_list_as_it_was_filtered(grace: Visitor) -> None:
+    await added(grace, "available", "available")
+    page = await grace.get("/pets", status="available", name="Animal")
+    bar = form_to(page, PATH)
+    assert bar.fields["back"] == "/pets?name=Animal&status=available"
+    fields = bar.fields | {"pet": [*(await boxes(grace)).values()], "status": "sold"}
+    done = await grace.post(PATH, **fields)
+    target = done.headers["location"]
+    assert target.startswith("/console/pets?name=Animal&status=available&notice=")
+    undone = await press(grace, await page_after(grace, done), "Undo")
+    assert undone.headers["location"].startswith("/console/pets?name=Animal&status=available&")
+
+
+@pytest.mark.parametrize("back", ["https://evil.example/", "//evil.example", "/pets\r\nx: y", "x"])
+async def test_it_leads_to_no_other_site(grace: Visitor, back: str) -> None:
+    await added(grace, "available")
+    done = await send(grace, PATH, [1], status="sold", back=back)
+    assert done.headers["location"].startswith("/console/pets?notice=")
+
+
+async def test_without_a_choice_the_page_asks_for_one_and_keeps_the_selection(
+    service: Service, grace: Visitor
+) -> None:
+    await added(grace, "available", "available", "available")
+    asked = await send(grace, PATH, [1, 3])
+    assert asked.status_code == 400
+    assert "Choose a status or a category first" in words(asked)
+    assert "Animal 1" in words(asked)
+    assert "Animal 2" not in words(asked)
+    page = await succeed(grace, asked, "Change 2 animals", status="sold")
+    assert "2 animals are sold." in words(page)
+    assert await statuses(service) == ["sold", "available", "sold"]
+
+
+async def test_a_category_that_there_is_not_is_told_and_what_was_typed_stays(
+    grace: Visitor,
+) -> None:
+    await added(grace, "available")
+    asked = await send(grace, PATH, [1], categoryId="Dragons", status="sold")
+    assert asked.status_code == 400
+    assert "no category has the name &#39;Dragons&#39;" in asked.text
+    form = form_of(asked, "Change 1 animal")
+    assert (form.fields["categoryId"], form.fields["status"]) == ("Dragons", "sold")
+
+
+async def test_strict_categories_are_checked(address: str, clock: ManualClock) -> None:
+    async with running_service(address, clock, strict_categories=True) as service:
+        staff = await signed_in(service)
+        await staff.submit("/categories", name="Dogs")
+        await added(staff, "available")
+        page = await send(staff, PATH, [1], categoryId="9")
+        assert "There is no category 9" in reasons(page)[1] or "registered" in reasons(page)[1]
+        assert (await stored(service))[1][1] == 1
+
+
+async def test_each_animal_has_its_event_with_the_author(service: Service, grace: Visitor) -> None:
+    await added(grace, "available", "available")
+    await send(grace, PATH, [1, 2], status="sold")
+    sql = "SELECT resource, actor, request_id FROM events WHERE type = 'pet.updated'"
+    events = await service.store.read(Statement(sql))
+    assert [event[:2] for event in events] == [
+        ("pet/1", f"person/{grace.key_id}"),
+        ("pet/2", f"person/{grace.key_id}"),
+    ]
+    assert len({event[2] for event in events}) == 1
+
+
+async def test_a_double_click_and_two_tabs_change_once(service: Service, grace: Visitor) -> None:
+    await added(grace, "available", "available")
+    shown = [*(await boxes(grace)).values()]
+    clicks = (grace.post(PATH, pet=shown, status="sold") for _ in range(3))
+    pages = [await page_after(grace, done) for done in await asyncio.gather(*clicks)]
+    told = sorted(words(page)[:25] for page in pages)
+    assert told == ["2 animals are sold. Undo "[:25], *["2 animals were sold alrea"] * 2]
+    sql = "SELECT count(*) FROM events WHERE type = 'pet.updated'"
+    assert await service.store.read(Statement(sql)) == [(2,)]
+
+
+# Undo
+
+
+async def test_an_undo_leaves_what_somebody_changed_since(service: Service, grace: Visitor) -> None:
+    await added(grace, "available", "available", "available")
+    page = await page_after(grace, await send(grace, PATH, [1, 2, 3], status="sold"))
+    await grace.submit("/pets/1", name="Bella")
+    await grace.submit("/pets/2/delete")
+    left = await press(grace, page, "Undo")
+    assert "1 animal is as before." in words(left)
+    assert reasons(left) == {
+        1: "Somebody changed it meanwhile.",
+        2: "Somebody changed it meanwhile.",
+    }
+    assert await statuses(service) == ["sold", "available"]
+
+
+async def test_an_undo_that_is_sent_twice_undoes_once(service: Service, grace: Visitor) -> None:
+    await added(grace, "available")
+    page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
+    await succeed(grace, page, "Undo")
+    again = await succeed(grace, page, "Undo")
+    assert "1 animal was as before already." in words(again)
+    sql = "SELECT count(*) FROM events WHERE type = 'pet.updated'"
+    assert await service.store.read(Statement(sql)) == [(2,)]
+
+
+async def test_an_undo_needs_the_history_of_the_animals(service: Service, grace: Visitor) -> None:
+    await added(grace, "available")
+    page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
+    await service.store.write(do("DELETE FROM events"))
+    left = await press(grace, page, "Undo")
+    assert reasons(left) == {1: "Its history is no longer kept"}
+
+
+async def test_an_undo_is_for_the_one_who_did_it(service: Service, grace: Visitor) -> None:
+    await added(grace, "available")
+    page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
+    other = await signed_in_person(service, "clerk", "Ada")
+    fields = form_of(page, "Undo").fields
+    left = await other.post(UNDO, **fields)
+    assert reasons(left) == {1: "Somebody changed it meanwhile."}
+    assert await statuses(service) == ["sold"]
+
+
+async def test_an_undo_cannot_take_back_that_an_animal_was_added(
+    service: Service, grace: Visitor
+) -> None:
+    await grace.client.post(
+        "/console/pets",
+        data={"name": "Bella", "categoryId": "1", "status": "", "once": "a"},
+        headers={"Sec-Fetch-Site": "same-origin", "X-Request-Id": "r-1"},
+    )
+    left = await grace.post(UNDO, ids="1", request="r-1", undo="Undo")
+    assert reasons(left) == {1: "Somebody changed it meanwhile."}
+    assert await statuses(service) == [None]
+
+
+# Delete
+
+
+@pytest.mark.each_database
+async def test_several_animals_are_deleted_after_a_question_and_added_again(
+    service: Service, grace: Visitor
+) -> None:
+    await added(grace, "available", "", "sold")
+    asked = await page_after(grace, await send(grace, PATH, [3, 2], delete="1", status="sold"))
+    assert "Delete 2 animals?" in words(asked)
+    assert "Animal 2" in words(asked)
+    assert "Animal 1" not in words(asked)
+    assert len(await stored(service)) == 3
+    page = await succeed(grace, asked, "Delete 2 animals")
+    assert "2 animals are deleted." in words(page)
+    assert [*await stored(service)] == [1]
+    await published_by(service)
+    for _ in range(2):  # a second click adds nothing
+        again = await succeed(grace, page, AGAIN)
+        assert "2 animals are in the store again, with a new number." in words(again)
+        assert "Redo" not in buttons_of(again)
+    assert await stored(service) == {
+        1: ("Animal 1", 1, "available"),
+        4: ("Animal 2", 1, None),
+        5: ("Animal 3", 1, "sold"),
+    }
+
+
+async def test_the_same_name_twice_is_added_again_twice(service: Service, grace: Visitor) -> None:
+    for once in ("a", "b"):
+        await grace.submit("/pets", name="Bella", categoryId="1", status="sold", once=once)
+    page = await page_after(grace, await send(grace, DELETE, [1, 2]))
+    await succeed(grace, page, AGAIN)
+    assert [*await stored(service)] == [3, 4]
+
+
+async def test_a_reserved_and_a_changed_animal_are_not_deleted(
+    service: Service, grace: Visitor
+) -> None:
+    await added(grace, "available", "available", "available", "available")
+    await grace.submit("/pets/1/reserve", once="a")
+    asked = await page_after(grace, await send(grace, PATH, [1, 2, 3, 4], delete="1"))
+    await grace.submit("/pets/2", name="Bella")
+    await grace.submit("/pets/3/delete")
+    left = await press(grace, asked, "Delete 4 animals")
+    assert "1 animal is deleted. 1 animal was deleted already." in words(left)
+    assert reasons(left) == {
+        1: "An order reserves it. Deliver or cancel the order first.",
+        2: "Somebody changed it meanwhile.",
+    }
+    assert [*await stored(service)] == [1, 2]
+
+
+async def test_a_double_click_deletes_once(grace: Visitor) -> None:
+    await added(grace, "available", "available")
+    shown = [*(await boxes(grace)).values()]
+    clicks = await asyncio.gather(*(grace.post(DELETE, pet=shown) for _ in range(2)))
+    told = sorted([words(await page_after(grace, done)) for done in clicks])
+    assert told[0].startswith("2 animals are deleted.")
+    assert told[1].startswith("2 animals were deleted already.")
+
+
+async def test_what_is_gone_before_the_question_is_told(grace: Visitor) -> None:
+    await added(grace, "available")
+    response = await send(grace, PATH, [1], delete="1", back="/pets?status=available")
+    await grace.submit("/pets/1/delete")
+    asked = await page_after(grace, response)
+    assert "Somebody deleted these animals already." in words(asked)
+    assert 'href="/console/pets?status=available">Back to the list' in asked.text
+    assert buttons_of(asked) == []
+
+
+# Limits, hostile forms
+
+
+async def test_a_full_page_is_changed_at_once_with_an_undo_for_all(
+    service: Service, grace: Visitor
+) -> None:
+    await added(grace, *["available"] * 50)
+    shown = await boxes(grace)
+    assert len(shown) == 50
+    page = await page_after(grace, await send(grace, PATH, [*shown], status="sold"))
+    assert "50 animals are sold." in words(page)
+    page = await succeed(grace, page, "Undo")
+    assert "50 animals are as before." in words(page)
+    asked = await page_after(grace, await send(grace, PATH, [*shown], delete="1"))
+    page = await succeed(grace, asked, "Delete 50 animals")
+    await succeed(grace, page, AGAIN)
+    assert len(await stored(service)) == 50
+
+
+async def test_when_the_day_of_a_key_ends_the_rest_is_listed(service: Service) -> None:
+    shop = await signed_in(service, plan="free")
+    await added(shop, "available", "available", "available")
+    shown = [*(await boxes(shop)).values()]
+    await used_up(service, shop, but=2)
+    left = await shop.post(PATH, pet=shown, status="sold")
+    assert "2 animals are sold." in words(left)
+    assert [*reasons(left)] == [1]
+    assert "day" in reasons(left)[1]
+    assert (await statuses(service))[:3] == ["available", "sold", "sold"]
+    refused = await shop.post(PATH, pet=shown[2], status="sold")
+    assert refused.status_code == 429
+    assert f'action="/console{PATH}"' in refused.text  # to be sent again
+
+
+async def test_an_undo_costs_what_each_change_costs(service: Service) -> None:
+    shop = await signed_in(service, plan="free")
+    await added(shop, "available", "available")
+    page = await page_after(shop, await send(shop, PATH, [1, 2], status="sold"))
+    before = await left_today(shop, service)
+    await succeed(shop, page, "Undo")
+    assert await left_today(shop, service) == before - 2
+    page = await page_after(shop, await send(shop, PATH, [1, 2], status="sold"))
+    await used_up(service, shop, but=0)
+    refused = await press(shop, page, "Undo")
+    assert refused.status_code == 429
+    assert (await statuses(service))[:2] == ["sold", "sold"]
+
+
+async def used_up(service: Service, shop: Visitor, *, but: int) -> None:
+    """Use up the day of a key but for some requests."""
+    await service.store.write(create_category(CategoryCreate("Animals")))
+    rows = "a,1\n" * (await left_today(shop, service) - but)
+    file = ("a.csv", f"name,categoryId\n{rows}".encode(), "text/csv")
+    sent = await shop.post("/import", {"file": file})
+    await shop.submit(sent.headers["location"].removeprefix("/console"))
+    assert await left_today(shop, service) == but
+
+
+@pytest.mark.parametrize(
+    ("pets", "message"),
+    [
+        ([], "Select an animal first"),
+        (["x"], "Select animals of the list"),
+        (["1"], ""),
+        (["1.x"], ""),
+        ([".", "1.x"], "Select animals of the list"),
+        (["0.12345678"], "Select animals of the list"),
+        (["-1.12345678"], "Select animals of the list"),
+        (["\N{FULLWIDTH DIGIT ONE}.1"], "Select animals of the list"),
+        ([f"{2**63}.12345678"], "Select animals of the list"),
+        ([f"{2**63 - 1}.12345678"], ""),
+        ([f"{number}.x" for number in range(1, MAX_SELECTED + 2)], "Select at most 100 animals"),
+        (["1.x"] * 150, ""),
+        ([str(number) for number in range(1_000)], "expected at most 200 fields"),
+        ([str(number) for number in range(10_000)], "expected at most 65536 bytes"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+@pytest.mark.parametrize("path", [PATH, DELETE])
+async def test_a_hostile_selection_gets_a_clear_error(
+    service: Service, grace: Visitor, path: str, pets: list[str], message: str
+) -> None:
+    await added(grace, "available")
+    response = await grace.post(path, pet=pets, status="sold")
+    assert response.status_code in ((400, 413) if message else (200, 303))
+    if message:
+        assert message in words(response)
+    assert await statuses(service) == ["available"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"ids": "x"},
+        {"ids": "0"},
+        {"ids": " ".join(map(str, range(1, 200)))},
+        {"ids": "1 " * 10_000 + "\N{SNOWMAN}"},
+    ],
+    ids=["none", "text", "zero", "many", "long"],
+)
+async def test_a_hostile_undo_changes_nothing(
+    service: Service, grace: Visitor, fields: dict[str, str]
+) -> None:
+    await added(grace, "available")
+    response = await grace.post(UNDO, **fields)
+    assert response.status_code in (303, 400)
+    assert await statuses(service) == ["available"]
+
+
+@pytest.mark.parametrize("status", ["x", "None", "\0"])
+async def test_an_unknown_status_is_refused(grace: Visitor, status: str) -> None:
+    await added(grace, "available")
+    assert (await send(grace, PATH, [1], status=status)).status_code == 400
+
+
+async def test_a_question_without_animals_is_a_clear_error(grace: Visitor) -> None:
+    asked = await grace.get(PATH)
+    assert asked.status_code == 400
+    assert "Select an animal first" in words(asked)
+
+
+async def test_only_who_may_list_animals_selects_them(service: Service) -> None:
+    writer = await signed_in(service, scopes=frozenset({"pets:write"}))
+    for path in (PATH, DELETE, UNDO):
+        fields: dict[str, Any] = {"pet": "1.x", "ids": "1", "status": "sold"}
+        assert (await writer.post(path, **fields)).status_code == 403
