@@ -85,7 +85,9 @@ class _Sender:
         if not rows or not self.is_due(rows[-1]):
             return
         parts = [
-            _Part(self, [row for row in rows if (row.line in named) == has_names], batch[0], mark)
+            _RowByRow(
+                self, [row for row in rows if (row.line in named) == has_names], batch[0], mark
+            )
             for has_names, mark in ((False, ""), (True, "-named"))
         ]
         is_uniform = all(named.values()) and len(named) in (0, len(rows))
@@ -142,7 +144,7 @@ class _Sender:
         return True
 
 
-class _Part:
+class _RowByRow:
     """Rows that are sent one by one, though they could be a batch, in this run or in another.
 
     The first one that is accepted takes the ``key`` of the batch, so that the batch cannot be added
