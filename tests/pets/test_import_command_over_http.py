@@ -146,10 +146,10 @@ def test_the_categories_are_read_once_and_only_for_names(file: Path) -> None:
 
 def test_a_batch_of_rows_with_names_of_categories_has_a_key_of_its_own(file: Path) -> None:
     pages = response(200, [{"id": 7, "name": "Cats"}])
-    file.write_text("name;category\nRex;Cats\nTom;cats\n")
-    with odd_service(USAGE, pages, ALL_CREATED) as service:
+    file.write_text("name;category\n" + "Rex;Cats\nTom;cats\n" * 51)
+    with odd_service(USAGE, pages, ALL_CREATED, ALL_CREATED) as service:
         Shop(service.url, "a-key").succeed("pets", "import", file, "--category-names")
-    assert sent(service)[1:] == [("/pets/batch", "2-named")]
+    assert sent(service)[1:] == [("/pets/batch", "2-named"), ("/pets/batch", "102-named")]
 
 
 # Once
