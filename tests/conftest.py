@@ -13,7 +13,9 @@ import pytest
 from httpx._transports import default
 from hypothesis import settings
 
+from petstore.categories.model import CategoryCreate
 from petstore.databases.contract import Store
+from support.changes import create_category, without_event
 from support.command import Command
 from support.manual_clock import ManualClock
 from support.memory_folder import memory
@@ -150,6 +152,12 @@ async def service(address: str, clock: ManualClock) -> AsyncIterator[Service]:
 async def staff(service: Service) -> Visitor:
     """Somebody signed in with a key that has every scope."""
     return await signed_in(service)
+
+
+@pytest.fixture
+async def dogs(service: Service) -> None:
+    """Category 1, Dogs, since ever: an animal that is added in the console needs a category."""
+    await service.store.write(without_event(create_category(CategoryCreate("Dogs"))))
 
 
 @pytest.fixture

@@ -4,15 +4,20 @@ Handlers raise, they never format: the outermost layer of ``petstore.interface``
 into the Error body of interface.md (``code``, ``message``, ``status``).
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
 class PetstoreError(Exception):
-    """Base of every error that the service reports; ``message`` is for a person."""
+    """Base of every error that the service reports; ``message`` is for a person.
+
+    ``others`` are the messages of what else is wrong with a form, which shows all of it at once.
+    """
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
     limit: str | None = None
+    others: Sequence[str] = ()
 
     def __init_subclass__(cls, status: int | None = None, code: str | None = None) -> None:
         cls.status = status or cls.status

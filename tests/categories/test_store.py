@@ -63,7 +63,8 @@ def test_a_name_that_becomes_free_meanwhile_is_accepted() -> None:
 
 async def test_the_first_names_of_categories_are_sorted_ignoring_case(store: Store) -> None:
     await add(store, "dogs", "Cats", "Elks", "birds")
-    assert await first_category_names(store, 3) == ["birds", "Cats", "dogs"]
+    names = await first_category_names(store, 3)
+    assert [*names.items()] == [(4, "birds"), (2, "Cats"), (1, "dogs")]
 
 
 async def test_many_categories_are_found_by_their_names_in_any_case(

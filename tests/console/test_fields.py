@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from petstore.console.fields import Difference, Field, FieldSet, optional, undo_fields, words
-from petstore.console.forms import Form
+from petstore.console.forms import Form, Problem
 from petstore.errors import InvalidBody, NotFound, PreconditionFailed
 
 FIELDS = FieldSet(
@@ -67,7 +67,7 @@ def test_a_refused_form_has_what_was_typed_and_the_label_of_the_field() -> None:
         "",
         '"0"',
     )
-    assert form.problem == ("dailyLimit", "expected a number", "Limit")
+    assert form.problem == Problem("dailyLimit", "expected a number", "Limit")
 
 
 def test_a_conflict_has_what_others_changed_with_what_was_typed() -> None:
@@ -102,3 +102,24 @@ def test_what_is_gone_can_be_added_anew_from_a_whole_form() -> None:
     for part in (Form(OPENED), Form({"was_name": ["Till"], "name": ["Bar"]})):
         with pytest.raises(NotFound):
             FIELDS.anew(part, gone)
+
+
+def test_a_refused_form_has_everything_that_is_wrong_in_the_order_of_its_fields() -> None:
+    error = InvalidBody("dailyLimit: expected a number")
+    error.others = ("other: unknown", "name: expected another", "somebody was faster")
+    problem = FIELDS.problem(error)
+    assert problem
+    assert [each.field for each in problem.all] == ["", "name", "dailyLimit", "other"]
+    limit = problem.about("dailyLimit")
+    assert limit
+    assert (limit.label, limit.text) == ("Limit", "expected a number")
+    assert problem.about("kinds") is None
+
+
+def test_a_text_without_a_meaning_is_refused_with_all_others() -> None:
+    def refuse(_: str) -> str:
+        msg = "price: expected a price"
+        raise InvalidBody(msg)
+
+    (value,) = FieldSet(Field("price", "Price", parse=refuse)).body({"price": "x"}).values()
+    assert value.message == "price: expected a price"

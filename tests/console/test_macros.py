@@ -48,3 +48,19 @@ def test_an_error_without_a_field_has_no_link() -> None:
     box = written("problem_box(p)", p=Problem("", "somebody was faster"))
     assert "<a" not in box
     assert "<p>Somebody was faster</p>" in box
+
+
+def test_the_error_box_links_to_each_field_if_there_are_several() -> None:
+    several = WRONG._replace(others=(Problem("amount", "expected a price", "Price"),))
+    box = written("problem_box(p)", p=several)
+    assert "2 fields need another look:" in box
+    assert '<li><a href="#petId">Animal</a>: expected a number</li>' in box
+    assert '<li><a href="#amount">Price</a>: expected a price</li>' in box
+    field = written("field('amount', 'Price', problem=p)", p=several)
+    assert 'aria-invalid="true" aria-describedby="amount-problem"' in field
+
+
+def test_the_enter_key_presses_no_button_that_mends_a_field() -> None:
+    mended = WRONG._replace(ways=(("instead_petId", "7", "Use 7"),))
+    text = written("field('petId', 'Animal', problem=p)", p=mended)
+    assert text.index("aria-hidden") < text.index('name="instead_petId" value="7">Use 7<')

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.anyio
 BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
 
 
+@pytest.mark.usefixtures("dogs")
 async def test_a_change_and_its_notice_are_one_commit(
     service: Service, staff: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -34,6 +35,7 @@ async def test_a_change_and_its_notice_are_one_commit(
     assert [name for name in written if name != "_save"] == ["create_pet"]
 
 
+@pytest.mark.usefixtures("dogs")
 async def test_a_notice_shows_only_in_its_own_session(service: Service, staff: Visitor) -> None:
     told = (await staff.post("/pets", **BELLA)).headers["location"]
     assert "Bella" not in told
@@ -61,6 +63,7 @@ async def test_without_a_session_no_notice_shows(service: Service, path: str) ->
     assert "Pay here" not in page.text
 
 
+@pytest.mark.usefixtures("dogs")
 async def test_a_notice_of_a_session_that_has_ended_does_not_show(staff: Visitor) -> None:
     told = (await staff.post("/pets", **BELLA)).headers["location"].partition("notice=")[2]
     cookies = dict(staff.client.cookies)

@@ -642,6 +642,7 @@ async def cursor_of(visitor: Visitor) -> str:
     return str(response.json()["cursor"])
 
 
+@pytest.mark.usefixtures("dogs")
 @pytest.mark.each_database
 @pytest.mark.parametrize("what", ["disabled", "role", "password", "device"])
 async def test_a_long_poll_ends_with_its_session_and_delivers_nothing(
@@ -675,6 +676,7 @@ async def test_a_long_poll_ends_with_its_session_and_delivers_nothing(
         assert (await person.post("/pets", name="Rex", categoryId="1")).status_code == 403
 
 
+@pytest.mark.usefixtures("dogs")
 @pytest.mark.each_database
 async def test_a_new_role_acts_at_once(service: Service) -> None:
     person = await person_at(service, role="clerk")

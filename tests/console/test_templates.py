@@ -22,6 +22,7 @@ def test_direction_characters_in_a_name_cannot_leave_its_isolate(name: str, show
     assert isolated(name) == f"\u2068{shown}\u2069"
 
 
+@pytest.mark.usefixtures("dogs")
 @pytest.mark.anyio
 async def test_a_name_cannot_reverse_the_direction_of_a_notice_or_title(staff: Visitor) -> None:
     page = await staff.submit("/pets", name=HOSTILE, categoryId="1", status="available", again="1")

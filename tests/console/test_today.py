@@ -183,6 +183,7 @@ async def test_the_stock_has_a_bar_for_each_of_the_largest_categories(
     assert stock.endswith("All 11 categories")
 
 
+@pytest.mark.usefixtures("dogs")
 async def test_what_others_did_last_is_listed_without_what_the_person_did(
     service: Service, ada: Visitor
 ) -> None:

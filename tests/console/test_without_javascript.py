@@ -43,7 +43,7 @@ def add(page: Page, name: str) -> None:
     page.get_by_role("link", name="Add an animal").first.click()
     form = page.locator("main form[method=post]").first
     form.locator("[name=name]").fill(name)
-    form.locator("[name=categoryId]").fill("1")
+    form.locator("[name=categoryId]").select_option(index=1)
     form.locator("[name=status]").select_option("available")
     form.locator("button").first.click()
     expect(page.locator(".notice")).to_contain_text(name)
@@ -70,6 +70,25 @@ def test_an_animal_is_added_found_changed_and_the_change_undone(page: Page, name
     expect(page.locator("h1")).to_have_text(name)
 
 
+def test_an_animal_is_added_with_a_new_category_and_again(page: Page, name: str) -> None:
+    open_page(page, "Animals")
+    page.get_by_role("link", name="Add an animal").first.click()
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    called = page.get_by_label("What is it called?")
+    expect(called).to_be_hidden()
+    page.get_by_label("Category").select_option("New category…")
+    page.get_by_role("button", name="Add the animal").click()
+    expect(page.get_by_role("alert")).to_contain_text("2 fields need another look")
+    called.fill(f"Family {name}")
+    page.get_by_label("Name", exact=True).fill(name)
+    page.keyboard.press("Enter")
+    expect(page.locator(".notice")).to_contain_text(f"Family {name}")
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    expect(page.get_by_label("Category")).to_have_value(f"Family {name}")
+    page.get_by_role("button", name=f"Undo for {name}").click()
+    expect(page.locator(".notice")).to_contain_text(f"{name}\u2069 is deleted")
+
+
 def test_an_animal_is_reserved_and_its_order_approved(page: Page, name: str) -> None:
     add(page, name)
     find(page, name)
@@ -86,7 +105,6 @@ def test_an_animal_is_reserved_and_its_order_approved(page: Page, name: str) -> 
 def test_an_animal_is_sold_and_the_sale_undone(page: Page, name: str) -> None:
     add(page, name)
     find(page, name)
-    page.get_by_text("Sell…").click()
     page.get_by_label("Buyer").fill("Ada")
     page.get_by_label("Price in USD").fill("249")
     page.get_by_role("button", name=f"Sell {name}").click()

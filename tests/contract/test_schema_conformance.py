@@ -28,6 +28,7 @@ from support.changes import create_category, create_pet
 from support.exploration import DEPTH
 from support.forms import Serve
 from support.keys import OPERATOR, new_key
+from support.webhooks import publish
 
 HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sysconfig.get_path("scripts")) / "schemathesis"
@@ -74,9 +75,20 @@ def add_key_out_of_reach(token: str) -> Unit[None]:
 
 
 def add_webhooks() -> Unit[None]:
-    """Add half as many webhooks as the key of ``add_key_out_of_reach`` may have."""
-    for _ in range(MAX_WEBHOOKS // 2):
+    """Add half as many webhooks as the key of ``add_key_out_of_reach`` may have, and one."""
+    for _ in range(MAX_WEBHOOKS // 2 + 1):
         yield from create_webhook(WebhookCreate("https://shop.example"), -1, system_clock())
+
+
+def add_deliveries() -> Unit[None]:
+    """Add deliveries to the last webhook, of events that are kept."""
+    yield Statement(
+        "INSERT INTO webhook_deliveries (webhook_id, sequence, event_id, type, resource, state,"
+        " created_at, attempts, due_at)"
+        " SELECT ?1, sequence, id, type, resource, 'failed', at, 1, at FROM events"
+        " ORDER BY sequence LIMIT ?2",
+        (MAX_WEBHOOKS // 2 + 1, MANY),
+    )
 
 
 async def furnish(store: Store) -> str:
@@ -86,6 +98,8 @@ async def furnish(store: Store) -> str:
     await store.write(add_some_of_everything())
     await store.write(add_key_out_of_reach(token))
     await store.write(add_webhooks())
+    await publish(store)
+    await store.write(add_deliveries())
     await store.close()
     return token
 

@@ -225,6 +225,21 @@ def test_values_that_do_not_become_a_struct_are_refused_with_the_wanted_error() 
         convert({"name": "Bella"}, NewPet, InvalidParameter)
 
 
+def test_converted_values_are_refused_with_all_that_is_wrong() -> None:
+    values = {"name": "", "categoryId": InvalidBody("categoryId: there is none"), "status": "lost"}
+    with pytest.raises(InvalidBody) as refused:
+        convert(values, NewPet, InvalidBody)
+    messages = [refused.value.message, *refused.value.others]
+    assert [message.partition(":")[0] for message in messages] == ["name", "categoryId", "status"]
+    assert messages[1] == "categoryId: there is none"
+    with pytest.raises(InvalidBody, match="status: expected") as refused:
+        convert({"status": "lost"}, NewPet, InvalidBody)
+    assert [message[:20] for message in refused.value.others] == [
+        "name: required; expe",
+        "categoryId: required",
+    ]
+
+
 def test_surrounding_whitespace_is_accepted() -> None:
     assert decode_json(b" \t\r\n" + PET + b" \t\r\n", NewPet) == NewPet("Bella", 1)
 

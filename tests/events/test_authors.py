@@ -68,9 +68,9 @@ async def test_each_operation_of_a_key_names_it_and_its_request(service: Service
 async def used(visitor: Visitor) -> list[tuple[str, str]]:
     """Change everything in the console; return each event with the request that caused it."""
     forms: tuple[tuple[str, dict[str, str], tuple[str, ...]], ...] = (
-        ("/categories", {"name": "Dogs", "description": ""}, ("category.created",)),
-        ("/categories/1", {"name": "Cats"}, ("category.updated",)),
-        ("/categories/1/delete", {}, ("category.deleted",)),
+        ("/categories", {"name": "Cats", "description": ""}, ("category.created",)),
+        ("/categories/2", {"name": "Birds"}, ("category.updated",)),
+        ("/categories/2/delete", {}, ("category.deleted",)),
         ("/pets", {key: str(value) for key, value in BELLA.items()}, ("pet.created",)),
         ("/pets/1", {"name": "Bello"}, ("pet.updated",)),
         ("/pets/1/reserve", {}, ("order.placed", "pet.updated")),
@@ -86,6 +86,7 @@ async def used(visitor: Visitor) -> list[tuple[str, str]]:
     return caused
 
 
+@pytest.mark.usefixtures("dogs")
 @pytest.mark.parametrize("kind", ["key", "person"])
 async def test_each_form_of_the_console_names_who_sent_it(service: Service, kind: str) -> None:
     visitor = await (signed_in(service) if kind == "key" else signed_in_person(service))

@@ -16,7 +16,7 @@ from support.service import Service, running_service
 from support.visitor import Visitor, signed_in, words
 from support.waiting import eventually
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
 BY_ITSELF = {"Console-Refresh": "1"}
 BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}

@@ -10,7 +10,7 @@ from support.staff import signed_in_person
 from support.stores import do
 from support.visitor import Visitor, signed_in, words
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
 
 @pytest.fixture
@@ -106,7 +106,6 @@ async def test_a_price_that_is_none_is_refused_and_what_was_typed_stays(grace: V
     assert "Price in USD: expected a price such as 249.00" in words(refused)
     sent = form_of(refused, "Sell Bella").fields
     assert (sent["buyer"], sent["amount"]) == ("Ada", "a lot")
-    assert '<details class="confirm lead" open>' in refused.text
     assert form_of(refused, "Save").fields["name"] == "Bella"
 
 

@@ -46,3 +46,9 @@ def update_category(
 def delete_category(category_id: int, check: Callable[[object], None]) -> Unit[None]:
     """Delete a category."""
     return categories.delete_category(category_id, NOW, check)
+
+
+def without_event(unit: Unit[Category]) -> Unit[None]:
+    """Do what a unit of one statement and its event does, but for the event."""
+    rows = yield next(unit)
+    assert rows

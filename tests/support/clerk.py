@@ -64,9 +64,10 @@ class Clerk:
         return self.page.locator(f"main form[method=post] [name={name}]:visible").first
 
     def save(self) -> None:
-        """Send that form."""
-        form = self.page.locator("main form[method=post]:has(:is(input, select):visible)").first
-        form.locator("button").first.click()
+        """Send that form: the one with *Save*, else the first one."""
+        forms = self.page.locator("main form[method=post]:has(:is(input, select):visible)")
+        saving = forms.filter(has_text="Save")
+        (saving if saving.count() else forms).first.locator("button").first.click()
 
     def leave(self) -> None:
         """Close the browser, whatever was typed; the script must not have failed."""

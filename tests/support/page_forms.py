@@ -34,7 +34,9 @@ class _Reader(HTMLParser):
             if self._open:
                 self.forms.append(PageForm(found["action"].removeprefix("/console"), {}, ""))
         elif tag == "button":
-            self._in_button = found.get("type") != "button"  # which sends nothing
+            # One of these sends nothing; others mend a field, or are there for the Enter key.
+            is_other = found.get("type") == "button" or "name" in found or "aria-hidden" in found
+            self._in_button = not is_other
         elif self._open:
             self._add(tag, found, self.forms[-1].fields)
 

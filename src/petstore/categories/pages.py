@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from petstore.categories.form import suggested_names
 from petstore.categories.model import Category
 from petstore.categories.store import count_categories
 from petstore.console.fields import Field, FieldSet, optional, undo_fields
@@ -14,10 +15,11 @@ from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
 from petstore.errors import InvalidParameter, NotFound, PetstoreError
 from petstore.http.messages import Response
+from petstore.interface.messages import json_response
 from petstore.interface.operation import Result
 
 _FORM = FieldSet(
-    Field("name", "Name", attributes={"required": ""}),
+    Field("name", "Name", attributes={"aria-required": "true"}),
     Field("description", "Description", parse=optional, hint="May be empty"),
 )
 
@@ -107,6 +109,13 @@ async def _delete(visit: PageRequest) -> Response:
     )
 
 
+async def _suggest(visit: PageRequest) -> Response:
+    """Return names for the field of a category, in JSON: those with a word that was begun."""
+    reader = await visit.services.readers.for_key(visit.caller.id)
+    names = await suggested_names(reader, visit.form.line("name"))
+    return json_response(200, names, [b"cache-control: no-store"])
+
+
 def _resource(visit: PageRequest) -> str:
     return f"category/{visit.path_id}"
 
@@ -127,6 +136,7 @@ async def _get(visit: PageRequest) -> Result[Any]:
 PAGES = (
     ConsolePage("GET", "/categories", _list, "listCategories", _list),
     ConsolePage("POST", "/categories", _create, "createCategory", _list),
+    ConsolePage("GET", "/categories/names", _suggest, "listCategories"),
     ConsolePage("GET", "/categories/{categoryId}", _show, "getCategory"),
     ConsolePage("POST", "/categories/{categoryId}", _update, "updateCategory", _show),
     ConsolePage("POST", "/categories/{categoryId}/delete", _delete, "deleteCategory", _show),

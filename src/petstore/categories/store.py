@@ -43,11 +43,11 @@ async def get_category(store: Reader, category_id: int) -> Category:
     return found(await store.read(select), _category_of, "category", category_id)
 
 
-async def first_category_names(store: Reader, limit: int) -> list[str]:
-    """Return the first ``limit`` names of categories, sorted ignoring case."""
-    sql = "SELECT name FROM categories ORDER BY name_key LIMIT ?1"
+async def first_category_names(store: Reader, limit: int) -> dict[int, str]:
+    """Return the first ``limit`` names of categories by their ids, sorted ignoring case."""
+    sql = "SELECT id, name FROM categories ORDER BY name_key LIMIT ?1"
     rows = await store.read(Statement(sql, (limit,), name="select_first_category_names"))
-    return [name for (name,) in rows]
+    return dict(rows)
 
 
 async def names_of_categories(store: Reader, ids: Collection[int]) -> dict[int, str]:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from petstore.console.forms import Form, Problem, line, problem_of
-from petstore.errors import NotFound, PetstoreError, PreconditionFailed
+from petstore.console.forms import INSTEAD, Form, Problem, line, problem_of
+from petstore.errors import InvalidBody, NotFound, PetstoreError, PreconditionFailed
 
 Texts: TypeAlias = Mapping[str, str]
 """The texts of the fields of a form, by their names. Those of a list are joined by spaces."""
@@ -50,6 +50,8 @@ class Field(NamedTuple):
     def typed(self, form: Form, prefix: str = "") -> str:
         """Return what a person typed or picked, empty if the form lacks the field."""
         name = prefix + self.name
+        if not prefix and (instead := form.line(INSTEAD + name)):
+            return instead
         if self.control == "text":
             return form.text(name).replace("\r\n", "\n")  # browsers send these two for each
         return words(form.all(name)) if self.control in ("boxes", "lines") else form.line(name)
@@ -108,7 +110,7 @@ class ShownForm(NamedTuple):
     @property
     def is_changed(self) -> bool:
         """Whether the person has changed anything."""
-        return self.opened != self.typed
+        return any(self.typed[name] != text for name, text in self.opened.items())
 
 
 class FieldSet:
@@ -204,9 +206,9 @@ class FieldSet:
         return ShownForm(self.fields, opened, typed, version, self.problem(error))
 
     def values(self, texts: Texts) -> dict[str, Any]:
-        """Return what the body of an operation has for texts."""
+        """Return what the body of an operation has for texts, or why a text has no meaning."""
         named = {field.name: field for field in self.fields}
-        return {name: named[name].parse(text) for name, text in texts.items()}
+        return {name: _value(named[name], text) for name, text in texts.items()}
 
     def _differences(self, edit: Edit, now: Texts) -> list[Difference]:
         """Return what others have changed since the form was opened."""
@@ -216,6 +218,13 @@ class FieldSet:
             for field in self.fields
             if (opened := edit.opened.get(field.name, now[field.name])) != now[field.name]
         ]
+
+
+def _value(field: Field, text: str) -> Any:
+    try:
+        return field.parse(text)
+    except InvalidBody as error:  # the operation refuses it, with all others
+        return error
 
 
 def choice(name: str, label: str, *options: tuple[str, str], **others: Any) -> Field:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from tempfile import TemporaryFile
-from typing import BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 from urllib.parse import parse_qs
 
 import multipart
@@ -22,6 +22,9 @@ _MAX_TEXT = 131_072
 _PIECE = 65_536
 # The name of a field begins the message of most errors.
 _FIELD = re.compile(r"([A-Za-z]+): (.+)", re.DOTALL)
+INSTEAD = "instead_"
+"""What the name of a button begins with whose value counts in place of what its field has."""
+
 _MAX_ADDRESS = 2000
 # A page of the console, as its own links name it: no dots, no second slash, no other site.
 _ADDRESS = re.compile(r"(?:/[A-Za-z0-9_-]+)+(?:\?[!-\[\]-~]*)?\Z")
@@ -92,12 +95,32 @@ EMPTY = Form({})
 class Problem(NamedTuple):
     """What is wrong with a form, in words for a person. ``field`` is empty if it is all of it.
 
-    ``label`` is what the page calls the field.
+    ``label`` is what the page calls the field. ``ways`` are buttons that mend it: each has a name
+    and a value, which the form then has, and a text. ``others`` are what else is wrong.
     """
 
     field: str
     text: str
     label: str = ""
+    ways: Sequence[tuple[str, str, str]] = ()
+    others: Sequence["Problem"] = ()
+
+    @property
+    def all(self) -> Sequence["Problem"]:
+        """Everything that is wrong with the form."""
+        return (self, *self.others)
+
+    def about(self, field: str) -> "Problem | None":
+        """Return what is wrong with a field."""
+        return next((each for each in self.all if each.field == field), None)
+
+    def changed(self, field: str, **changes: Any) -> "Problem":
+        """Return the same, but for what is told about a field."""
+        problems = [each._replace(others=()) for each in self.all]
+        first, *others = (
+            each._replace(**changes) if each.field == field else each for each in problems
+        )
+        return first._replace(others=tuple(others))
 
 
 # What programs are told exactly, and what a person needs of it.
@@ -115,11 +138,19 @@ _NO_LABELS: Mapping[str, str] = {}
 def problem_of(error: PetstoreError, labels: Mapping[str, str] = _NO_LABELS) -> Problem:
     """Return what an error of an operation says about a form.
 
-    ``labels`` are what the page calls its fields; others get their name as words.
+    ``labels`` are what the page calls its fields, in their order; others get their name as words.
     """
-    named = _FIELD.fullmatch(error.message)
+    problems = [_problem(message, labels) for message in (error.message, *error.others)]
+    order = ["", *labels]
+    problems.sort(key=lambda each: order.index(each.field) if each.field in order else len(order))
+    first, *others = problems
+    return first._replace(others=tuple(others))
+
+
+def _problem(message: str, labels: Mapping[str, str]) -> Problem:
+    named = _FIELD.fullmatch(message)
     if named is None:
-        return Problem("", error.message)
+        return Problem("", message)
     name, text = named.groups()
     return Problem(name, in_plain_words(text), labels.get(name) or in_words(name))
 

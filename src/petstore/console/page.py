@@ -249,7 +249,7 @@ class PageRequest(Struct):
         require_scope(self.caller, operation.scope)
         call: Call[Any, Any] = Call(
             None if operation.query is None else _query(operation.query, query or {}),
-            None if operation.body is None else convert(body or {}, operation.body, InvalidBody),
+            self.decoded(operation_id, body or {}),
             *((path_id or self.path_id, self.child_id)[: len(operation.parameters)]),
         )
         is_read, is_post = operation.method == "GET", operation.method == "POST"
@@ -273,6 +273,15 @@ class PageRequest(Struct):
             if decision.verdict != "admitted":
                 raise refusal(decision, KEY)
         return await _execute(operation, context, call)
+
+    def decoded(self, operation_id: str, body: Mapping[str, Any]) -> Any:
+        """Return the body of an operation, ``None`` if it takes none.
+
+        Raises:
+            InvalidBody: values are missing or invalid.
+        """
+        into = _BY_ID[operation_id].body
+        return None if into is None else convert(body, into, InvalidBody)
 
     async def list_page(self, operation_id: str, limit: int = 50, **query: Any) -> Result[Any]:
         """Execute an operation that lists, from the ``cursor`` of the address on."""

@@ -5,7 +5,7 @@ integer before it.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
 from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin
@@ -95,13 +95,20 @@ def at_places(reasons: Iterable[tuple[int, str]]) -> str:
 def convert(values: Mapping[str, Any], into: type[T], error: type[PetstoreError]) -> T:
     """Convert values by their names, such as those of a form, to the struct ``into``.
 
+    A value may be the error that its text led to.
+
     Raises:
-        PetstoreError: the ``error``: a required value is missing, or one is invalid.
+        PetstoreError: the ``error``: a required value is missing, or one is invalid. It has what is
+            wrong with the ``others``, too.
     """
     try:
         return msgspec.convert(values, into)
     except msgspec.ValidationError as refused:
-        raise error(expectation(into, refused)) from None
+        first = expectation(into, refused)
+        wrong = dict(_faults(values, into))
+        fault = error(wrong.pop(first.partition(":")[0], first))
+        fault.others = tuple(wrong.values())
+        raise fault from None
 
 
 def integer_in(text: str) -> int | None:
@@ -146,6 +153,22 @@ def expectation(struct: type, error: msgspec.ValidationError) -> str:
     named = _FIELD.match(text, text.rfind(_PATH) + len(_PATH))
     assert named is not None  # noqa: S101 - parameters and cells come as a dictionary
     return f"{named[0]}: expected {_expected(struct, named[0])}"
+
+
+def _faults(values: Mapping[str, Any], into: type) -> Iterator[tuple[str, str]]:
+    """Yield the name of each invalid value, and what is wrong with it."""
+    for field in fields(into):
+        name = field.encode_name
+        value = values.get(name, msgspec.UNSET)
+        if isinstance(value, PetstoreError):
+            yield name, value.message
+        elif value is msgspec.UNSET and field.required:
+            yield name, f"{name}: required; expected {_expected(into, name)}"
+        elif value is not msgspec.UNSET:
+            try:
+                msgspec.convert(value, field.type)
+            except msgspec.ValidationError:
+                yield name, f"{name}: expected {_expected(into, name)}"
 
 
 def _decode_items(text: bytes, item: type[T]) -> list[T]:

@@ -63,6 +63,14 @@ _SELECT_LATEST = (
     f" ORDER BY position DESC LIMIT {_UNPUBLISHED}) AS recorded"
     f" WHERE resource = ?1 AND ?2 = {LAST_ID} */"
 )
+_SELECT_CAUSED = (
+    f"SELECT * FROM (SELECT sequence, 0, {PAST} FROM events"  # noqa: S608 - only names
+    f" WHERE sequence > coalesce((SELECT max(sequence) FROM events), 0) - {_SEARCHED_AT_ONCE}"
+    " AND actor = ?1 AND type = ?2 ORDER BY sequence DESC LIMIT ?3) AS published"
+    f" /*pg UNION ALL SELECT NULL, position, {PAST} FROM (SELECT * FROM events_outbox"
+    f" ORDER BY position DESC LIMIT {_UNPUBLISHED}) AS recorded"
+    " WHERE actor = ?1 AND type = ?2 */"
+)
 
 
 class PastEvent(NamedTuple):
@@ -150,10 +158,26 @@ async def read_latest(store: Reader, resource: str, before: int | None = None) -
     values = (resource, LAST_ID if before is None else before)
     statement = Statement(_SELECT_LATEST, values, name="select_latest_events")
     rows = await store.read(statement)
-    rows.sort(key=lambda row: (row[0] is None, row[0] or row[1]), reverse=True)
+    _sort(rows)
     recorded = sum(row[0] is None for row in rows)
     shown = rows[: recorded + ON_A_PAGE]
     return PastEvents([past_event(row) for row in shown], shown[-1][0] if rows != shown else None)
+
+
+async def read_caused(store: Reader, actor: str, kind: str, limit: int) -> list[PastEvent]:
+    """Return the newest events of a type that an author caused, the newest first.
+
+    It searches the last events of the feed, and what is not in the feed yet.
+    """
+    statement = Statement(_SELECT_CAUSED, (actor, kind, limit), name="select_caused_events")
+    rows = await store.read(statement)
+    _sort(rows)
+    return [past_event(row) for row in rows[:limit]]
+
+
+def _sort(rows: list[Row]) -> None:
+    """Sort rows with the newest first: what is not in the feed yet, by its position."""
+    rows.sort(key=lambda row: (row[0] is None, row[0] or row[1]), reverse=True)
 
 
 async def orders_before(store: Reader, events: Iterable[PastEvent]) -> dict[int, PastEvent]:

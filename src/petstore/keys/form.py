@@ -31,7 +31,7 @@ def key_form(own: Caller, now: Texts | None = None) -> FieldSet:
         Field(
             *("name", "Name"),
             hint="What the key is for, such as Till 2.",
-            attributes={"maxlength": 100, "required": True},
+            attributes={"maxlength": 100, "aria-required": "true"},
         ),
         choice("plan", "Plan", *_offered_plans(own, now["plan"])),
         _limit_field("perMinute", "minute", own.limits.per_minute),

@@ -35,7 +35,7 @@ def new_order_form(currency: str) -> FieldSet:
         *("petId", "Animal"),
         show=lambda order: str(order.pet_id),
         hint="A number, or any word of the name.",
-        attributes={"required": True},
+        attributes={"aria-required": "true"},
     )
     return FieldSet(animal, _BUYER, _price(currency), _SHIP_DATE, _NOTE)
 

@@ -356,11 +356,10 @@ async def _place(visit: PageRequest) -> Response:
     return await visit.redirect(_page_after(visit, card.order), notice)
 
 
-async def _ordered(visit: PageRequest, typed: str) -> int:
+async def _ordered(visit: PageRequest, typed: str) -> int | InvalidBody:
     """Return the id of the animal that a person wants to order, and chose if several are named so.
 
-    Raises:
-        InvalidBody: it is not clear which one.
+    If it is not clear which one, return the error that says so.
     """
     pet_id = typed_id(visit.form.text("chosen")) or typed_id(typed)
     if pet_id is not None:
@@ -374,7 +373,7 @@ async def _ordered(visit: PageRequest, typed: str) -> int:
         msg = "petId: no available animal has this number or a name that begins so"
     else:
         msg = "petId: expected the number of an animal"
-    raise InvalidBody(msg)
+    return InvalidBody(msg)
 
 
 def _refused(error: PetstoreError, pet_id: str, pet: Pet | None) -> Problem | None:

@@ -22,7 +22,7 @@ _FORM = FieldSet(
         "name",
         "Name",
         hint="As others see it beside what you do.",
-        attributes={"required": "", "maxlength": 100, "autocomplete": "name"},
+        attributes={"aria-required": "true", "maxlength": 100, "autocomplete": "name"},
     )
 )
 _LABELS = {"current": "Present password", "password": "New password"}

@@ -51,11 +51,11 @@ def _form(own: Caller, now: str = "") -> FieldSet:
         if role == now or ROLES[role] <= own.scopes
     ]
     return FieldSet(
-        Field("name", "Name", hint="As others see it.", attributes={"required": ""}),
+        Field("name", "Name", hint="As others see it.", attributes={"aria-required": "true"}),
         Field(
             *("login", "Login"),
             hint="What the person signs in with, such as their e-mail address.",
-            attributes={"required": "", "autocapitalize": "none", "spellcheck": "false"},
+            attributes={"aria-required": "true", "autocapitalize": "none", "spellcheck": "false"},
         ),
         choice("role", "Role", *roles),
     )

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from petstore.categories.form import category_form
 from petstore.console.allowance import ROWS_A_REQUEST, allowance_of, charge, requests_for
 from petstore.console.downloads import SEPARATOR, CsvDownload, dated, delimiter_of
 from petstore.console.fields import FieldSet, choice
@@ -18,7 +19,6 @@ from petstore.pets.pages import (
     STATUS_FILTER,
     filters_of,
     pet_filter,
-    suggested_categories,
 )
 from petstore.pets.store import count_pets_after, next_pets_after
 
@@ -90,7 +90,7 @@ async def _page(
     is_empty: bool = False,
     short_of: int = 0,
 ) -> Response:
-    form = _FORM.new(visit.form, error)
+    form = await category_form(visit, _FORM.new(visit.form, error), "any")
     return visit.page(
         "export.html",
         error=error,
@@ -103,7 +103,6 @@ async def _page(
         short_of=short_of,
         allowance=await allowance_of(visit),
         rows_a_request=ROWS_A_REQUEST,
-        suggested_categories=await suggested_categories(visit),
     )
 
 
@@ -114,11 +113,7 @@ async def _next_after(visit: PageRequest, filters: PetFilter, after: int) -> int
 
 
 async def _query(visit: PageRequest) -> dict[str, Any]:
-    """Return the filters of the form as ``listPets`` takes them.
-
-    Raises:
-        UnknownCategory: no category has the name.
-    """
+    """Return the filters of the form as ``listPets`` takes them."""
     return await filters_of(visit, _FILTERS.body(_FILTERS.typed(visit.form)))
 
 

@@ -6,6 +6,7 @@ In between, a person may choose columns, and decides about categories that there
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from petstore.categories.form import known_names
 from petstore.categories.model import Category
 from petstore.categories.store import ids_of_categories, names_of_categories
 from petstore.console.allowance import affordable, allowance_of, charge
@@ -42,7 +43,6 @@ from petstore.pets.import_preparation import (
     decide_categories,
     store_import,
 )
-from petstore.pets.pages import suggested_categories
 from petstore.time_slices import TimeSlices
 
 _MAX_FILE = 8 * 2**20
@@ -285,7 +285,7 @@ async def _import_page(
         questions=await _questions(visit, found),
         others=[_LATER, *([_ADD] if visit.may("createCategory") else []), _LEAVE],
         max_undecided=MAX_UNDECIDED,
-        suggested_categories=await suggested_categories(visit) if found.undecided else [],
+        known_names=await known_names(visit) if found.undecided else [],
     )
 
 
@@ -399,7 +399,7 @@ async def _discard(visit: PageRequest) -> Response:
 
 
 async def _example(visit: PageRequest) -> Response:
-    names = await suggested_categories(visit) or ["1"]
+    names = await known_names(visit) or ["1"]
     file = CsvDownload()
     write = cells_writer(file, spreadsheet_safe=True, delimiter=delimiter_of(visit.form))
     write(["name", "category", "status"])

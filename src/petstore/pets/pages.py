@@ -1,39 +1,47 @@
 """The pages of animals: find, add, change, sell, reserve, delete, count."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from msgspec import UNSET, to_builtins
 from msgspec import convert as converted
 from msgspec.structs import replace
 
-from petstore.categories.store import first_category_names, ids_of_categories
+from petstore.categories.form import (
+    added_category,
+    category_form,
+    category_text,
+    with_category,
+    with_category_filter,
+)
+from petstore.clock import Milliseconds
 from petstore.console.fields import (
     Difference,
     Field,
     FieldSet,
+    ShownForm,
     Texts,
     choice,
     optional,
     undo_fields,
 )
-from petstore.console.forms import EMPTY, line, typed_id
+from petstore.console.forms import EMPTY, Form, typed_id
 from petstore.console.history import History, gone_page, history_of, is_by_order
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.numbers import MAX_COUNTED, count_in_words, money_in_words
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.stock import stock_of
 from petstore.console.templates import isolated
-from petstore.databases.contract import Reader
-from petstore.domain.decoding import convert, integer_in
+from petstore.domain.decoding import convert
 from petstore.errors import (
+    InvalidBody,
     InvalidParameter,
     NotFound,
     PetstoreError,
-    UnknownCategory,
     UnknownPet,
 )
+from petstore.events.history import read_caused
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.form import sale_form
@@ -45,7 +53,7 @@ from petstore.pets.selection import box_of
 from petstore.pets.store import count_pets_after
 
 _ON_A_PAGE = 50
-_SUGGESTED_CATEGORIES = 100
+_ADDED_LAST = 10
 _DRAWN_CATEGORIES = 30
 _STATUSES = tuple((status, status) for status in ("available", "pending", "sold"))
 _NO_STATUS = "none"
@@ -53,9 +61,7 @@ _NO_STATUS = "none"
 _SELLS = "amount"
 _STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
 STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
-CATEGORY_FILTER = Field(
-    *("categoryId", "Category"), parse=optional, attributes={"list": "category-names"}
-)
+CATEGORY_FILTER = Field("categoryId", "Category", parse=optional)
 _FILTERS = FieldSet(
     Field("name", "Name", parse=optional, caption="Any word of the name", type="search"),
     STATUS_FILTER,
@@ -76,18 +82,27 @@ def _form(
 ) -> FieldSet:
     """Return the form of an animal; ``names`` are those of categories."""
     return FieldSet(
-        Field("name", "Name", attributes={"required": ""}),
+        Field("name", "Name", attributes={"aria-required": "true"}),
         Field(
             *("categoryId", "Category"),
-            show=lambda pet: _category_text(pet.category_id, names or {}),
-            hint="A name, or a number",
-            attributes={"list": "category-names", "required": ""},
+            show=lambda pet: category_text(pet.category_id, names or {}),
+            hint="A number",
+            attributes={"aria-required": "true"},
         ),
         choice("status", "Status", *statuses, parse=optional, hint=status_hint),
     )
 
 
 _FORM = _form()
+
+
+class _Added(NamedTuple):
+    """An animal that the caller added at a time, and how to undo that while it is unchanged."""
+
+    pet: Pet
+    category: str
+    at: Milliseconds
+    undo: Undo | None
 
 
 async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -110,10 +125,9 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         total=total,
         suggested=suggested,
         names=await visit.category_names({pet.category_id for pet in found.value}),
-        suggested_categories=await suggested_categories(visit),
-        form=form,
+        form=await category_form(visit, form, "any"),
         filters={name: text for name, text in wanted.items() if text},
-        selection=SELECTION_FORM.new(EMPTY),
+        selection=await selection_form(visit, EMPTY),
         box_of=box_of,
     )
 
@@ -155,26 +169,59 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
     return visit.page(
         "new_pet.html",
         error=error,
-        form=form,
+        form=await category_form(visit, form),
         history=history,
-        suggested_categories=await suggested_categories(visit),
+        added=await _added(visit) if visit.may("listPets") else (),
+        now=visit.services.clock(),
     )
+
+
+async def _added(visit: PageRequest) -> list[_Added]:
+    """Return the animals that are there of the last ones that the caller added."""
+    store, author = visit.services.store, visit.author.actor
+    events = await read_caused(store, author, "pet.created", _ADDED_LAST)
+    if not events:
+        return []
+    created = {event.data["id"]: event for event in events}
+    found = await visit.execute("listPets", query={"id": [*created], "limit": _ADDED_LAST})
+    pets: dict[int, Pet] = {pet.id: pet for pet in found.value}
+    names = await visit.category_names({pet.category_id for pet in pets.values()})
+    return [
+        _Added(
+            pet,
+            names.get(pet.category_id, str(pet.category_id)),
+            event.at,
+            _undo_of(pet) if convert(event.data, Pet, InvalidBody) == pet else None,
+        )
+        for pet_id, event in created.items()
+        if (pet := pets.get(pet_id))
+    ]
+
+
+def _undo_of(pet: Pet) -> Undo:
+    """Return what deletes an animal that was just added, and leads back to the form."""
+    return Undo(f"/pets/{pet.id}/delete", {"version": Result(pet).version, "back": "new"})
 
 
 async def _create(visit: PageRequest) -> Response:
-    typed = _FORM.typed(visit.form)
-    body = await with_category(visit, _FORM.body(typed))
+    body = await with_category(visit, "createPet", _FORM.body(_FORM.typed(visit.form)))
     created = await visit.execute("createPet", body)
     pet: Pet = created.value
-    undo = Undo(f"/pets/{pet.id}/delete", {"version": created.version})
+    category = added_category(visit)
+    where = f", in the new category {isolated(category)}" if category else ""
     notice = Notice(
-        f"{isolated(pet.name)} is in the store: animal {pet.id}.",
-        undo if visit.may("listPets") else None,  # it reads the animal first
+        f"{isolated(pet.name)} is in the store: animal {pet.id}{where}.",
+        _undo_of(pet) if visit.may("listPets") else None,  # it reads the animal first
     )
     if visit.form.text("again"):
         return await visit.redirect(f"/pets/{pet.id}", notice)
-    kept = urlencode({name: typed[name] for name in ("categoryId", "status")})
-    return await visit.redirect(f"/pets/new?{kept}", notice)
+    return await visit.redirect(await _next_to(visit, pet), notice)
+
+
+async def _next_to(visit: PageRequest, pet: Pet) -> str:
+    """Return the form of another animal, with the category and the status of this one."""
+    text = category_text(pet.category_id, await visit.category_names([pet.category_id]))
+    return f"/pets/new?{urlencode({'categoryId': text, 'status': _or_none(pet) or ''})}"
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -195,6 +242,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     order = await _open_order(visit, pet)
     of_sale, of_change = (error, None) if _SELLS in visit.form.fields else (None, error)
     form = fields.shown(now, found.version, visit.form, of_change)
+    form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
     sold = sale_form(visit.services.currency).new(visit.form if of_sale else EMPTY, of_sale)
     following = () if order else tuple(filter(None, statuses_after(pet.status)))
     history = await history_of(visit, _resource(visit))
@@ -207,12 +255,11 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         problem=form.problem or sold.problem,
         sale=await sale_of(visit, pet, history),
         now=now,
-        form=form._replace(fields=_offered(pet, order, form.typed["status"]).fields),
+        form=await category_form(visit, form),
         order=order,
         following=following,
         ended=await _ended_order(visit, pet, form.differences),
         history=history,
-        suggested_categories=await suggested_categories(visit),
     )
 
 
@@ -241,7 +288,8 @@ async def _ended_order(
 
 async def _update(visit: PageRequest) -> Response:
     before = (await _get(visit)).value
-    changed = await visit.execute("updatePet", await with_category(visit, _FORM.patch(visit.form)))
+    patch = await with_category(visit, "updatePet", _FORM.patch(visit.form))
+    changed = await visit.execute("updatePet", patch)
     notice = await _change_notice(visit, before, changed)
     return await visit.redirect(f"/pets/{visit.path_id}", notice)
 
@@ -316,7 +364,16 @@ async def _delete(visit: PageRequest) -> Response:
     pet: Pet = before.value
     await visit.execute("deletePet")
     undo = await _again(visit, pet)
-    return await visit.redirect("/pets", Notice(f"{isolated(pet.name)} is deleted.", undo))
+    is_back = visit.form.text("back") == "new" and visit.may("createPet")
+    path = await _next_to(visit, pet) if is_back else "/pets"
+    return await visit.redirect(path, Notice(f"{isolated(pet.name)} is deleted.", undo))
+
+
+async def selection_form(
+    visit: PageRequest, typed: Form, error: PetstoreError | None = None
+) -> ShownForm:
+    """Return the form of what several selected animals get at once."""
+    return await category_form(visit, SELECTION_FORM.new(typed, error), "leave as it is")
 
 
 async def _undo_of_deletion(visit: PageRequest, history: History) -> Undo | None:
@@ -354,45 +411,9 @@ async def _inventory(visit: PageRequest) -> Response:
     return visit.page("inventory.html", stock=await stock_of(visit), drawn=_DRAWN_CATEGORIES)
 
 
-# The category of an animal: a person types or picks a name, or types a number. The interface has no
-# categories by name, so these read the store, with the scope of its list.
-
-
-async def suggested_categories(visit: PageRequest) -> list[str]:
-    """Return the names that the field of a category suggests."""
-    reader = await _reader_of_categories(visit)
-    return await first_category_names(reader, _SUGGESTED_CATEGORIES) if reader else []
-
-
-async def with_category(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
-    """Return what a person typed with the id of its category, if it has one.
-
-    Raises:
-        UnknownCategory: the category is not a number, and none has this name.
-    """
-    if "categoryId" not in body:
-        return body
-    text = body["categoryId"]
-    category_id = integer_in(text)
-    if category_id is None and (reader := await _reader_of_categories(visit)):
-        category_id = (await ids_of_categories(reader, [text])).get(text)
-    if category_id is None:
-        msg = (
-            f"categoryId: no category has the name {text!r}; add it first, or type a number"
-            if text
-            else "categoryId: expected the name of a category, or a number"
-        )
-        raise UnknownCategory(msg)
-    return body | {"categoryId": category_id}
-
-
 async def filters_of(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the filters that a person typed as ``listPets`` takes them.
-
-    Raises:
-        UnknownCategory: the category is not a number, and none has this name.
-    """
-    query = await with_category(visit, body)
+    """Return the filters that a person typed as ``listPets`` takes them."""
+    query = await with_category_filter(visit, body)
     if query.get("status") == _NO_STATUS:
         del query["status"]
         query["hasStatus"] = False
@@ -407,20 +428,6 @@ def pet_filter(query: Mapping[str, Any]) -> PetFilter:
     """
     values = convert(query, ListPetsQuery, InvalidParameter)
     return PetFilter(values.status, values.category_id, has_status=values.has_status)
-
-
-def _category_text(category_id: int, names: Mapping[int, str]) -> str:
-    """Return what the field shows of a category: a text that means this category and no other."""
-    name = names.get(category_id, "")
-    is_clear = name and line(name) == name and integer_in(name) is None
-    return name if is_clear else str(category_id)
-
-
-async def _reader_of_categories(visit: PageRequest) -> Reader | None:
-    """Return the database of categories, if the person may list them."""
-    if not visit.may("listCategories"):
-        return None
-    return await visit.services.readers.for_key(visit.caller.id)
 
 
 PAGES = (

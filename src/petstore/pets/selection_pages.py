@@ -11,12 +11,12 @@ from urllib.parse import urlencode
 from msgspec import convert as converted
 from msgspec import to_builtins
 
+from petstore.categories.form import with_category
 from petstore.console.forms import page_address, problem_of
 from petstore.console.notices import Notice, Undo
 from petstore.console.numbers import count_in_words
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import begun
-from petstore.domain.decoding import convert
 from petstore.errors import (
     Conflict,
     InvalidBody,
@@ -31,8 +31,8 @@ from petstore.errors import (
 from petstore.events.history import PastEvent, read_latest
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.pets.model import Pet, PetPatch
-from petstore.pets.pages import SELECTION_FORM, suggested_categories, with_category
+from petstore.pets.model import Pet
+from petstore.pets.pages import SELECTION_FORM, selection_form
 from petstore.pets.selection import MAX_SELECTED, box_of, ids_in, selected_in, version_of
 
 _AGAIN = "Add them again, with new numbers"
@@ -89,11 +89,10 @@ async def _ask(visit: PageRequest, error: PetstoreError | None = None) -> Respon
     return visit.page(
         "selection.html",
         error=error,
-        form=SELECTION_FORM.new(visit.form, error),
+        form=await selection_form(visit, visit.form, error),
         boxes={box_of(pet): pet for pet in pets.values()},
         names=await visit.category_names({pet.category_id for pet in pets.values()}),
         back=_back(visit),
-        suggested_categories=await suggested_categories(visit),
     )
 
 
@@ -131,13 +130,14 @@ async def _patch(visit: PageRequest) -> dict[str, Any]:
         InvalidBody: there are none.
         UnknownCategory: the category is not a number, and none has this name.
     """
-    body = await with_category(visit, SELECTION_FORM.body(SELECTION_FORM.typed(visit.form)))
+    typed = SELECTION_FORM.body(SELECTION_FORM.typed(visit.form))
+    body = await with_category(visit, "updatePet", typed)
     if not body:
         msg = "choose a status or a category first"
         raise InvalidBody(msg)
     if body.get("status") == "none":
         body["status"] = None
-    convert(body, PetPatch, InvalidBody)
+    visit.decoded("updatePet", body)
     return body
 
 

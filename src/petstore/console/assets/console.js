@@ -128,6 +128,7 @@ function morph(old, fresh) {
       if (old.getAttribute(name) !== value) old.setAttribute(name, value);
     }
     morphChildren(old, fresh);
+    if (old.matches(FIELDS)) old.value = fresh.value; // else what a script has set would stay
   }
 }
 
@@ -303,6 +304,11 @@ function tell(form, text) {
   form.append(Object.assign(document.createElement('p'), problem));
 }
 
+// A part of a page is read out only if it changes while it is there.
+function tellNotice() {
+  setTimeout(() => setText(said, find('.notice p')?.textContent ?? ''), 100);
+}
+
 // Show the page that a form led to, in place of this one.
 function show(page, response, form) {
   const fresh = document.adoptNode(page.querySelector('main'));
@@ -318,11 +324,13 @@ function show(page, response, form) {
   prepare(document);
   if (!response.ok && typedIn.has(form)) all(POST, fresh).forEach(again => typedIn.add(again));
   typedIn.delete(form);
-  const target = fresh.querySelector('[role=alert], .notice')
+  const first = selector => fresh.querySelector(selector);
+  const target = first('[role=alert]') ?? first('[autofocus]') ?? first('.notice')
     ?? byId(focused)
     ?? (form.matches('[data-continue]') ? null : fresh); // steps do not take the focus
   if (target && target.tabIndex < 0) target.tabIndex = -1;
   target?.focus();
+  if (target?.matches(FIELDS)) tellNotice(); // else the focus is on it
   poll.abort();
   ring();
   goOn();
@@ -384,6 +392,18 @@ addEventListener('change', ({target}) => {
   setText(byId('selected'), `${boxes.filter(box => box.checked).length} selected`);
 });
 
+// A field that suggests names asks for others as somebody types.
+let asking;
+addEventListener('input', ({target}) => {
+  if (!target.dataset?.suggest) return;
+  clearTimeout(asking);
+  asking = setTimeout(async () => {
+    const query = new URLSearchParams({name: target.value});
+    const response = await fetch(`${HOME}/${target.dataset.suggest}?${query}`, {headers: BY_ITSELF});
+    if (response.ok) target.list.replaceChildren(...(await response.json()).map(name => new Option('', name)));
+  }, 150);
+});
+
 addEventListener('beforeunload', event => {
   if ([...typedIn].some(form => form.isConnected)) event.preventDefault();
 });
@@ -417,7 +437,7 @@ addEventListener('keydown', event => {
   else if (keys === '/' && search) search.focus();
   else if (keys === '?' && help) help.open || help.showModal();
   else if (keys === 'x' && box) box.click();
-  else if (link) link.click();
+  else if (link) link.href ? link.click() : link.querySelector('[id]').focus();
   else return;
   event.preventDefault();
 });
@@ -451,6 +471,7 @@ if (option) {
 // Begin
 
 prepare(document);
+tellNotice();
 setInterval(countDown, 30000);
 addEventListener('pointermove', () => { movedAt = performance.now(); });
 addEventListener('online', ring);
