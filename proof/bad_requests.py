@@ -86,13 +86,14 @@ def _bad_body(random: Random, operation: Operation) -> bytes:
     how = random.random()
     if how < 0.15:
         return random.choice(_TEXTS)
-    changed = dict(operation.body_example)
+    example = operation.body_example
+    changed = dict(example[0] if operation.is_batch else example)
     name = random.choice([*changed, "status", "name", "x"])
     if how < 0.3 and name in changed:
         del changed[name]
     else:
         changed[name] = random.choice(_VALUES)
-    text = _encoded(changed)
+    text = _encoded([*example[1:], changed] if operation.is_batch else changed)
     if how > 0.85:
         at = random.randrange(len(text) + 1)
         return text[:at] + random.choice((b"", b"\xff", b"\0", b"{", b'"', b",")) + text[at + 1 :]

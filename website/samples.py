@@ -18,6 +18,10 @@ _QUERIES = {
 _CALLS = {
     "listPets": 'for pet in client.pets.list(status="available"):\n    print(pet.id, pet.name)',
     "createPet": 'pet = client.pets.create(name="Bella", category_id=1, status="available")',
+    "createPets": (
+        "from petstore_client.models import NewPet\n\n"
+        'pets = client.pets.create_many([NewPet(name="Bella", category_id=1)])'
+    ),
     "getPet": "pet = client.pets.get(7)  # It requests GET /v1/pets?id=7, which replaces getPet.",
     "updatePet": 'pet = client.pets.update(7, status="sold")',
     "deletePet": "client.pets.delete(7)",

@@ -54,11 +54,13 @@ _PYTHON = {
 _HEAD = '''\
 # Generated from the operations of the service by clients/python/generate.py: run `make client`.
 """{}"""
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Final, Generic, Literal, TypeAlias
 from msgspec import UNSET, UnsetType, field
-from petstore_client._calls import Call, Listing, given, into, members, nothing, number, parameters
+from petstore_client._calls import (
+    Call, Items, Listing, given, into, members, nothing, number, parameters
+)
 from petstore_client._event_stream import EventFeed
 from petstore_client._faces import D, Resource, listing, operation, paging
 from petstore_client._model import Model, Versioned, without
@@ -87,12 +89,23 @@ def _errors() -> str:
 
 def _models() -> str:
     text = _HEAD.format("What the service returns, as typed structs. Unknown members are ignored.")
-    text += f"__all__ = {['Model', 'Versioned', *_ALIASES.values(), *_MODELS]}\n"
+    text += f"__all__ = {['Model', 'Versioned', *_ALIASES.values(), *_MODELS, *_BATCHES]}\n"
     text += "# An editor proposes the literals; a later service may add others.\n"
     text += "".join(f"{x}: TypeAlias = Literal{[*of]} | str\n" for of, x in _ALIASES.items())
     # A model stands behind those that it is made of.
     names = sorted(_MODELS, key=lambda name: ("$ref" in str(_MODELS[name]), name in _PARENTS))
-    return text + "".join(map(_model, names))
+    return text + "".join(map(_model, names)) + "".join(map(_item_of_batch, _BATCHES))
+
+
+def _item_of_batch(name: str) -> str:
+    """Return what a method takes a list of: what is ``None`` is not sent."""
+    sent = _members(_SENT[name])
+    text = f"class {name}(Model, frozen=True, kw_only=True, omit_defaults=True):\n"
+    text += _docstring(
+        _prose(_SENT[name]["description"]),
+        Attributes={each: _about(member) for each, member in sent.items()},
+    )
+    return text + "".join(f"    {x}: {_taken(of, 'POST')}\n" for x, of in sent.items())
 
 
 def _model(name: str) -> str:
@@ -144,7 +157,8 @@ def _joined(event_type: str, change: Callable[[str], str], by: str) -> str:
 
 def _resources() -> str:
     text = _HEAD.format("The resources of the service, each with its operations.")
-    text += f"from petstore_client.models import {', '.join([*_ALIASES.values(), *_MODELS])}\n"
+    models = ", ".join([*_ALIASES.values(), *_MODELS, *_BATCHES])
+    text += f"from petstore_client.models import {models}\n"
     client = f"class Resources(Generic[D]):\n{_docstring('The resources of a client.')}"
     client += "    def __init__(self, driver: D) -> None:\n        self._driver: D = driver\n"
     for name in dict.fromkeys(map(_resource, OPERATIONS)):
@@ -152,7 +166,8 @@ def _resources() -> str:
         rows = (row for row in OPERATIONS if _resource(row) == name and row.id not in _BY_HAND)
         text += f"class {kind}({_BASES.get(kind, 'Resource')}[D]):\n"
         text += _docstring(f"The operations of ``client.{name}``.")
-        text += "".join(indent(_method(row), "    ") for row in rows)
+        methods = (_batch_method(row) if row.is_batch else _method(row) for row in rows)
+        text += "".join(indent(method, "    ") for method in methods)
         client += f"        self.{name}: {kind}[D] = {kind}(driver)\n"
     return text + client
 
@@ -179,6 +194,18 @@ def _method(row: Operation) -> str:
     text = "@listing\n" if kind.startswith("Listing") else "@operation\n"
     text += f"def {name}({', '.join(signature)}) -> {kind}:\n{_doc(row, about)}"
     return f"{text}    return {call}\n" + "pages = paging(list)\n" * (name == "list")
+
+
+def _batch_method(row: Operation) -> str:
+    """Return the method of an operation that takes a list, beside the one that takes an item."""
+    (sent,), name = get_args(row.body), _resource(row)
+    kind = f"Items[{_item(row).__name__}]"
+    text = f"@operation\ndef {re.split('[A-Z]', row.id)[0]}_many(\n"
+    text += f"    self, {name}: Iterable[{sent.__name__}], *, idempotency_key: str | None = None\n"
+    text += f") -> Call[{kind}]:\n"
+    text += _doc(row, {name: "1 to 100 of them.", "idempotency_key": _ABOUT["idempotency_key"]})
+    text += f'    return Call("{row.id}", "{row.method}", "{row.path}", into({kind}),'
+    return f"{text} body=[*{name}], idempotency_key=idempotency_key)\n"
 
 
 def _call(row: Operation, sent: str) -> tuple[str, str]:
@@ -275,6 +302,7 @@ _KINDS = {kind.__name__: kind for kind in map(_item, OPERATIONS) if kind}
 _, _MODELS = schema_components(_KINDS.values(), ref_template="{name}")
 _BODIES = {row.body or row.query for row in OPERATIONS} - {None}
 _, _SENT = schema_components(_BODIES, ref_template="{name}")
+_BATCHES = [*dict.fromkeys(get_args(row.body)[0].__name__ for row in OPERATIONS if row.is_batch)]
 _PARENTS = {x: of for x, kind in _KINDS.items() if (of := kind.__base__.__name__) in _MODELS}
 _ALIASES = {
     tuple(schema["enum"]): _NAMES.get(alias := f"{model}{name.capitalize()}", alias)

@@ -235,7 +235,9 @@ class Settings:
         ge=1,
         le=10**8,
     )
-    max_body_bytes: int = _setting(65536, "The maximum size of a body.", ge=1024, le=2**30)
+    max_body_bytes: int = _setting(
+        65536, "The maximum size of a body; a batch may be eight times as large.", ge=1024, le=2**30
+    )
     body_timeout: float = _setting(
         10, "The time for a body to arrive; after that the response is 408.", ge=0.1, le=3600
     )

@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec import Struct, inspect
 
 from petstore.domain.decoding import (
+    at_places,
     convert,
     decode_json,
     expectation,
@@ -388,3 +389,67 @@ def test_a_value_that_looks_like_an_error_path_is_refused_as_quickly() -> None:
                 ).encode(),
                 NewPet,
             )
+
+
+# Lists
+
+
+def test_a_list_is_decoded_item_by_item() -> None:
+    text = b' [ %b , {"categoryId": 1.0, "name": 5, "name": "Rex"} ] ' % PET
+    assert decode_json(text, list[NewPet]) == [NewPet("Bella", 1), NewPet("Rex", 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (b"", "; it is empty"),
+        (b"[" + PET, "; Input data was truncated"),
+        (b"[" + PET + b",]", "; trailing comma in array (byte 36)"),
+        (b"[" + PET + b"]x", "; trailing characters (byte 37)"),
+        (b"[" + 101 * b"0," + b"x]", "; invalid character (byte 203)"),
+        (b"[{'a':1}]", "; expected '\"' (byte 2)"),
+        (b"[" * 60_000, "; it is nested too deeply"),
+        (b'[{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}]", "; it is nested too deeply"),
+        (b"null", ", got null"),
+        (PET, ", got object"),
+        (b"[]", ", got none"),
+        (b"[" + 100 * b"0," + b"0]", ", got more"),
+    ],
+    ids=lambda text: repr(text[:12]),
+)
+def test_what_is_no_list_of_1_to_100_is_refused(text: bytes, reason: str) -> None:
+    with pytest.raises(InvalidBody) as refused:
+        decode_json(text, list[NewPet])
+    assert refused.value.message == f"the body: expected a JSON array of 1 to 100 items{reason}"
+
+
+@pytest.mark.parametrize("member", [b'"\xff": 1', b'"ignored": "\xff"', b'"name": "\xc0\xaf"'])
+def test_invalid_utf8_is_refused_anywhere_in_a_list(member: bytes) -> None:
+    with pytest.raises(InvalidBody, match=r"^the body: expected JSON in UTF-8$"):
+        decode_json(b"[" + PET + b",{%b}]" % member, list[NewPet])
+
+
+def test_every_invalid_item_of_a_list_is_named_in_a_short_message() -> None:
+    item = b'{"name": "Bella", "categoryId": 1e99}'
+    with pytest.raises(InvalidBody) as refused:
+        decode_json(b"[" + b",".join([item] * 100) + b"]", list[NewPet])
+    message = refused.value.message
+    assert [f"[{n}].categoryId" in message for n in range(100)] == [True] * 100
+    assert len(message) < 2_000
+
+
+@explored(100)
+@given(st.lists(pet_like_values | json_values, min_size=1, max_size=5))
+def test_an_item_of_a_list_is_decoded_as_it_would_be_alone(values: list[Any]) -> None:
+    alone = [pet_or_reason(json.dumps(value).encode()) for value in values]
+    reasons = [(place, each) for place, each in enumerate(alone) if isinstance(each, str)]
+    assume(not any("object; " in reason for _, reason in reasons))  # no JSON, so no list either
+    expected = at_places(reasons) or alone
+    assert pets_or_reason(json.dumps(values).encode()) == expected
+
+
+def pets_or_reason(text: bytes) -> list[NewPet] | str:
+    try:
+        return decode_json(text, list[NewPet])
+    except InvalidBody as error:
+        return error.message

@@ -100,6 +100,7 @@ YEAR_1 = "0001-01-01T00:00:00Z"
 REQUESTS = {
     "listPets": Ask("GET", "/v1/pets", ONE),
     "createPet": Ask("POST", "/v1/pets", {"json": BELLA}),
+    "createPets": Ask("POST", "/v1/pets/batch", {"json": [BELLA, BELLA]}),
     "getPet": Ask("GET", "/v1/pets/1", {}),
     "updatePet": Ask("PATCH", "/v1/pets/1", {"json": {"name": "Rex"}}),
     "deletePet": Ask("DELETE", "/v1/pets/4", {}),
@@ -233,6 +234,10 @@ def without(scope: str) -> Way:
         return await ask.send(*await shop.with_key(scopes=frozenset(SCOPES) - {scope}))
 
     return way
+
+
+async def over_the_limit_of_the_day(shop: Shop, ask: Ask) -> httpx.Response:
+    return await ask.send(*await shop.with_key(per_day=1))
 
 
 async def over_the_limit_of_the_key(shop: Shop, ask: Ask) -> httpx.Response:
@@ -449,7 +454,7 @@ def after(*others: Change, **options: Any) -> Way:
 
 TEXT = {"Content-Type": "text/plain"}
 ENCODED = {"Content-Encoding": "gzip"}
-TOO_LONG = {"name": "B" * 65_536}
+TOO_LONG = {"name": "B" * 8 * 65_536}
 OTHER_VERSION = {"If-Match": '"another"'}
 TOO_MANY_VERSIONS = {"If-None-Match": '"another", ' * 200}
 APPROVED: Change = ("PATCH", "/v1/store/orders/1", {"status": "approved"})
@@ -503,6 +508,10 @@ WITH_ONE: dict[str, list[Response]] = {
     "createPet": [
         (400, "unknown_category", with_options(json={**BELLA, "categoryId": 99})),
         (503, "service_unavailable", while_the_database_is_locked),
+    ],
+    "createPets": [
+        (400, "unknown_category", with_options(json=[BELLA, {**BELLA, "categoryId": 99}])),
+        (429, "rate_limit_exceeded", over_the_limit_of_the_day),
     ],
     "getPet": [(410, "gone", after_the_sunset)],
     "updatePet": [
@@ -1096,6 +1105,7 @@ SEVERAL_MESSAGES = {
     "invalid_body",
     "invalid_parameter",
     "rate_limit_exceeded",
+    "unknown_category",
     "unsupported_media_type",
 }
 
@@ -1124,6 +1134,7 @@ def example_of(name: str, code: str) -> str:
         ("getPet", "invalid_parameter", with_options(headers=TOO_MANY_VERSIONS)),
         *((name, "invalid_body", with_options(json={})) for name in ("createPet", "placeOrder")),
         ("updatePet", "invalid_body", with_options(json=[])),
+        ("createPets", "invalid_body", with_options(json=[{}])),
         ("createPet", "unsupported_media_type", with_options(headers=TEXT)),
         ("updateKey", "beyond_own_rights", with_fewer_rights),
     ],

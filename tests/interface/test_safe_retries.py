@@ -24,19 +24,31 @@ from support.webhooks import URL, publish
 pytestmark = pytest.mark.anyio
 
 BELLA = {"name": "Bella", "categoryId": 7, "status": "available"}
+LUNA = {**BELLA, "name": "Luna"}
 
 
 class Post(NamedTuple):
     """A POST, another body it could have, and the SQL that counts what it did."""
 
     path: str
-    body: dict[str, Any] | None
-    other: dict[str, Any] | None
+    body: Any
+    other: Any
     done: str
 
 
 POSTS = {
-    "createPet": Post("/pets", BELLA, {**BELLA, "name": "Rex"}, "SELECT count(*) - 3 FROM pets"),
+    "createPet": Post(
+        "/pets",
+        BELLA,
+        {**BELLA, "name": "Rex"},
+        "SELECT count(*) - 3 FROM pets WHERE name <> 'Luna'",
+    ),
+    "createPets": Post(
+        "/pets/batch",
+        [LUNA, LUNA],
+        [LUNA],
+        "SELECT count(*) / 2 FROM pets WHERE name = 'Luna'",
+    ),
     "createCategory": Post(
         "/categories",
         {"name": "Dogs", "description": "Great and small."},
@@ -274,15 +286,22 @@ async def test_whitespace_member_order_and_unknown_members_do_not_change_a_reque
 ) -> None:
     first = await shop.post(post)
     assert post.body is not None
-    turned = {name: post.body[name] for name in reversed(post.body)}
+    turned = turned_around(post.body)
     for content in (
         json.dumps(post.body, indent=4),
         json.dumps(turned),
-        json.dumps({"ignored": [1, 2], **turned}),
+        json.dumps(turned_around(post.body, ignored=[1, 2])),
         json.dumps(turned, ensure_ascii=True).replace("e", "\\u0065", 1),
     ):
         assert_same(await shop.post(post, content=content), first)
     assert await shop.rows(post.done) == 1
+
+
+def turned_around(body: Any, **ignored: Any) -> Any:
+    """Return a body, or each item of a list, with its members in the opposite order."""
+    if isinstance(body, list):
+        return [turned_around(item, **ignored) for item in body]
+    return {**ignored, **{name: body[name] for name in reversed(body)}}
 
 
 async def test_the_order_of_scopes_does_not_change_a_request(shop: Shop) -> None:

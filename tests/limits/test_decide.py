@@ -489,6 +489,13 @@ def test_a_charge_is_admitted_completely_or_not_at_all_up_to_the_day_limit() -> 
     assert caller.charge(1).verdict == "limited"
 
 
+def test_a_refused_charge_describes_the_day_even_if_the_minute_has_less_left() -> None:
+    caller = LimitedKey(Limits(1, 10))
+    day = caller.ask().day
+    assert caller.charge(10).described == day
+    assert caller.charge(5).described.limit == 1
+
+
 def test_a_ban_refuses_a_charge_until_an_unban_after_it() -> None:
     caller = refused_all_day()
     caller.unbanned_at = caller.clock()

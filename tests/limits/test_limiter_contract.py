@@ -103,6 +103,14 @@ async def test_concurrent_charges_are_admitted_completely_up_to_the_day_limit(
     assert (await limiter.charge(key, 100)).day.remaining == 0
 
 
+async def test_a_refused_charge_describes_the_day(limiter: RateLimiter, key: Caller) -> None:
+    for _ in range(60):
+        await limiter.take(key)
+    refused = await limiter.charge(key, 941)
+    assert (refused.minute.remaining, refused.described) == (0, refused.day)
+    assert (await limiter.charge(key, 1)).described.limit == 60
+
+
 async def test_a_refused_charge_is_not_a_strike(
     limiter: RateLimiter, key: Caller, clock: ManualClock
 ) -> None:

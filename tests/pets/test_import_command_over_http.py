@@ -1,5 +1,6 @@
 """``petstore pets import`` with a key alone: each animal once, whatever happens on the way."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.odd_service import SILENCE, OddService, error, odd_service, response
+from support.odd_service import HANG_UP, SILENCE, OddService, error, odd_service, response
 from support.process import ServerProcess
 from support.servers import StartServer
 from support.shop import Shop
@@ -18,6 +19,17 @@ from support.waiting import within
 
 HEADER = "name,categoryId,status\n"
 CREATED = response(201, {"id": 1, "name": "Rex", "categoryId": 1})
+ALL_CREATED = response(201, [{"id": 1, "name": "Rex", "categoryId": 1}])
+
+
+def usage(left: int) -> bytes:
+    window = {"limit": 1000, "remaining": left, "reset": 1795305600}
+    lists: dict[str, object] = {"bannedUntil": None, "days": [], "deprecated": [], "refused": []}
+    return response(200, {"plan": "free", "minute": window, "day": window, **lists})
+
+
+USAGE = usage(1000)
+NO_BATCH = error(405, "method_not_allowed")
 WAY_ON = (
     "all before line {line} of {file} is done. Run the same command with --from-line {line} to go"
     " on; within a day, nothing is added twice"
@@ -80,7 +92,7 @@ def test_the_url_option_of_the_service_overrides_a_database_variable(
     file: Path, tmp_path: Path
 ) -> None:
     database = tmp_path / "shop.db"
-    with odd_service(CREATED, CREATED, CREATED) as service:
+    with odd_service(USAGE, ALL_CREATED) as service:
         shop = Shop("http://127.0.0.1:1", "a-key")
         variables = {
             "PETSTORE_DATABASE": f"sqlite:///{database}",
@@ -125,11 +137,19 @@ def test_names_of_categories_are_those_of_the_service(other: Shop, file: Path) -
 
 def test_the_categories_are_read_once_and_only_for_names(file: Path) -> None:
     pages = response(200, [])
-    with odd_service(CREATED, pages, CREATED) as service:
+    with odd_service(USAGE, pages, CREATED, CREATED) as service:
         file.write_text("name;category\nRex;1\nTom;Cats\nMo;Dogs\nBella;3\n")
         result = Shop(service.url, "a-key")("pets", "import", file, "--category-names")
     assert result.stdout == "2 animals added, 2 rows refused.\n"
-    assert [asked.method for asked in service.asked] == ["POST", "GET", "POST"]
+    assert [asked.method for asked in service.asked] == ["GET", "GET", "POST", "POST"]
+
+
+def test_a_batch_of_rows_with_names_of_categories_has_a_key_of_its_own(file: Path) -> None:
+    pages = response(200, [{"id": 7, "name": "Cats"}])
+    file.write_text("name;category\n" + "Rex;Cats\nTom;cats\n" * 51)
+    with odd_service(USAGE, pages, ALL_CREATED, ALL_CREATED) as service:
+        Shop(service.url, "a-key").succeed("pets", "import", file, "--category-names")
+    assert sent(service)[1:] == [("/pets/batch", "2-named"), ("/pets/batch", "102-named")]
 
 
 # Once
@@ -145,25 +165,192 @@ def test_a_file_that_is_imported_again_adds_nothing(server: ServerProcess, file:
     assert names(shop)[before:] == ["Rex", "Bella", "Bella"]
 
 
-def test_a_row_is_identified_by_its_file_and_its_line(file: Path) -> None:
-    with odd_service(CREATED, CREATED, CREATED) as service:
-        Shop(service.url, "a-key")("pets", "import", file)
+def sent(service: OddService) -> list[tuple[str, str]]:
+    """Return where the animals were sent, and the line in each idempotency key."""
+    keys = [(asked.target, asked.fields.get("idempotency-key", "")) for asked in service.asked]
+    return [(target.removeprefix("/v1"), key.partition("-")[2]) for target, key in keys[1:]]
+
+
+def test_a_batch_is_identified_by_its_file_and_its_first_line(file: Path) -> None:
+    with odd_service(USAGE, ALL_CREATED) as service:
+        assert Shop(service.url, "a-key")("pets", "import", file).exit_code == 1
+    asked = service.asked[1]
+    assert (asked.method, asked.target) == ("POST", "/v1/pets/batch")
     digest = sha256(file.read_bytes()).hexdigest()
-    keys = [asked.fields["idempotency-key"] for asked in service.asked]
-    assert keys == [f"{digest}-{line}" for line in (2, 4, 5)]
+    assert asked.fields["idempotency-key"] == f"{digest}-2"
+    assert json.loads(asked.body) == [
+        {"name": "Rex", "categoryId": 1, "status": "sold"},
+        {"name": "Bella", "categoryId": 3},
+        {"name": "Bella", "categoryId": 3},
+    ]
+
+
+def test_a_batch_whose_response_is_lost_is_added_once(file: Path) -> None:
+    replay = response(201, [], Idempotent_Replayed="true")
+    with odd_service(USAGE, HANG_UP, replay) as service:
+        result = Shop(service.url, "a-key")("pets", "import", file)
+    assert result.stdout.startswith("3 animals had been added before.\n")
+    assert sent(service) == [("/pets/batch", "2")] * 2
+
+
+def test_a_service_without_batches_gets_one_animal_after_the_other(tmp_path: Path) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text(HEADER + "Rex,1,\n" * 102)
+    with odd_service(USAGE, NO_BATCH, *[CREATED] * 102) as service:
+        result = Shop(service.url, "a-key")("pets", "import", file)
+    assert result.stdout == "102 animals added, 0 rows refused.\n"
+    singles = [("/pets", str(line)) for line in range(2, 104)]
+    assert sent(service) == [("/pets/batch", "2"), *singles]
+
+
+@pytest.mark.parametrize("refusal", [error(413), error(400, "invalid_body")])
+def test_a_batch_that_is_refused_is_sent_row_by_row(file: Path, refusal: bytes) -> None:
+    replies = (CREATED, error(400, message="why"), CREATED)
+    with odd_service(USAGE, refusal, *replies) as service:
+        result = Shop(service.url, "a-key")("pets", "import", file)
+    assert result.stdout == "2 animals added, 2 rows refused.\n"
+    assert [line for line in result.stderr.splitlines() if line.startswith("line 4")] == [
+        "line 4: why"
+    ]
+    assert sent(service) == [("/pets/batch", "2"), *(("/pets", line) for line in "245")]
+
+
+def test_a_batch_that_the_day_has_no_room_for_is_sent_row_by_row(file: Path) -> None:
+    with odd_service(usage(2), CREATED, CREATED, CREATED) as service:
+        Shop(service.url, "a-key")("pets", "import", file)
+    assert sent(service) == [("/pets", line) for line in "245"]
+
+
+def test_what_the_day_has_left_is_known_from_each_response(tmp_path: Path) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text(HEADER + "Rex,1,\n" * 102)
+    last = response(201, [], RateLimit='"minute";r=59;t=60, "day";r=1;t=43200')
+    with odd_service(usage(101), last, CREATED, CREATED) as service:
+        Shop(service.url, "a-key")("pets", "import", file)
+    assert sent(service) == [("/pets/batch", "2"), ("/pets", "102"), ("/pets", "103")]
+
+
+def test_any_other_failure_of_a_batch_ends_an_import(file: Path) -> None:
+    with odd_service(USAGE, error(403)) as service:
+        words = Shop(service.url, "a-key").fail("pets", "import", file, status=5)
+    assert words == f"no; {WAY_ON.format(line=2, file=file)}"
+
+
+def test_a_row_whose_key_another_request_has_used_ends_an_import(file: Path) -> None:
+    used = error(422, "idempotency_key_reused")
+    with odd_service(USAGE, error(413), CREATED, used) as service:
+        words = Shop(service.url, "a-key").fail("pets", "import", file, status=2)
+    assert words == f"no; {WAY_ON.format(line=4, file=file)}"
 
 
 def test_an_import_resumes_at_a_line_and_reports_invalid_rows_before_it(file: Path) -> None:
-    with odd_service(CREATED) as service:
+    with odd_service(USAGE, CREATED) as service:
         result = Shop(service.url, "a-key")("pets", "import", file, "--from-line", 5)
     assert result.stdout == "1 animal added, 1 row refused.\n"
     assert result.stderr.startswith("line 3: ")
-    (asked,) = service.asked
-    assert asked.fields["idempotency-key"].endswith("-5")
+    # With the key of its batch, so that the whole batch cannot be added later.
+    assert sent(service) == [("/pets", "2")]
+
+
+def test_an_import_that_resumes_behind_the_last_line_sends_nothing(file: Path) -> None:
+    with odd_service(USAGE) as service:
+        result = Shop(service.url, "a-key")("pets", "import", file, "--from-line", 6)
+    assert result.stdout == "0 animals added, 1 row refused.\n"
+
+
+def refused_first(other: Shop, file: Path) -> None:
+    """Import two animals, behind one that the service refuses; register its category then."""
+    other.succeed("categories", "add", "Dogs")
+    file.write_text(HEADER + "Tom,2,\nRex,1,\nBella,1,\n")
+    assert other("pets", "import", file).stdout == "2 animals added, 1 row refused.\n"
+    other.succeed("categories", "add", "Cats")
+
+
+def test_a_row_that_was_refused_is_added_later_and_no_other_one_twice(
+    other: Shop, file: Path
+) -> None:
+    refused_first(other, file)
+    assert other("pets", "import", file, "--from-line", 4).stdout == (
+        "1 animal had been added before.\n0 animals added, 0 rows refused.\n"
+    )
+    assert other("pets", "import", file).stdout == (
+        "2 animals had been added before.\n1 animal added, 0 rows refused.\n"
+    )
+    assert other("pets", "import", file).stdout == (
+        "3 animals had been added before.\n0 animals added, 0 rows refused.\n"
+    )
+    assert names(other) == ["Rex", "Bella", "Tom"]
+
+
+@pytest.mark.parametrize("options", [(), ("--category-names",)])
+def test_a_row_whose_category_has_no_name_yet_is_added_later(
+    other: Shop, file: Path, options: tuple[str, ...]
+) -> None:
+    other.succeed("categories", "add", "Dogs")
+    file.write_text("name,category\nTom,Cats\nRex,1\nBella,Dogs\nMo,1\n")
+    other("pets", "import", file, *options)
+    other.succeed("categories", "add", "Cats")
+    other.succeed("pets", "import", file, "--category-names")
+    assert sorted(names(other)) == ["Bella", "Mo", "Rex", "Tom"]
+    assert other("pets", "import", file, "--category-names").stdout == (
+        "4 animals had been added before.\n0 animals added, 0 rows refused.\n"
+    )
+
+
+def test_a_file_imported_again_with_other_columns_is_refused(other: Shop, file: Path) -> None:
+    other.succeed("categories", "add", "Dogs")
+    file.write_text("name,title,category\nTom,Thomas,1\nRex,T. Rex,1\n")
+    other.succeed("pets", "import", file)
+    words = other.fail("pets", "import", file, "--column", "name=title", status=2)
+    assert words.startswith("Idempotency-Key: expected a new one")
+    assert names(other) == ["Tom", "Rex"]
+
+
+def test_the_rest_of_a_batch_that_was_added_is_not_added_again(other: Shop, file: Path) -> None:
+    other.succeed("categories", "add", "Dogs")
+    file.write_text(HEADER + "Tom,1,\nRex,1,\nBella,1,\n")
+    other.succeed("pets", "import", file)
+    assert other("pets", "import", file, "--from-line", 3).stdout == (
+        "2 animals had been added before.\n0 animals added, 0 rows refused.\n"
+    )
+    assert names(other) == ["Tom", "Rex", "Bella"]
+
+
+def test_the_rows_before_the_first_line_can_be_added_later(other: Shop, file: Path) -> None:
+    other.succeed("categories", "add", "Dogs")
+    file.write_text(HEADER + "Tom,1,\nRex,1,\nBella,1,\n")
+    other.succeed("pets", "import", file, "--from-line", 3)
+    assert names(other) == ["Rex", "Bella"]
+    assert other("pets", "import", file).stdout == (
+        "2 animals had been added before.\n1 animal added, 0 rows refused.\n"
+    )
+    assert names(other) == ["Rex", "Bella", "Tom"]
+
+
+def test_an_import_costs_as_many_requests_as_it_has_animals(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    shop = Shop(server.url, server.issue("free"))
+    file = tmp_path / "animals.csv"
+    file.write_text(HEADER + "".join(f"Pet {n},1,\n" for n in range(250)))
+    assert shop.succeed("pets", "import", file) == "250 animals added, 0 rows refused.\n"
+    used = shop.ask("usage")
+    assert (used["minute"]["remaining"], used["day"]["remaining"]) == (57, 750)
+
+
+def test_an_import_uses_up_the_day_and_goes_on_the_next_one(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    key = server.issue("enterprise", "--per-day", "105")
+    file = tmp_path / "animals.csv"
+    file.write_text(HEADER + "".join(f"Day {n},1,\n" for n in range(110)))
+    result = Shop(server.url, key)("pets", "import", file)
+    assert result.exit_code == 7
+    assert "Run the same command with --from-line 107 to go on" in result.stderr
 
 
 def test_an_interrupted_import_says_how_to_resume(file: Path) -> None:
-    with odd_service(CREATED, SILENCE) as service:
+    with odd_service(USAGE, NO_BATCH, CREATED, SILENCE) as service:
         environment = {**os.environ, "PETSTORE_URL": service.url, "PETSTORE_KEY": "a-key"}
         with subprocess.Popen(
             [sys.executable, "-m", "petstore", "pets", "import", str(file)],
@@ -171,7 +358,7 @@ def test_an_interrupted_import_says_how_to_resume(file: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
         ) as process:
-            assert within(30, lambda: len(service.asked) == 2)
+            assert within(30, lambda: len(service.asked) == 4)
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate()
     assert process.returncode == 130
@@ -180,7 +367,7 @@ def test_an_interrupted_import_says_how_to_resume(file: Path) -> None:
 
 def test_a_limit_that_lasts_too_long_ends_an_import_and_says_how_to_resume(file: Path) -> None:
     reached = error(429, message="the limit is reached", Retry_After=43200)
-    with odd_service(CREATED, reached) as service:
+    with odd_service(USAGE, NO_BATCH, CREATED, reached) as service:
         words = Shop(service.url, "a-key").fail("pets", "import", file, status=7)
     assert words.startswith("the limit is reached, until ")
     assert words.endswith(f"; {WAY_ON.format(line=4, file=file)}")
@@ -194,7 +381,8 @@ def shown_import(service: OddService, file: Path) -> Shown:
 
 def test_failures_and_refused_rows_cannot_control_the_terminal(file: Path) -> None:
     steering = "\x1b]0;owned\x07"
-    with odd_service(error(400, message=steering), error(403, message=steering)) as service:
+    refusals = (error(400, message=steering), error(403, message=steering))
+    with odd_service(USAGE, NO_BATCH, *refusals) as service:
         shown = shown_import(service, file)
     assert shown.status == 5
     assert "\x07" not in shown.raw
@@ -203,7 +391,7 @@ def test_failures_and_refused_rows_cannot_control_the_terminal(file: Path) -> No
 
 
 def test_the_progress_bar_shows_a_wait_for_a_limit(file: Path) -> None:
-    with odd_service(CREATED, error(429, Retry_After=1), CREATED, CREATED) as service:
+    with odd_service(USAGE, error(429, Retry_After=1), ALL_CREATED) as service:
         shown = shown_import(service, file)
     assert shown.status == 1
     assert "Importing animals.csv  The limit is reached. Trying again in 1 s ━" in shown.text

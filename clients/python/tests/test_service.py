@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from petstore_client import AsyncClient, Client, errors, events
+from petstore_client.models import NewPet
 from support.memory_folder import folder_in_memory
 from support.process import ServerProcess
 
@@ -93,6 +94,21 @@ def test_two_posts_with_one_idempotency_key_take_effect_once(use: Uses) -> None:
     assert raw.headers["Idempotent-Replayed"] == "true"
     with pytest.raises(errors.IdempotencyKeyReused):
         use("pets.create", name="other", category_id=FREE, idempotency_key=name)
+
+
+def test_many_animals_are_added_at_once(use: Uses) -> None:
+    news = [NewPet(name=f"P{n}", category_id=FREE) for n in range(99)]
+    news.append(NewPet(name="Last", category_id=FREE, status="sold"))
+    once = f"many-{type(use.client).__name__}"
+    pets = use("pets.create_many", iter(news), idempotency_key=once)
+    assert [(pet.name, pet.category_id, pet.status) for pet in pets] == [
+        (new.name, new.category_id, new.status) for new in news
+    ]
+    assert use("pets.create_many", news, idempotency_key=once) == pets
+    with pytest.raises(errors.BadRequest, match=r"^\[1\]\.name: expected "):
+        use("pets.create_many", [news[0], NewPet(name="", category_id=FREE)])
+    with pytest.raises(errors.BadRequest, match="expected a JSON array of 1 to 100 items"):
+        use("pets.create_many", [])
 
 
 def test_a_list_reads_all_pages_of_the_given_size(use: Uses) -> None:

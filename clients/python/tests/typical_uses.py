@@ -15,7 +15,16 @@ from petstore_client import (
     events,
     webhooks,
 )
-from petstore_client.models import Category, Event, Inventory, KeyWithToken, Order, Pet, Usage
+from petstore_client.models import (
+    Category,
+    Event,
+    Inventory,
+    KeyWithToken,
+    NewPet,
+    Order,
+    Pet,
+    Usage,
+)
 
 
 def with_threads() -> None:
@@ -27,6 +36,9 @@ def with_threads() -> None:
         assert_type(client.pets.get.raw(7), Response[Pet])
         assert_type(client.pets.update(7, status=None, if_match=pet.etag), Pet)
         client.pets.update(7, status=pet.status)
+        bella = NewPet(name="Bella", category_id=1, status="available")
+        assert_type(client.pets.create_many([bella], idempotency_key="a"), list[Pet])
+        assert_type(client.pets.create_many.raw(iter([bella])), Response[list[Pet]])
         for listed in client.pets.list(status="available", id=[7, 9], limit=20):
             assert_type(listed, Pet)
         client.pets.list(id={7, 9})
@@ -73,6 +85,7 @@ def events_with_threads(client: Client) -> None:
 async def with_tasks() -> None:
     async with AsyncClient() as client:
         assert_type(await client.pets.create(name="Bella", category_id=1), Pet)
+        assert_type(await client.pets.create_many([]), list[Pet])
         assert_type(await client.pets.get(7), Pet)
         assert_type(await client.pets.get.raw(7), Response[Pet])
         async for listed in client.pets.list():

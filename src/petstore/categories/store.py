@@ -1,6 +1,6 @@
 """List, add, change and delete categories."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec import UNSET
 
@@ -17,6 +17,7 @@ from petstore.databases.contract import (
     placeholders,
 )
 from petstore.databases.pages import Page, found, read_count, read_page
+from petstore.domain.decoding import at_places
 from petstore.domain.names import name_key
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
 from petstore.events.model import SERVICE, Author, resource_event
@@ -160,6 +161,22 @@ def require_category(category_id: int) -> Unit[None]:
     """
     if not (yield from lock_categories({category_id})):
         raise unknown_category(category_id)
+
+
+def require_categories(ids: Sequence[int]) -> Unit[None]:
+    """Keep the categories of new animals from being deleted until the unit of work ends.
+
+    Raises:
+        UnknownCategory: some of them are not registered; the message names their places.
+    """
+    registered = yield from lock_categories(set(ids))
+    unknown = [
+        (place, unknown_category(category_id).message)
+        for place, category_id in enumerate(ids)
+        if category_id not in registered
+    ]
+    if unknown:
+        raise UnknownCategory(at_places(unknown))
 
 
 def lock_categories(ids: Collection[int]) -> Unit[set[int]]:

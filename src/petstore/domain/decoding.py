@@ -5,10 +5,10 @@ integer before it.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast, get_args, get_origin
 
 import msgspec
 from msgspec import inspect
@@ -19,35 +19,53 @@ from petstore.errors import InvalidBody, PetstoreError
 
 T = TypeVar("T")
 
+MAX_ITEMS = 100
+"""The items of the longest body or page, and more than any other list has."""
+
 _MAX_DIGITS = 19
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _START_OF_NUMBER = b"-0123456789"
 _BOOLEANS = {"true": True, "false": False}
 _PATH = " - at `$."
+_BODY = "the body"
+_OBJECT = "a JSON object"
+_ARRAY = f"a JSON array of 1 to {MAX_ITEMS} items"
 _FIELD = re.compile(r"\w+")
 # Anchored: the message may quote the refused value, which can look like it.
 _MISSING = re.compile(r"\AObject missing required field `(\w+)`")
 
 _skip = msgspec.json.Decoder(msgspec.Raw).decode
 
+# Splits an array into its items. A list would take all of too long an array into memory.
+_split_array = msgspec.json.Decoder(
+    msgspec.defstruct(
+        "Items",
+        [(f"item_{place}", msgspec.Raw, msgspec.Raw()) for place in range(MAX_ITEMS)],
+        array_like=True,
+        forbid_unknown_fields=True,
+    )
+).decode
 
 _Member: TypeAlias = tuple[str, str, Callable[[Any], Any], bool]
 """The name of a member of an object, its field, its decoder, and whether it is required."""
 
 
 def decode_json(text: bytes, into: type[T]) -> T:
-    """Decode JSON (RFC 8259) into the struct ``into``, ignoring unknown members.
+    """Decode JSON (RFC 8259) into ``into``, a struct or a list of one, ignoring unknown members.
 
     First the whole text is checked and split into members. So invalid text is refused anywhere,
     the last of duplicate members counts even if an earlier one is invalid, and nothing is decoded
     that nobody reads.
 
     Raises:
-        InvalidBody: it is not JSON, lacks a required field or holds an invalid value.
+        InvalidBody: it is not JSON, lacks a required field or holds an invalid value. Of a list,
+            the message names the place of each such item.
     """
+    if get_origin(into) is list:
+        return cast("T", _decode_items(text, *get_args(into)))
     split, members = _decoders(into)  # type: ignore[arg-type] # a class is hashable
     values = {}
-    parts = _split(text, split)
+    parts = _split(text, split, _OBJECT)
     for (name, field, decode, is_required), raw in zip(members, parts, strict=True):
         if raw:
             try:
@@ -59,6 +77,19 @@ def decode_json(text: bytes, into: type[T]) -> T:
             msg = f"{name}: required; expected {_expected(into, name)}"
             raise InvalidBody(msg)
     return into(**values)
+
+
+def at_places(reasons: Iterable[tuple[int, str]]) -> str:
+    """Return why items of a list were refused, each reason behind the places that have it.
+
+    A reason names a field or the body, as those of ``decode_json`` do.
+    """
+    places: dict[tuple[str, str], list[str]] = {}
+    for place, reason in reasons:
+        name, _, rest = reason.partition(":")
+        field = "" if name == _BODY else f".{name}"
+        places.setdefault((field, rest), []).append(f"[{place}]{field}")
+    return "; ".join(f"{', '.join(named)}:{rest}" for (_, rest), named in places.items())
 
 
 def convert(values: Mapping[str, Any], into: type[T], error: type[PetstoreError]) -> T:
@@ -140,8 +171,25 @@ def _faults(values: Mapping[str, Any], into: type) -> Iterator[tuple[str, str]]:
                 yield name, f"{name}: expected {_expected(into, name)}"
 
 
-def _split(text: bytes, split: Callable[[bytes], Any]) -> tuple[msgspec.Raw, ...]:
-    """Return the text of each known member, empty if it is absent."""
+def _decode_items(text: bytes, item: type[T]) -> list[T]:
+    parts = [bytes(raw) for raw in _split(text, _split_array, _ARRAY) if raw]
+    if not parts:
+        msg = f"{_BODY}: expected {_ARRAY}, got none"
+        raise InvalidBody(msg)
+    items: list[T] = []
+    reasons: list[tuple[int, str]] = []
+    for place, part in enumerate(parts):
+        try:
+            items.append(decode_json(part, item))
+        except InvalidBody as error:
+            reasons.append((place, error.message))
+    if reasons:
+        raise InvalidBody(at_places(reasons))
+    return items
+
+
+def _split(text: bytes, split: Callable[[bytes], Any], expected: str) -> tuple[msgspec.Raw, ...]:
+    """Return the text of each known member or item, empty if it is absent."""
     try:
         try:
             members = split(text)
@@ -151,14 +199,15 @@ def _split(text: bytes, split: Callable[[bytes], Any]) -> tuple[msgspec.Raw, ...
         if not text.isascii():
             text.decode()  # msgspec does not check the UTF-8 of what it skips
     except msgspec.ValidationError as error:
-        msg = f"the body: expected a JSON object, {str(error).partition(', ')[2].replace('`', '')}"
+        got = str(error).partition(", ")[2].replace("`", "") or "got more"
+        msg = f"{_BODY}: expected {expected}, {got}"
     except UnicodeDecodeError:
-        msg = "the body: expected JSON in UTF-8"
+        msg = f"{_BODY}: expected JSON in UTF-8"
     except RecursionError:
-        msg = "the body: expected a JSON object; it is nested too deeply"
+        msg = f"{_BODY}: expected {expected}; it is nested too deeply"
     except msgspec.DecodeError as error:
         reason = str(error).removeprefix("JSON is malformed: ") if text.strip() else "it is empty"
-        msg = f"the body: expected a JSON object; {reason}"
+        msg = f"{_BODY}: expected {expected}; {reason}"
     else:
         return astuple(members)
     raise InvalidBody(msg)

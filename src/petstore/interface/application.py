@@ -282,15 +282,14 @@ class Application:
             )
             check_sunset(operation.deprecation, now, is_rehearsed=key.rehearse_sunset)
         require_scope(key, operation.scope)
-        body = None
+        body: object = None
         if operation.body is not None:
-            text = await self._bodies.read(request, receive)
+            text = await self._bodies.read(request, receive, is_list=operation.is_batch)
             if request.content is None:  # some of it came later than the head
                 key = await self._find_caller_again(exchange)
                 require_scope(key, operation.scope)
-            if not text and not operation.body_required:
-                text = _EMPTY_BODY
-            body = decode_json(text, operation.body)
+            body = decode_json(text or _absent_body(operation), operation.body)
+            await self._charge_body(exchange, key, operation.cost(body))
         response = await self._execute(exchange, operation, key, body)
         if operation.waits:
             key = await self._find_caller_again(exchange)
@@ -334,6 +333,14 @@ class Application:
             exchange.decision = await limiter.take(key)
             self._refuse_unadmitted(exchange.decision, KEY)
         return key
+
+    async def _charge_body(self, exchange: Exchange, key: Caller, requests: int) -> None:
+        """Charge what a request with this body costs beyond the one that ``_admit`` has charged."""
+        if requests == 1:
+            return
+        decision = exchange.decision = await self.services.limiter.charge(key, requests - 1)
+        if decision.verdict != "admitted":
+            raise refusal(decision, KEY, requests)
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
         """Return the key as it is after a wait for the client.
@@ -460,6 +467,10 @@ class Application:
         )
         for note in self._on_response:
             note(line)
+
+
+def _absent_body(operation: Operation) -> bytes:
+    return b"" if operation.body_required else _EMPTY_BODY
 
 
 async def _read_page(

@@ -56,8 +56,11 @@ ADDRESS = Holder("address", "this address without a valid key")
 LOOKUP = Holder("lookup", "this address with keys that the service has not seen yet")
 
 
-def refusal(decision: Decision, holder: Holder) -> PetstoreError:
-    """Return the 429 of a request that was not admitted; ``holder`` owns the limit."""
+def refusal(decision: Decision, holder: Holder, requests: int = 1) -> PetstoreError:
+    """Return the 429 of a request that was not admitted; ``holder`` owns the limit.
+
+    It costs as much as so many ``requests``.
+    """
     seconds = seconds_up(decision.described.reset * SECOND - decision.now)
     headers = {"Retry-After": str(seconds)}
     if decision.verdict == "banned":
@@ -67,7 +70,14 @@ def refusal(decision: Decision, holder: Holder) -> PetstoreError:
         return KeyBanned(msg, headers)
     length = "minute" if decision.described == decision.minute else "day"
     limit = f"{decision.described.limit} requests a {length}"
-    msg = f"the limit of {holder.words}, {limit}, is reached: wait {seconds} seconds"
+    if requests > 1:
+        left = decision.described.remaining
+        msg = (
+            f"this request costs as much as {requests}, and {left} of {limit} are left: send fewer"
+            f" items, or wait {seconds} seconds"
+        )
+    else:
+        msg = f"the limit of {holder.words}, {limit}, is reached: wait {seconds} seconds"
     return RateLimitExceeded(msg, headers, f"{holder.name}_{length}")
 
 

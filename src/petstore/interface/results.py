@@ -35,7 +35,7 @@ def encode_result(operation: Operation, target: Target, result: Result[Any]) -> 
             rel = "latest" if result.is_end else "next"
             headers.append(f'link: <{target.root}{link}>; rel="{rel}"'.encode("ascii"))
             representation = body + link.encode("ascii")
-        if status == _CREATED:
+        if status == _CREATED and not operation.is_batch:
             location = result.location or f"{target.root}{target.path}/{value.id}"
             headers.append(f"location: {location}".encode("ascii"))
         if operation.tagged and status in _TAGGED:

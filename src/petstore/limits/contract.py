@@ -76,6 +76,7 @@ class LimitWindow(NamedTuple):
 class Decision(Struct, frozen=True, gc=False):
     """The verdict on a request made at ``now``, and what was used of its ``limits`` after it.
 
+    ``of_day``: it was refused because the day has less left than it costs, perhaps more than none.
     ``now`` is the time of the limiter's clock, perhaps that of another machine. Count from it
     whatever you tell of the windows. Every request makes a decision, so it stores plain counts,
     and the properties compute the rest on demand.
@@ -89,6 +90,7 @@ class Decision(Struct, frozen=True, gc=False):
     day_used: int
     banned_until: Milliseconds
     now: Milliseconds
+    of_day: bool = False
 
     @property
     def minute(self) -> LimitWindow:
@@ -122,6 +124,8 @@ class Decision(Struct, frozen=True, gc=False):
             minute = minute - self.minute_used if minute > self.minute_used else 0
         if day != UNLIMITED:
             day = day - self.day_used if day > self.day_used else 0
+        if self.of_day:
+            return minute, day, True
         if day != minute:
             return minute, day, day < minute
         minute_ends, day_ends = self.minute_started + MINUTE, (self.day_number + 1) * DAY

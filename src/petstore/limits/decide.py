@@ -59,7 +59,8 @@ def charge(
         return decision(state, limits, now, "banned"), touched(state, now)
     _, _, day, day_used = _windows(state, now)
     if day_used + requests > limits.per_day:
-        return decision(state, limits, now, "limited"), replace(state, used_at=now)
+        refused = decision(state, limits, now, "limited", of_day=True)
+        return refused, replace(state, used_at=now)
     state = replace(state, day=day, day_used=day_used + requests, used_at=now)
     return decision(state, limits, now, "admitted"), state
 
@@ -74,10 +75,12 @@ def describe(
     return decision(state, limits, now, "banned" if now < state.banned_until else "admitted")
 
 
-def decision(state: State, limits: Limits, now: Milliseconds, verdict: Verdict) -> Decision:
+def decision(
+    state: State, limits: Limits, now: Milliseconds, verdict: Verdict, *, of_day: bool = False
+) -> Decision:
     """Return ``verdict`` with the windows as they stand after it."""
     banned_until = state.banned_until if verdict == "banned" else NEVER
-    return Decision(verdict, limits, *_windows(state, now), banned_until, now)
+    return Decision(verdict, limits, *_windows(state, now), banned_until, now, of_day)
 
 
 def touched(state: State, now: Milliseconds) -> State:

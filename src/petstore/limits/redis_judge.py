@@ -160,4 +160,5 @@ class RedisRateLimiter:
 def _decision(call: JudgeCall, limits: Limits, judged: Judgement) -> Decision:
     if call.mode == "look":
         return describe(judged.state, limits, judged.now, call.unbanned_at)
-    return decision(judged.state, limits, judged.now, judged.verdict)
+    of_day = call.mode == "charge" and judged.verdict == "limited"
+    return decision(judged.state, limits, judged.now, judged.verdict, of_day=of_day)

@@ -102,7 +102,7 @@ def import_file(
 ) -> None:
     """Add the animals of FILE: CSV with the names of its columns first, or JSON Lines.
 
-    The animals are sent to the service at --url, one per request, within the limits of your key.
+    The animals are sent to the service at --url, a hundred at once, within the limits of your key.
     With --database they are written to the database itself. That is much faster.
 
     The columns are name, category and status, in any case. Other columns are not used, and animals

@@ -8,7 +8,7 @@ import continues where it stopped when it is run again.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -60,12 +60,19 @@ class ImportRun:
         for batch in self._read(size, characters, start):
             self.line = batch[0].line if batch else self.line
             yield batch
-            refused = [row for row in batch if row.pet is None]
-            for row in refused:
-                self.on_refused(row)
-            self.refused += len(refused)
-            self.done += len(batch)
-            self.on_progress(self.file.content.tell())
+            self.settle(batch)
+
+    def settle(self, rows: Sequence[FileRow]) -> None:
+        """Account for rows that are done.
+
+        A destination that goes row by row calls it, and clears the batch.
+        """
+        refused = [row for row in rows if row.pet is None]
+        for row in refused:
+            self.on_refused(row)
+        self.refused += len(refused)
+        self.done += len(rows)
+        self.on_progress(self.file.content.tell())
 
     def _read(self, size: int, characters: int, start: int) -> Iterator[list[FileRow]]:
         batch: list[FileRow] = []

@@ -24,7 +24,14 @@ from petstore.interface.operation import (
 from petstore.interface.pages import PageQuery, Sort, cursor_of, limit_of, page_result
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch, Status
 from petstore.pets.search import search_pets
-from petstore.pets.store import create_pet, delete_pet, get_pet, list_pets, update_pet
+from petstore.pets.store import (
+    create_pet,
+    create_pets,
+    delete_pet,
+    get_pet,
+    list_pets,
+    update_pet,
+)
 
 
 class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
@@ -125,6 +132,17 @@ async def _create(context: Context, call: Call[NewPet, None]) -> Result[Pet]:
     return await change(context, unit)
 
 
+async def _create_batch(context: Context, call: Call[list[NewPet], None]) -> Result[list[Pet]]:
+    services = context.services
+    unit = create_pets(
+        call.body,
+        now=services.clock(),
+        strict_categories=services.strict_categories,
+        by=context.author,
+    )
+    return await change(context, unit)
+
+
 async def _get(context: Context, call: Call[None, None]) -> Result[Pet]:
     return Result(await get_pet(context.services.store, call.path_id))
 
@@ -149,6 +167,8 @@ async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
 
 
 _PET = {"id": 7, "name": "Bella", "categoryId": 1, "status": "available"}
+_OSKAR = {"name": "Oskar", "categoryId": 2}
+_NEW = {"name": "Bella", "categoryId": 1, "status": "available"}
 
 _operation = partial(Operation, tag="Pets", shows_orders=True)
 
@@ -173,7 +193,7 @@ OPERATIONS = (
             200,
             "A page of animals.",
             list[Pet],
-            [_PET, {"id": 9, "name": "Oskar", "categoryId": 2}],
+            [_PET, {"id": 9, **_OSKAR}],
         ),
     ),
     _operation(
@@ -185,8 +205,32 @@ OPERATIONS = (
         handler=_create,
         scope="pets:write",
         body=NewPet,
-        body_example={"name": "Bella", "categoryId": 1, "status": "available"},
+        body_example=_NEW,
         success=Success(201, "The animal, with the `id` the service assigned.", Pet, _PET),
+        errors=(UnknownCategory,),
+    ),
+    _operation(
+        id="createPets",
+        method="POST",
+        path="/pets/batch",
+        summary="Add many animals",
+        description=(
+            "Adds up to 100 animals, all of them or none, and returns them in the same order. They"
+            " are on disk before the response is sent. It costs as many requests as it has animals:"
+            " one of the minute, and all of the day. If some are invalid, the message of the error"
+            " names the place of each, counted from 0, as in `[3].name: expected …`."
+        ),
+        handler=_create_batch,
+        scope="pets:write",
+        body=list[NewPet],
+        body_example=[_NEW, _OSKAR],
+        tagged=False,
+        success=Success(
+            201,
+            "The animals, with the ids the service assigned.",
+            list[Pet],
+            [_PET, {"id": 8, **_OSKAR}],
+        ),
         errors=(UnknownCategory,),
     ),
     _operation(

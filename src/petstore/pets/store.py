@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import UNSET
 from msgspec.structs import astuple, replace
 
-from petstore.categories.store import require_category
+from petstore.categories.store import require_categories, require_category
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Statement, Unit, placeholder_list, placeholders
 from petstore.databases.pages import Filter, Page, found, read_count, read_next_after, read_page
@@ -163,9 +163,20 @@ def create_pet(
 
 
 def create_pets(
-    news: Iterable[NewPet], *, now: Milliseconds, by: Author = SERVICE
+    news: Iterable[NewPet],
+    *,
+    now: Milliseconds,
+    strict_categories: bool = False,
+    by: Author = SERVICE,
 ) -> Unit[list[Pet]]:
-    """Add many pets in the order given, a hundred in each statement, and return them."""
+    """Add many pets in the order given, a hundred in each statement, and return them.
+
+    Raises:
+        UnknownCategory: categories are strict, and not all of the pets' are registered.
+    """
+    if strict_categories:
+        news = list(news)
+        yield from require_categories([new.category_id for new in news])
     rest = iter(news)
     created: list[Pet] = []
     while batch := list(islice(rest, _ROWS_AT_ONCE)):

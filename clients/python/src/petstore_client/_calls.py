@@ -1,12 +1,12 @@
 """Calls of operations as plain values: what to send, and what to make of the response."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
 from operator import index
-from typing import Any, Generic, TypeGuard, TypeVar
+from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
 from urllib.parse import parse_qs, urljoin
 
 import msgspec
@@ -18,6 +18,9 @@ from petstore_client._links import link_to
 from petstore_client._model import Versioned
 
 T = TypeVar("T")
+
+Items: TypeAlias = list[T]
+"""A list, for classes in which ``list`` is a method."""
 
 MAX_PAGE = 100
 """The largest page that the service returns."""
@@ -83,7 +86,7 @@ class Call(Generic[T]):
     path: str
     decode: Callable[[Reply], T]
     query: tuple[tuple[str, str], ...] = ()
-    body: Mapping[str, object] | None = None
+    body: Mapping[str, object] | Sequence[object] | None = None
     if_match: str | None = None
     idempotency_key: str | None = None
     wait: float = 0

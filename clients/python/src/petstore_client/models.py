@@ -28,6 +28,7 @@ __all__ = [
     "KeyState",
     "KeyWithToken",
     "Model",
+    "NewPet",
     "Order",
     "OrderStatus",
     "Person",
@@ -587,3 +588,17 @@ class PersonWithInvitation(Person, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return without(self, "invitation")
+
+
+class NewPet(Model, frozen=True, kw_only=True, omit_defaults=True):
+    """An animal to add.
+
+    Attributes:
+        name: The animal's name. 1 to 255 characters, not only white space, without U+0000.
+        category_id: Identifier of the category the animal belongs to.
+        status: Availability status.
+    """
+
+    name: str
+    category_id: int
+    status: PetStatus | None = None

@@ -7,7 +7,17 @@ from typing import Generic, Literal
 
 from msgspec import UNSET, UnsetType
 
-from petstore_client._calls import Call, Listing, given, into, members, nothing, number, parameters
+from petstore_client._calls import (
+    Call,
+    Items,
+    Listing,
+    given,
+    into,
+    members,
+    nothing,
+    number,
+    parameters,
+)
 from petstore_client._event_stream import EventFeed
 from petstore_client._faces import D, Resource, listing, operation, paging
 from petstore_client._shortcuts import OrderSteps, PetById
@@ -20,6 +30,7 @@ from petstore_client.models import (
     KeyDeprecatedUse,
     KeyEvent,
     KeyWithToken,
+    NewPet,
     Order,
     OrderStatus,
     Person,
@@ -122,6 +133,35 @@ class Pets(PetById[D]):
             "/pets",
             into(Pet),
             body=given(name=name, category_id=category_id, status=status),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
+    def create_many(
+        self, pets: Iterable[NewPet], *, idempotency_key: str | None = None
+    ) -> Call[Items[Pet]]:
+        """Add many animals.
+
+        Adds up to 100 animals, all of them or none, and returns them in the same order. They
+        are on disk before the response is sent. It costs as many requests as it has animals:
+        one of the minute, and all of the day. If some are invalid, the message of the error
+        names the place of each, counted from 0, as in ``[3].name: expected …``. Your key needs
+        the scope ``pets:write``.
+
+        Args:
+            pets: 1 to 100 of them.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            UnknownCategory: The body names an unregistered category, and this store accepts
+                only registered ones.
+        """
+        return Call(
+            "createPets",
+            "POST",
+            "/pets/batch",
+            into(Items[Pet]),
+            body=[*pets],
             idempotency_key=idempotency_key,
         )
 

@@ -97,7 +97,7 @@ def _operation(
         "responses": responses_of(operation, operations, shared),
     }
     if operation.body is not None:
-        content = json_content(schema_of(operation.body), operation.body_example)
+        content = json_content(schema_of(operation.body, min_items=1), operation.body_example)
         if operation.method == "PATCH":
             content[MERGE_PATCH] = content["application/json"]
         body: dict[str, Any] = {"required": operation.body_required, "content": content}

@@ -150,7 +150,10 @@ def _possible(error: type[PetstoreError], message: str) -> PossibleError:
 def _invalid_body(operation: Operation) -> str:
     """Return why a body without any member is refused, or one that is no object at all."""
     assert operation.body is not None  # noqa: S101 - only an operation with a body has this error
-    text = b"{}" if any(field.required for field in fields(operation.body)) else b"[]"
+    if operation.is_batch:
+        text = b"[{}]"
+    else:
+        text = b"{}" if any(field.required for field in fields(operation.body)) else b"[]"
     try:
         decode_json(text, operation.body)
     except errors.InvalidBody as error:

@@ -92,7 +92,8 @@ def _success(operation: Operation, operations: Sequence[Operation]) -> Described
     if operation.is_list:
         link = "Link-Always-Next" if operation.endless else "Link-Next"
         headers |= header_references(Link=link)
-    if success.status == _CREATED:
+    is_one = success.status == _CREATED and not operation.is_batch
+    if is_one:
         headers |= header_references("Location")
     if operation.tagged and success.content is not None:
         headers |= header_references("ETag")
@@ -101,7 +102,7 @@ def _success(operation: Operation, operations: Sequence[Operation]) -> Described
     response: Described = {"description": success.description, "headers": headers}
     if success.content is not None:
         response["content"] = json_content(schema_of(success.content), success.example)
-    if success.status == _CREATED:
+    if is_one:
         response["links"] = _links(operation, operations)
     return response
 

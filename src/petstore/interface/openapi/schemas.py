@@ -5,14 +5,12 @@ from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 
+from petstore.domain.decoding import MAX_ITEMS
 from petstore.domain.fields import INT64_MAX, INT64_MIN, NO_U0000, NOT_BLANK, PRINTABLE, VISIBLE
 from petstore.interface.messages import encode_json
 from petstore.interface.openapi.components import reference
 from petstore.interface.operation import Operation
 from petstore.pets.model import Pet, PetStatus
-
-MAX_ITEMS = 100
-"""The items of the longest page of any list, and more than any other list has."""
 
 _REF = "#/components/schemas/{name}"
 _STATUSES = get_args(PetStatus)
@@ -48,7 +46,7 @@ def component_schemas(operations: Sequence[Operation]) -> dict[str, Any]:
     }
     # interface.md names these two. In the code they are aliases, which have no name.
     return components | {
-        "Pets": {"title": "Pets", **_page_of(Pet)},
+        "Pets": {"title": "Pets", **_list_of(Pet)},
         "PetStatus": {
             "title": "PetStatus",
             "description": "Whether an animal can be bought.",
@@ -58,12 +56,13 @@ def component_schemas(operations: Sequence[Operation]) -> dict[str, Any]:
     }
 
 
-def schema_of(content: Any) -> dict[str, Any]:
-    """Return the schema of a body: a reference to a component, or a page of such."""
+def schema_of(content: Any, *, min_items: int = 0) -> dict[str, Any]:
+    """Return the schema of a body: a reference to a component, or a list of such."""
     if content == list[Pet]:
         return reference("schemas", "Pets")
     if get_origin(content) is list:
-        return _page_of(*get_args(content))
+        (item,) = get_args(content)
+        return _list_of(item, min_items)
     return reference("schemas", content.__name__)
 
 
@@ -74,9 +73,9 @@ def parameter_schemas(query: type[Any]) -> dict[str, Any]:
     return properties
 
 
-def _page_of(item: type[Any]) -> dict[str, Any]:
-    about = {"description": "A page of the list.", "type": "array"}
-    return about | {"minItems": 0, "maxItems": MAX_ITEMS, "items": schema_of(item)}
+def _list_of(item: type[Any], min_items: int = 0) -> dict[str, Any]:
+    about = {"description": "A list, or a page of one.", "type": "array"}
+    return about | {"minItems": min_items, "maxItems": MAX_ITEMS, "items": schema_of(item)}
 
 
 def _documented(schema: dict[str, Any]) -> dict[str, Any]:

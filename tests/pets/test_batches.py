@@ -1,0 +1,299 @@
+"""Many animals in one request: all of them or none."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from petstore.categories.model import CategoryCreate
+from support.cases import case
+from support.changes import create_category
+from support.error_body import assert_error
+from support.process import ServerProcess
+from support.service import Service, running_service
+from support.waiting import eventually
+
+pytestmark = pytest.mark.anyio
+
+PATH = "/v1/pets/batch"
+MIDNIGHT = 1_796_126_400 + 43_200
+NAME = "expected a string of 1 to 255 characters, not only white space and without U+0000"
+
+
+def animals(count: int, **members: Any) -> list[dict[str, Any]]:
+    return [{"name": f"Pet {n}", "categoryId": n % 2, **members} for n in range(1, count + 1)]
+
+
+@pytest.fixture
+async def token(service: Service) -> str:
+    """The token of a key without limits."""
+    return (await service.issue()).token
+
+
+async def send(service: Service, token: str, body: Any, **options: Any) -> httpx.Response:
+    return await service.request("POST", PATH, token, json=body, **options)
+
+
+async def in_store(service: Service, token: str) -> list[dict[str, Any]]:
+    response = await service.request("GET", "/v1/pets?limit=100", token)
+    found: list[dict[str, Any]] = response.json()
+    return found
+
+
+# What is refused
+
+
+@pytest.mark.each_database
+async def test_one_invalid_animal_refuses_the_batch(service: Service, token: str) -> None:
+    body = animals(100)
+    body[42]["categoryId"] = "x"
+    message = assert_error(await send(service, token, body), 400, "invalid_body")
+    assert message == "[42].categoryId: expected an integer from -2^63 to 2^63 - 1"
+    assert await in_store(service, token) == []
+
+
+async def test_each_invalid_animal_is_named(service: Service, token: str) -> None:
+    body = [*animals(2), {"name": "", "categoryId": 1}, 7, {"name": 5, "categoryId": 1}]
+    message = assert_error(await send(service, token, body), 400, "invalid_body")
+    assert message == f"[2].name, [4].name: {NAME}; [3]: expected a JSON object, got int"
+
+
+@pytest.mark.parametrize(
+    ("body", "got"), [([], "got none"), (animals(101), "got more"), (animals(1)[0], "got object")]
+)
+async def test_a_batch_is_1_to_100_animals(
+    service: Service, token: str, body: object, got: str
+) -> None:
+    message = assert_error(await send(service, token, body), 400, "invalid_body")
+    assert message == f"the body: expected a JSON array of 1 to 100 items, {got}"
+
+
+@pytest.mark.each_database
+async def test_with_strict_categories_each_animal_of_an_unregistered_one_is_named(
+    address: str,
+) -> None:
+    async with running_service(address, strict_categories=True) as service:
+        token = (await service.issue()).token
+        await service.store.write(create_category(CategoryCreate("Dogs")))
+        body = animals(4, categoryId=1)
+        body[1]["categoryId"] = body[3]["categoryId"] = 99
+        message = assert_error(await send(service, token, body), 400, "unknown_category")
+        assert message == (
+            "[1].categoryId, [3].categoryId: expected a registered category; there is no category"
+            " 99"
+        )
+        assert await in_store(service, token) == []
+        assert (await send(service, token, animals(4, categoryId=1))).status_code == 201
+
+
+async def test_a_batch_needs_the_scope_to_write(service: Service) -> None:
+    key = await service.issue(scopes=frozenset({"pets:read"}))
+    assert_error(await send(service, key.token, animals(1)), 403, "missing_scope")
+
+
+async def test_other_methods_are_refused(service: Service, token: str) -> None:
+    for method in ("GET", "HEAD", "PATCH", "DELETE", "PUT"):
+        with case(method):
+            response = await service.request(method, PATH, token)
+            assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+
+
+# What is added
+
+
+@pytest.mark.each_database
+@pytest.mark.parametrize("count", [1, 100])
+async def test_animals_are_returned_in_the_order_given(
+    service: Service, token: str, count: int
+) -> None:
+    body = [{**pet, "id": 7, "ignored": {}} for pet in animals(count)]
+    response = await send(service, token, body)
+    assert response.status_code == 201
+    assert response.json() == [{"id": n, **pet} for n, pet in enumerate(animals(count), 1)]
+    assert not {"Location", "ETag", "Link"} & set(response.headers)
+    assert await in_store(service, token) == response.json()
+
+
+@pytest.mark.each_database
+async def test_each_animal_has_an_event_and_they_follow_one_another(
+    service: Service, token: str
+) -> None:
+    await send(service, token, animals(3), headers={"X-Request-Id": "batch-1"})
+
+    async def events() -> list[dict[str, Any]]:
+        response = await service.request("GET", "/v1/events", token)
+        found: list[dict[str, Any]] = response.json()
+        return found
+
+    async def are_published() -> bool:
+        return len(await events()) == 3
+
+    await eventually(are_published)
+    found = await events()
+    assert [event["resource"] for event in found] == ["pet/1", "pet/2", "pet/3"]
+    assert {(event["type"], event["requestId"]) for event in found} == {("pet.created", "batch-1")}
+
+
+async def test_a_list_that_is_cached_shows_the_batch(service: Service, token: str) -> None:
+    for count in (0, 2, 4):
+        assert len(await in_store(service, token)) == count
+        await send(service, token, animals(2))
+
+
+@pytest.mark.each_database
+async def test_an_animal_of_a_batch_is_found_by_its_name(service: Service, token: str) -> None:
+    await send(service, token, animals(2, name="Old Bella"))
+    found = (await service.request("GET", "/v1/pets?name=bel", token)).json()
+    assert [pet["id"] for pet in found] == [1, 2]
+
+
+@pytest.mark.parametrize("letter", ["\U0001f436", "\x01", '"'])
+@pytest.mark.each_database
+async def test_a_hundred_of_the_longest_names_fit(
+    service: Service, token: str, letter: str
+) -> None:
+    body = animals(100, name="B" + 254 * letter, categoryId=-(2**63), status="available")
+    options: dict[str, Any] = {"content": json.dumps(body), "headers": {"Idempotency-Key": "once"}}
+    first = await service.request("POST", PATH, token, **options)
+    assert first.status_code == 201
+    assert (await service.request("POST", PATH, token, **options)).content == first.content
+    assert len(await in_store(service, token)) == 100
+
+
+async def test_of_a_batch_that_breaks_off_nothing_is_added(service: Service) -> None:
+    key = await service.issue(per_day=100)
+    token = b"Bearer " + key.token.encode()
+    headers = [(b"host", b"a"), (b"authorization", token), (b"transfer-encoding", b"chunked")]
+    text = json.dumps(animals(2)).encode()
+    response = await service.call("POST", PATH.encode(), headers, text, is_cut_off=True)
+    assert response.status == 400
+    assert b"incomplete_body" in response.body
+    response = await service.call("POST", PATH.encode(), headers, text[:20], text[20:], b"")
+    assert response.status == 201
+    assert [pet["id"] for pet in await in_store(service, key.token)] == [1, 2]
+    usage = (await service.request("GET", "/v1/usage", key.token)).json()
+    assert usage["day"]["remaining"] == 100 - 1 - 2 - 1
+
+
+def test_a_batch_of_300_kb_is_taken_over_a_connection(server: ServerProcess) -> None:
+    body = json.dumps(animals(100, name=255 * "\U0001f436"))
+    headers = {"Authorization": f"Bearer {server.issue()}"}
+    response = httpx.post(server.url + PATH, content=body, headers=headers)
+    assert response.status_code == 201
+    assert len(response.json()) == 100
+
+
+# Once
+
+
+@pytest.mark.each_database
+async def test_a_batch_sent_again_is_added_once(service: Service, token: str) -> None:
+    key = {"Idempotency-Key": "once"}
+    first = await send(service, token, animals(3), headers=key)
+    again = await send(service, token, animals(3), headers=key)
+    assert (again.status_code, again.content) == (201, first.content)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert not {"Location", "ETag"} & set(again.headers)
+    assert_error(await send(service, token, animals(2), headers=key), 422, "idempotency_key_reused")
+    single = await service.request("POST", "/v1/pets", token, json=animals(1)[0], headers=key)
+    assert_error(single, 422, "idempotency_key_reused")
+    assert len(await in_store(service, token)) == 3
+
+
+@pytest.mark.each_database
+async def test_of_two_equal_batches_at_once_one_is_added(service: Service, token: str) -> None:
+    key = {"Idempotency-Key": "once"}
+    both = await asyncio.gather(*(send(service, token, animals(3), headers=key) for _ in range(2)))
+    assert sorted(response.status_code for response in both) == [201, 409]
+    assert len(await in_store(service, token)) == 3
+
+
+async def test_a_refused_batch_can_be_sent_corrected_with_the_same_key(
+    service: Service, token: str
+) -> None:
+    key = {"Idempotency-Key": "once"}
+    refused = await send(service, token, [*animals(1), {}], headers=key)
+    assert_error(refused, 400, "invalid_body")
+    assert (await send(service, token, animals(2), headers=key)).status_code == 201
+
+
+# What it costs
+
+
+async def test_a_batch_costs_a_request_of_the_minute_and_one_of_the_day_for_each_animal(
+    service: Service,
+) -> None:
+    key = await service.issue("free")
+    response = await send(service, key.token, animals(100))
+    assert response.headers["RateLimit"] == '"minute";r=59;t=60, "day";r=900;t=43200'
+    assert response.headers["X-RateLimit-Remaining"] == "59"
+    usage = (await service.request("GET", "/v1/usage", key.token)).json()
+    assert usage["day"]["remaining"] == 900
+    response = await send(service, key.token, animals(1))
+    assert response.headers["RateLimit"] == '"minute";r=58;t=60, "day";r=899;t=43200'
+
+
+async def test_a_batch_sent_again_costs_as_much_again(service: Service) -> None:
+    key = await service.issue(per_day=300)
+    for left in (200, 100, 0):
+        response = await send(service, key.token, animals(100), headers={"Idempotency-Key": "once"})
+        assert response.status_code == 201
+        assert response.headers["X-RateLimit-Remaining"] == str(left)
+
+
+async def test_an_invalid_batch_costs_one_request(service: Service) -> None:
+    key = await service.issue(per_day=300)
+    response = await send(service, key.token, [*animals(99), {}])
+    assert (response.status_code, response.headers["X-RateLimit-Remaining"]) == (400, "299")
+
+
+async def test_a_batch_is_added_if_the_day_has_exactly_as_many_requests_left(
+    service: Service,
+) -> None:
+    key = await service.issue(per_day=10)
+    response = await send(service, key.token, animals(10))
+    assert (response.status_code, response.headers["X-RateLimit-Remaining"]) == (201, "0")
+    assert_error(await send(service, key.token, animals(1)), 429, "rate_limit_exceeded")
+
+
+async def test_a_batch_that_costs_more_than_the_day_has_left_is_refused_until_midnight(
+    service: Service,
+) -> None:
+    reader = (await service.issue()).token
+    key = await service.issue(per_minute=5, per_day=20)
+    await send(service, key.token, animals(11))
+    response = await send(service, key.token, animals(10))
+    assert assert_error(response, 429, "rate_limit_exceeded") == (
+        "this request costs as much as 10, and 8 of 20 requests a day are left: send fewer items,"
+        " or wait 43200 seconds"
+    )
+    # The minute has fewer left, but does not matter.
+    assert response.headers["X-RateLimit-Limit"] == "20"
+    assert response.headers["X-RateLimit-Remaining"] == "8"
+    assert response.headers["X-RateLimit-Reset"] == str(MIDNIGHT)
+    assert response.headers["Retry-After"] == "43200"
+    assert len(await in_store(service, reader)) == 11
+    assert (await send(service, key.token, animals(8))).status_code == 201
+    service.clock.advance(43_200)
+    assert (await send(service, key.token, animals(10))).status_code == 201
+
+
+async def test_batches_at_once_cost_no_more_than_the_day_has(service: Service) -> None:
+    key = await service.issue(per_day=1_000)
+    reader = (await service.issue()).token
+    responses = await asyncio.gather(*(send(service, key.token, animals(30)) for _ in range(50)))
+    added = [response for response in responses if response.status_code == 201]
+    assert len(added) == 32  # the 18 others cost one request each, and so two batches more
+    last = await service.request("GET", "/v1/pets?sort=-id&limit=1", reader)
+    assert last.json()[0]["id"] == 30 * len(added)
+
+
+async def test_a_refused_batch_is_no_strike(service: Service) -> None:
+    key = await service.issue(per_day=100)
+    await send(service, key.token, animals(10))
+    for _ in range(40):
+        service.clock.advance(1)
+        assert_error(await send(service, key.token, animals(100)), 429, "rate_limit_exceeded")
+    assert (await send(service, key.token, animals(1))).status_code == 201
