@@ -131,6 +131,6 @@ def test_a_list_follows_others_while_animals_are_selected(clerk: Clerk, word: st
     expect(row.get_by_role("checkbox")).to_be_checked()
     expect(boxes.nth(1)).not_to_be_checked()
     # It is changed as it is shown now.
-    page.locator("#selected-category").fill("3")
+    page.locator("#selected-category").select_option("Birds")
     page.get_by_role("button", name="Change", exact=True).click()
     expect(page.locator(".notice")).to_contain_text("1 animal is changed.")

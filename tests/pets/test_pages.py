@@ -343,7 +343,7 @@ async def test_an_animal_page_links_back_to_the_list(staff: Visitor) -> None:
 async def test_the_page_shows_the_category_by_its_name(service: Service, staff: Visitor) -> None:
     page = await added(staff)
     reader = await only(service, "pets:read")
-    shown = '<dd><span class="category hue-1"><bdi>Dogs</bdi></span></dd>'
+    shown = '<span class="category hue-1"><bdi>Dogs</bdi></span>'
     assert shown in (await reader.get("/pets/1")).text
     assert form_of(page, "Save").fields["categoryId"] == "Dogs"
 

@@ -16,7 +16,9 @@ UNLINKED = {
     "/session",  # the page of keys; people have an account
     "/usage",
     "/changes",  # a stream, which the script follows
-    "/import/{importId}",  # until there is one
+    *("/import/{importId}", "/import/{importId}/undo"),  # until there is one
+    "/pets/selection",  # of selected animals
+    "/categories/names",  # what a field suggests
 }
 
 

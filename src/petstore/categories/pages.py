@@ -4,9 +4,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from petstore.categories.form import suggested_names
 from petstore.categories.model import Category
 from petstore.categories.store import count_categories
+from petstore.console.categories import suggested_names
 from petstore.console.fields import Field, FieldSet, optional, undo_fields
 from petstore.console.history import gone_page, history_of
 from petstore.console.notices import Notice, Undo, change_notice

@@ -4,8 +4,8 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from petstore.categories.form import category_form
 from petstore.console.allowance import ROWS_A_REQUEST, allowance_of, charge, requests_for
+from petstore.console.categories import category_form
 from petstore.console.downloads import SEPARATOR, CsvDownload, dated, delimiter_of
 from petstore.console.fields import FieldSet, choice
 from petstore.console.page import ConsolePage, PageRequest

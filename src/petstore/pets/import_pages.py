@@ -6,10 +6,10 @@ In between, a person may choose columns, and decides about categories that there
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from petstore.categories.form import known_names
 from petstore.categories.model import Category
 from petstore.categories.store import ids_of_categories, names_of_categories
 from petstore.console.allowance import affordable, allowance_of, charge
+from petstore.console.categories import known_names
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.fields import FieldSet, ShownForm, choice
 from petstore.console.forms import Problem, UploadedFile, in_plain_words, problem_of, typed_id

@@ -8,14 +8,14 @@ from msgspec import UNSET, to_builtins
 from msgspec import convert as converted
 from msgspec.structs import replace
 
-from petstore.categories.form import (
+from petstore.clock import Milliseconds
+from petstore.console.categories import (
     added_category,
     category_form,
     category_text,
     with_category,
     with_category_filter,
 )
-from petstore.clock import Milliseconds
 from petstore.console.fields import (
     Difference,
     Field,

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from msgspec import convert as converted
 from msgspec import to_builtins
 
-from petstore.categories.form import with_category
+from petstore.console.categories import with_category
 from petstore.console.forms import page_address, problem_of
 from petstore.console.notices import Notice, Undo
 from petstore.console.numbers import count_in_words

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from petstore.categories.form import suggested_names
 from petstore.categories.model import CategoryCreate
+from petstore.console.categories import suggested_names
 from petstore.databases.contract import Store
 from petstore.pets.model import NewPet
 from support.changes import create_category, create_pets
