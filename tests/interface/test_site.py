@@ -63,9 +63,14 @@ def test_only_the_listed_files_are_served(folder: Path, path: str) -> None:
     assert path not in Site(folder).pages()
 
 
-async def test_a_service_without_a_built_site_says_how_to_build_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("path", ["/docs/", "/docs/errors", "/docs/llms.txt"])
+async def test_a_service_without_a_built_site_says_how_to_build_it(
+    tmp_path: Path, path: str
+) -> None:
+    site = Site(tmp_path)
+    assert path not in site.pages()
     with pytest.raises(NotFound, match="the documentation is not built; run `make docs`"):
-        await get(tmp_path, "/docs/")
+        await site.missing(Request("GET", path, b"", "127.0.0.1", {}))
     assert headers(await get(tmp_path, "/docs")) == {"location": "docs/"}
 
 

@@ -81,7 +81,7 @@ class Site:
         """Return the pages by their path: the files, and the redirects to them."""
         pages = {path: _redirect(path, target) for path, target in _REDIRECTS.items()}
         if self._manifest is None:
-            return pages | {HOME: _not_built}
+            return pages
         for path, target in self._manifest.redirects.items():
             pages[path] = _redirect(path, target)
         policy = f"content-security-policy: {self._manifest.policy}".encode()
@@ -96,6 +96,8 @@ class Site:
             NotFound: a program sent the request, or the site is not built.
         """
         manifest = self._manifest
+        if manifest is None and request.path.startswith(HOME):
+            raise NotFound(_NOT_BUILT)
         wants_page = _HTML.encode() in request.fields.get(b"accept", b"")
         above = request.path.count("/") - 1
         if manifest is None or not manifest.missing or not wants_page or above > _DEEPEST:
@@ -156,7 +158,3 @@ def _redirect(path: str, target: str) -> PublicPage:
         return Response(307, b"", [location])
 
     return respond
-
-
-async def _not_built(_: Request) -> Response:
-    raise NotFound(_NOT_BUILT)
