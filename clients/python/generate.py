@@ -28,7 +28,7 @@ _NAMES = {
     "Inventory": "InventoryCounts",
     "Sales": "SalesCounts",
     "Usage": "KeyUsage",
-    "KeyPlan": "PlanName",
+    "KeyCreatePlan": "PlanName",
 }
 _STATUSES = {400: "BadRequest", 403: "Forbidden", 409: "Conflict", 410: "Gone", 429: "RateLimited"}
 _HEADERS = {"POST": "idempotency_key", "PATCH": "if_match", "DELETE": "if_match"}
@@ -306,7 +306,7 @@ _BATCHES = [*dict.fromkeys(get_args(row.body)[0].__name__ for row in OPERATIONS 
 _PARENTS = {x: of for x, kind in _KINDS.items() if (of := kind.__base__.__name__) in _MODELS}
 _ALIASES = {
     tuple(schema["enum"]): _NAMES.get(alias := f"{model}{name.capitalize()}", alias)
-    for model, of in reversed(_MODELS.items())
+    for model, of in reversed([*_MODELS.items(), ("KeyCreate", _SENT["KeyCreate"])])
     for name, schema in of["properties"].items()
     if "enum" in schema
 }

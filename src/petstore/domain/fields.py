@@ -1,5 +1,6 @@
 """Types of fields that several resources share, each with what is expected of a value."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated
 
@@ -71,3 +72,9 @@ def patch_of(create: type[Struct], name: str, doc: str) -> type[Struct]:
         rename={field.name: field.encode_name for field in found},
         namespace={"__doc__": doc},
     )
+
+
+def open_list(names: Iterable[str], what: str) -> str:
+    """Describe a text that is one of these ``names``, to which later versions add others."""
+    known = ", ".join(f"`{name}`" for name in names)
+    return f"One of {known}. More will follow: ignore {what} that you do not know."

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType, convert, field, to_builtins
 
 from petstore.domain.cursors import CursorForm, base64_bytes, base64_text
-from petstore.domain.fields import INT64_MAX
+from petstore.domain.fields import INT64_MAX, open_list
 from petstore.keys.model import Scope
 
 ResourceEventType: TypeAlias = Literal[
@@ -62,8 +62,7 @@ KINDS = tuple(dict.fromkeys(map(kind_of, EVENT_TYPES)))
 
 def type_description(types: Iterable[EventType]) -> str:
     """Describe the type of an event that has one of these ``types``."""
-    names = ", ".join(f"`{name}`" for name in types)
-    return f"One of {names}. More will follow: ignore types that you do not know."
+    return open_list(types, "types")
 
 
 class Actor(Struct, frozen=True):

@@ -11,10 +11,18 @@ from petstore.clock import Clock, Milliseconds, utc_second
 from petstore.databases.contract import Reader, Row, Statement, Value, placeholder_list
 from petstore.databases.pages import Page, read_page
 from petstore.databases.planner import looked_up
-from petstore.domain.fields import Id
-from petstore.domain.plans import UNLIMITED, PlanName
+from petstore.domain.fields import Id, open_list
+from petstore.domain.plans import PLANS, UNLIMITED
 from petstore.errors import NotFound
-from petstore.keys.model import ROLES, Caller, Environment, KeyFields, KeyState, Role, Scope
+from petstore.keys.model import (
+    ROLES,
+    SCOPES,
+    Caller,
+    Environment,
+    KeyFields,
+    KeyState,
+    Role,
+)
 from petstore.limits.contract import NEVER
 
 Time = Annotated[datetime, Meta(tz=True)]
@@ -65,10 +73,13 @@ class Key(Struct, frozen=True, rename="camel"):
 
     id: Id
     name: Annotated[str, Meta(description="What the key is for.")]
-    plan: Annotated[PlanName, Meta(description="How many requests it may make.")]
+    plan: Annotated[str, Meta(description=open_list(PLANS, "plans"))]
     per_minute: Annotated[int, Meta(description="Requests a minute; null is unlimited.")] | None
     per_day: Annotated[int, Meta(description="Requests a day; null is unlimited.")] | None
-    scopes: Annotated[list[Scope], Meta(description="What it may do.")]
+    scopes: Annotated[
+        list[Annotated[str, Meta(description=open_list(SCOPES, "scopes"))]],
+        Meta(description="What it may do."),
+    ]
     allowed_networks: Annotated[
         list[str],
         Meta(description="The networks it may be used from, in CIDR notation; none is anywhere."),

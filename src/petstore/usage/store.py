@@ -9,7 +9,8 @@ from petstore.clock import DAY, utc
 from petstore.databases.contract import Reader, Statement
 from petstore.deprecations.model import DeprecatedUse
 from petstore.deprecations.store import DeprecatedCalls
-from petstore.domain.plans import PlanName
+from petstore.domain.fields import open_list
+from petstore.domain.plans import PLANS
 from petstore.keys.model import Caller
 from petstore.limits.contract import RateLimiter
 from petstore.usage.counts import first_day
@@ -36,7 +37,7 @@ class UsageDay(Struct, frozen=True):
 class Usage(Struct, frozen=True, rename="camel"):
     """The usage of a key. ``bannedUntil`` is null while the key is not banned."""
 
-    plan: Annotated[PlanName, Meta(description="The plan of the key.")]
+    plan: Annotated[str, Meta(description=open_list(PLANS, "plans"))]
     minute: Annotated[UsageWindow, Meta(description="The window of the minute.")]
     day: Annotated[UsageWindow, Meta(description="The window of the day.")]
     banned_until: (

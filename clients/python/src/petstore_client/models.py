@@ -52,8 +52,8 @@ __all__ = [
     "WebhookWithSecret",
 ]
 # An editor proposes the literals; a later service may add others.
-DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"] | str
 PlanName: TypeAlias = Literal["business", "enterprise", "free", "pro"] | str
+DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"] | str
 PersonRole: TypeAlias = Literal["administrator", "clerk", "manager", "viewer"] | str
 PersonState: TypeAlias = Literal["active", "disabled", "invited"] | str
 KeyEnvironment: TypeAlias = Literal["production", "staging"] | str
@@ -192,7 +192,8 @@ class Key(Versioned, frozen=True, kw_only=True):
     Attributes:
         id: Unique identifier, assigned by the service on creation.
         name: What the key is for.
-        plan: How many requests it may make.
+        plan: One of ``free``, ``pro``, ``business``, ``enterprise``. More will follow:
+            ignore plans that you do not know.
         per_minute: Requests a minute; ``None`` is unlimited.
         per_day: Requests a day; ``None`` is unlimited.
         scopes: What it may do.
@@ -210,7 +211,7 @@ class Key(Versioned, frozen=True, kw_only=True):
 
     id: int
     name: str
-    plan: PlanName
+    plan: str
     per_minute: int | None = None
     per_day: int | None = None
     scopes: list[str]
@@ -558,7 +559,8 @@ class Usage(Model, frozen=True, kw_only=True):
     """The usage of a key. ``banned_until`` is ``None`` while the key is not banned.
 
     Attributes:
-        plan: The plan of the key.
+        plan: One of ``free``, ``pro``, ``business``, ``enterprise``. More will follow:
+            ignore plans that you do not know.
         minute: The window of the minute.
         day: The window of the day.
         banned_until: When the ban ends; ``None`` without one.
@@ -568,7 +570,7 @@ class Usage(Model, frozen=True, kw_only=True):
             operation, the newest hour first.
     """
 
-    plan: PlanName
+    plan: str
     minute: UsageWindow
     day: UsageWindow
     banned_until: datetime | None = None
