@@ -41,14 +41,14 @@ class _Crowd(NamedTuple):
 
 
 def _table(width: int, rows: int) -> bytes:
-    """Return a table of so many empty rows."""
-    return b"name,categoryId\n" + (b"," * width + b"\n") * rows
+    """Return a table of so many rows with a name alone."""
+    return b"name,categoryId\n" + (b"x" + b"," * width + b"\n") * rows
 
 
 def _files() -> dict[str, bytes]:
     header = b"name,categoryId\n"
     return {
-        "files of wide rows": _table(_FILE // _ROWS - 1, _ROWS),
+        "files of wide rows": _table(_FILE // _ROWS - 2, _ROWS),
         "files of one row of commas": _table(_FILE, 1),
         "files of a long line": header + b"x" * _FILE + b",1\n",
         "files of blank lines": header + b"\n" * _FILE,
@@ -64,7 +64,8 @@ def _run(trial: Trial) -> None:
 
 
 def _fill(deployment: Deployment) -> None:
-    """Add animals, so that an export has something to do."""
+    """Add a category, and animals, so that an export has something to do."""
+    deployment.register_category()
     file = deployment.folder / "animals.csv"
     rows = "".join(f"Animal {number},{number}\n" for number in range(_ANIMALS))
     file.write_text(f"name,categoryId\n{rows}")
@@ -149,7 +150,7 @@ def _callers(requests: list[bytes]) -> int:
 
 def _with_refused_rows(http: httpx.Client) -> str:
     """Import a file of refused rows, as wide as the service takes it; return its page."""
-    for width in (_FILE // _ROWS - 1, 40, 1):
+    for width in (_FILE // _ROWS - 2, 40, 1):
         sent = http.post("/import", files=_form(_table(width, _ROWS)))
         if sent.status_code == 303:
             return sent.headers["location"].removeprefix("/console")

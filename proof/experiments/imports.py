@@ -48,7 +48,8 @@ def import_by(trial: Trial, deployment: Deployment, way: _Way) -> None:
     """Kill an import or the service in the middle, a few times; then expect each row once."""
     names = [f"{way.name} {number}" for number in range(way.rows)]
     file = deployment.folder / f"{way.name}.csv"
-    lines = "".join(f"{name},{number},available\n" for number, name in enumerate(names))
+    deployment.register_category()
+    lines = "".join(f"{name},1,available\n" for name in names)
     file.write_text(f"name,categoryId,status\n{lines}")
     there = _animals(deployment)
     with _importing(way.importer(deployment, file)) as importer:

@@ -16,7 +16,7 @@ from support.service import Service
 from support.staff import signed_in_person
 from support.visitor import Visitor, signed_in, words
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
 BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
 UNDO, AVAILABLE = "Undo", "Make it available again"
@@ -53,6 +53,7 @@ async def stored(service: Service, number: int) -> tuple[object, ...]:
 
 @pytest.mark.each_database
 async def test_the_last_change_is_undone_from_the_history(service: Service, grace: Visitor) -> None:
+    await grace.submit("/categories", name="Cats")
     await grace.submit("/pets/1", name="Bello", categoryId="2")
     page = await pet(grace)
     line = page.text.partition('id="history"')[2].partition("</li>")[0]
