@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -297,3 +298,17 @@ async def test_a_refused_batch_is_no_strike(service: Service) -> None:
         service.clock.advance(1)
         assert_error(await send(service, key.token, animals(100)), 429, "rate_limit_exceeded")
     assert (await send(service, key.token, animals(1))).status_code == 201
+
+
+async def test_others_run_before_animals_with_long_names_are_added(
+    service: Service, token: str
+) -> None:
+    body = [{"name": "\ufdfa" * 250 + str(n), "categoryId": 1} for n in range(100)]
+    began = asyncio.get_running_loop().time()
+    times, sending = [began], asyncio.create_task(send(service, token, body))
+    while not sending.done():
+        await asyncio.sleep(0)
+        times.append(asyncio.get_running_loop().time())
+    assert (await sending).status_code == 201
+    longest = max(after - before for before, after in pairwise(times))
+    assert longest < (times[-1] - began) / 2
