@@ -146,7 +146,7 @@ async def test_the_preview_shows_the_animals_to_add_and_adds_none(
     assert "Animal 19" not in page
     assert "Animals to add: the first 20" in page
     row = r'<td class="number">3</td><td><bdi>Rex,,\s*</bdi><p class="hint">Category: expected'
-    assert re.search(row, page)
+    assert re.search(row, page.replace("<wbr>", ""))
     assert '<button><span>Add <data value="31">31</data> animals</span></button>' in page
     assert "data-continue" not in page
     assert await names(staff, service) == []
@@ -259,7 +259,7 @@ async def test_a_category_can_be_given_by_name(staff: Visitor, service: Service)
     path, page = await preview(staff, content.encode())
     assert re.search("Add .*3.* animals</span></button>", page)
     assert "Category: expected the name or the number of a category</p>" in page
-    assert "<td>\u2068Élans\u2069</td>" in page
+    assert "<bdi>Élans</bdi>" in page
     await staff.submit(path)
     found = await service.request("GET", "/v1/pets", staff.token)
     assert [(pet["name"], pet["categoryId"]) for pet in found.json()] == [
@@ -308,7 +308,7 @@ async def test_other_columns_can_be_chosen_before_anything_is_added(staff: Visit
     chosen = await staff.submit(f"{path}/columns", **COLUMNS | {"name": "3"})
     assert "NameTier Not usedname, status" in words(chosen)
     path = chosen.url.path.removeprefix("/console")
-    assert "<td><bdi>Bella</bdi></td>" in chosen.text
+    assert "<bdi>Bella</bdi></td>" in chosen.text
     await staff.submit(path)
     refused = await staff.post(f"{path}/columns", **COLUMNS)
     assert refused.status_code == 409
@@ -459,14 +459,14 @@ async def test_with_many_categories_a_person_types_one(staff: Visitor) -> None:
     typed = {"other.Dogs": "kind 9", "category.Dogs": "leave", "other.Owls": "31"}
     await staff.submit(f"{path}/categories", **typed)
     preview_ = words(await staff.get(path))
-    assert "2AKind 9no status 3BKind 29no status" in preview_
+    assert "A no status Kind 9 2 B no status Kind 29 3" in preview_
 
 
 async def test_a_category_that_somebody_added_meanwhile_is_taken(staff: Visitor) -> None:
     path, _ = await preview(staff, b"name;category\nA;dogs\n")
     await staff.submit("/categories", name="Dogs")
     decided = await staff.submit(f"{path}/categories", **{"category.dogs": "add"})
-    assert "2ADogsno status" in words(decided)
+    assert "A no status Dogs 2" in words(decided)
 
 
 async def test_what_was_decided_before_a_refusal_counts(staff: Visitor) -> None:
@@ -512,7 +512,7 @@ async def test_without_the_scope_to_list_categories_unknown_ones_are_refused(
     assert "Category: expected the number of a category" in page
     assert "there is no category 999" in page
     assert "1 animal to add, 2 rows refused." in words(await writer.get(path))
-    assert "<td>\u20681\u2069</td>" in page
+    assert 'hue-1"><bdi>1</bdi>' in page
 
 
 async def test_the_file_has_all_refused_rows_and_the_page_only_some(staff: Visitor) -> None:

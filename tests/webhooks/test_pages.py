@@ -71,10 +71,10 @@ async def test_the_secret_is_shown_once(staff: Visitor) -> None:
     created = await create(staff)
     assert re.search(r'<code id="secret">whsec_[A-Za-z0-9+/]{43}=</code>', created.text)
     for path in ("/webhooks", "/webhooks/1"):
-        page = (await staff.get(path)).text
-        assert "whsec_" not in page
-        assert URL in page
-    assert '<a href="/console/webhooks">All webhooks</a>' in page
+        page = await staff.get(path)
+        assert "whsec_" not in page.text
+        assert URL in words(page)
+    assert '<a href="/console/webhooks">All webhooks</a>' in page.text
 
 
 async def test_a_key_at_its_webhook_limit_sees_a_message(staff: Visitor) -> None:
@@ -104,7 +104,7 @@ async def test_a_change_can_be_undone(staff: Visitor) -> None:
     assert "types" not in saved
     undone = await succeed(staff, changed, "Undo")
     assert "The webhook is as it was before." in words(undone)
-    assert f"<bdi>{URL}</bdi>" in undone.text
+    assert URL in words(undone)
     for kind in HOOK["types"]:
         assert f'value="{kind}" checked' in undone.text
 

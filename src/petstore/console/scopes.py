@@ -14,6 +14,6 @@ SCOPE_WORDS: Mapping[Scope, str] = {
 }
 
 
-def scopes_in_words(scopes: Collection[Scope]) -> Sequence[str]:
+def scopes_in_words(scopes: Collection[str]) -> Sequence[str]:
     """Return what a key with these scopes may do."""
     return [words for scope, words in SCOPE_WORDS.items() if scope in scopes]

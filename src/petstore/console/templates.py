@@ -1,6 +1,7 @@
 """Pages made of templates, and the files that they load."""
 
 import gzip
+import re
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
@@ -106,6 +107,7 @@ class Templates:
             grouped=grouped,
             isolated=isolated,
             begun=begun,
+            breakable=_breakable,
         )
         return environment
 
@@ -122,6 +124,11 @@ def isolated(text: str) -> str:
     Where there can be markup, ``<bdi>`` does the same.
     """
     return f"{_ISOLATE}{text.translate(_BEYOND_ISOLATES)}{_END_ISOLATE}"
+
+
+def _breakable(text: str) -> Markup:
+    """Return an address or a row of a file, whose lines end between its parts."""
+    return Markup("<wbr>").join(re.findall(r"[^@/.,;]*[@/.,;]*", text)[:-1])
 
 
 def begun(text: str) -> str:

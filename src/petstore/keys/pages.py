@@ -13,7 +13,7 @@ from petstore.console.forms import Problem
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import HOME, ConsolePage, PageRequest, operation_in_words
 from petstore.console.rotation import GRACES, rotate
-from petstore.console.scopes import SCOPE_WORDS
+from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
 from petstore.errors import InvalidParameter, PetstoreError, PreconditionFailed, ResponseSealed
 from petstore.http.messages import Response
@@ -129,7 +129,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         meters=[charts.meter(f"Used {name}", used, limit) for name, used, limit in _windows(use)],
         refused=await visit.services.refusals.of_key(key.id),
         operation_in_words=operation_in_words,
-        scope_words=SCOPE_WORDS,
+        may_do=scopes_in_words(key.scopes),
         graces=GRACES,
         is_own=key.id == visit.caller.id,
     )

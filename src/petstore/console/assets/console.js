@@ -76,7 +76,7 @@ function localise(root) {
     const isDay = time.dateTime.length === 10; // which is one in UTC
     time.textContent = 'until' in time.dataset ? timeLeft(moment)
       : 'ago' in time.dataset ? timeAgo(moment)
-      : (isDay ? day : short).format(moment);
+      : (isDay ? day : short).format(moment).replace(/ (?=\S+$)/, '\xa0');
     if (!isDay) time.title = full.format(moment);
   }
   for (const data of all('data[value]', root)) {

@@ -1,0 +1,101 @@
+"""What belongs together stands on one line, and nothing stands on top of something else."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, FilePayload, expect
+
+from support.clerk import Clerk, issue_for_console
+from support.process import ServerProcess
+
+OVERLAPS = """() => [...document.querySelectorAll('.cards td[data-label]')].filter(cell => {
+  const label = getComputedStyle(cell, '::before');
+  return label.position === 'absolute'
+    && parseFloat(label.width) > parseFloat(getComputedStyle(cell).paddingLeft);
+}).map(cell => cell.dataset.label)"""
+# The punctuation that begins a line, after the name that it belongs to.
+LONELY = """() => [...document.querySelectorAll('main bdi')].filter(name => {
+  const next = name.nextSibling;
+  if (next?.nodeType !== Node.TEXT_NODE || !/^[,.:;]/.test(next.data)) return false;
+  const range = document.createRange();
+  range.setStart(next, 0);
+  range.setEnd(next, 1);
+  return range.getBoundingClientRect().top >= [...name.getClientRects()].at(-1).bottom;
+}).map(name => name.textContent)"""
+
+
+@pytest.fixture(scope="module")
+def clerk(shop: ServerProcess, browser: Browser) -> Iterator[Clerk]:
+    """Somebody with every right, on a phone."""
+    clerk = Clerk.at(shop, browser, issue_for_console(shop))
+    clerk.page.set_viewport_size({"width": 320, "height": 640})
+    yield clerk
+    clerk.leave()
+
+
+@pytest.mark.parametrize("path", ["/webhooks", "/webhooks/1", "/keys", "/people", "/import"])
+def test_no_label_of_a_card_reaches_into_its_text(clerk: Clerk, path: str) -> None:
+    clerk.open(path)
+    assert clerk.page.evaluate(OVERLAPS) == []
+
+
+def test_a_comma_stays_on_the_line_of_its_name(clerk: Clerk) -> None:
+    clerk.open("/today")
+    for width in range(320, 400, 4):
+        clerk.page.set_viewport_size({"width": width, "height": 640})
+        assert clerk.page.evaluate(LONELY) == [], width
+    clerk.page.set_viewport_size({"width": 320, "height": 640})
+
+
+def test_no_line_begins_with_the_half_of_the_day(clerk: Clerk) -> None:
+    clerk.open("/orders/1")
+    assert "\N{NO-BREAK SPACE}" in (clerk.page.locator(".facts time").last.text_content() or "")
+
+
+def test_a_name_that_no_line_can_break_makes_no_page_wider(clerk: Clerk) -> None:
+    name = "a" + "\N{COMBINING ACUTE ACCENT}" * 20 + "W\N{WORD JOINER}" * 80
+    animal = clerk.animal(name=name)
+    clerk.call("PATCH", f"/pets/{animal['id']}", status="pending")
+    for path in ("/today", "/activity", f"/pets/{animal['id']}"):
+        clerk.open(path)
+        assert clerk.page.evaluate("document.documentElement.scrollWidth") <= 320, path
+
+
+def test_a_field_and_its_button_share_a_line_on_a_phone(clerk: Clerk) -> None:
+    clerk.open("/today")
+    field, button = clerk.page.get_by_label("Find an animal"), clerk.page.locator(".filters button")
+    here, there = field.bounding_box(), button.bounding_box()
+    assert here
+    assert there
+    assert abs(here["y"] - there["y"]) < 1
+    assert here["width"] > there["width"] > 0
+
+
+def test_the_undo_of_what_was_added_is_beside_it(clerk: Clerk) -> None:
+    clerk.open("/pets/new")
+    clerk.page.get_by_label("Name").fill("Mirabelle")
+    clerk.page.get_by_label("Category").select_option("Dogs")
+    clerk.page.get_by_role("button", name="Add the animal").click()
+    line = clerk.page.locator("#added li").first
+    expect(line).to_contain_text("Mirabelle")
+    words, undo = (
+        line.locator("span").first.bounding_box(),
+        line.get_by_role("button").bounding_box(),
+    )
+    assert words
+    assert undo
+    assert words["x"] + words["width"] < undo["x"]
+    assert undo["y"] < words["y"] + words["height"]
+
+
+def test_the_preview_of_an_import_is_made_of_cards(clerk: Clerk) -> None:
+    clerk.open("/import")
+    row = "Pumpernickel,Guinea pigs,available\nMirabelle,Guinea pigs;Rabbits;Hamsters;Mice,gone\n"
+    content = f"name,category,status\n{row}".encode()
+    file: FilePayload = {"name": "a.csv", "mimeType": "text/csv", "buffer": content}
+    clerk.page.get_by_label("CSV file").set_input_files(file)
+    clerk.page.get_by_role("button", name="Look at the file").click()
+    cells = clerk.page.get_by_role("region", name="Animals to add").get_by_role("cell")
+    expect(cells).to_have_text(["Pumpernickel", "available", "Guinea pigs", "2"])
+    widths = "frames => frames.map(frame => frame.scrollWidth - frame.clientWidth)"
+    assert clerk.page.locator(".scroll").evaluate_all(widths) == [0, 0]
