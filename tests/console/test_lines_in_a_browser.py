@@ -1,5 +1,6 @@
 """What belongs together stands on one line, and nothing stands on top of something else."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -99,3 +100,24 @@ def test_the_preview_of_an_import_is_made_of_cards(clerk: Clerk) -> None:
     expect(cells).to_have_text(["Pumpernickel", "available", "Guinea pigs", "2"])
     widths = "frames => frames.map(frame => frame.scrollWidth - frame.clientWidth)"
     assert clerk.page.locator(".scroll").evaluate_all(widths) == [0, 0]
+
+
+def test_the_top_of_a_chart_is_written_like_other_amounts(clerk: Clerk) -> None:
+    clerk.open("/sales")
+    expect(clerk.page.locator("p.axis").first).to_have_text(re.compile(r"^\$[\d,]+\.00$"))
+    expect(clerk.page.locator("p.axis").last).to_have_text(re.compile(r"^[\d,]+$"))
+
+
+def test_the_choices_for_selected_animals_are_whole_on_a_phone(clerk: Clerk) -> None:
+    clerk.open("/pets")
+    clerk.page.locator(".pick").first.check()
+    choice = clerk.page.locator("#selected-status")
+    needed = choice.evaluate("""choice => {
+      const whole = choice.cloneNode(true);
+      whole.style.width = 'max-content';
+      choice.after(whole);
+      const {width} = whole.getBoundingClientRect();
+      whole.remove();
+      return width - choice.getBoundingClientRect().width;
+    }""")
+    assert needed <= 0

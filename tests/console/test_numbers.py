@@ -6,6 +6,7 @@ from petstore.console.numbers import (
     count_in_words,
     money_in_words,
     plain_amount,
+    shown_count,
     shown_money,
     typed_amount,
 )
@@ -98,3 +99,12 @@ def test_an_amount_is_shown_with_its_currency() -> None:
 )
 def test_animals_are_counted_up_to_ten_thousand(count: int, told: str) -> None:
     assert count_in_words(count, "animal") == told
+
+
+def test_a_count_is_shown_as_the_reader_writes_numbers() -> None:
+    assert shown_count(2512, "category", "categories") == (
+        '<data value="2512">2\u202f512</data> categories'
+    )
+    assert shown_count(10_001, "order") == (
+        'more than <data value="10000">10\u202f000</data> orders'
+    )

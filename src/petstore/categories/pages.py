@@ -10,7 +10,7 @@ from petstore.console.categories import suggested_names
 from petstore.console.fields import Field, FieldSet, optional, undo_fields
 from petstore.console.history import gone_page, history_of
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.numbers import MAX_COUNTED, count_in_words
+from petstore.console.numbers import MAX_COUNTED, shown_count
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
 from petstore.errors import InvalidParameter, NotFound, PetstoreError
@@ -43,7 +43,7 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         "categories.html",
         error=error,
         categories=found.value,
-        total=count_in_words(count, "category", "categories"),
+        total=shown_count(count, "category", "categories"),
         cursor=found.next,
         form=form,
         history=history,

@@ -41,6 +41,13 @@ def count_in_words(count: int, noun: str, plural: str = "") -> str:
     )
 
 
+def shown_count(count: int, noun: str, plural: str = "") -> Markup:
+    """Return how many there are in words, whose number the script shows as the reader writes it."""
+    number = grouped(min(count, MAX_COUNTED))
+    data = f'<data value="{min(count, MAX_COUNTED)}">{number}</data>'
+    return Markup(count_in_words(count, noun, plural).replace(number, data))  # noqa: S704 - no input
+
+
 def decimals_of(currency: str) -> int:
     """Return how many decimals prices in a currency have (ISO 4217)."""
     return _DECIMALS.get(currency, _HUNDREDTHS)

@@ -12,7 +12,7 @@ from petstore.console.fields import Field, FieldSet, Texts, undo_fields
 from petstore.console.forms import Problem, typed_id
 from petstore.console.history import History, history_of
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.numbers import MAX_COUNTED, count_in_words
+from petstore.console.numbers import MAX_COUNTED, shown_count
 from petstore.console.page import ConsolePage, Handler, PageRequest, Refused
 from petstore.console.templates import ago_in_words, duration, isolated
 from petstore.domain.names import MAX_SEARCHED, name_key
@@ -166,12 +166,12 @@ async def _lane(
 async def _total(visit: PageRequest, query: Mapping[str, Any], shown: int | None) -> str:
     """Return how many orders a query finds. ``shown`` is how many the only page has."""
     if shown is not None and not query.get("cursor"):
-        return count_in_words(shown, "order")
+        return shown_count(shown, "order")
     if query.get("buyer"):  # a search, whose cost grows with what it finds
         return ""
     wanted = OrderFilter(query["status"] or UNSET, query.get("petId") or UNSET)
     reader = await visit.services.readers.for_key(visit.caller.id)
-    return count_in_words(await count_orders(reader, wanted, MAX_COUNTED + 1), "order")
+    return shown_count(await count_orders(reader, wanted, MAX_COUNTED + 1), "order")
 
 
 async def _animals(visit: PageRequest, typed: str, status: str | None = None) -> Sequence[Pet]:

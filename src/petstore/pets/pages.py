@@ -29,7 +29,7 @@ from petstore.console.fields import (
 from petstore.console.forms import EMPTY, Form, typed_id
 from petstore.console.history import History, gone_page, history_of, is_by_order
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.numbers import MAX_COUNTED, count_in_words, money_in_words
+from petstore.console.numbers import MAX_COUNTED, money_in_words, shown_count
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.stock import stock_of
 from petstore.console.templates import isolated
@@ -137,12 +137,12 @@ async def _total(
 ) -> str:
     """Return how many animals match, in words; empty where a search has more than a page."""
     if not (found.next or visit.form.text("cursor")):
-        return count_in_words(len(found.value), "animal")
+        return shown_count(len(found.value), "animal")
     if wanted["name"] or wanted["id"]:
         return ""
     reader = await visit.services.readers.for_key(visit.caller.id)
     count = await count_pets_after(reader, pet_filter(filters), None, MAX_COUNTED + 1)
-    return count_in_words(count, "animal")
+    return shown_count(count, "animal")
 
 
 def _query(visit: PageRequest, wanted: Texts, filters: Mapping[str, Any]) -> dict[str, Any]:
