@@ -328,3 +328,14 @@ async def test_few_of_many_names_are_suggested(store: Store) -> None:
     await add(store, *(f"Kind {number:03}" for number in range(101)))
     assert len(await suggested_names(store, "kind")) == 100
     assert await suggested_names(store, "100") == ["Kind 100"]
+
+
+async def test_a_request_reads_no_more_of_hostile_names_than_it_would_of_others(
+    store: Store,
+) -> None:
+    ligatures = "\N{ARABIC LIGATURE SALLALLAHOU ALAYHE WASALLAM}" * 90  # 18 characters each
+    for number in range(150):
+        await store.write(create_category(CategoryCreate(f"{ligatures} {number:03}")))
+    await store.write(create_category(CategoryCreate("Dogs")))
+    assert len(await suggested_names(store, "149")) == 0
+    assert len(await suggested_names(store, "012")) == 1

@@ -4,7 +4,7 @@ A person picks or types a name, or types a number. The interface has no categori
 reads the store. Names are shown with the scope of the list of categories.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from difflib import SequenceMatcher
 from heapq import nlargest
 from typing import Any
@@ -29,6 +29,8 @@ from petstore.time_slices import TimeSlices
 _LISTED = 30
 _SUGGESTED = 100
 _SEARCHED = 5000
+# How many characters of words one request reads: a ligature may become 18 of them.
+_READ = 200_000
 _MEANT = 3
 # To compare two names takes time with the product of their lengths.
 _COMPARED, _LONGEST, _ALIKE = 20, 40, 0.65
@@ -259,25 +261,34 @@ async def _meant(reader: Reader, typed: str) -> dict[str, str]:
 
 
 async def _with_word(names: Mapping[int, str], typed: str, limit: int) -> dict[int, str]:
-    wanted, slices = SearchText(words_of(typed[:MAX_SEARCHED])), TimeSlices()
+    wanted = SearchText(words_of(typed[:MAX_SEARCHED]))
     found: dict[int, str] = {}
-    for category_id, name in names.items():
-        await slices.rest()
-        if wanted.place_in(words_of(name)) is not None:
-            found[category_id] = name
+    async for category_id, words in _words_of_each(names):
+        if wanted.place_in(words) is not None:
+            found[category_id] = names[category_id]
             if len(found) == limit:
                 break
     return found
 
 
-async def _alike(names: Mapping[int, str], typed: str) -> dict[int, str]:
-    """Return the names that have most in common with a typed one, or have a word that has."""
-    matcher, slices = SequenceMatcher(autojunk=False), TimeSlices()
-    matcher.set_seq2(" ".join(words_of(typed[:_LONGEST])))
-    bounds: list[tuple[float, int, str]] = []
+async def _words_of_each(names: Mapping[int, str]) -> AsyncIterator[tuple[int, tuple[str, ...]]]:
+    """Yield the words of the names, until that was enough for one request."""
+    slices, left = TimeSlices(), _READ
     for category_id, name in names.items():
         await slices.rest()
         words = words_of(name)
+        left -= sum(map(len, words))
+        if left < 0:
+            return
+        yield category_id, words
+
+
+async def _alike(names: Mapping[int, str], typed: str) -> dict[int, str]:
+    """Return the names that have most in common with a typed one, or have a word that has."""
+    matcher, slices = SequenceMatcher(autojunk=False), TimeSlices()
+    matcher.set_seq2(" ".join(words_of(typed[:_LONGEST]))[:_LONGEST])
+    bounds: list[tuple[float, int, str]] = []
+    async for category_id, words in _words_of_each(names):
         for part in {" ".join(words)[:_LONGEST], *(word[:_LONGEST] for word in words)}:
             matcher.set_seq1(part)
             if matcher.real_quick_ratio() >= _ALIKE and (most := matcher.quick_ratio()) >= _ALIKE:
