@@ -22,6 +22,7 @@ from petstore.pets.console_imports import (
     count_next_batch,
     decide_batch,
     find_import,
+    keys_of_next,
     list_imports,
     read_rows,
     stop_import,
@@ -422,6 +423,32 @@ async def test_concurrent_decisions_and_steps_add_each_row_once(address: str, st
     found = await find_import(store, import_id, KEY)
     assert counts(found) == (0, 3 * BATCH, 0, {}, NOW)
     assert sorted(await names(store)) == sorted(["A", "B", "C"] * BATCH)
+
+
+@each_database
+async def test_a_decision_about_a_stopped_import_adds_nothing_to_it(store: Store) -> None:
+    import_id = await begin(store, HEADER + UNDECIDED)
+    await step(store, import_id)
+    first, last = await batches_of_others(store, import_id)
+    decisions = {"cats": 2, "3": None}
+    await store.write(decide_batch(import_id, KEY, first, decisions, now=NOW))
+    await store.write(stop_import(import_id, KEY, now=NOW))
+    stopped = counts(await find_import(store, import_id, KEY))
+    for start in (first, last):
+        await store.write(decide_batch(import_id, KEY, start, decisions, now=NOW))
+    assert counts(await find_import(store, import_id, KEY)) == stopped
+    await finish(store, import_id)
+    assert await names(store) == ["B"]
+
+
+@each_database
+async def test_others_run_before_animals_with_long_names_are_added(store: Store) -> None:
+    content = "".join("\ufdfa" * 250 + f"{n},1,\n" for n in range(50))
+    import_id = await begin(store, HEADER + content.encode())
+    assert await turns_during(keys_of_next(store, import_id, BATCH)) > 20
+    known = await keys_of_next(store, import_id, BATCH)
+    await store.write(add_batch(import_id, KEY, now=NOW, limit=BATCH, known=known))
+    assert await keys_of_next(store, import_id, BATCH) == {}
 
 
 @each_database

@@ -1,6 +1,7 @@
 """The words of names, by which names are searched and sorted, without regard to case and marks."""
 
 import re
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 from unicodedata import category, combining, normalize
@@ -34,6 +35,8 @@ _LETTERS = str.maketrans(
         "\N{LATIN SMALL LIGATURE OE}": "oe",
     }
 )
+# A ligature may decompose into 18 characters, and a name has hundreds.
+_REMEMBERED = 4096
 _VARIATIONS = range(0xFE00, 0xFE10)
 _ASCII_WORDS = re.compile(r"[a-z0-9]+|[$+<=>^`|~]+")
 _END_OF_WORD = re.compile("[\0- ]")
@@ -142,6 +145,7 @@ def _unmarked(text: str) -> str:
     return "".join(filter(_is_kept, normalize("NFKD", text)))
 
 
+@lru_cache(_REMEMBERED)
 def _is_kept(character: str) -> bool:
     mark = combining(character)
     return not (
@@ -156,6 +160,7 @@ def _divided(text: str) -> list[str]:
     return ["".join(run) for kind, run in groupby(text, _kind) if kind]
 
 
+@lru_cache(_REMEMBERED)
 def _kind(character: str) -> str:
     """Return whether a character is of a "word", a "symbol", or neither: what divides words."""
     general = category(character)

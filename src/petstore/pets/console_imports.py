@@ -28,6 +28,7 @@ from petstore.pets.columns import Columns
 from petstore.pets.files import COLUMNS, CsvLayout, FileRow
 from petstore.pets.imports import pets_of, refuse_unknown
 from petstore.pets.model import Pet
+from petstore.pets.rows import NameKeys, keys_of_each
 from petstore.pets.store import create_pets
 
 MAX_IMPORTS = 5
@@ -220,10 +221,12 @@ def add_batch(
     now: Milliseconds,
     limit: int,
     by: Author = SERVICE,
+    known: Mapping[str, NameKeys] | None = None,
 ) -> Unit[ConsoleImport]:
     """Add at most ``limit`` pets of the next batch of an import; return the import as it is then.
 
-    A pet whose category was deleted meanwhile is refused. Nothing happens if it is finished.
+    ``known`` is what ``create_pets`` gets. A pet whose category was deleted meanwhile is refused.
+    Nothing happens if the import is finished.
 
     Raises:
         NotFound: the key has no such import.
@@ -241,7 +244,7 @@ def add_batch(
     rows, others = _divided(_decode_rows(text), limit)
     left = present.waiting - len(pets_of(rows))
     rows = yield from refuse_unknown(rows)
-    created = yield from create_pets(pets_of(rows), now=now, by=by)
+    created = yield from create_pets(pets_of(rows), now=now, by=by, known=known)
     yield _update_batch(import_id, start, [row for row in rows if row.pet is None] + others)
     yield _change(
         "record_console_import_batch",
@@ -296,6 +299,8 @@ def decide_batch(
         NotFound: the key has no such import.
     """
     present = yield from locked_import(import_id, key_id)
+    if not present.undecided:  # somebody has decided, or stopped it
+        return
     ((text,),) = yield Statement(
         "SELECT rows FROM console_import_batches WHERE import_id = ?1 AND start = ?2",
         (import_id, start),
@@ -400,6 +405,13 @@ async def read_batches(
     ):
         start, text = batches[0]
         yield _decode_rows(text)
+
+
+async def keys_of_next(store: Reader, import_id: int, limit: int) -> dict[str, NameKeys]:
+    """Return what a search will find the next ``limit`` pets of an import by."""
+    async for batch in read_batches(store, import_id, "waiting > 0"):
+        return await keys_of_each(pet.name for pet in pets_of(batch)[:limit])
+    return {}
 
 
 async def count_next_batch(store: Reader, import_id: int) -> int:

@@ -31,6 +31,7 @@ from petstore.pets.console_imports import (
     add_batch,
     count_next_batch,
     find_import,
+    keys_of_next,
     list_imports,
     read_rows,
     stop_import,
@@ -141,6 +142,7 @@ async def _go_on(visit: PageRequest) -> Response:
             now=services.clock(),
             limit=rows,
             by=visit.author,
+            known=await keys_of_next(services.store, found.id, rows),
         )
         found = await services.store.write(unit)
         added += rows

@@ -23,6 +23,7 @@ from petstore.interface.operation import (
 )
 from petstore.interface.pages import PageQuery, Sort, cursor_of, limit_of, page_result
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch, Status
+from petstore.pets.rows import keys_of_each
 from petstore.pets.search import search_pets
 from petstore.pets.store import (
     create_pet,
@@ -139,6 +140,7 @@ async def _create_batch(context: Context, call: Call[list[NewPet], None]) -> Res
         now=services.clock(),
         strict_categories=services.strict_categories,
         by=context.author,
+        known=await keys_of_each(new.name for new in call.body),
     )
     return await change(context, unit)
 

@@ -1,6 +1,6 @@
 """List, add, change and delete pets."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Literal, TypeAlias
 
@@ -26,7 +26,7 @@ from petstore.pets.model import (
     patched,
     status_after,
 )
-from petstore.pets.rows import COLUMNS, VALUES, inserted_words, keys_of, pet_of, values_of
+from petstore.pets.rows import COLUMNS, VALUES, NameKeys, inserted_words, keys_of, pet_of, values_of
 
 _SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
 _INSERTED = f"{', '.join(VALUES)}, name_key, words"
@@ -168,8 +168,11 @@ def create_pets(
     now: Milliseconds,
     strict_categories: bool = False,
     by: Author = SERVICE,
+    known: Mapping[str, NameKeys] | None = None,
 ) -> Unit[list[Pet]]:
     """Add many pets in the order given, a hundred in each statement, and return them.
+
+    ``known`` has what a search finds some of their names by: a unit of work keeps others waiting.
 
     Raises:
         UnknownCategory: categories are strict, and not all of the pets' are registered.
@@ -177,10 +180,10 @@ def create_pets(
     if strict_categories:
         news = list(news)
         yield from require_categories([new.category_id for new in news])
-    rest = iter(news)
+    rest, known = iter(news), known or {}
     created: list[Pet] = []
     while batch := list(islice(rest, _ROWS_AT_ONCE)):
-        keys = {new.name: keys_of(new.name) for new in batch}
+        keys = {new.name: known.get(new.name) or keys_of(new.name) for new in batch}
         values = tuple(
             chain.from_iterable((*values_of(new), *keys[new.name].values) for new in batch)
         )
