@@ -376,6 +376,13 @@ class TestTheList:
         assert 'aria-sort="descending"' in rest.text
         assert search_form(rest) == {"sort": "-name", "name": "till"}
 
+    async def test_the_page_of_a_key_says_in_one_sentence_what_it_may_do(
+        self, staff: Visitor, service: Service
+    ) -> None:
+        key = await service.issue(scopes=frozenset({"orders:read", "pets:read"}))
+        may = "It maySee animals and categories; see orders and the inventory Networks"
+        assert may in words(await staff.get(f"/keys/{key.id}"))
+
     async def test_the_page_of_a_key_shows_what_a_limit_refused(
         self, staff: Visitor, service: Service
     ) -> None:

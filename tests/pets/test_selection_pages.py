@@ -64,7 +64,9 @@ async def statuses(service: Service) -> list[str | None]:
 
 def reasons(page: httpx.Response) -> dict[int, str]:
     """Return why animals were left as they are, by their ids."""
-    rows = re.findall(r'href="/console/pets/(\d+)">.*?</td>\s*<td>(.*?)</td>', page.text, re.DOTALL)
+    rows = re.findall(
+        r'href="/console/pets/(\d+)">.*?</td>\s*<td[^>]*>(.*?)</td>', page.text, re.DOTALL
+    )
     return {int(pet_id): reason for pet_id, reason in rows}
 
 
