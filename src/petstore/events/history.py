@@ -85,6 +85,12 @@ class PastEvent(NamedTuple):
     actor: str | None
     request_id: str | None
 
+    @property
+    def members_before(self) -> dict[str, Any]:
+        """The members of the resource before a change; before a deletion is what ``data`` has."""
+        members = {**self.data, **(self.previous or {})}
+        return {name: value for name, value in members.items() if value is not None}
+
 
 class PastEvents(NamedTuple):
     """Events, the newest first, and the sequence before which earlier ones are, if there are."""

@@ -245,12 +245,8 @@ def add_batch(
     left = present.waiting - len(pets_of(rows))
     rows = yield from refuse_unknown(rows)
     created = yield from create_pets(pets_of(rows), now=now, by=by, known=known)
-    yield _update_batch(import_id, start, [row for row in rows if row.pet is None] + others)
-    yield _change(
-        "record_console_import_batch",
-        "UPDATE console_import_batches SET added = ?1 WHERE import_id = ?2 AND start = ?3",
-        *(_encode(_decode_pets(added) + created).decode(), import_id, start),
-    )
+    refused = [row for row in rows if row.pet is None]
+    yield _update_batch(import_id, start, refused + others, _decode_pets(added) + created)
     ids = [pet.id for pet in created]
     changed = yield _change(
         "update_console_import",
@@ -301,8 +297,8 @@ def decide_batch(
     present = yield from locked_import(import_id, key_id)
     if not present.undecided:  # somebody has decided, or stopped it
         return
-    ((text,),) = yield Statement(
-        "SELECT rows FROM console_import_batches WHERE import_id = ?1 AND start = ?2",
+    ((text, added),) = yield Statement(
+        "SELECT rows, added FROM console_import_batches WHERE import_id = ?1 AND start = ?2",
         (import_id, start),
         name="select_console_import_rows",
     )
@@ -319,7 +315,7 @@ def decide_batch(
             )
             decided[key] += 1
     waiting += len(pets_of(rows))
-    yield _update_batch(import_id, start, rows)
+    yield _update_batch(import_id, start, rows, _decode_pets(added))
     left = [each._replace(rows=each.rows - decided[each.key]) for each in present.undecided]
     undecided = [each for each in left if each.rows > 0]
     is_open = present.waiting + waiting or undecided or not present.added
@@ -469,13 +465,15 @@ def locked_import(import_id: int, key_id: int) -> Unit[ConsoleImport]:
     return found(rows, _import_of, "import", import_id)
 
 
-def _update_batch(import_id: int, start: int, rows: list[FileRow]) -> Statement:
+def _update_batch(import_id: int, start: int, rows: list[FileRow], added: list[Pet]) -> Statement:
+    """Return what stores the rows of a batch that are left, and the pets that it has added."""
     waiting = len(pets_of(rows))
     return _change(
         "update_console_import_batch",
-        "UPDATE console_import_batches SET waiting = ?1, refused = ?2, rows = ?3"
-        " WHERE import_id = ?4 AND start = ?5",
-        *(waiting, len(rows) - waiting, _encode(rows).decode(), import_id, start),
+        "UPDATE console_import_batches SET waiting = ?1, refused = ?2, rows = ?3, added = ?4"
+        " WHERE import_id = ?5 AND start = ?6",
+        *(waiting, len(rows) - waiting, _encode(rows).decode()),
+        *(_encode(added).decode(), import_id, start),
     )
 
 

@@ -321,8 +321,7 @@ async def _undo_of_last(visit: PageRequest, history: History, pet: Pet) -> Undo 
     event = history.last
     if event is None or event.type != "pet.updated" or event.data != to_builtins(pet):
         return None
-    members = {**event.data, **(event.previous or {})}
-    before = converted({name: value for name, value in members.items() if value is not None}, Pet)
+    before = converted(event.members_before, Pet)
     if before == pet or not visit.may("updatePet") or await is_by_order(visit, event):
         return None
     return await _undo_of_change(visit, before, pet)

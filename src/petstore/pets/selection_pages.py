@@ -189,7 +189,7 @@ async def _take_back(visit: PageRequest, pet_id: int) -> bool:
         msg = "its history is no longer kept"
         raise Conflict(msg)
     last, *earlier = found.events
-    if earlier and _is_of(earlier[0], wanted) and last.data == _members_before(earlier[0]):
+    if earlier and _is_of(earlier[0], wanted) and last.data == earlier[0].members_before:
         return False
     if not _is_of(last, wanted):
         msg = "somebody has changed the animal since"
@@ -207,11 +207,6 @@ def _is_of(event: PastEvent, author: tuple[str, str]) -> bool:
     """Return whether an event is the change or the deletion of an animal by a request."""
     is_change = event.type == "pet.deleted" or (event.type == "pet.updated" and event.previous)
     return bool(is_change) and (event.actor, event.request_id) == author
-
-
-def _members_before(event: PastEvent) -> dict[str, Any]:
-    members = {**event.data, **(event.previous or {})}
-    return {name: value for name, value in members.items() if value is not None}
 
 
 # What they share
