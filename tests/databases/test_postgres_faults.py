@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 
 import asyncpg  # type: ignore[import-untyped]
 import pytest
@@ -72,6 +73,24 @@ async def short_timeout_store(postgres_url: str) -> AsyncIterator[PostgresStore]
 def slowly(seconds: float) -> Unit[None]:
     yield from create_pet(NewPet("slow", 1))
     yield Statement(f"SELECT pg_sleep({seconds})")
+
+
+@asynccontextmanager
+async def locked_by(store: PostgresStore, lock: str) -> AsyncIterator[None]:
+    """Keep what the statement ``lock`` locks for as long as the block takes."""
+    locked, left = asyncio.Event(), asyncio.Event()
+
+    def hold() -> Unit[None]:
+        yield Statement(lock)
+        locked.set()
+        while not left.is_set():
+            yield Statement("SELECT pg_sleep(0.01)")
+
+    holding = asyncio.create_task(store.write(hold()))
+    await locked.wait()
+    yield
+    left.set()
+    await holding
 
 
 def noting(begun: asyncio.Event, unit: Unit[None]) -> Unit[None]:
@@ -311,20 +330,9 @@ async def test_a_change_that_waits_for_a_lock_is_refused_and_not_made_later(
     short_timeout_store: PostgresStore, store: PostgresStore
 ) -> None:
     pet = await store.write(create_pet(BELLA))
-    locked, refused = asyncio.Event(), asyncio.Event()
-
-    def hold() -> Unit[None]:
-        yield Statement("SELECT id FROM pets FOR UPDATE")
-        locked.set()
-        while not refused.is_set():
-            yield Statement("SELECT pg_sleep(0.01)")
-
-    holding = asyncio.create_task(store.write(hold()))
-    await locked.wait()
-    with pytest.raises(Unavailable, match="in time"):
-        await short_timeout_store.write(do("UPDATE pets SET name = 'late'"))
-    refused.set()
-    await holding
+    async with locked_by(store, "SELECT id FROM pets FOR UPDATE"):
+        with pytest.raises(Unavailable, match="in time"):
+            await short_timeout_store.write(do("UPDATE pets SET name = 'late'"))
     await store.write(do("UPDATE pets SET category_id = 2"))
     assert await store.read(select_pet(pet.id)) == [(pet.id, "Bella", 2, None)]
 
@@ -332,12 +340,12 @@ async def test_a_change_that_waits_for_a_lock_is_refused_and_not_made_later(
 async def test_when_all_connections_are_in_use_requests_are_refused_in_time(
     short_timeout_store: PostgresStore, store: PostgresStore
 ) -> None:
-    outcomes = await asyncio.gather(
-        *(short_timeout_store.write(do("SELECT pg_sleep(20)")) for _ in range(2)),
-        *(short_timeout_store.write(create_pet(BELLA)) for _ in range(20)),
-        *(count_pets(short_timeout_store) for _ in range(20)),
-        return_exceptions=True,
-    )
+    async with locked_by(store, "LOCK TABLE pets"):
+        outcomes = await asyncio.gather(
+            *(short_timeout_store.write(create_pet(BELLA)) for _ in range(20)),
+            *(count_pets(short_timeout_store) for _ in range(20)),
+            return_exceptions=True,
+        )
     assert {type(outcome) for outcome in outcomes} == {Unavailable}
     await short_timeout_store.write(create_pet(BELLA))
     assert await count_pets(store) == 1
