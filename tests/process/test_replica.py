@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -73,8 +74,12 @@ def lists(client: httpx.Client, pet_id: int) -> bool:
     return bool(response.json())
 
 
-def reads_from_replica(replica: PostgresReplica, writer: httpx.Client, other: httpx.Client) -> bool:
-    """Return whether ``other`` gets the old list of the replica."""
+def reads_from_replica(
+    replica: PostgresReplica, redis: RedisServer, writer: httpx.Client, other: httpx.Client
+) -> bool:
+    """Return whether ``other`` gets the old list of the replica, now that it may."""
+    # After a response of Redis that came too late, lists come from the primary for ten minutes.
+    redis.call("DEL", _MIN)
     with replica.behind():
         return not lists(other, add(writer))
 
@@ -154,12 +159,8 @@ def test_lists_fall_back_to_the_primary_until_the_replica_is_back(
     service: SharedService,
     gone: Callable[[PostgresReplica], AbstractContextManager[None]],
 ) -> None:
-    def is_back() -> bool:
-        # After a response of Redis that came too late, lists come from the primary for ten minutes.
-        redis.call("DEL", _MIN)
-        return reads_from_replica(replica, writer, other)
-
     with caller(service) as writer, caller(service) as other:
+        is_back = partial(reads_from_replica, replica, redis, writer, other)
         assert within(30, is_back)
         with gone(replica):
             until = time.monotonic() + 3
@@ -203,7 +204,7 @@ def test_a_service_starts_without_its_replica_and_uses_it_once_it_is_up(
             with caller(service) as writer, caller(service) as other:
                 assert lists(other, add(writer))
                 replica.start()
-                assert within(30, lambda: reads_from_replica(replica, writer, other))
+                assert within(30, lambda: reads_from_replica(replica, redis, writer, other))
             assert service.stop() == 0
         finally:
             if service.process.poll() is None:
