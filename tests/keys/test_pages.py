@@ -380,7 +380,7 @@ class TestTheList:
         self, staff: Visitor, service: Service
     ) -> None:
         key = await service.issue(scopes=frozenset({"orders:read", "pets:read"}))
-        may = "It maySee animals and categories; see orders and the inventory Networks"
+        may = "It maySee animals and categories; see orders and the inventory Last used"
         assert may in words(await staff.get(f"/keys/{key.id}"))
 
     async def test_the_page_of_a_key_shows_what_a_limit_refused(

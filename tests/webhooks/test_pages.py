@@ -73,7 +73,7 @@ async def test_the_secret_is_shown_once(staff: Visitor) -> None:
     for path in ("/webhooks", "/webhooks/1"):
         page = await staff.get(path)
         assert "whsec_" not in page.text
-        assert URL in words(page)
+        assert URL in page.text.replace("<wbr>", "")
     assert '<a href="/console/webhooks">All webhooks</a>' in page.text
 
 
@@ -104,7 +104,7 @@ async def test_a_change_can_be_undone(staff: Visitor) -> None:
     assert "types" not in saved
     undone = await succeed(staff, changed, "Undo")
     assert "The webhook is as it was before." in words(undone)
-    assert URL in words(undone)
+    assert form_of(undone, "Save").fields["url"] == URL
     for kind in HOOK["types"]:
         assert f'value="{kind}" checked' in undone.text
 
