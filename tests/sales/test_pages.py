@@ -1,5 +1,6 @@
 """The page of sales: any range, by day and by category, on screen and as CSV."""
 
+import gzip
 import re
 
 import httpx
@@ -87,6 +88,38 @@ async def test_the_page_begins_with_the_last_seven_days(service: Service, ada: V
     assert "Amount by day: 250.00 USD in all; the most, 249.00 USD, on 30 Nov" in page.text
     assert "Orders by day: 2 orders in all; the most, 1, on 25 Nov" in page.text
     assert "<title>1 Dec so far: 0.00 USD</title>" in page.text
+
+
+async def test_a_range_of_more_than_92_days_is_shown_by_month(
+    service: Service, ada: Visitor
+) -> None:
+    for at, amount, currency in (
+        *((NOON, 100, "USD"), (NOON - DAY, 250, "USD"), (NOON - 2 * DAY, 50, "USD")),
+        (NOON - 62 * DAY, 900, "EUR"),
+    ):
+        await sell(service, at, amount, currency)
+    page = await ada.get("/sales", **{"from": "2026-08-31", "to": "2026-12-01"})
+    assert rows(page, "Sales by month") == [
+        "Aug 2026 0 0.00 USD",
+        *("Sep 2026 0 0.00 USD", "Sep 2026 1 9.00 EUR"),
+        *("Oct 2026 0 0.00 USD", "Nov 2026 2 3.00 USD", "Dec 2026 so far 1 1.00 USD"),
+    ]
+    assert "Amount by month: 4.00 USD in all; the most, 3.00 USD, on Nov 2026" in page.text
+    assert "<title>Sep 2026: 0.00 USD</title>" in page.text
+    assert "Sales by month" not in (await ada.get("/sales", **{"from": "2026-09-01"})).text
+
+
+async def test_a_year_has_no_month_twice_and_a_long_range_stays_light(
+    service: Service, ada: Visitor
+) -> None:
+    for day in range(92):
+        await sell(service, NOON - day * DAY, 12_345 + 777 * day**2)
+    for first in ("2025-12-01", "2026-09-01"):
+        page = await ada.get("/sales", **{"from": first, "to": "2026-12-01"})
+        assert len(gzip.compress(page.content)) <= 10_000
+    year = await ada.get("/sales", **{"from": "2025-12-01", "to": "2026-12-01"})
+    assert "<title>Dec 2025: 0 orders</title>" in year.text
+    assert "<title>Dec 2026 so far: 1 " in year.text
 
 
 async def test_days_without_sales_say_so(ada: Visitor) -> None:

@@ -1,10 +1,12 @@
-"""The page of sales: a range of days by day and by category, and the same as CSV."""
+"""The page of sales: a range by day or month and by category, and the same as CSV."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from petstore.clock import utc
 from petstore.console.charts import Bars, bars, percent_of
@@ -18,6 +20,8 @@ from petstore.sales.model import By, Sales, SalesRow, totals_of, zone_of
 
 _ONE_DAY = timedelta(days=1)
 _DEFAULT_DAYS = 7
+# A longer range is shown by month: nobody tells so many bars apart, and the page would be heavy.
+_MOST_DAYS_SHOWN = 92
 _COLUMNS: Mapping[By, Sequence[str]] = {
     "day": ("day", "orders", "amount", "currency"),
     "category": ("categoryId", "category", "orders", "amount", "currency"),
@@ -58,6 +62,13 @@ class _CategoryRow(NamedTuple):
     before: SalesRow
     percent: str
     width: float
+
+
+class _Period(NamedTuple):
+    """The sales of a day or a month in a currency, and what the time is called."""
+
+    label: str
+    sold: SalesRow
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -129,14 +140,19 @@ async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
     categories_before = before.categories if before else ()
     names = await _names(visit, [*categories, *categories_before])
     totals, today = totals_of(days.rows, currency), _today(visit, days.time_zone)
+    count = (days.last - days.first).days + 1
+    of = "Month" if count > _MOST_DAYS_SHOWN else "Day"
+    periods = _periods(_by_month(days.rows) if of == "Month" else days.rows, of, today)
     return {
         "days": days,
-        "count": (days.last - days.first).days + 1,
+        "count": count,
+        "of": of,
+        "periods": periods,
         "today": today,
         "currency": currency,
         "totals": totals,
         "before": before,
-        "charts": _charts(days, today, currency),
+        "charts": _charts(periods, of, currency),
         "categories": [
             (each, _by_category(categories, categories_before, each, names))
             for each in totals
@@ -157,19 +173,46 @@ async def _before(visit: PageRequest, days: Sales) -> _Before | None:
     return _Before(first, last, totals_of(rows, visit.services.currency), rows)
 
 
-def _charts(days: Sales, today: date, currency: str) -> list[Bars]:
-    """Return charts of the amounts in the store's currency, and of all orders, by day."""
+def _by_month(rows: Iterable[SalesRow]) -> Iterator[SalesRow]:
+    """Yield the sums of rows of days by month and currency; ``day`` is the first of the month."""
+    for month, of_month in groupby(rows, lambda row: _day_of(row).replace(day=1)):
+        by_currency: dict[str, list[SalesRow]] = {}
+        for row in of_month:
+            by_currency.setdefault(row.currency, []).append(row)
+        for each in by_currency.values():
+            (total,) = totals_of(each, each[0].currency)
+            yield replace(total, day=month)
+
+
+def _periods(rows: Iterable[SalesRow], of: str, today: date) -> list[_Period]:
+    """Return rows of days, or of the first days of months, as they are shown."""
+
+    def label(day: date) -> str:
+        if of == "Month":
+            is_now, text = day == today.replace(day=1), f"{day:%b %Y}"
+        else:
+            is_now, text = day == today, f"{day.day} {day:%b}"
+        return f"{text} so far" if is_now else text
+
+    return [_Period(label(_day_of(row)), row) for row in rows]
+
+
+def _day_of(row: SalesRow) -> date:
+    assert row.day is not UNSET  # noqa: S101 - the row is by day
+    return row.day
+
+
+def _charts(periods: Iterable[_Period], of: str, currency: str) -> list[Bars]:
+    """Return charts of the amounts in the store's currency, and of all orders, over time."""
     amounts: dict[str, int] = {}
     orders: dict[str, int] = {}
-    for row in days.rows:
-        assert row.day is not UNSET  # noqa: S101 - they are by day
-        label = f"{row.day.day} {row.day:%b}{' so far' if row.day == today else ''}"
+    for label, row in periods:
         orders[label] = orders.get(label, 0) + row.orders
-        if row.currency == currency:
-            amounts[label] = row.amount
+        amounts[label] = amounts.get(label, 0) + (row.amount if row.currency == currency else 0)
+    by = f"by {of.lower()}"
     return [
-        bars("amounts", "Amount by day", "", "Day", [*amounts.items()], currency),
-        bars("orders", "Orders by day", "orders", "Day", [*orders.items()]),
+        bars("amounts", f"Amount {by}", "", of, [*amounts.items()], currency),
+        bars("orders", f"Orders {by}", "orders", of, [*orders.items()]),
     ]
 
 
