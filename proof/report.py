@@ -129,10 +129,15 @@ def _counts(outcome: Outcome) -> str:
 
 _TOTALS = ("kills", "acknowledged changes", "rows compared", "messages", "segmentations")
 _DETAILS = (
+    "503",
     "comparisons of",
+    "deliveries refused",
+    "kills of ",
     "p50 ",
-    "refused with ",
+    "refused ",
     "replays compared",
+    "requests without",
+    "resources that wait",
     "retries with",
     "times: ",
 )
