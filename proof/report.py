@@ -1,6 +1,7 @@
 """The report of a run, in Markdown, from its results."""
 
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from textwrap import fill
 
@@ -16,7 +17,7 @@ _HEAD = """\
 # Reliability
 
 What the service promises when its parts fail, how we test each promise, and the results. A run of
-the experiments in `proof/` writes this page. Do not edit it.
+the experiments in `proof/` writes this page. Do not edit it. `proof/results.json` has every number.
 
 ```sh
 make prove                # all experiments, 50 minutes
@@ -24,12 +25,10 @@ make prove MINUTES=10     # the same, shorter: fewer kills, fewer messages
 make prove ONLY="kill -9" SEED=7   # some of them, with the random choices of an earlier run
 ```
 
-Everything runs on the loopback network, on real processes and real files. PostgreSQL and Redis are
-the servers of the test suite. A run needs Linux and Python, a C compiler for the disk faults, and
-root to mount a small disk. If one of these is missing, the run skips the parts that need it. It
-also skips what does not fit into its minutes. This page lists what the run skipped, and why. If a
-promise is broken, the run ends with status 1. The seed repeats the random choices, but not the
-timing of processes, so a second run may take another course.
+Everything runs on the loopback network, on real processes and real files. A run needs Linux, a C
+compiler for the disk faults, and root to mount a small disk. The run skips what it cannot do, or
+what does not fit into its minutes, and lists it here. If a promise is broken, the run ends with
+status 1. The seed repeats the random choices, but not the timing of processes.
 
 ## This run
 
@@ -90,8 +89,7 @@ def report(results: Results) -> str:
         f"- In all: {_totals(results)}.",
         f"- {_verdict(results)}",
     ]
-    tried = [outcome for outcome in results.outcomes if _is_tried(outcome)]
-    parts = ("\n".join(lines), _overview(results), *_skips(results), *map(_section, tried))
+    parts = ("\n".join(lines), _overview(results), *_skips(results), *_sections(results))
     return _HEAD + "\n\n".join(parts) + "\n"
 
 
@@ -113,10 +111,10 @@ def _skips(results: Results) -> Iterator[str]:
 def _overview(results: Results) -> str:
     """Return a row for each experiment."""
     rows = [
-        f"| {outcome.name} | {outcome.seconds:,.0f} s | {_outcome(outcome)} | {_counts(outcome)} |"
+        f"| {outcome.name} | {outcome.seconds:,.0f} s | {_outcome(outcome)} |"
         for outcome in results.outcomes
     ]
-    head = ("| Experiment | Time | Promise | How often |", "|---|---:|---|---|")
+    head = ("| Experiment | Time | Promise |", "|---|---:|---|")
     return "\n".join((*head, *rows))
 
 
@@ -130,6 +128,19 @@ def _counts(outcome: Outcome) -> str:
 
 
 _TOTALS = ("kills", "acknowledged changes", "rows compared", "messages", "segmentations")
+_DETAILS = (
+    "503",
+    "comparisons of",
+    "deliveries refused",
+    "kills of ",
+    "p50 ",
+    "refused ",
+    "replays compared",
+    "requests without",
+    "resources that wait",
+    "retries with",
+    "times: ",
+)
 _COUNTS = (*_TOTALS, "requests of the good client", "broken promises")
 
 
@@ -150,29 +161,60 @@ def _verdict(results: Results) -> str:
     return f"Every promise{' that was tried' if left_out else ''} was kept."
 
 
-def _section(outcome: Outcome) -> str:
-    seen = [f"| {name} | {_number(number)} |" for name, number in sorted(outcome.seen.items())]
+def _sections(results: Results) -> Iterator[str]:
+    """Yield a section for the outcomes that try one promise in the same way."""
+    tried = filter(_is_tried, results.outcomes)
+    for _, outcomes in groupby(tried, lambda outcome: (outcome.promise, outcome.method)):
+        yield _section(list(outcomes))
+
+
+def _section(outcomes: list[Outcome]) -> str:
+    """Return a section, with a column for each outcome."""
+    first = outcomes[0]
+    title = first.name.partition(", ")[0] if outcomes[1:] else first.name
     parts = [
-        f"## {outcome.name[0].upper()}{outcome.name[1:]}",
-        _wrapped(f"**Promised.** {outcome.promise}"),
-        _wrapped(f"**Tried.** {outcome.method}"),
-        f"**Seen** in {outcome.seconds:,.0f} s:",
+        f"## {_capitalized(title)}",
+        _wrapped(f"**Promised.** {first.promise}"),
+        _wrapped(f"**Tried.** {first.method}"),
+        _table(title, outcomes),
     ]
-    if seen:
-        parts.append("\n".join(("| What | How many, or how much |", "|---|---:|", *seen)))
-    if outcome.skipped:
-        parts.append("Skipped: " + "; ".join(outcome.skipped) + ".")
-    if outcome.broken:
-        lines = "\n".join(f"- {line}" for line in outcome.broken)
-        parts.append(f"**Broken:**\n\n{lines}")
+    for outcome in outcomes:
+        if outcome.skipped:
+            parts.append(f"Skipped: {'; '.join(outcome.skipped)}.")
+        if outcome.broken:
+            lines = "\n".join(f"- {line}" for line in outcome.broken)
+            parts.append(f"**Broken** ({outcome.name}):\n\n{lines}")
     return "\n\n".join(parts)
+
+
+def _table(title: str, outcomes: list[Outcome]) -> str:
+    """Return what was seen, without the details that only results.json has."""
+    rows = sorted({row for outcome in outcomes for row in outcome.seen})
+    heads = [_capitalized(outcome.name.removeprefix(title).strip(", ")) for outcome in outcomes]
+    return "\n".join(
+        (
+            f"| Seen | {' | '.join(head or 'How many, or how much' for head in heads)} |",
+            f"|---|{'---:|' * len(heads)}",
+            *(
+                f"| {row} | {' | '.join(_number(one.seen.get(row)) for one in outcomes)} |"
+                for row in rows
+                if not row.startswith(_DETAILS)
+            ),
+        )
+    )
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _wrapped(text: str) -> str:
     return fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
-def _number(number: float) -> str:
+def _number(number: float | None) -> str:
+    if number is None:
+        return ""
     return f"{number:,.0f}" if number == int(number) or number >= 100 else f"{number:.3g}"
 
 

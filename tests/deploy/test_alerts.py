@@ -53,6 +53,16 @@ def test_the_runbook_has_a_section_for_each_alert_and_no_other() -> None:
     assert sections == list(dict.fromkeys(alert["alert"] for alert in ALERTS))
 
 
+def test_the_runbook_searches_the_log_for_messages_that_the_service_writes() -> None:
+    page = (DEPLOY.parent / "docs/runbook.md").read_text()
+    source = "".join(path.read_text() for path in (DEPLOY.parent / "src").rglob("*.py"))
+    patterns = re.findall(r"^LOG \| grep (?:-\w+ )?'?\(?([^'()#]+)", page, re.MULTILINE)
+    patterns += re.findall(r'contains\("([^"]+)"\)', page)
+    searched = {text.strip() for pattern in patterns for text in pattern.split("|")}
+    assert "cannot publish events to the feed" in searched
+    assert [text for text in searched if text not in source] == []
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.get("alert") or rule["record"])
 def test_a_rule_uses_only_metrics_that_exist(rule: dict[str, Any]) -> None:
     asked = NAME.findall(rule["expr"])

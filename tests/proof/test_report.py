@@ -57,3 +57,15 @@ def test_a_report_names_broken_promises_and_claims_no_skipped_ones() -> None:
     assert "**Broken: an earthquake.**" in report(fallen)
     assert "- the roof is gone" in report(fallen)
     assert one_line(broken).startswith("BROKEN")
+
+
+def test_experiments_with_one_promise_share_a_section_without_details(saved: Results) -> None:
+    seen = {"kills": 3, "p50 beside nobody, ms": 2.0}
+    one = Outcome("a storm, north", "The roof stays.", "Wind.", 1, seen, [], [])
+    other = msgspec.structs.replace(one, name="a storm, south", seen={"kills": 4, "rain": 0.5})
+    page = report(msgspec.structs.replace(saved, outcomes=[one, other]))
+    section = page.partition("## A storm\n")[2]
+    assert section.count("The roof stays.") == 1
+    assert "| Seen | North | South |\n|---|---:|---:|\n| kills | 3 | 4 |" in section
+    assert section.endswith("| rain |  | 0.5 |\n")
+    assert "p50" not in page
