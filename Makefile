@@ -11,7 +11,7 @@ PYTEST := pytest --dist worksteal -n
 export COVERAGE_FILE := $(CURDIR)/.coverage/data
 # The site, and what it is made of: pages, the files that they link to, and what the code declares.
 SITE := src/petstore/site/files.json
-SITE_SOURCES := $(shell find README.md CHANGELOG.md CONTRIBUTING.md clients/python/*.md docs deploy bench/results website \
+SITE_SOURCES := $(shell find README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md clients/python/*.md docs deploy bench/results website \
   src/petstore -type f -not -path '*/site/*' -not -name '*.pyc' 2>/dev/null)
 # Else each of the hundreds of processes that tests start compiles the whole service anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -14,6 +14,7 @@ from website.navigation import sections
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src/petstore"
+RECIPES = ("CONTRIBUTING.md", "docs/extending.md")
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 
 
@@ -51,7 +52,7 @@ def test_a_list_agrees_with_the_code(name: str) -> None:
 
 
 def test_the_recipes_name_files_and_names_that_exist() -> None:
-    recipes = (ROOT / "CONTRIBUTING.md").read_text().partition("## How to")[2]
+    recipes = "".join((ROOT / name).read_text() for name in RECIPES)
     named = re.findall(r"`([\w./<>-]+(?:\.(?:json|md|py|sql|toml|yml)|/))`", recipes)
     assert [name for name in named if not files(name)] == []
     several = r"((?:`\w+`[\s,]*(?:and )?)+)(?:in|of)\s+`([\w./-]+\.py)`"
