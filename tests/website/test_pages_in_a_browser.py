@@ -81,6 +81,12 @@ def test_the_search_finds_an_operation_by_its_name(page: Page, visit: Visit) -> 
 
 
 QUESTIONS = {
+    "pipeline": "pipelines",
+    "dlt": "pipelines",
+    "singer": "pipelines",
+    "etl": "pipelines",
+    "warehouse": "pipelines",
+    "sync": "pipelines",
     "pagination": "pagination",
     "paging": "pagination",
     "quickstart": "tutorials/sell-an-animal-curl",
