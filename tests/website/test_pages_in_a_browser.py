@@ -99,7 +99,7 @@ QUESTIONS = {
     "Helm": "deploying",
     "metadata": "pets",
 }
-FIRST = """box => box.getRootNode().querySelector('a[href*="?h="]')?.href"""
+FIRST = """box => box.getRootNode().querySelector('a[href*="?h="]')?.href.split('#')[0]"""
 
 
 def test_the_search_leads_to_the_right_page_first(page: Page, server: ServerProcess) -> None:
