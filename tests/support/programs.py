@@ -3,6 +3,7 @@
 _COMMANDS = {
     "a browser": "make browser",
     "tools that run on Node.js": "make node",
+    "dlt and Singer": "make pipelines",
     "promtool": "apt-get install prometheus",
     "systemd-analyze": "apt-get install systemd",
     "HAProxy 3.2.4": "HAPROXY=/path/to/haproxy make test",

@@ -81,6 +81,12 @@ def test_the_search_finds_an_operation_by_its_name(page: Page, visit: Visit) -> 
 
 
 QUESTIONS = {
+    "pipeline": "pipelines",
+    "dlt": "pipelines",
+    "singer": "pipelines",
+    "etl": "pipelines",
+    "warehouse": "pipelines",
+    "sync": "pipelines",
     "pagination": "pagination",
     "paging": "pagination",
     "quickstart": "tutorials/sell-an-animal-curl",
@@ -93,7 +99,7 @@ QUESTIONS = {
     "Helm": "deploying",
     "metadata": "pets",
 }
-FIRST = """box => box.getRootNode().querySelector('a[href*="?h="]')?.href"""
+FIRST = """box => box.getRootNode().querySelector('a[href*="?h="]')?.href.split('#')[0]"""
 
 
 def test_the_search_leads_to_the_right_page_first(page: Page, server: ServerProcess) -> None:

@@ -1,0 +1,105 @@
+"""The program of the guide that keeps two stores equal, and a shop in which animals change."""
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+from petstore_client import Client, PetstoreError
+from proof.deployments import Deployment
+from support.callers import Callers
+
+GUIDE = Path(__file__).parent.parent / "docs/guides/keep-two-stores-equal.md"
+_STATUSES = ("available", "pending", "sold", None)
+_PAUSE_SECONDS = 0.005
+
+
+def program() -> str:
+    """Return the program that the guide shows."""
+    (found,) = re.findall(r"```python\n(# mirror\.py\n.*?)```", GUIDE.read_text(), re.DOTALL)
+    return str(found)
+
+
+def client_of(deployment: Deployment) -> Client:
+    """Return a client of a service, with a key without limits."""
+    return Client(deployment.token, f"{deployment.server.url}/v1")
+
+
+def animals(client: Client) -> Counter[tuple[str, int, str | None]]:
+    """Return what is in a store, whatever the ids are."""
+    return Counter((pet.name, pet.category_id, pet.status) for pet in client.pets.list())
+
+
+class Mirror:
+    """The program of the guide as a process in ``folder``, where it keeps its state."""
+
+    def __init__(self, folder: Path, shop: Deployment, copy: Deployment) -> None:
+        self._folder = folder
+        self._environment = {
+            **os.environ,
+            "PETSTORE_URL": f"{shop.server.url}/v1",
+            "PETSTORE_KEY": shop.token,
+            "COPY_URL": f"{copy.server.url}/v1",
+            "COPY_KEY": copy.token,
+        }
+        (folder / "mirror.py").write_text(program())
+        self.start()
+
+    def start(self) -> None:
+        """Start it."""
+        with (self._folder / "mirror.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "mirror.py"],
+                cwd=self._folder,
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+            )
+
+    def kill(self) -> None:
+        """Kill it."""
+        self._process.kill()
+        self._process.wait()
+
+    def kill_and_start(self) -> None:
+        """Kill it, and start it again where it was."""
+        self.kill()
+        self.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended by itself."""
+        return self._process.poll() is None
+
+
+class Shop(Callers):
+    """Adds, changes and deletes animals of a store until the block ends."""
+
+    def __init__(self, client: Client, random: Random) -> None:
+        self._client = client
+        self._random = random
+        self._ids: list[int] = []
+        super().__init__(self._trade, 1)
+
+    def _trade(self, _: int) -> None:
+        while not self.stop.wait(_PAUSE_SECONDS):
+            with suppress(PetstoreError):  # the service was killed, or a status cannot follow
+                self._change()
+
+    def _change(self) -> None:
+        draw, pets = self._random, self._client.pets
+        kind, status = draw.random(), draw.choice(_STATUSES)
+        name, category_id = f"Animal {draw.getrandbits(30)}", draw.randint(1, 5)
+        if kind < 0.4 or not self._ids:
+            pet = pets.create(name=name, category_id=category_id, status=status)
+            self._ids.append(pet.id)
+        elif kind < 0.5:
+            pets.delete(self._ids.pop(draw.randrange(len(self._ids))))
+        elif kind < 0.75:
+            pets.update(draw.choice(self._ids), status=status)
+        else:
+            pets.update(draw.choice(self._ids), name=name, category_id=category_id)

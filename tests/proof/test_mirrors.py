@@ -1,0 +1,52 @@
+"""The program of docs/guides/keep-two-stores-equal.md does what the guide says."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from proof.deployments import deployed
+from proof.experiment import Trial, conduct
+from proof.experiments import mirrors
+from proof.experiments.mirrors import EXPERIMENTS
+from proof.mirrors import client_of, program
+
+(EXPERIMENT,) = EXPERIMENTS
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    """A trial of one round, drawn in the same way each time."""
+    return Trial(0, Random(3), tmp_path)  # noqa: S311 - what is drawn is no secret
+
+
+def test_the_program_has_fewer_than_40_lines() -> None:
+    name, *lines = (line for line in program().splitlines() if line)
+    assert name == "# mirror.py"
+    assert len(lines) < 40
+
+
+def test_two_stores_are_equal_after_a_kill_of_the_program_and_of_each_service(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirrors, "_KILLS", 4)
+    conduct(EXPERIMENT, trial)
+    assert trial.broken == []
+    assert trial.seen.pop("animals compared") > 0
+    assert trial.seen == {
+        "kills of the program": 2,
+        "kills of the service of the shop": 1,
+        "kills of the service of the copy": 1,
+    }
+
+
+def test_an_animal_that_is_in_the_copy_alone_breaks_the_promise(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirrors, "_KILLS", 0)
+    monkeypatch.setattr(mirrors, "_EQUAL_SECONDS", 0)
+    with deployed(tmp := trial.folder / "shop") as shop, deployed(tmp.with_name("copy")) as copy:
+        with client_of(copy) as client:
+            client.pets.create(name="Rex", category_id=1)
+        mirrors.keep_equal(trial, shop, copy)
+    assert trial.broken == ["the stores are not equal"]
