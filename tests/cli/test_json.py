@@ -1,6 +1,7 @@
 """``--json``: of every command, and of every failure."""
 
 import json
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,11 +83,11 @@ def test_a_secret_is_printed_as_json_without_a_note(command: Command) -> None:
     assert link["expiresAt"].endswith("Z")
 
 
-def test_what_is_deleted_is_named(shop: Shop) -> None:
-    category = shop.ask("categories", "add", "Yaks")["id"]
-    pet = shop.ask("pets", "add", "Rex", "--category", category)["id"]
-    assert shop.ask("pets", "delete", pet) == {"id": pet, "deleted": True}
-    assert shop.ask("categories", "delete", category) == {"id": category, "deleted": True}
+@pytest.mark.parametrize("resource", ["pets", "categories"])
+def test_what_is_deleted_is_named(resource: str) -> None:
+    with odd_service(response(204, b"")) as service:
+        deleted = Shop(service.url, "a-key").ask(resource, "delete", 7)
+    assert deleted == {"id": 7, "deleted": True}
 
 
 def test_a_webhook_is_printed_after_each_change(shop: Shop) -> None:
@@ -145,7 +146,7 @@ def test_a_forgotten_buyer_and_copied_tables_are_counted(tmp_path: Path, command
 
 
 def test_the_cursor_of_a_list_leads_through_all_of_it(shop: Shop) -> None:
-    category = shop.ask("categories", "add", "Alpacas")["id"]
+    category = secrets.randbelow(2**62)  # in which no other test has animals
     ids = [shop.ask("pets", "add", f"No. {n}", "--category", category)["id"] for n in range(3)]
     asked = ("pets", "list", "--category", category, "--limit", 2)
     page = json.loads(shop.succeed(*asked, "--json-page"))
