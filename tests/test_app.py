@@ -17,11 +17,13 @@ import pytest
 
 from petstore.app import chores_of, serve_settings
 from petstore.backends import database_of
+from petstore.cli.serve import announce
 from petstore.clock import DAY
 from petstore.databases.contract import Statement
 from petstore.errors import Unavailable
 from petstore.interface.application import Application
 from petstore.interface.bodies import BodyReader
+from petstore.interface.site import Site
 from petstore.logs import is_for_person
 from petstore.pets.model import NewPet
 from petstore.server.deliveries import opened_deliverer
@@ -263,3 +265,20 @@ async def test_a_deleted_wal_is_recovered_without_a_write(
         connection = apsw.Connection(str(alone))
         assert connection.execute("SELECT count(*) FROM api_keys").get == 1
         connection.close()
+
+
+async def test_a_service_without_built_docs_serves_all_the_rest(
+    database: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("petstore.app.service_site", lambda: Site(tmp_path))
+    monkeypatch.setattr("petstore.interface.site.service_site", lambda: Site(tmp_path))
+    async with running_service(database) as service:
+        statuses = [
+            (await service.client.get(path)).status_code for path in ("/", "/docs/", "/readyz")
+        ]
+    assert statuses == [307, 404, 200]
+    announce("http://shop.example", Settings(), None)
+    assert "Docs are        not built: run `make docs`" in capsys.readouterr().out

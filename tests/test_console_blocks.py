@@ -42,7 +42,7 @@ NOT_RUN = {
     "docs/keys.md": "forms of one command, for networks of the reader",
     "docs/logs.md": "the journal of systemd",
     "docs/monitoring.md": "Prometheus, a collector and packages from outside",
-    "docs/moving.md": "run by tests/deploy/test_postgres_backup.py",
+    "docs/moving.md": "run by tests/deploy/test_postgres_backup.py, or for another machine",
     "docs/operating.md": "forms of one command, for addresses of the reader",
     "docs/people.md": "a public address of the reader",
     "docs/performance.md": "the benchmarks",

@@ -211,7 +211,11 @@ def _pages(
     return {
         **well_known.pages(),
         **site,
-        **{entrance: well_known.linked(site[entrance]) for entrance in ("/", HOME)},
+        **{
+            entrance: well_known.linked(site[entrance])
+            for entrance in ("/", HOME)
+            if entrance in site
+        },
         "/healthz": health.live,
         "/readyz": health.ready,
         f"{BASE}/openapi.json": well_known.linked(DocumentPage(OPERATIONS, addresses.root)),

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from ipaddress import IPv4Address, IPv4Network, ip_network
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -149,6 +150,30 @@ def test_instances_wait_until_the_database_accepts_connections() -> None:
 def test_every_log_is_rotated(name: str) -> None:
     logging = SERVICES[name]["logging"]
     assert (logging["driver"], logging["options"].keys()) == ("local", {"max-size", "max-file"})
+
+
+def test_every_instance_has_the_same_secret_of_webhooks_in_a_file() -> None:
+    (name,) = COMPOSE["secrets"]
+    assert COMPOSE["secrets"][name] == {"file": "./webhooks.secret"}
+    for instance in INSTANCES:
+        assert INSTANCES[instance]["secrets"] == [name]
+        assert settings(instance).secret_path == Path(f"/run/secrets/{name}")
+
+
+def test_no_secret_is_committed_or_sent_to_the_build_of_the_image() -> None:
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    committed = (DEPLOY.parent / ".gitignore").read_text().splitlines()
+    for described in (COMPOSE, TLS):
+        for secret in described["secrets"].values():
+            file = secret["file"].removeprefix("./")
+            assert f"deploy/{file}" in ignored
+            assert file in committed
+
+
+def test_the_commands_above_the_file_are_those_of_the_page() -> None:
+    commands = re.findall(r"^#   (.+)$", (DEPLOY / "compose.yaml").read_text(), re.MULTILINE)
+    page = (DEPLOY.parent / "docs/deploying.md").read_text()
+    assert f"```sh\ncd deploy\n{chr(10).join(commands)}\n" in page
 
 
 def test_no_file_contains_a_password() -> None:

@@ -4,10 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from petstore.cli.client import client_option
 from petstore.cli.options import ID, NONE, TEXT, given
 from petstore.cli.output import SectionedGroup
-from petstore.cli.resources import View, list_options, resource_options
+from petstore.cli.resources import View, list_options, resource_options, show_deleted
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
@@ -81,11 +80,11 @@ def change(
 
 @categories.command()
 @click.argument("category_id", metavar="ID", type=ID)
-@client_option
-def delete(*, category_id: int, client: "Client") -> None:
+@resource_options
+def delete(*, category_id: int, client: "Client", as_json: bool) -> None:
     """Delete a category without animals."""
     client.categories.delete(category_id)
-    click.echo(f"Category {category_id} deleted.", err=True)
+    show_deleted("Category", category_id, as_json=as_json)
 
 
 # Its former name still works.

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from petstore.cli.options import SecretOption, database_url
-from petstore.cli.output import plain_failures, print_table, progress
+from petstore.cli.options import SecretOption, database_url, json_option
+from petstore.cli.output import plain_failures, print_json, print_table, progress
 from petstore.cli.stores import in_store, migrate, require_store
 from petstore.settings import is_postgres, sqlite_path
 
@@ -31,7 +31,8 @@ _address = partial(click.option, cls=SecretOption, type=database_url, required=T
     envvar="PETSTORE_TO",
     help="The empty database to copy to: an address of the same form.",
 )
-def copy(*, source: str, target: str) -> None:
+@json_option
+def copy(*, source: str, target: str, as_json: bool) -> None:
     """Copy a whole store to an empty database of either kind.
 
     Ids, keys, usage and orders stay as they are. Either everything is copied or nothing: each table
@@ -58,6 +59,14 @@ def copy(*, source: str, target: str) -> None:
     undone = plain_failures(lambda: "nothing was copied; run the same command again")
     with undone, progress("Copying") as on_progress:
         copied = asyncio.run(run())
+    if as_json:
+        print_json(
+            [
+                {"table": name, "rows": contents.rows, "digest": str(contents)}
+                for name, contents in copied.items()
+            ]
+        )
+        return
     print_table(
         [
             {"table": name, "rows": f"{contents.rows:,}", "digest": str(contents)}

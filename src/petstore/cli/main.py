@@ -12,7 +12,8 @@ from petstore.cli.backup import backup, restore
 from petstore.cli.copy import copy
 from petstore.cli.deliver import deliver
 from petstore.cli.environment import KEY, refuse_mistyped
-from petstore.cli.output import SectionedGroup, drop_unwritten
+from petstore.cli.options import JSON_OPTIONS
+from petstore.cli.output import JsonFailure, SectionedGroup, drop_unwritten
 from petstore.cli.serve import report_failed_start, serve
 from petstore.deprecations.commands import deprecations
 from petstore.events.commands import events
@@ -63,7 +64,10 @@ class Petstore(SectionedGroup):
             command, arguments = ctx.obj or (None, [])
             if command is serve:
                 report_failed_start(error, arguments, ctx)
-            raise
+            # Parsing may be what failed, so only the arguments tell.
+            if JSON_OPTIONS.isdisjoint(arguments):
+                raise
+            raise JsonFailure(error) from error
         return result
 
 

@@ -235,6 +235,8 @@ database_or_service_option = click.option(
     help=f"Work on this database itself, not over HTTP: {_DATABASES}",
 )
 
+JSON_OPTIONS = {"--json", "--json-page"}
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

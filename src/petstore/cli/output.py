@@ -123,16 +123,19 @@ def replacing_text(file: Path, errors: str = "strict") -> Iterator[TextIO]:
         yield out
 
 
-def print_secret(kind: str, secret: str, note: str, resume_hint: str) -> None:
+def print_secret(kind: str, secret: str, note: str, resume_hint: str, document: Any = None) -> None:
     """Print a note on standard error, and a secret of a ``kind`` alone on standard output.
+
+    With a ``document``, which has the secret too, print its JSON and nothing else.
 
     Raises:
         click.ClickException: the secret cannot be written; ``resume_hint`` is how to get another.
     """
-    with suppress(OSError):  # without the note, the secret is as good
-        click.echo(note, err=True)
+    if document is None:
+        with suppress(OSError):  # without the note, the secret is as good
+            click.echo(note, err=True)
     try:
-        click.echo(secret)
+        click.echo(secret if document is None else _json(document))
     except OSError as error:
         msg = f"cannot write the {kind}: {error.strerror}; {resume_hint}"
         raise click.ClickException(msg) from error
@@ -150,7 +153,32 @@ def drop_unwritten() -> None:
 
 def print_json(value: Any) -> None:
     """Print ``value`` as JSON."""
-    click.echo(json.dumps(value, indent=2))
+    click.echo(_json(value))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2)
+
+
+class JsonFailure(click.ClickException):
+    """Another failure, shown as one line of JSON: the members of an Error of the API.
+
+    ``code`` and ``status`` are null if neither the service nor the store refused the command.
+    """
+
+    def __init__(self, failure: click.ClickException) -> None:
+        super().__init__(failure.format_message())
+        self.exit_code = failure.exit_code  # type: ignore[misc] # which click reads of the instance
+        self._refusal = failure.__cause__
+
+    def show(self, file: Any = None) -> None:
+        """Print the line on standard error."""
+        document = {
+            "code": getattr(self._refusal, "code", None),
+            "message": self.message,
+            "status": getattr(self._refusal, "status", None),
+        }
+        click.echo(json.dumps(document), file, err=True)
 
 
 class JsonList:

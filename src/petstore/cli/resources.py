@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import click
 
 from petstore.cli.client import client_option
-from petstore.cli.options import Command, Integer, json_option
+from petstore.cli.options import TEXT, Command, Integer, json_option
 from petstore.cli.output import print_json, print_table, printable
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
@@ -33,48 +33,78 @@ class View(Generic[T]):
 
     def show(self, response: "Response[T]", *, as_json: bool) -> None:
         """Print a resource as a line, or the JSON of the service."""
-        if not as_json:
-            click.echo(printable(self.line(response.value)))
-            return
-        members = response.json()
-        if isinstance(members, list):  # an animal comes in a list of one
-            members = members[0]
-        print_json(members)
+        show_response(response, printable(self.line(response.value)), as_json=as_json)
 
     def show_list(
         self,
         pages: Callable[..., Iterator["Page[T]"]],
         *,
         as_json: bool,
+        as_page: bool,
         limit: int | None,
         is_all: bool,
+        cursor: str | None,
     ) -> None:
-        """Print the first ``limit`` resources of a list, or all of them."""
+        """Print the first ``limit`` resources of a list, or all of them, from a ``cursor`` on."""
         if is_all and limit is not None:
             msg = "--limit and --all cannot be used together"
             raise click.UsageError(msg)
         found: list[T] = []
         members: list[Any] = []
-        wanted = None if is_all else limit or _DEFAULT_LIMIT
-        is_more = False
-        # A page may be short, even empty, and not the last.
-        for page in pages(limit=wanted or _MAX_PAGE):
+        for page in _read(pages, None if is_all else limit or _DEFAULT_LIMIT, cursor):
             found += page.items
             members += page.response.json()
-            if wanted is not None and len(found) >= wanted:
-                is_more = page.cursor is not None or len(found) > wanted
-                break
+            cursor = page.cursor
+        if as_page:
+            print_json({"items": members, "next": cursor})
+            return
         if as_json:
-            print_json(members[:wanted])
+            print_json(members)
         elif found:
-            print_table([self._row(item) for item in found[:wanted]], self.dispensable, "--json")
+            print_table([self._row(item) for item in found], self.dispensable, "--json")
         else:
             click.echo("None found.", err=True)
-        if is_more:
-            click.echo("(there are more: see --all, or --limit)", err=True)
+        if cursor is not None:
+            click.echo(f"(there are more: see --all, --limit, or --cursor {cursor})", err=True)
 
     def _row(self, item: T) -> dict[str, str]:
         return {title: cell(value(item)) for title, value in self.columns.items()}
+
+
+def _read(
+    pages: Callable[..., Iterator["Page[T]"]], wanted: int | None, cursor: str | None
+) -> Iterator["Page[T]"]:
+    """Yield pages from ``cursor`` on until ``wanted`` resources have come, or all of them."""
+    if wanted is None:
+        yield from pages(limit=_MAX_PAGE, cursor=cursor)
+        return
+    # A page may be short, even empty, and not the last. The next one is as large as what is left,
+    # so that its cursor is where this list ends.
+    while wanted > 0:
+        page = next(pages(limit=wanted, cursor=cursor))
+        yield page
+        if page.cursor is None:
+            return
+        wanted, cursor = wanted - len(page), page.cursor
+
+
+def show_response(response: "Response[Any]", line: str, *, as_json: bool) -> None:
+    """Print a line that is safe for a terminal, or the JSON of the service."""
+    if not as_json:
+        click.echo(line)
+        return
+    members = response.json()
+    if isinstance(members, list):  # an animal comes in a list of one
+        members = members[0]
+    print_json(members)
+
+
+def show_deleted(kind: str, resource_id: int, *, as_json: bool) -> None:
+    """Say that a resource is deleted, of which the service returns nothing."""
+    if as_json:
+        print_json({"id": resource_id, "deleted": True})
+    else:
+        click.echo(f"{kind} {resource_id} deleted.", err=True)
 
 
 def resource_options(command: Command) -> Command:
@@ -90,7 +120,14 @@ def list_options(command: Command) -> Command:
         help=f"How many at most. [default: {_DEFAULT_LIMIT}]",
     )
     is_all = click.option("--all", "is_all", is_flag=True, help="All of them, page after page.")
-    return limit(is_all(resource_options(command)))
+    cursor = click.option("--cursor", type=TEXT, help="Start where an earlier list has ended.")
+    as_page = click.option(
+        "--json-page",
+        "as_page",
+        is_flag=True,
+        help="Print JSON with the items, and as next the cursor of the next page.",
+    )
+    return limit(is_all(cursor(as_page(resource_options(command)))))
 
 
 def utc(moment: datetime) -> str:

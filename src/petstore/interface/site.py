@@ -77,6 +77,11 @@ class Site:
             self._manifest = msgspec.json.decode(encoded, type=Manifest)
         self._content = lru_cache(_CACHED_FILES)(self._read)
 
+    @property
+    def is_built(self) -> bool:
+        """Whether the folder has the site."""
+        return self._manifest is not None
+
     def pages(self) -> dict[str, PublicPage]:
         """Return the pages by their path: the files, and the redirects to them."""
         pages = {path: _redirect(path, target) for path, target in _REDIRECTS.items()}

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 from msgspec import to_builtins
 
-from petstore.cli.client import client_option
 from petstore.cli.options import (
     ID,
     NONE,
@@ -30,6 +29,7 @@ from petstore.cli.output import (
     print_table,
     printable,
 )
+from petstore.cli.resources import resource_options
 from petstore.cli.stores import in_store, note_new_store, operator
 from petstore.clock import SECOND, Milliseconds, system_clock, utc_second
 from petstore.databases.contract import Store, T, Unit
@@ -105,6 +105,7 @@ def keys() -> None:
     show_default=True,
     help="Where it is valid.",
 )
+@json_option
 @database_option
 def create(
     *,
@@ -112,6 +113,7 @@ def create(
     expires_in: Milliseconds | None,
     networks: tuple[str, ...],
     environment: Environment,
+    as_json: bool,
     database: str,
     **options: Any,
 ) -> None:
@@ -124,7 +126,7 @@ def create(
     )
     note_new_store(database)
     unit = api_keys.create_key(new, environment, Principal(operator()), system_clock())
-    _print_issued(_write(database, unit, create=True), "created")
+    _print_issued(_write(database, unit, create=True), "created", as_json=as_json)
 
 
 @keys.command("list")
@@ -254,8 +256,9 @@ def history(*, key_id: int | None, by: int | None, as_json: bool, database: str)
     default=None,
     help="Whether deprecated operations respond as they will after their sunset.",
 )
+@json_option
 @database_option
-def change(*, key_id: int, database: str, **options: Any) -> None:
+def change(*, key_id: int, as_json: bool, database: str, **options: Any) -> None:
     """Change a key. Fields without an option do not change."""
     wanted = given(options)
     if "scopes" in wanted:
@@ -265,8 +268,7 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
     if "allowed_networks" in wanted:
         wanted["allowed_networks"] = _networks(wanted["allowed_networks"])
     unit = api_keys.change_key(key_id, wanted, Principal(operator()), system_clock(), unconditional)
-    _write(database, unit)
-    click.echo(f"Key {key_id} changed.", err=True)
+    _print_changed(_write(database, unit), "changed", as_json=as_json)
 
 
 @keys.command()
@@ -278,11 +280,12 @@ def change(*, key_id: int, database: str, **options: Any) -> None:
     show_default=True,
     help="How long the old token stays valid, such as 1h.",
 )
+@json_option
 @database_option
-def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
+def rotate(*, key_id: int, grace: Milliseconds, as_json: bool, database: str) -> None:
     """Issue a new token for a key, and print it alone on standard output. Usage carries over."""
     unit = api_keys.rotate_key(key_id, grace, Principal(operator()), system_clock(), unconditional)
-    _print_issued(_write(database, unit), "rotated")
+    _print_issued(_write(database, unit), "rotated", as_json=as_json)
 
 
 @click.command("rotate-key")
@@ -293,10 +296,11 @@ def rotate(*, key_id: int, grace: Milliseconds, database: str) -> None:
     show_default=True,
     help="How long the old token stays valid.",
 )
-@client_option
-def rotate_own(*, client: "Client", grace: Milliseconds) -> None:
+@resource_options
+def rotate_own(*, client: "Client", grace: Milliseconds, as_json: bool) -> None:
     """Issue a new token for your own key, and print it alone on standard output."""
-    key = client.keys.rotate_current(grace_seconds=grace // SECOND)
+    response = client.keys.rotate_current.raw(grace_seconds=grace // SECOND)
+    key = response.value
     end = f"works until {utc_second(system_clock() + grace):%d %b %Y, %H:%M:%S} UTC at the latest"
     print_secret(
         "token",
@@ -304,38 +308,45 @@ def rotate_own(*, client: "Client", grace: Milliseconds) -> None:
         f"Key {key.id} ({printable(key.name)}) rotated. The old token"
         f" {end if grace else 'has ended'}. The new token is shown this once.",
         f"key {key.id} was rotated, but nobody saw its token: ask an administrator of the keys",
+        response.json() if as_json else None,
     )
 
 
 @keys.command()
 @click.argument("key_id", metavar="ID", type=ID)
+@json_option
 @database_option
-def revoke(*, key_id: int, database: str) -> None:
+def revoke(*, key_id: int, as_json: bool, database: str) -> None:
     """Revoke a key for good."""
-    _write(
-        database, api_keys.revoke_key(key_id, Principal(operator()), system_clock(), unconditional)
-    )
-    click.echo(f"Key {key_id} revoked.", err=True)
+    unit = api_keys.revoke_key(key_id, Principal(operator()), system_clock(), unconditional)
+    _print_changed(_write(database, unit), "revoked", as_json=as_json)
 
 
 @keys.command()
 @click.argument("key_id", metavar="ID", type=ID)
+@json_option
 @database_option
-def unban(*, key_id: int, database: str) -> None:
+def unban(*, key_id: int, as_json: bool, database: str) -> None:
     """Lift the ban of a key."""
-    _write(
-        database, api_keys.unban_key(key_id, Principal(operator()), system_clock(), unconditional)
-    )
-    click.echo(f"Key {key_id} unbanned.", err=True)
+    unit = api_keys.unban_key(key_id, Principal(operator()), system_clock(), unconditional)
+    _print_changed(_write(database, unit), "unbanned", as_json=as_json)
 
 
-def _print_issued(key: KeyWithToken, done: str) -> None:
+def _print_changed(key: Key, done: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json(to_builtins(key))
+    else:
+        click.echo(f"Key {key.id} {done}.", err=True)
+
+
+def _print_issued(key: KeyWithToken, done: str, *, as_json: bool) -> None:
     print_secret(
         "token",
         key.token,
         f"Key {key.id} ({printable(key.name)}) {done}. The token is shown this once.",
         f"key {key.id} was {done}, but nobody saw its token: petstore keys rotate {key.id} issues"
         " another",
+        to_builtins(key) if as_json else None,
     )
 
 

@@ -20,11 +20,13 @@ from petstore.cli.options import (
     OrWord,
     database_option,
     given,
+    json_option,
 )
 from petstore.cli.output import (
     SectionedGroup,
     counted,
     plain_failures,
+    print_json,
     progress,
     replacing_text,
     text_output,
@@ -250,8 +252,9 @@ def _pages(client: "Client", filters: dict[str, Any]) -> Iterator[list[dict[str,
 
 @orders.command()
 @click.argument("buyer", type=TEXT)
+@json_option
 @database_option
-def forget(*, buyer: str, database: str) -> None:
+def forget(*, buyer: str, as_json: bool, database: str) -> None:
     """Remove BUYER, and the notes, from all closed orders.
 
     BUYER is the whole name; its case does not matter. Orders that are open keep their buyer: cancel
@@ -262,6 +265,9 @@ def forget(*, buyer: str, database: str) -> None:
     from petstore.orders.buyers import forget_buyer
 
     forgotten = in_store(database, lambda store: forget_buyer(store, buyer, system_clock, SERVICE))
+    if as_json:
+        print_json({"changed": forgotten.closed, "open": forgotten.open})
+        return
     click.echo(f"{counted(forgotten.closed, 'order')} changed.")
     if forgotten.open:
         has = "has" if forgotten.open == 1 else "have"

@@ -179,15 +179,13 @@ def _change(
 
 
 def _print_invitation(shown: PersonWithInvitation, where: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(to_builtins(shown))
-        return
     print_secret(
         "link",
         shown.invitation.url,
         f"Give this link to person {shown.id} ({printable(shown.name)}). It sets a password, once,"
         f" within {INVITATION_LIFE // HOUR} hours{where}:",
         f"nobody saw it: petstore people invite {shown.id} makes another",
+        to_builtins(shown) if as_json else None,
     )
 
 

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import click
 
-from petstore.cli.client import client_option
 from petstore.cli.options import ID, NONE, TEXT, given
 from petstore.cli.output import SectionedGroup
-from petstore.cli.resources import View, list_options, resource_options
+from petstore.cli.resources import View, list_options, resource_options, show_deleted
 from petstore.pets.file_commands import export_file, import_file
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
@@ -133,11 +132,11 @@ def set_status(*, pet_id: int, status: str, client: "Client", as_json: bool) -> 
 
 @pets.command()
 @_id_argument
-@client_option
-def delete(*, pet_id: int, client: "Client") -> None:
+@resource_options
+def delete(*, pet_id: int, client: "Client", as_json: bool) -> None:
     """Delete an animal."""
     client.pets.delete(pet_id)
-    click.echo(f"Pet {pet_id} deleted.", err=True)
+    show_deleted("Pet", pet_id, as_json=as_json)
 
 
 pets.add_section("One by one", list_pets, add, show, change, set_status, delete)

@@ -11,11 +11,12 @@ from click.core import ParameterSource
 from petstore.cli.client import client_of, service_option, wait_in_bar
 from petstore.cli.client_failures import CommandFailure, ExitStatus
 from petstore.cli.environment import KEY, read_secret
-from petstore.cli.options import Integer, database_or_service_option
+from petstore.cli.options import Integer, database_or_service_option, json_option
 from petstore.cli.output import (
     OnProgress,
     counted,
     plain_failures,
+    print_json,
     printable,
     progress,
     replacing_text,
@@ -87,6 +88,7 @@ _format_option = click.option(
     show_envvar=True,
     help="With --database: refuse animals of categories that are not registered.",
 )
+@json_option
 @service_option
 @database_or_service_option
 @click.pass_context
@@ -98,6 +100,7 @@ def import_file(
     file_format: FileFormat | None,
     refused: Path | None,
     columns: Sequence[str],
+    as_json: bool,
     **options: Any,
 ) -> None:
     """Add the animals of FILE: CSV with the names of its columns first, or JSON Lines.
@@ -126,8 +129,11 @@ def import_file(
             progress(f"Importing {file.name}", file.stat().st_size) as on_progress,
         ):
             run = ImportRun(opened, on_refused, on_progress)
-            outcome = import_rows(run, file, on_progress=on_progress, **options)
-    click.echo(outcome)
+            done_before, outcome = import_rows(run, file, on_progress=on_progress, **options)
+    if as_json:
+        print_json({"added": run.added, "refused": run.refused, "doneBefore": done_before})
+    else:
+        click.echo(outcome)
     if run.refused:
         raise click.exceptions.Exit(1)
 
@@ -179,8 +185,11 @@ def _import_into_database(
     category_names: bool,
     strict_categories: bool,
     **_others: object,
-) -> str:
-    """Add the animals of a file to a database, and return the outcome in words."""
+) -> tuple[int, str]:
+    """Add the animals of a file to a database.
+
+    Return how many of its rows an earlier run had done, and the outcome in words.
+    """
     note_new_store(database)
 
     def resume_hint() -> str:
@@ -203,9 +212,9 @@ def _import_into_database(
         )
     if before.is_complete:
         done = f"{file} was imported before; nothing added. To add it all once more: --again"
-        return printable(done)
+        return before.rows_done, printable(done)
     resumed = f"Resumed after {before.rows_done:,} rows imported earlier.\n"
-    return (resumed if before.rows_done else "") + _outcome(run)
+    return before.rows_done, (resumed if before.rows_done else "") + _outcome(run)
 
 
 def _note_wait(reason: Unavailable) -> None:
@@ -221,8 +230,11 @@ def _import_over_http(
     from_line: int | None,
     category_names: bool,
     **_others: object,
-) -> str:
-    """Send the animals of a file to a service, and return the outcome in words."""
+) -> tuple[int, str]:
+    """Send the animals of a file to a service.
+
+    Return how many of them had been added before, and the outcome in words.
+    """
     start = from_line or 1
 
     def resume_hint() -> str:
@@ -234,7 +246,7 @@ def _import_over_http(
     with client_of(service, wait_in_bar(on_progress), resume_hint) as client:
         added_before = send_pets(client, run, start, category_names=category_names)
     before = f"{counted(added_before, 'animal')} had been added before.\n"
-    return (before if added_before else "") + _outcome(run)
+    return added_before, (before if added_before else "") + _outcome(run)
 
 
 def _outcome(run: ImportRun) -> str:

@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from petstore.cli.client import client_option
 from petstore.cli.options import ID, MOMENT, TEXT, Duration
-from petstore.cli.output import SectionedGroup, counted, print_secret, printable
-from petstore.cli.resources import View, list_options, resource_options, utc
+from petstore.cli.output import SectionedGroup, counted, print_json, print_secret, printable
+from petstore.cli.resources import (
+    View,
+    list_options,
+    resource_options,
+    show_deleted,
+    show_response,
+    utc,
+)
 from petstore.clock import SECOND, Milliseconds
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
-    from petstore_client import Client
+    from petstore_client import Client, Response
     from petstore_client.models import Delivery, Replay, Webhook, WebhookWithSecret
 
 _PENDING_SECONDS = 5
@@ -87,10 +93,10 @@ def webhooks() -> None:
     help="A type of events, such as order.placed; may be repeated. [default: all it may read]",
 )
 @click.option("--description", type=TEXT, help="What it is for.")
-@client_option
-def create(*, client: "Client", **options: Any) -> None:
+@resource_options
+def create(*, client: "Client", as_json: bool, **options: Any) -> None:
     """Send events to URL. The secret is printed once, alone on standard output."""
-    _print_issued(client.webhooks.create(**options), "created")
+    _print_issued(client.webhooks.create.raw(**options), "created", as_json=as_json)
 
 
 @webhooks.command("list")
@@ -117,19 +123,22 @@ def show(*, webhook_id: int, client: "Client", as_json: bool) -> None:
     show_default=True,
     help="How long the old secret signs too, such as 1h; 7d at most.",
 )
-@client_option
-def rotate(*, webhook_id: int, grace: Milliseconds, client: "Client") -> None:
+@resource_options
+def rotate(*, webhook_id: int, grace: Milliseconds, client: "Client", as_json: bool) -> None:
     """Give a webhook a new secret, and print it alone on standard output."""
-    _print_issued(client.webhooks.rotate(webhook_id, grace_seconds=grace // SECOND), "rotated")
+    issued = client.webhooks.rotate.raw(webhook_id, grace_seconds=grace // SECOND)
+    _print_issued(issued, "rotated", as_json=as_json)
 
 
 @webhooks.command()
 @_id_argument
-@client_option
-def test(*, webhook_id: int, client: "Client") -> None:
+@resource_options
+def test(*, webhook_id: int, client: "Client", as_json: bool) -> None:
     """Send a test event to a webhook, whatever its types."""
-    event = client.webhooks.test(webhook_id).event_id
-    click.echo(f"Event {printable(event)} will be sent; see petstore webhooks deliveries.")
+    response = client.webhooks.test.raw(webhook_id)
+    event = printable(response.value.event_id)
+    line = f"Event {event} will be sent; see petstore webhooks deliveries."
+    show_response(response, line, as_json=as_json)
 
 
 @webhooks.command()
@@ -145,11 +154,13 @@ def deliveries(*, webhook_id: int, state: str | None, client: "Client", **option
 @webhooks.command()
 @_id_argument
 @click.argument("delivery_id", metavar="DELIVERY", type=ID)
-@client_option
-def retry(*, webhook_id: int, delivery_id: int, client: "Client") -> None:
+@resource_options
+def retry(*, webhook_id: int, delivery_id: int, client: "Client", as_json: bool) -> None:
     """Send the event of one delivery again."""
-    made = client.webhooks.retry(webhook_id, delivery_id)
-    click.echo(f"Delivery {made.id} will send event {printable(made.event_id)} again.")
+    made = client.webhooks.retry.raw(webhook_id, delivery_id)
+    event = printable(made.value.event_id)
+    line = f"Delivery {made.value.id} will send event {event} again."
+    show_response(made, line, as_json=as_json)
 
 
 @webhooks.command()
@@ -173,8 +184,8 @@ def retry(*, webhook_id: int, delivery_id: int, client: "Client") -> None:
     flag_value="failed",
     help="Only events whose delivery has failed, and that were not sent again since.",
 )
-@client_option
-def replay(*, webhook_id: int, client: "Client", **options: Any) -> None:
+@resource_options
+def replay(*, webhook_id: int, client: "Client", as_json: bool, **options: Any) -> None:
     """Send events again: those since a time, some types, or those that failed.
 
     If there are many, it sends the next ones once fewer than 2,000 are pending.
@@ -186,7 +197,10 @@ def replay(*, webhook_id: int, client: "Client", **options: Any) -> None:
         count, cursor = count + part.deliveries, part.next
         if cursor is None:
             break
-    click.echo(f"{counted(count, 'event')} will be sent again.")
+    if as_json:
+        print_json({"deliveries": count})
+    else:
+        click.echo(f"{counted(count, 'event')} will be sent again.")
 
 
 def _replay_part(
@@ -232,18 +246,20 @@ def enable(*, webhook_id: int, resume: str, client: "Client", as_json: bool) -> 
 
 @webhooks.command()
 @_id_argument
-@client_option
-def delete(*, webhook_id: int, client: "Client") -> None:
+@resource_options
+def delete(*, webhook_id: int, client: "Client", as_json: bool) -> None:
     """Delete a webhook and its deliveries."""
     client.webhooks.delete(webhook_id)
-    click.echo(f"Webhook {webhook_id} deleted.", err=True)
+    show_deleted("Webhook", webhook_id, as_json=as_json)
 
 
-def _print_issued(issued: "WebhookWithSecret", done: str) -> None:
+def _print_issued(response: "Response[WebhookWithSecret]", done: str, *, as_json: bool) -> None:
+    issued = response.value
     print_secret(
         "secret",
         printable(issued.secret),
         f"Webhook {issued.id} {done}. The secret is shown this once.",
         f"webhook {issued.id} was {done}, but nobody saw its secret: petstore webhooks rotate"
         f" {issued.id} issues another",
+        response.json() if as_json else None,
     )

@@ -1,0 +1,204 @@
+"""``--json``: of every command, and of every failure."""
+
+import json
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from petstore.cli.main import main
+from support.command import Command
+from support.full_stores import make_full_store
+from support.odd_service import error, odd_service, response
+from support.process import ServerProcess
+from support.shop import Shop
+
+WITHOUT_JSON = {
+    "version": "prints a version",
+    "serve": "runs until it is stopped; --log-format json is for its log",
+    "deliver": "runs until it is stopped; --log-format json is for its log",
+    "backup": "writes a file; its exit status says all",
+    "restore": "writes a file; its exit status says all",
+    "pets export": "writes CSV or JSON Lines",
+    "orders export": "writes CSV for spreadsheets; orders list --all --json prints the same",
+}
+URL = "https://shop.example/hooks"
+
+
+def commands_in(group: click.Group) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command below ``group``, with what stands after ``petstore``."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {words}", below) for words, below in commands_in(command))
+        else:
+            yield name, command
+
+
+def refusal(printed: str) -> dict[str, Any]:
+    """Return the failure in the last line of standard error."""
+    failure: dict[str, Any] = json.loads(printed.splitlines()[-1])
+    return failure
+
+
+@pytest.fixture(scope="module")
+def token(server: ServerProcess) -> str:
+    """The token of a key that may do everything in the shop."""
+    scopes = ("webhooks:write", "pets:read", "pets:write", "orders:read", "orders:write")
+    return server.issue("enterprise", *(word for scope in scopes for word in ("--scope", scope)))
+
+
+def test_every_command_prints_json_unless_it_has_a_reason() -> None:
+    without = {
+        words
+        for words, command in commands_in(main)
+        if not any("--json" in parameter.opts for parameter in command.params)
+    }
+    assert without == set(WITHOUT_JSON)
+
+
+def test_a_key_is_printed_after_each_change(command: Command) -> None:
+    def ask(*arguments: str) -> Any:
+        result = command("keys", *arguments, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    created = ask("create", "--name", "app", "--plan", "free")
+    assert created.pop("token").startswith("ps_")
+    assert created == command.show_key()
+    rotated = ask("rotate", "1")
+    assert rotated.pop("token").startswith("ps_")
+    assert ask("change", "1", "--name", "till") == created | {"name": "till"}
+    assert ask("unban", "1") == command.show_key()
+    assert ask("revoke", "1")["state"] == "revoked"
+
+
+def test_a_secret_is_printed_as_json_without_a_note(command: Command) -> None:
+    created = command("keys", "create", "--name", "app", "--plan", "free", "--json")
+    assert "shown this once" not in created.stderr
+    link = json.loads(command.succeed("console", "link", "1", "--json"))
+    assert link["url"].startswith("http://127.0.0.1:8000/console/link/")
+    assert link["expiresAt"].endswith("Z")
+
+
+@pytest.mark.parametrize("resource", ["pets", "categories"])
+def test_what_is_deleted_is_named(resource: str) -> None:
+    with odd_service(response(204, b"")) as service:
+        deleted = Shop(service.url, "a-key").ask(resource, "delete", 7)
+    assert deleted == {"id": 7, "deleted": True}
+
+
+def test_a_webhook_is_printed_after_each_change(shop: Shop) -> None:
+    created = shop.ask("webhooks", "create", URL)
+    number, secret = created["id"], created.pop("secret")
+    assert secret.startswith("whsec_")
+    assert created == shop.ask("webhooks", "show", number)
+    assert shop.ask("webhooks", "rotate", number)["secret"] != secret
+    assert shop.ask("webhooks", "test", number)["eventId"].startswith("evt_")
+    assert shop.ask("webhooks", "delete", number) == {"id": number, "deleted": True}
+
+
+def test_a_delivery_that_is_sent_again_is_printed() -> None:
+    times = {"createdAt": "2026-12-01T12:00:00Z", "lastAttemptAt": None, "nextAttemptAt": None}
+    made = {"id": 9, "eventId": "evt_3", "type": "pet.created", "resource": "pet/7"} | times
+    made |= {"state": "pending", "attempts": 0, "responseStatus": None, "responseBody": None}
+    made |= {"error": None, "retriedAt": None}
+    with odd_service(response(202, made)) as service:
+        assert Shop(service.url, "a-key").ask("webhooks", "retry", 7, 3) == made
+
+
+def test_the_events_that_are_sent_again_are_counted() -> None:
+    parts = [response(202, part) for part in ({"deliveries": 2, "next": "a"}, {"deliveries": 5})]
+    with odd_service(*parts) as service:
+        assert Shop(service.url, "a-key").ask("webhooks", "replay", 7) == {"deliveries": 7}
+
+
+def test_the_new_token_of_your_own_key_is_printed(server: ServerProcess) -> None:
+    rotated = Shop(server.url, server.issue()).ask("rotate-key")
+    assert Shop(server.url, rotated["token"]).succeed("inventory") is not None
+    assert rotated["state"] == "active"
+
+
+def test_the_outcome_of_an_import_is_printed(command: Command, shop: Shop, tmp_path: Path) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text("name,category\nRex,1\nBello,none\nMia,1\n")
+    done = command("pets", "import", str(file), "--json", PETSTORE_DATABASE=command.url)
+    assert json.loads(done.stdout) == {"added": 2, "refused": 1, "doneBefore": 0}
+    assert done.exit_code == 1
+    again = command.succeed("pets", "import", str(file), "--json")
+    assert json.loads(again) == {"added": 0, "refused": 0, "doneBefore": 3}
+    sent = shop("pets", "import", file, "--json")
+    assert json.loads(sent.stdout) == {"added": 2, "refused": 1, "doneBefore": 0}
+
+
+def test_a_forgotten_buyer_and_copied_tables_are_counted(tmp_path: Path, command: Command) -> None:
+    command.make_store()
+    assert json.loads(command.succeed("orders", "forget", "Zoe", "--json")) == {
+        "changed": 0,
+        "open": 0,
+    }
+    make_full_store(tmp_path / "full.db")
+    arguments = ("--from", f"sqlite:///{tmp_path}/full.db", "--to", f"sqlite:///{tmp_path}/to.db")
+    pets, *_ = json.loads(command.succeed("copy", *arguments, "--json"))
+    assert (pets["table"], pets["rows"], len(pets["digest"])) == ("pets", 7, 32)
+
+
+def test_the_cursor_of_a_list_leads_through_all_of_it(shop: Shop) -> None:
+    category = secrets.randbelow(2**62)  # in which no other test has animals
+    ids = [shop.ask("pets", "add", f"No. {n}", "--category", category)["id"] for n in range(3)]
+    asked = ("pets", "list", "--category", category, "--limit", 2)
+    page = json.loads(shop.succeed(*asked, "--json-page"))
+    assert [pet["id"] for pet in page["items"]] == ids[:2]
+    rest = json.loads(shop.succeed(*asked, "--json-page", "--cursor", page["next"]))
+    assert ([pet["id"] for pet in rest["items"]], rest["next"]) == (ids[2:], None)
+    assert shop.ask(*asked, "--cursor", page["next"]) == rest["items"]
+    assert shop(*asked).stderr == (
+        f"(there are more: see --all, --limit, or --cursor {page['next']})\n"
+    )
+
+
+def test_a_short_page_is_followed_by_no_more_than_is_wanted() -> None:
+    pets = [{"id": number, "name": "Rex", "categoryId": 1} for number in (1, 2, 3)]
+    pages = [
+        response(200, pets[:1], Link='</v1/pets?cursor=a>; rel="next"'),
+        response(200, pets[1:], Link='</v1/pets?cursor=b>; rel="next"'),
+    ]
+    with odd_service(*pages) as service:
+        arguments = ("pets", "list", "--limit", 3, "--json-page", "--cursor", "z")
+        page = json.loads(Shop(service.url, "a-key").succeed(*arguments))
+        targets = [asked.target for asked in service.asked]
+    assert page == {"items": pets, "next": "b"}
+    assert targets == ["/v1/pets?limit=3&cursor=z", "/v1/pets?limit=2&cursor=a"]
+
+
+def test_a_refusal_of_the_service_is_its_error() -> None:
+    with odd_service(error(409, "pet_reserved", "pet 7 is reserved")) as service:
+        failed = Shop(service.url, "a-key")("pets", "delete", 7, "--json")
+    assert (failed.exit_code, failed.stdout) == (4, "")
+    assert json.loads(failed.stderr) == {
+        "code": "pet_reserved",
+        "message": "pet 7 is reserved",
+        "status": 409,
+    }
+
+
+def test_a_refusal_of_the_store_is_its_error(command: Command) -> None:
+    command.make_store()
+    failed = command("keys", "show", "7", "--json")
+    assert (failed.exit_code, failed.stdout) == (1, "")
+    assert refusal(failed.stderr) == {
+        "code": "not_found",
+        "message": "there is no key 7",
+        "status": 404,
+    }
+
+
+@pytest.mark.parametrize("option", ["--json", "--json-page"])
+def test_wrong_usage_is_an_error_without_code_and_status(command: Command, option: str) -> None:
+    failed = command("pets", "list", option, "--limit", "0")
+    assert (failed.exit_code, failed.stdout) == (2, "")
+    failure = refusal(failed.stderr)
+    assert failure["message"].startswith("Invalid value for '--limit'")
+    assert (failure["code"], failure["status"]) == (None, None)
