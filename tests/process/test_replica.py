@@ -152,6 +152,18 @@ def killed(replica: PostgresReplica) -> Iterator[None]:
         replica.start()
 
 
+@pytest.mark.parametrize("query", ["?cursor=latest", "?until=now", "?limit=100"])
+def test_lists_are_as_new_as_the_events_that_a_caller_has_read(
+    replica: PostgresReplica, service: SharedService, query: str
+) -> None:
+    """So a program that asks for the newest event, and then copies a list, misses nothing."""
+    with caller(service) as writer, caller(service) as other, replica.behind():
+        pet_id = add(writer)
+        assert not lists(other, pet_id)
+        assert other.get(f"/events{query}").status_code == 200
+        assert lists(other, pet_id)
+
+
 @pytest.mark.parametrize("gone", [killed, PostgresReplica.stopped], ids=["killed", "hanging"])
 def test_lists_fall_back_to_the_primary_until_the_replica_is_back(
     replica: PostgresReplica,

@@ -54,9 +54,6 @@ async def _changes(visit: PageRequest) -> Response:
     if found is None:
         latest = await visit.execute("listEvents", query=query | {"cursor": LATEST})
         found = Changes(latest.next, None)
-    if found.resources != []:
-        # The lists that the page is about to read must not be older than the changes.
-        await visit.services.readers.record_write(visit.caller.id)
     return replace(json_response(200, found, [_NO_STORE]), waited=waited)
 
 
