@@ -158,21 +158,32 @@ async def test_a_message_that_is_none_is_refused(
     assert (await callers.send("a-key", body)).status_code == status
 
 
-@pytest.mark.parametrize("depth", [300, 900])
-async def test_nested_arguments_and_lone_surrogates_are_refused(
-    callers: Callers, depth: int
-) -> None:
+def modern(method: str, params: str) -> tuple[bytes, dict[str, str]]:
+    """Return a message of the era without handshakes, and its fields."""
     meta = (
         f'"_meta":{{"io.modelcontextprotocol/protocolVersion":"{MODERN}",'
         '"io.modelcontextprotocol/clientCapabilities":{}}'
     )
-    fields = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "list_pets"}
+    body = f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},{meta}}}}}'
+    return body.encode(), {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
+
+
+@pytest.mark.parametrize("depth", [300, 900])
+async def test_nested_arguments_and_lone_surrogates_are_refused(
+    callers: Callers, depth: int
+) -> None:
     for name in ('"\\ud800"', "[" * depth + "]" * depth):
-        params = f'{{"name":"list_pets","arguments":{{"name":{name}}},{meta}}}'
-        body = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}'.encode()
-        sent = await callers.send("a-key", body, **fields)
+        params = f'"name":"list_pets","arguments":{{"name":{name}}}'
+        body, fields = modern("tools/call", params)
+        sent = await callers.send("a-key", body, **fields, Mcp_Name="list_pets")
         assert sent.json()["result"]["isError"] is True
         assert len(sent.content) < 1000
+
+
+async def test_nobody_can_listen_for_ever(callers: Callers) -> None:
+    body, fields = modern("subscriptions/listen", '"notifications":{"toolsListChanged":true}')
+    sent = await callers.send("a-key", body, **fields)
+    assert sent.json()["error"]["message"] == "Method not found"
 
 
 async def test_a_notification_is_accepted_without_an_answer(callers: Callers) -> None:

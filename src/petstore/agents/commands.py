@@ -1,6 +1,7 @@
 """``petstore mcp``: a running service as tools for AI agents."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -8,6 +9,9 @@ from petstore.cli.client import read_key, service_option
 from petstore.cli.client_failures import CommandFailure, ExitStatus
 from petstore.cli.options import Integer
 from petstore.cli.output import plain_failures
+
+if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
+    from petstore.agents.clients import Clients
 
 _MISSING = "petstore mcp needs a package that is not installed: pip install 'petstore[mcp]'"
 
@@ -69,9 +73,18 @@ def mcp(
         own = None if over_http else clients.open(read_key())
     except ValueError as error:  # of the environment: a proxy that cannot be used
         raise CommandFailure(str(error), ExitStatus.FAILED) from error
-    if own is not None:
+    if own is None:
+        _serve_http(clients, host, port, allowed_hosts, writes=writes)
+    else:
         serving.run_stdio(own, writes=writes)
-        return
+
+
+def _serve_http(
+    clients: "Clients", host: str, port: int, allowed_hosts: tuple[str, ...], *, writes: bool
+) -> None:
+    from petstore.agents import serving
+    from petstore.server.listeners import listen
+
     for allowed in allowed_hosts:
         if not serving.is_host(allowed):
             msg = f"--allowed-host: {allowed!r}: expected a host without a port"
@@ -79,10 +92,8 @@ def mcp(
     if not (allowed_hosts or serving.is_loopback(host)):
         msg = f"--host {host}: name the hosts by which clients reach it, with --allowed-host"
         raise click.UsageError(msg)
-    from petstore.server.listeners import listen
-
     with plain_failures(), listen(host, port) as listener:
         hosts = (*serving.LOOPBACK_HOSTS, *allowed_hosts)
         at = f"{host}:{listener.getsockname()[1]}"
-        ready = partial(click.echo, f"MCP for {service} at http://{at}/mcp", err=True)
+        ready = partial(click.echo, f"MCP for {clients.url} at http://{at}/mcp", err=True)
         serving.run_http(listener, clients, hosts, ready, writes=writes)

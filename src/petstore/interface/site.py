@@ -36,7 +36,7 @@ The interface is under `/v1`. [llms.txt]({root}/llms.txt) lists the pages of its
 [documentation]({root}/).
 """
 _REDIRECTS = {"/": HOME, "/docs": HOME, "/llms-full.txt": f"{HOME}llms-full.txt"}
-_INDEX = "/llms.txt"
+_INDEX = "llms.txt"
 _HTML, _MARKDOWN = "text/html", "text/markdown"
 _IMMUTABLE = b"cache-control: public, max-age=31536000, immutable"
 _CHECKED = b"cache-control: public, no-cache"
@@ -99,8 +99,8 @@ class Site:
             markdown = by_name.get(file.name.removesuffix(".html") + ".md")
             if markdown is not None and file.media_type.startswith(_HTML):
                 pages[path] = self._page_in_two_types(file, markdown, policy)
-        if index := by_name.get(_INDEX.removeprefix("/")):
-            pages[_INDEX] = pages[f"{HOME}{index.name}"] = self._index(index, root)
+            if path == f"{HOME}{_INDEX}":
+                pages[path] = pages[f"/{_INDEX}"] = self._index(file, root)
         return pages
 
     def texts(self) -> dict[str, SiteFile]:
