@@ -13,7 +13,7 @@ from petstore.agents.endpoint import Endpoint
 from petstore.chores import background
 from support.agents import agent_over_http, listening, served_agents
 from support.error_body import assert_error
-from support.service import Service
+from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
 
@@ -43,9 +43,10 @@ class Callers:
         return await self._http.request(method, f"{self.url}/mcp", headers=headers, **content)
 
 
-@pytest.fixture
-async def callers(service: Service) -> AsyncIterator[Callers]:
+@pytest.fixture(scope="module")
+async def callers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Callers]:
     async with (
+        running_service(tmp_path_factory.mktemp("store") / "petstore.db") as service,
         listening(service.app) as store_url,
         served_agents(store_url, ("127.0.0.1", "mcp.shop.example")) as url,
         httpx.AsyncClient() as http,

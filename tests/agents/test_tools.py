@@ -1,15 +1,24 @@
 """The tools of agents, each against a real store."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from petstore.agents.tools import TOOLS
-from support.agents import agent_in
-from support.service import Service
+from support.agents import Agent, agent_in
+from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(scope="module")
+async def writer(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Agent]:
+    """An agent that may write, in a store of the whole file."""
+    store = tmp_path_factory.mktemp("store") / "petstore.db"
+    async with running_service(store) as service, agent_in(service, writes=True) as agent:
+        yield agent
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -62,10 +71,9 @@ def test_a_tool_says_whether_it_changes_the_store() -> None:
     ],
 )
 async def test_invalid_arguments_are_named_with_what_to_do(
-    service: Service, tool: str, arguments: dict[str, Any], told: str
+    writer: Agent, tool: str, arguments: dict[str, Any], told: str
 ) -> None:
-    async with agent_in(service, writes=True) as agent:
-        text = await agent.fail(tool, **arguments)
+    text = await writer.fail(tool, **arguments)
     assert told in text
     assert "\nWhat to do: Correct the arguments and call again." in text
     assert len(text) < 2000

@@ -94,6 +94,6 @@ def _serve_http(
         raise click.UsageError(msg)
     with plain_failures(), listen(host, port) as listener:
         hosts = (*serving.LOOPBACK_HOSTS, *allowed_hosts)
-        at = f"{host}:{listener.getsockname()[1]}"
+        at = f"{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         ready = partial(click.echo, f"MCP for {clients.url} at http://{at}/mcp", err=True)
         serving.run_http(listener, clients, hosts, ready, writes=writes)

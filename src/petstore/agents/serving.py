@@ -50,7 +50,7 @@ async def serve_stdio(client: AsyncClient, *, writes: bool) -> None:
 
 
 def run_stdio(client: AsyncClient, *, writes: bool) -> None:
-    """Do that until the end; Ctrl-C ends the process at once."""
+    """Run ``serve_stdio``. Ctrl-C ends the process at once."""
     # Else it would wait for the thread that reads standard input. There is nothing to finish.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     asyncio.run(serve_stdio(client, writes=writes))
@@ -95,7 +95,7 @@ def run_http(
     *,
     writes: bool,
 ) -> None:
-    """Do that until a stop signal."""
+    """Run ``serve_http`` until a stop signal; ``report_ready`` is called first."""
 
     async def run() -> None:
         stop = asyncio.Event()

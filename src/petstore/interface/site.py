@@ -37,7 +37,7 @@ The interface is under `/v1`. [llms.txt]({root}/llms.txt) lists the pages of its
 """
 _REDIRECTS = {"/": HOME, "/docs": HOME, "/llms-full.txt": f"{HOME}llms-full.txt"}
 _INDEX = "llms.txt"
-_HTML, _MARKDOWN = "text/html", "text/markdown"
+_HTML, _MARKDOWN = _PAGES = ("text/html", "text/markdown")
 _IMMUTABLE = b"cache-control: public, max-age=31536000, immutable"
 _CHECKED = b"cache-control: public, no-cache"
 _VARY = b"vary: Accept-Encoding"
@@ -122,14 +122,14 @@ class Site:
         manifest = self._manifest
         if manifest is None and request.path.startswith(HOME):
             raise NotFound(_NOT_BUILT)
-        wanted = choose_media_type(request, "application/json", _HTML, _MARKDOWN)
+        wanted = choose_media_type(request, "application/json", *_PAGES)
         above = request.path.count("/") - 1
         # Relative, so a proxy may serve it all below another path.
         root = f"{'../' * above}{HOME.strip('/')}"
-        if wanted == _MARKDOWN and above <= _DEEPEST:
-            return _not_found(_MARKDOWN, _MISSING_TEXT.format(root=root).encode())
-        if manifest is None or not manifest.missing or wanted != _HTML or above > _DEEPEST:
+        if manifest is None or not manifest.missing or above > _DEEPEST or wanted not in _PAGES:
             raise NotFound(_NOTHING, {"Vary": "Accept"})
+        if wanted == _MARKDOWN:
+            return _not_found(_MARKDOWN, _MISSING_TEXT.format(root=root).encode())
         page = self._content(manifest.missing, None)
         for name in (b"=", b'"base":', b'"search":'):
             page = page.replace(name + b'"/', name + b'"' + root.encode() + b"/")
@@ -138,11 +138,11 @@ class Site:
     def _page_in_two_types(self, html: SiteFile, markdown: SiteFile, policy: bytes) -> PublicPage:
         pages = {
             media_type: self._page(file, policy, _VARY_BY_TYPE)
-            for media_type, file in ((_HTML, html), (_MARKDOWN, markdown))
+            for media_type, file in zip(_PAGES, (html, markdown), strict=True)
         }
 
         async def respond(request: Request) -> Response:
-            return await pages[choose_media_type(request, _HTML, _MARKDOWN)](request)
+            return await pages[choose_media_type(request, *_PAGES)](request)
 
         return respond
 
