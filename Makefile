@@ -45,7 +45,7 @@ times: .venv/installed-dev $(SITE) .venv/extras ## Run every test and write into
 	$(BIN)/python -m $(PYTEST) $(TESTERS) -q --junit-xml .pytest_cache/times.xml
 	PYTHONPATH=tests $(BIN)/python -m support.times .pytest_cache/times.xml
 
-lists: .venv/installed ## Write the lists of the documentation that follow from the code
+lists: .venv/installed-dev ## Write the lists of the documentation that follow from the code
 	$(BIN)/python -m website.lists
 
 docs: $(SITE) ## Build the documentation that the service serves at /docs
@@ -98,7 +98,8 @@ COMPILE := uv pip compile --quiet --upgrade --universal --python-version 3.11 --
 lock: ## Resolve the newest dependencies into the lock files; needs uv
 	$(COMPILE) -o requirements.lock
 	$(COMPILE) --extra tracing -c requirements.lock -o requirements-tracing.lock
-	$(COMPILE) --all-extras --group dev -c requirements-tracing.lock -o requirements-dev.lock
+	$(COMPILE) --extra mcp -c requirements-tracing.lock -o requirements-mcp.lock
+	$(COMPILE) --all-extras --group dev -c requirements-tracing.lock -c requirements-mcp.lock -o requirements-dev.lock
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	  --group pyproject.toml:pipelines -o requirements-pipelines.lock
 	$(NPM) update --prefix tests/node --package-lock-only --omit-lockfile-registry-resolved --ignore-scripts

@@ -27,6 +27,7 @@ NOT_RUN = {
     "CONTRIBUTING.md": "the targets of make, this suite among them",
     "README.md": "the targets of make",
     "clients/python/README.md": "packages from outside",
+    "docs/agents.md": "packages from outside, and a server for programs of the reader",
     "docs/README.md": "a first request, which the tutorials explain and run",
     "docs/client.md": "scripts that begin from the reader's own key and orders",
     "docs/deploying.md": "images, clusters, systemd and packages from outside",
@@ -145,6 +146,7 @@ ready
 COMMANDS = ("console", "sh")
 SETUPS = {
     "docs/README.md": DEMO,
+    "docs/agents.md": DEMO,
     "docs/authentication.md": DEMO,
     "docs/client.md": DEMO,
     "docs/events.md": DEMO + RECEIVER,

@@ -139,6 +139,7 @@ KNOWN = {
     ),
     "console": (*BELOW_OPERATIONS, "limits.minutes", "time_slices"),
     "http": (),
+    "agents": (*BELOW_OPERATIONS, "chores", "cli", "http", "server.listeners"),
     "observability": (
         *(*BELOW_OPERATIONS, "chores", "http", "logs", "settings"),
         *("databases", "limits"),
@@ -164,7 +165,10 @@ KNOWN_BY_LAYER = {
 TABLES = {"petstore.interface.operations": "operations", "petstore.console.console": "pages"}
 """The modules that list what a layer of each resource has."""
 
-COMMAND_LINE = ("petstore.cli", *(f"petstore.{module}" for module in layer("commands")))
+COMMAND_LINE = (
+    *("petstore.agents", "petstore.cli"),
+    *(f"petstore.{module}" for module in layer("commands")),
+)
 
 WIRING = ("app", "asgi", "backends", "cli", "server")
 """Which may import anything, but for the command line."""
@@ -228,6 +232,7 @@ LIBRARIES = {
     "uvloop": ("petstore.server",),
     "jinja2": ("petstore.console.templates",),
     "multipart": ("petstore.console.forms",),
+    **dict.fromkeys(("jsonschema", "mcp"), ("petstore.agents",)),
     **dict.fromkeys(("click", "rich", "petstore_client"), COMMAND_LINE),
 }
 """Each with its adapters, which alone import it."""

@@ -8,7 +8,12 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PROJECT = (ROOT / "pyproject.toml").read_text()
-NAMES = ("requirements.lock", "requirements-tracing.lock", "requirements-dev.lock")
+NAMES = (
+    "requirements.lock",
+    "requirements-tracing.lock",
+    "requirements-mcp.lock",
+    "requirements-dev.lock",
+)
 
 
 def versions(name: str) -> dict[str, str]:
@@ -42,19 +47,24 @@ def test_every_package_has_hashes(name: str) -> None:
 
 
 def test_the_larger_lock_files_include_the_smaller_ones() -> None:
-    small, middle, large = map(versions, NAMES)
-    assert pairs(small) <= pairs(middle) <= pairs(large)
+    small, *middle, large = map(pairs, map(versions, NAMES))
+    for each in middle:
+        assert small <= each <= large
 
 
 def test_each_lock_file_has_only_its_own_requirements() -> None:
     project = tomllib.loads(PROJECT)
     needed = named(project["project"]["dependencies"]) - {"petstore-client"}
-    tracing = named(project["project"]["optional-dependencies"]["tracing"])
+    extras = project["project"]["optional-dependencies"]
+    tracing, mcp = (named(extras[name]) for name in ("tracing", "mcp"))
     build, dev = (named(project["dependency-groups"][group]) for group in ("build", "dev"))
-    small, middle, large = (set(versions(name)) for name in NAMES)
+    small, traced, agents, large = (set(versions(name)) for name in NAMES)
     assert needed | build <= small
-    assert not small & (tracing | dev - {"pyyaml", "anyio", "h11"})
-    assert tracing <= middle
+    assert not small & (tracing | mcp | dev - {"pyyaml", "anyio", "h11"})
+    assert tracing <= traced
+    assert mcp <= agents
+    assert not traced & mcp
+    assert not agents & tracing
     assert dev <= large
 
 

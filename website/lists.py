@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
+from petstore.agents.tools import TOOLS
 from petstore.settings import Settings
 from website.sources import ROOT
 
@@ -37,9 +38,20 @@ def settings() -> str:
     return "\n".join([*head, _DEMO, *rows])
 
 
+def tools() -> str:
+    """Return the table of the tools of agents."""
+    rows = [
+        f"| `{tool.name}` | {f'`{tool.scope}`' if tool.scope else '-'}"
+        f" | {'yes' if tool.writes else ''} | {tool.description.partition('. ')[0].rstrip('.')}. |"
+        for tool in TOOLS
+    ]
+    return "\n".join(["| Tool | Scope | Needs `--write` | |", "|---|---|---|---|", *rows])
+
+
 LISTS = {
     "modules": (ROOT / "docs/architecture.md", modules),
     "settings": (ROOT / "docs/settings.md", settings),
+    "tools": (ROOT / "docs/agents.md", tools),
 }
 """Each list by the name in its marks: its page, and what makes it."""
 

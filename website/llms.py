@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from petstore.interface.site import HOME
 from website.navigation import Entry
 
 _ABOUT = """# Petstore
@@ -9,22 +10,35 @@ _ABOUT = """# Petstore
 > An HTTP JSON service for a shop that sells animals: list, filter, add and sell them. Each client
 > has an API key with scopes, a plan and rate limits.
 
-Every page is Markdown at its address with `.md` at the end. `llms-full.txt` has all of them. The
-OpenAPI 3.1 document is at `/v1/openapi.json`.
+The interface is at [/v1](/v1/openapi.json), described by that OpenAPI 3.1 document. In the samples,
+`http://127.0.0.1:8000/v1` stands for it. Every page is Markdown at its address with `.md` at the
+end, and for `Accept: text/markdown`. [llms-full.txt](/docs/llms-full.txt) has all of them but for
+decision records and results of benchmarks.
 """
+_LEFT_OUT = ("decisions/", "performance.md", "repository/bench/")
 
 
 def index(nav: Mapping[str, Sequence[Entry]], more: Mapping[str, Sequence[Entry]]) -> str:
-    """Return the list of all pages, section by section, with ``more`` entries at their ends."""
+    """Return the list of all pages, section by section, with ``more`` entries at their ends.
+
+    Its links begin with a slash. The service puts its own URL before it.
+    """
     listed = (
-        f"\n## {title}\n\n" + "".join(f"{entry}\n" for entry in (*entries, *more.get(title, ())))
+        f"\n## {title}\n\n" + "".join(map(_line, (*entries, *more.get(title, ()))))
         for title, entries in nav.items()
     )
     return _ABOUT + "".join(listed)
 
 
 def whole(sources: Mapping[str, str]) -> str:
-    """Return all pages in one text, each after its path."""
-    return (
-        "\n\n".join(f"<!-- {path} -->\n\n{text.strip()}" for path, text in sources.items()) + "\n"
+    """Return the pages in one text, each after its path, without those that help no client."""
+    pages = (
+        f"<!-- {path} -->\n\n{text.strip()}"
+        for path, text in sources.items()
+        if not path.startswith(_LEFT_OUT)
     )
+    return "\n\n".join(pages) + "\n"
+
+
+def _line(entry: Entry) -> str:
+    return f"{entry._replace(path=f'{HOME}{entry.path}')}\n"

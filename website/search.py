@@ -7,6 +7,7 @@ import msgspec
 
 SYNONYMS = {
     "": "sandbox",
+    "agents": "AI, agent, MCP, Model Context Protocol, LLM, Claude, ChatGPT, Copilot, Cursor",
     "authentication": "API key, auth, bearer, credentials, login",
     "client-library": "SDK, Python client",
     "deploying": "Helm, Docker, Kubernetes, container",

@@ -207,7 +207,7 @@ def open_log(settings: Settings) -> RequestLog:
 def _pages(
     health: HealthPages, addresses: Addresses, well_known: WellKnown
 ) -> dict[str, PublicPage]:
-    site = service_site().pages()
+    site = service_site().pages(addresses.root)
     return {
         **well_known.pages(),
         **site,

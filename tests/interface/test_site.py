@@ -9,6 +9,8 @@ import zstandard
 
 from petstore.errors import NotFound
 from petstore.http.messages import Request, Response
+from petstore.interface.addresses import Addresses
+from petstore.interface.application import PublicPage
 from petstore.interface.site import CODINGS, Site
 from support.error_body import assert_error
 from support.service import Service
@@ -17,6 +19,7 @@ from website.files import write_site
 pytestmark = pytest.mark.anyio
 
 HASHED = "assets/main.0123abcd.min.css"
+TYPES = ("html", "markdown")
 PAGE = "<head>\n</head><p>Errors</p>"
 DECODERS: dict[str | None, Callable[[bytes], bytes]] = {
     "zstd": zstandard.decompress,
@@ -37,14 +40,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }.items():
         (rendered / name).parent.mkdir(exist_ok=True)
         (rendered / name).write_text(text)
-    write_site(rendered, built, {"errors.md": "# Errors\n", "llms.txt": "# Petstore\n"})
+    texts = {
+        "errors.md": "# Errors\n",
+        "guides/index.md": "# Guides\n",
+        "llms.txt": "- [Errors](/docs/errors.md)\n",
+    }
+    write_site(rendered, built, texts)
     return built
 
 
 async def get(folder: Path, path: str, method: str = "GET", **fields: str) -> Response:
     """Return the response to a request of a page; the names of fields have _ for -."""
     named = {name.replace("_", "-").encode(): value.encode() for name, value in fields.items()}
-    return await Site(folder).pages()[path](Request(method, path, b"", "127.0.0.1", named))
+    return await pages(folder)[path](Request(method, path, b"", "127.0.0.1", named))
+
+
+def pages(folder: Path) -> dict[str, PublicPage]:
+    return Site(folder).pages(Addresses("https://shop.example").root)
 
 
 def headers(response: Response) -> dict[str, str]:
@@ -60,24 +72,23 @@ def headers(response: Response) -> dict[str, str]:
     ],
 )
 def test_only_the_listed_files_are_served(folder: Path, path: str) -> None:
-    assert path not in Site(folder).pages()
+    assert path not in pages(folder)
 
 
 @pytest.mark.parametrize("path", ["/docs/", "/docs/errors", "/docs/llms.txt"])
 async def test_a_service_without_a_built_site_says_how_to_build_it(
     tmp_path: Path, path: str
 ) -> None:
-    site = Site(tmp_path)
-    assert path not in site.pages()
+    assert path not in pages(tmp_path)
     with pytest.raises(NotFound, match="the documentation is not built; run `make docs`"):
-        await site.missing(Request("GET", path, b"", "127.0.0.1", {}))
+        await Site(tmp_path).missing(Request("GET", path, b"", "127.0.0.1", {}))
     assert headers(await get(tmp_path, "/docs")) == {"location": "docs/"}
 
 
 @pytest.mark.parametrize(
     ("path", "target"),
     [
-        *(("/", "docs/"), ("/docs", "docs/"), ("/llms.txt", "docs/llms.txt")),
+        *(("/", "docs/"), ("/docs", "docs/"), ("/llms-full.txt", "docs/llms-full.txt")),
         *(("/docs/errors.html", "errors"), ("/docs/index.html", "./")),
         *(("/docs/guides", "guides/"), ("/docs/guides/index.html", "./")),
     ],
@@ -94,7 +105,7 @@ async def test_redirects_work_below_any_path_of_a_proxy(
     [
         *(("/docs/", "text/html; charset=utf-8"), ("/docs/errors", "text/html; charset=utf-8")),
         *(("/docs/guides/", "text/html; charset=utf-8"), (f"/docs/{HASHED}", "text/css")),
-        *(("/docs/errors.md", "text/markdown"), ("/docs/llms.txt", "text/plain; charset=utf-8")),
+        ("/docs/errors.md", "text/markdown; charset=utf-8"),
     ],
 )
 async def test_each_file_has_its_media_type(folder: Path, path: str, media_type: str) -> None:
@@ -111,6 +122,50 @@ async def test_a_file_is_sent_in_a_coding_that_the_client_accepts(
     assert DECODERS[coding](response.body) == b"# Errors\n"
     assert headers(response).get("content-encoding") == coding
     assert headers(response)["vary"] == "Accept-Encoding"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"), [("/docs/errors", "# Errors\n"), ("/docs/guides/", "# Guides\n")]
+)
+async def test_a_page_is_markdown_for_a_client_that_prefers_it(
+    folder: Path, path: str, text: str
+) -> None:
+    got = await get(folder, path, accept="text/markdown, */*;q=0.1", accept_encoding="zstd")
+    assert DECODERS["zstd"](got.body).decode() == text
+    assert headers(got)["content-type"] == "text/markdown; charset=utf-8"
+    assert "content-security-policy" not in headers(got)
+
+
+async def test_a_page_in_two_types_varies_by_what_the_client_accepts(folder: Path) -> None:
+    page, markdown = [await get(folder, "/docs/errors", accept=f"text/{a}") for a in TYPES]
+    assert page.body != markdown.body
+    assert headers(page)["vary"] == headers(markdown)["vary"] == "Accept, Accept-Encoding"
+    tag = headers(page)["etag"]
+    again = {"accept": "text/markdown", "if_none_match": tag}
+    assert (await get(folder, "/docs/errors", **again)).status == 200
+    again["if_none_match"] = headers(markdown)["etag"]
+    assert (await get(folder, "/docs/errors", **again)).status == 304
+
+
+@pytest.mark.parametrize("path", ["/llms.txt", "/docs/llms.txt"])
+async def test_the_links_of_the_index_begin_with_the_url_of_the_service(
+    folder: Path, path: str
+) -> None:
+    got = await get(folder, path, host="127.0.0.1:8000")
+    assert got.body == b"- [Errors](https://shop.example/docs/errors.md)\n"
+    assert headers(got)["content-type"] == "text/plain; charset=utf-8"
+    again = await get(folder, path, host="127.0.0.1:8000", if_none_match=headers(got)["etag"])
+    assert (again.status, again.body) == (304, b"")
+
+
+async def test_the_index_at_another_host_has_another_tag(folder: Path) -> None:
+    page = Site(folder).pages(Addresses().root)["/llms.txt"]
+    hosts = (b"a.example", b"b.example:81")
+    first, second = [
+        await page(Request("GET", "/llms.txt", b"", "127.0.0.1", {b"host": host})) for host in hosts
+    ]
+    assert second.body == b"- [Errors](http://b.example:81/docs/errors.md)\n"
+    assert headers(first)["etag"] != headers(second)["etag"]
 
 
 async def test_each_coding_has_its_own_entity_tag(folder: Path) -> None:
@@ -194,11 +249,27 @@ async def test_a_browser_at_an_address_without_a_page_gets_one_like_the_docs(
         assert f'"base":"{root}/"' in response.text
 
 
+async def test_a_client_that_prefers_markdown_gets_it_where_there_is_no_page(
+    service: Service,
+) -> None:
+    for path, root in {"/docs/guides/nothing": "../../docs", "/nothing": "docs"}.items():
+        response = await service.client.get(path, headers={"Accept": "text/markdown"})
+        assert response.status_code == 404
+        assert response.headers["content-type"] == "text/markdown; charset=utf-8"
+        assert response.headers["vary"] == "Accept"
+        assert f"[llms.txt]({root}/llms.txt)" in response.text
+
+
 @pytest.mark.parametrize(
-    ("path", "accept"), [("/docs/nothing", "*/*"), ("/" + "a/" * 20, "text/html")]
+    ("path", "accept"),
+    [
+        *(("/docs/nothing", "*/*"), ("/" + "a/" * 20, "text/html")),
+        *(("/" + "a/" * 20, "text/markdown"), ("/docs/nothing", "text/html;q=0.5, */*")),
+    ],
 )
 async def test_a_program_at_an_address_without_a_page_gets_the_error_body(
     service: Service, path: str, accept: str
 ) -> None:
     response = await service.client.get(path, headers={"Accept": accept})
     assert_error(response, 404, "not_found")
+    assert response.headers["vary"] == "Accept"

@@ -27,10 +27,17 @@ async def test_a_new_key_has_no_usage(service: Service) -> None:
         "bannedUntil": None,
         "deprecated": [],
         "refused": [],
+        "scopes": ["pets:read", "pets:write", "orders:read", "orders:write"],
     }
     assert len(days) == 30
     assert days[0] == {"date": "2026-11-02", "requests": 0}
     assert days[-1] == {"date": "2026-12-01", "requests": 0}
+
+
+async def test_usage_says_what_the_key_may_do(service: Service) -> None:
+    key = await service.issue(scopes=frozenset({"orders:read", "pets:read"}))
+    usage = (await service.request("GET", "/v1/usage", key.token)).json()
+    assert usage["scopes"] == ["pets:read", "orders:read"]
 
 
 async def test_usage_requests_do_not_count_against_the_limit(service: Service) -> None:

@@ -98,6 +98,11 @@ QUESTIONS = {
     "Postman": "guides/generated-clients",
     "Helm": "deploying",
     "metadata": "pets",
+    "mcp": "agents",
+    "agent": "agents",
+    "llm": "agents",
+    "AI": "agents",
+    "Claude": "agents",
 }
 FIRST = """box => box.getRootNode().querySelector('a[href*="?h="]')?.href.split('#')[0]"""
 

@@ -141,14 +141,19 @@ def wait_in_bar(on_progress: Callable[..., None]) -> Wait:
 def _client(service: str, wait: Wait) -> "Client":
     from petstore_client import Client
 
-    key = _key()
+    key = read_key()
     try:
         return Client(key, service, max_retries=_MAX_RETRIES, max_wait=_MAX_WAIT_SECONDS, wait=wait)
     except ValueError as error:  # of the environment: a proxy that cannot be used
         raise CommandFailure(str(error), ExitStatus.FAILED) from error
 
 
-def _key() -> str:
+def read_key() -> str:
+    """Return the key in the environment.
+
+    Raises:
+        CommandFailure: there is none, or it cannot be one.
+    """
     # From the environment alone: others on the machine can read a command line.
     key = (read_secret(KEY) or "").strip()
     if not key:

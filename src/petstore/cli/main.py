@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from petstore import __version__
+from petstore.agents.commands import mcp
 from petstore.categories.commands import categories
 from petstore.cli.backup import backup, restore
 from petstore.cli.copy import copy
@@ -91,5 +92,5 @@ main.add_section("Run the service", serve, deliver)
 main.add_section("Work on its store", keys, people, console, deprecations, copy, backup, restore)
 main.add_section(
     f"Ask a running service, with the key in {KEY}",
-    *(pets, orders, sales, categories, inventory, events, webhooks, usage, rotate_own),
+    *(pets, orders, sales, categories, inventory, events, webhooks, usage, rotate_own, mcp),
 )

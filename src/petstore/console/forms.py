@@ -193,7 +193,7 @@ async def decode_form(content_type: str, body: BinaryIO, opened: ExitStack) -> F
         UnsupportedMediaType: it is not a form.
         InvalidBody: it is malformed, or has too many fields or files.
     """
-    media_type, options = multipart.parse_options_header(content_type)  # type: ignore[no-untyped-call]
+    media_type, options = multipart.parse_options_header(content_type)
     if media_type == _URLENCODED:
         return decode_urlencoded(body.read(_MAX_TEXT + 1))
     if media_type != _MULTIPART or "boundary" not in options:

@@ -26,10 +26,10 @@ OPERATIONS = (
         tag="Usage",
         summary="Get the usage of your key",
         description=(
-            "Returns the plan of your key, both windows, its ban if there is one, its requests on"
-            " each of the last 30 days (UTC), the deprecated operations that it called on these"
-            " days, and the requests that a limit refused in the last 7 days. The request costs"
-            " nothing, and works even at a limit."
+            "Returns the plan and the scopes of your key, both windows, its ban if there is one,"
+            " its requests on each of the last 30 days (UTC), the deprecated operations that it"
+            " called on these days, and the requests that a limit refused in the last 7 days. The"
+            " request costs nothing, and works even at a limit."
         ),
         handler=_get,
         scope=None,
@@ -50,6 +50,7 @@ OPERATIONS = (
                 "refused": [
                     {"hour": "2026-11-21T09:00:00Z", "operation": "listPets", "requests": 12}
                 ],
+                "scopes": ["pets:read", "pets:write", "orders:read", "orders:write"],
             },
         ),
     ),

@@ -11,7 +11,7 @@ from petstore.deprecations.model import DeprecatedUse
 from petstore.deprecations.store import DeprecatedCalls
 from petstore.domain.fields import open_list
 from petstore.domain.plans import PLANS
-from petstore.keys.model import Caller
+from petstore.keys.model import SCOPES, Caller
 from petstore.limits.contract import RateLimiter
 from petstore.usage.counts import first_day
 from petstore.usage.refusals import Refusals, RefusedRequests
@@ -61,6 +61,14 @@ class Usage(Struct, frozen=True, rename="camel"):
             )
         ),
     ] = []
+    scopes: Annotated[
+        list[str],
+        Meta(
+            description=(
+                "What the key may do. More scopes will follow: ignore scopes that you do not know."
+            )
+        ),
+    ] = []
 
 
 async def get_usage(
@@ -92,4 +100,5 @@ async def get_usage(
         ],
         deprecated=await deprecated_calls.of_key(key.id),
         refused=await refusals.of_key(key.id),
+        scopes=[scope for scope in SCOPES if scope in key.scopes],
     )

@@ -568,6 +568,8 @@ class Usage(Model, frozen=True, kw_only=True):
         deprecated: The deprecated operations that the key called in the last 30 days.
         refused: The requests that a limit refused in the last 7 days, by hour and
             operation, the newest hour first.
+        scopes: What the key may do. More scopes will follow: ignore scopes that you do not
+            know.
     """
 
     plan: str
@@ -577,6 +579,7 @@ class Usage(Model, frozen=True, kw_only=True):
     days: list[UsageDay]
     deprecated: list[DeprecatedUse]
     refused: list[RefusedRequests] = field(default_factory=list)
+    scopes: list[str] = field(default_factory=list)
 
 
 class PersonWithInvitation(Person, frozen=True, kw_only=True):

@@ -1058,10 +1058,10 @@ class KeyUsage(Resource[D]):
     def get(self) -> Call[Usage]:
         """Get the usage of your key.
 
-        Returns the plan of your key, both windows, its ban if there is one, its requests on
-        each of the last 30 days (UTC), the deprecated operations that it called on these days,
-        and the requests that a limit refused in the last 7 days. The request costs nothing, and
-        works even at a limit.
+        Returns the plan and the scopes of your key, both windows, its ban if there is one, its
+        requests on each of the last 30 days (UTC), the deprecated operations that it called on
+        these days, and the requests that a limit refused in the last 7 days. The request costs
+        nothing, and works even at a limit.
         """
         return Call("getUsage", "GET", "/usage", into(Usage), charged=False)
 

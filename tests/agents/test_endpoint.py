@@ -1,0 +1,228 @@
+"""MCP over HTTP, and those who should get nothing from it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from mcp.server import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from petstore.agents.endpoint import Endpoint
+from petstore.chores import background
+from support.agents import agent_over_http, listening, served_agents
+from support.error_body import assert_error
+from support.service import Service, running_service
+
+pytestmark = pytest.mark.anyio
+
+MODERN = "2026-07-28"
+LIST: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+USAGE = {"name": "get_usage", "arguments": {}}
+CALL: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": USAGE}
+JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
+
+class Callers:
+    """Sends requests to an MCP server for the store of a service."""
+
+    def __init__(self, service: Service, url: str, http: httpx.AsyncClient) -> None:
+        self.service = service
+        self.url = url
+        self._http = http
+
+    async def send(
+        self, key: str | None, body: Any = LIST, *, method: str = "POST", **fields: str | bytes
+    ) -> httpx.Response:
+        """Send a message with a key; the names of fields have _ for -."""
+        named = {name.replace("_", "-"): value for name, value in fields.items()}
+        own = {} if key is None else {"Authorization": f"Bearer {key}"}
+        headers: Any = {**JSON, **own, **named}
+        content = {"content": body} if isinstance(body, bytes) else {"json": body}
+        return await self._http.request(method, f"{self.url}/mcp", headers=headers, **content)
+
+
+@pytest.fixture(scope="module")
+async def callers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Callers]:
+    async with (
+        running_service(tmp_path_factory.mktemp("store") / "petstore.db") as service,
+        listening(service.app) as store_url,
+        served_agents(store_url, ("127.0.0.1", "mcp.shop.example")) as url,
+        httpx.AsyncClient() as http,
+    ):
+        yield Callers(service, url, http)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_an_agent_works_with_its_own_key_in_both_eras_of_the_protocol(
+    callers: Callers, mode: str
+) -> None:
+    key = await callers.service.issue(scopes=frozenset({"pets:read"}))
+    async with agent_over_http(callers.url, key.token, mode) as agent:
+        assert "list_pets" in await agent.tools()
+        assert (await agent.call("list_pets"))["pets"] == []
+        assert (await agent.call("get_usage"))["scopes"] == ["pets:read"]
+
+
+@pytest.mark.parametrize(
+    ("authorization", "code"),
+    [
+        (None, "missing_api_key"),
+        ("Basic cGV0OnN0b3Jl", "missing_api_key"),
+        ("Bearer", "missing_api_key"),
+        ("Bearer a key", "invalid_api_key"),
+        (b"Bearer k\xe9y", "invalid_api_key"),
+    ],
+)
+async def test_a_request_without_a_key_is_refused(
+    callers: Callers, authorization: str | bytes | None, code: str
+) -> None:
+    fields: dict[str, Any] = {} if authorization is None else {"Authorization": authorization}
+    response = await callers.send(None, **fields)
+    assert_error(response, 401, code)
+    assert response.headers["WWW-Authenticate"].startswith('Bearer realm="petstore"')
+
+
+async def test_callers_never_act_with_the_key_of_another_one(callers: Callers) -> None:
+    keys = [await callers.service.issue(per_minute=limit) for limit in range(100, 108)]
+
+    async def limit_seen(token: str) -> int:
+        sent = await callers.send(token, CALL, Mcp_Session_Id="the-same")
+        assert "Mcp-Session-Id" not in sent.headers
+        found: int = sent.json()["result"]["structuredContent"]["minute"]["limit"]
+        return found
+
+    seen = await asyncio.gather(*(limit_seen(key.token) for key in keys * 5))
+    assert seen == [*range(100, 108)] * 5
+
+
+async def test_one_caller_does_not_wait_for_the_limit_of_another_one(callers: Callers) -> None:
+    thief = await callers.service.issue(per_minute=1)
+    owner = await callers.service.issue()
+    call = CALL | {"params": {"name": "list_pets", "arguments": {}}}
+    for _ in range(3):
+        refused = await callers.send(thief.token, call)
+    assert "Call no tool for 60 seconds" in refused.text
+    assert (await callers.send(owner.token, call)).json()["result"]["isError"] is False
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "http://127.0.0.1:3000"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example:8765"}, 421),
+        ({"Content-Type": "text/plain"}, 400),
+        ({"Host": "mcp.shop.example"}, 200),
+        ({"Host": "mcp.shop.example:8443"}, 200),
+    ],
+)
+async def test_a_web_page_cannot_use_it(
+    callers: Callers, fields: dict[str, str], status: int
+) -> None:
+    key = await callers.service.issue()
+    for version in ({}, {"MCP-Protocol-Version": MODERN}):
+        sent = await callers.send(key.token, **fields, **version)
+        assert sent.status_code == (400 if version and status == 200 else status)
+        assert "access-control-allow-origin" not in sent.headers
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "OPTIONS", "HEAD"])
+async def test_there_are_neither_streams_nor_sessions(callers: Callers, method: str) -> None:
+    response = await callers.send("a-key", b"", method=method)
+    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+
+
+async def test_there_is_nothing_at_another_path(callers: Callers) -> None:
+    async with httpx.AsyncClient() as http:
+        assert_error(await http.post(callers.url), 404, "not_found")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"[" * 100_000, 400),
+        (b"[%b]" % b",".join([b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'] * 2), 400),
+        (b'{"jsonrpc":"2.0","id":%b,"method":"tools/list"}' % (b"9" * 6000), 400),
+        (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', 400),
+        (b" " * (512 * 1024 + 1), 413),
+    ],
+    ids=["half", "nested", "a batch", "a long number", "not UTF-8", "too large"],
+)
+async def test_a_message_that_is_none_is_refused(
+    callers: Callers, body: bytes, status: int
+) -> None:
+    assert (await callers.send("a-key", body)).status_code == status
+
+
+def modern(method: str, params: str) -> tuple[bytes, dict[str, str]]:
+    """Return a message of the era without handshakes, and its fields."""
+    meta = (
+        f'"_meta":{{"io.modelcontextprotocol/protocolVersion":"{MODERN}",'
+        '"io.modelcontextprotocol/clientCapabilities":{}}'
+    )
+    body = f'{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},{meta}}}}}'
+    return body.encode(), {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
+
+
+@pytest.mark.parametrize("depth", [300, 900])
+async def test_nested_arguments_and_lone_surrogates_are_refused(
+    callers: Callers, depth: int
+) -> None:
+    for name in ('"\\ud800"', "[" * depth + "]" * depth):
+        params = f'"name":"list_pets","arguments":{{"name":{name}}}'
+        body, fields = modern("tools/call", params)
+        sent = await callers.send("a-key", body, **fields, Mcp_Name="list_pets")
+        assert sent.json()["result"]["isError"] is True
+        assert len(sent.content) < 1000
+
+
+async def test_nobody_can_listen_for_ever(callers: Callers) -> None:
+    body, fields = modern("subscriptions/listen", '"notifications":{"toolsListChanged":true}')
+    sent = await callers.send("a-key", body, **fields)
+    assert sent.json()["error"]["message"] == "Method not found"
+
+
+async def test_a_notification_is_accepted_without_an_answer(callers: Callers) -> None:
+    sent = await callers.send("a-key", {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    assert (sent.status_code, sent.content) == (202, b"")
+
+
+async def test_what_is_no_request_at_all_is_refused_with_the_error_body(callers: Callers) -> None:
+    host, port = callers.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"POST /mcp\r\n\r\n")
+    assert (await reader.read()).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    writer.close()
+
+
+async def test_half_a_body_is_refused_in_time() -> None:
+    manager = StreamableHTTPSessionManager(Server[Any]("petstore"), stateless=True)
+    endpoint = Endpoint(manager, "http://shop.example", body_seconds=0.01)
+    async with background(endpoint.bodies.chore), listening(endpoint) as url:
+        host, port = url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = "POST /mcp HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a-key\r\nContent-Length: 9"
+        writer.write(f"{head}\r\n\r\n{{".encode())
+        answer = await reader.read()
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"connection: close" in answer
+
+
+async def test_a_fault_is_logged_and_tells_the_caller_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    manager = StreamableHTTPSessionManager(Server[Any]("petstore"), stateless=True)  # not running
+    headers = JSON | {"Authorization": "Bearer a-key"}
+    endpoint = Endpoint(manager, "http://shop.example")
+    async with listening(endpoint) as url, httpx.AsyncClient(headers=headers) as http:
+        response = await http.post(f"{url}/mcp", json=LIST)
+    assert_error(response, 500, "internal_error")
+    assert "Task group" not in response.text
+    assert "Task group is not initialized" in caplog.text
+    assert "a-key" not in caplog.text

@@ -1,0 +1,108 @@
+"""Agents at work: a store on a socket of this loop, and the client of the official SDK."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult, TextContent
+
+from petstore.agents.clients import Clients
+from petstore.agents.serving import LOOPBACK_HOSTS, agent_server, serve_http
+from petstore.http.messages import Respond
+from petstore.http.server import ConnectionLimits, HttpServer
+from petstore.keys.model import DEFAULT_SCOPES
+from petstore.server.listeners import listen
+from support.service import Service
+
+
+@asynccontextmanager
+async def listening(respond: Respond) -> AsyncIterator[str]:
+    """Serve ``respond`` until the block ends, and give its URL."""
+    with listen("127.0.0.1", 0) as listener:
+        server = HttpServer(respond, listener, ConnectionLimits(100, 100))
+        serving = asyncio.ensure_future(server.serve())
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.stop()
+            await serving
+
+
+class Agent:
+    """An agent that works with a key of its own."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def tools(self) -> list[str]:
+        """Return the names of the tools that it is offered."""
+        return [tool.name for tool in (await self.client.list_tools()).tools]
+
+    async def call(self, tool: str, **arguments: Any) -> Any:
+        """Return the structured result of a call that succeeds."""
+        result = await self.client.call_tool(tool, arguments)
+        assert not result.is_error, text_of(result)
+        return result.structured_content
+
+    async def fail(self, tool: str, **arguments: Any) -> str:
+        """Return what the agent is told of a call that fails."""
+        result = await self.client.call_tool(tool, arguments)
+        assert result.is_error
+        return text_of(result)
+
+
+def text_of(result: CallToolResult) -> str:
+    """Return the text of a result."""
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@asynccontextmanager
+async def agent(url: str, key: str, *, writes: bool = False) -> AsyncIterator[Agent]:
+    """Give an agent in the store at ``url``, without a transport between."""
+    clients = Clients(f"{url}/v1")
+    server = agent_server(lambda _: clients.use(key), writes=writes)
+    try:
+        async with Client(server.protocol) as client:
+            yield Agent(client)
+    finally:
+        await clients.close()
+
+
+@asynccontextmanager
+async def agent_in(service: Service, *scopes: str, writes: bool = False) -> AsyncIterator[Agent]:
+    """Give an agent in a store, with a key of these scopes, or of those of any key."""
+    key = await service.issue(scopes=frozenset(scopes or DEFAULT_SCOPES))
+    async with listening(service.app) as url, agent(url, key.token, writes=writes) as made:
+        yield made
+
+
+@asynccontextmanager
+async def served_agents(
+    store_url: str, hosts: Sequence[str] = LOOPBACK_HOSTS, *, writes: bool = False
+) -> AsyncIterator[str]:
+    """Serve MCP over HTTP for a store until the block ends, and give the URL."""
+    stop = asyncio.Event()
+    with listen("127.0.0.1", 0) as listener:
+        clients = Clients(f"{store_url}/v1")
+        serving = asyncio.ensure_future(serve_http(listener, clients, hosts, stop, writes=writes))
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            stop.set()
+            await serving
+
+
+@asynccontextmanager
+async def agent_over_http(url: str, key: str, mode: str = "auto") -> AsyncIterator[Agent]:
+    """Give an agent that sends its own key."""
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        yield Agent(client)
