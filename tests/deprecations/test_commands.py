@@ -33,8 +33,9 @@ def call(command: Command, *user_agents: str, at: Milliseconds | None = None) ->
 
 def test_csv_and_json_are_refused_together(command: Command) -> None:
     command.make_store()
-    words = command.fail("deprecations", "--csv", "--json", status=2)
-    assert words == "--csv and --json: expected only one of them"
+    refused = command("deprecations", "--csv", "--json")
+    assert refused.exit_code == 2
+    assert json.loads(refused.stderr)["message"] == "--csv and --json: expected only one of them"
 
 
 def test_a_missing_store_is_not_created_by_mistake(command: Command) -> None:
