@@ -181,6 +181,15 @@ async def test_nested_arguments_and_lone_surrogates_are_refused(
         assert len(sent.content) < 1000
 
 
+async def test_the_items_of_a_list_that_is_too_long_are_not_looked_at(callers: Callers) -> None:
+    """A quarter of a million wrong ones took the event loop two seconds."""
+    params = f'"name":"list_pets","arguments":{{"id":[{",".join(["null"] * 101)}]}}'
+    body, fields = modern("tools/call", params)
+    sent = await callers.send("a-key", body, **fields, Mcp_Name="list_pets")
+    (content,) = sent.json()["result"]["content"]
+    assert content["text"].splitlines()[0] == "id: expected at most 100 items"
+
+
 async def test_nobody_can_listen_for_ever(callers: Callers) -> None:
     body, fields = modern("subscriptions/listen", '"notifications":{"toolsListChanged":true}')
     sent = await callers.send("a-key", body, **fields)
