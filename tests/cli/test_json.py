@@ -20,6 +20,7 @@ WITHOUT_JSON = {
     "version": "prints a version",
     "serve": "runs until it is stopped; --log-format json is for its log",
     "deliver": "runs until it is stopped; --log-format json is for its log",
+    "mcp": "runs until it is stopped, and speaks the Model Context Protocol",
     "backup": "writes a file; its exit status says all",
     "restore": "writes a file; its exit status says all",
     "pets export": "writes CSV or JSON Lines",
