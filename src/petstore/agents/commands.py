@@ -7,7 +7,7 @@ import click
 
 from petstore.cli.client import read_key, service_option
 from petstore.cli.client_failures import CommandFailure, ExitStatus
-from petstore.cli.options import Integer
+from petstore.cli.options import Integer, service_url
 from petstore.cli.output import plain_failures
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
@@ -94,6 +94,6 @@ def _serve_http(
         raise click.UsageError(msg)
     with plain_failures(), listen(host, port) as listener:
         hosts = (*serving.LOOPBACK_HOSTS, *allowed_hosts)
-        at = f"{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-        ready = partial(click.echo, f"MCP for {clients.url} at http://{at}/mcp", err=True)
+        at = service_url("", host, listener.getsockname()[1])
+        ready = partial(click.echo, f"MCP for {clients.url} at {at}/mcp", err=True)
         serving.run_http(listener, clients, hosts, ready, writes=writes)

@@ -5,11 +5,9 @@ import re
 from mcp.types import Resource
 
 from petstore.errors import NotFound
-from petstore.interface.site import HOME, Site
+from petstore.interface.site import HOME, MARKDOWN, Site
 
 _PREFIX = "petstore://docs/"
-MARKDOWN = "text/markdown"
-
 _INDEX = "llms.txt"
 _HOME = "index"
 _ENTRY = re.compile(rf"^- \[([^\]]+)\]\({HOME}([^)]+)\.md\): (.+)$", re.MULTILINE)

@@ -57,7 +57,7 @@ class Tool:
 
     @cached_property
     def described(self) -> Description:
-        """What an agent is told of it."""
+        """The tool as agents see it: name, description and schemas."""
         return Description(
             name=self.name,
             title=self.name.replace("_", " ").capitalize(),

@@ -37,7 +37,7 @@ The interface is under `/v1`. [llms.txt]({root}/llms.txt) lists the pages of its
 """
 _REDIRECTS = {"/": HOME, "/docs": HOME, "/llms-full.txt": f"{HOME}llms-full.txt"}
 _INDEX = "llms.txt"
-_HTML, _MARKDOWN = _PAGES = ("text/html", "text/markdown")
+_HTML, MARKDOWN = _PAGES = ("text/html", "text/markdown")
 _IMMUTABLE = b"cache-control: public, max-age=31536000, immutable"
 _CHECKED = b"cache-control: public, no-cache"
 _VARY = b"vary: Accept-Encoding"
@@ -111,7 +111,7 @@ class Site:
     def texts(self) -> dict[str, SiteFile]:
         """Return the Markdown and plain text of the site by the name of its file."""
         files = () if self._manifest is None else self._manifest.files.values()
-        kinds = (_MARKDOWN, "text/plain")
+        kinds = (MARKDOWN, "text/plain")
         return {file.name: file for file in files if file.media_type.startswith(kinds)}
 
     def text(self, file: SiteFile) -> str:
@@ -133,8 +133,8 @@ class Site:
         root = f"{'../' * above}{HOME.strip('/')}"
         if manifest is None or not manifest.missing or above > _DEEPEST or wanted not in _PAGES:
             raise NotFound(_NOTHING, {"Vary": "Accept"})
-        if wanted == _MARKDOWN:
-            return _not_found(_MARKDOWN, _MISSING_TEXT.format(root=root).encode())
+        if wanted == MARKDOWN:
+            return _not_found(MARKDOWN, _MISSING_TEXT.format(root=root).encode())
         page = self._content(manifest.missing, None)
         for name in (b"=", b'"base":', b'"search":'):
             page = page.replace(name + b'"/', name + b'"' + root.encode() + b"/")
