@@ -6,14 +6,15 @@ _SLICE_SECONDS = 0.001
 
 
 class TimeSlices:
-    """Work that gives the event loop to others when it has had it for a millisecond.
+    """Work that gives the event loop to others when it has had it for some ``seconds``.
 
     In a thread it would disturb them more: Python lets a busy thread run for 5 ms whenever the
     loop waits for the interpreter, after each system call.
     """
 
-    def __init__(self) -> None:
-        self._ends = monotonic() + _SLICE_SECONDS
+    def __init__(self, seconds: float = _SLICE_SECONDS) -> None:
+        self._seconds = seconds
+        self._ends = monotonic() + seconds
 
     async def rest(self) -> None:
         """Give the loop to others if the slice is over."""
@@ -21,4 +22,4 @@ class TimeSlices:
             import asyncio  # here, so that `petstore --help` is instant
 
             await asyncio.sleep(0)
-            self._ends = monotonic() + _SLICE_SECONDS
+            self._ends = monotonic() + self._seconds

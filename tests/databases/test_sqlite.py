@@ -6,6 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from petstore.databases.contract import Unit
 from petstore.databases.sqlite import SqliteStore
 from petstore.pets.model import NewPet
 from support.changes import create_pet
@@ -47,6 +48,24 @@ async def test_concurrent_changes_share_commits(store: SqliteStore, database: Pa
     pets = await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(600)))
     assert commits_in_wal(database) == before + 3
     assert [pet.id for pet in pets] == list(range(2, 602))
+
+
+async def test_others_run_between_the_statements_of_a_long_unit(store: SqliteStore) -> None:
+    began, has_ended = asyncio.Event(), asyncio.Event()
+
+    def unit() -> Unit[None]:
+        yield from create_pet(BELLA)
+        began.set()
+        while not has_ended.is_set():  # for ever, if others did not run
+            yield select_pets(1)
+
+    async def read() -> int:
+        await began.wait()
+        pets = await store.read(select_pets(1))
+        has_ended.set()
+        return len(pets)
+
+    assert await asyncio.gather(store.write(unit()), read()) == [None, 0]
 
 
 async def test_the_version_changes_while_a_change_waits_for_the_lock(

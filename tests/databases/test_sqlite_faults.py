@@ -8,6 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from petstore.databases.contract import Unit
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from petstore.pets.model import NewPet
@@ -74,6 +75,18 @@ async def test_a_change_that_was_refused_is_not_made_later(
         await store.write(create_pet(BELLA))
     await store.write(do("SELECT 1"))
     assert await count_pets(store) == 0
+
+
+async def test_a_change_that_takes_too_long_is_refused_in_time_and_not_made(
+    store: SqliteStore,
+) -> None:
+    def unit() -> Unit[None]:
+        while True:
+            yield from create_pet(BELLA)
+
+    with impatient(store), pytest.raises(Unavailable):
+        await store.write(unit())
+    assert (await store.write(create_pet(BELLA))).id == 1
 
 
 async def test_reads_do_not_wait_for_a_writer(store: SqliteStore, database: Path) -> None:

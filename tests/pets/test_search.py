@@ -275,10 +275,10 @@ async def test_a_page_passes_in_few_statements_over_what_other_words_have_found(
     store: Store,
 ) -> None:
     many = " ".join(f"b{number:02}" for number in range(60))
-    await add(store, [f"bella {many}"] * 40)
+    await add(store, [f"bella {many}"] * 70)
     reader = CountingReader(store)
-    page = await search_pets(reader, "b", PetFilter(), None, 40)
-    assert (len(page.items), page.next_after is None) == (40, False)
+    page = await search_pets(reader, "b", PetFilter(), None, 70)
+    assert (len(page.items), page.next_after is None) == (70, False)
     assert reader.statements <= MAX_SCANNED / 200 + 1
 
 

@@ -1,13 +1,15 @@
 """Group commit: units of work that arrive during a commit run in the next transaction.
 
 Each runs in a savepoint, in the thread of the event loop, and each caller gets its result after the
-fsync. Only COMMIT and waiting for the lock leave that thread.
+fsync. Only COMMIT and waiting for the lock leave that thread. Between the statements of a long unit
+others run: they read what is committed.
 """
 
 import asyncio
 from collections import Counter, deque
 from concurrent.futures import Future
 from contextlib import suppress
+from math import inf
 from typing import Any, TypeAlias
 
 import apsw
@@ -19,11 +21,14 @@ from petstore.databases.contract import T, Unit, as_unavailable
 from petstore.databases.sqlite_connection import OPERATIONAL_ERRORS
 from petstore.databases.sqlite_recovery import SqliteConnections
 from petstore.errors import Unavailable
+from petstore.time_slices import TimeSlices
 
 _MAX_GROUP = 256
 _MAX_TURNS = 4
 _WATCH_SECONDS = 0.05
 _POLL_SECONDS = 0.001
+# Longer than most groups take: to rest delays the change, and whoever waits for the lock.
+_SLICE_SECONDS = 0.01
 
 
 class _Waiting(Struct, frozen=True):
@@ -81,18 +86,18 @@ class GroupCommit:
             self._group = None
 
     async def _commit(self, group: list[_Waiting]) -> None:
-        outcomes: list[_Outcome] = []
         loop = asyncio.get_running_loop()
         self._watching = loop.call_later(_WATCH_SECONDS, self._give_up, group)
         try:
             with as_unavailable(OPERATIONAL_ERRORS):
                 await self._begin()
+                slices = TimeSlices(inf if self._brief_locks else _SLICE_SECONDS)
                 # A change that got a 503 in the meantime must not be made.
-                outcomes.extend(
-                    (waiting.done, self._run(waiting.unit))
+                outcomes = [
+                    (waiting.done, await self._run(waiting, slices))
                     for waiting in group
                     if not waiting.done.done()
-                )
+                ]
                 await self._commit_durably(outcomes)
                 self.committed[len(outcomes)] += 1
         except BaseException as error:
@@ -185,9 +190,9 @@ class GroupCommit:
                 if loop.time() >= deadline:
                     raise
 
-    def _run(self, unit: Unit[Any]) -> Any:
+    async def _run(self, waiting: _Waiting, slices: TimeSlices) -> Any:
         """Run one unit in its savepoint; return its result, or the error that undid it."""
-        execute = self._connections.write
+        execute, unit = self._connections.write, waiting.unit
         execute("SAVEPOINT unit")
         try:
             statement = next(unit)
@@ -196,6 +201,8 @@ class GroupCommit:
                 if statement.gives_id:
                     # RETURNING would open a table for the one row each time.
                     rows = [(self._connections.writer.last_insert_rowid(),)]
+                await slices.rest()
+                _require_waiting(waiting.done)
                 statement = unit.send(rows)
         except StopIteration as finished:
             result = finished.value
@@ -206,3 +213,10 @@ class GroupCommit:
             result = error
         execute("RELEASE unit")
         return result
+
+
+def _require_waiting(done: asyncio.Future[Any]) -> None:
+    """Refuse to go on with a change whose caller has got a 503, or has left."""
+    if done.done():
+        msg = "the change took too long"
+        raise Unavailable(msg)

@@ -18,6 +18,10 @@ MAX_NAME = 100
 MAX_PHRASE = 200
 """The most characters of the key of several words, without its space."""
 
+# Each word costs up to two rows of 800 bytes, and 255 characters may be 600 words.
+MAX_WORDS = 32
+"""How many words of a name are searched; those after them are as if they were not there."""
+
 # The accents of Latin, Greek and Cyrillic letters, and the points of Hebrew and Arabic ones. The
 # other classes are vowels and voicing: they make another letter.
 _POINTS = range(10, 37)
@@ -84,12 +88,13 @@ def words_of(text: str) -> tuple[str, ...]:
 
     A word is a run of letters and digits, or one of symbols, such as emoji. Marks on letters are
     left out, and so is what is between the words. A text without words is divided at white space.
+    Of many words, it is the first ``MAX_WORDS``.
     """
     words = _ASCII_WORDS.findall(text.lower()) if text.isascii() else _divided(_folded(text))
     if not words:
         key = search_key(text)
         words = [word for word in _BETWEEN_WORDS.split(key) if word] or [key]
-    return tuple(words)
+    return tuple(words[:MAX_WORDS])
 
 
 def name_key_of(words: tuple[str, ...]) -> str:
