@@ -50,13 +50,3 @@ class Category(Struct, frozen=True):
     id: Id
     name: CategoryName
     description: Description | UnsetType = UNSET
-
-
-def patched(category: Category, patch: CategoryPatch) -> Category:
-    """Return ``category`` changed by ``patch``."""
-    description = category.description if patch.description is UNSET else patch.description
-    return Category(
-        category.id,
-        category.name if patch.name is UNSET else patch.name,
-        UNSET if description is None else description,
-    )

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.fields import NOT_BLANK, Id, Int64
+from petstore.domain.fields import NOT_BLANK, Id, Int64, merged
 from petstore.errors import IllegalTransition
 
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
@@ -160,9 +160,4 @@ def patched(pet: Pet, patch: PetPatch) -> Pet:
             choices = " or ".join(allowed or "none" for allowed in following)
             msg = f"status: {pet.status} can become {choices}, not {wanted or 'none'}"
             raise IllegalTransition(msg)
-    return Pet(
-        pet.id,
-        pet.name if patch.name is UNSET else patch.name,
-        pet.category_id if patch.category_id is UNSET else patch.category_id,
-        status,
-    )
+    return merged(pet, patch)
