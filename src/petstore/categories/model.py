@@ -4,20 +4,9 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.fields import NO_U0000, NOT_BLANK, Id
+from petstore.domain.fields import NO_U0000, Id, not_blank
 
-CategoryName = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=100,
-        pattern=NOT_BLANK,
-        description=("The name, unique ignoring case."),
-        extra={
-            "expected": "a string of 1 to 100 characters, not only white space and without U+0000"
-        },
-    ),
-]
+CategoryName = Annotated[str, not_blank(100, "The name, unique ignoring case.")]
 
 Description = Annotated[
     str,

@@ -56,6 +56,29 @@ _INVISIBLE = (
 
 VISIBLE = rf"^[^{_INVISIBLE}]*(?!\n)$"
 
+
+def not_blank(longest: int, description: str) -> Meta:
+    """Describe a text of up to ``longest`` characters that is stored as it is."""
+    expected = f"a string of 1 to {longest} characters, not only white space and without U+0000"
+    return _text(longest, NOT_BLANK, description, expected)
+
+
+def printable(longest: int, description: str) -> Meta:
+    """Describe a text of up to ``longest`` characters, none of which deceives a reader."""
+    expected = f"1 to {longest} printable characters, not only white space"
+    return _text(longest, PRINTABLE, description, expected)
+
+
+def _text(longest: int, pattern: str, description: str, expected: str) -> Meta:
+    return Meta(
+        min_length=1,
+        max_length=longest,
+        pattern=pattern,
+        description=description,
+        extra={"expected": expected},
+    )
+
+
 Moment = Annotated[
     datetime, Meta(tz=True, extra={"expected": "a date and time as in 2026-12-24T10:00:00Z"})
 ]

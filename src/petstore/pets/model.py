@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.fields import NOT_BLANK, Id, Int64, merged
+from petstore.domain.fields import Id, Int64, merged, not_blank
 from petstore.errors import IllegalTransition
 
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
@@ -14,17 +14,7 @@ STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
 PetName = Annotated[
     str,
-    Meta(
-        min_length=1,
-        max_length=255,
-        pattern=NOT_BLANK,
-        description=(
-            "The animal's name. 1 to 255 characters, not only white space, without U+0000."
-        ),
-        extra={
-            "expected": "a string of 1 to 255 characters, not only white space and without U+0000"
-        },
-    ),
+    not_blank(255, "The animal's name. 1 to 255 characters, not only white space, without U+0000."),
 ]
 
 CategoryId = Annotated[

@@ -47,7 +47,7 @@ from petstore.interface.operation import Result
 from petstore.orders.form import sale_form
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.orders.sale import latest_order, sale_of
-from petstore.pets.model import Pet, PetFilter, PetStatus, statuses_after
+from petstore.pets.model import STATUSES, Pet, PetFilter, PetStatus, statuses_after
 from petstore.pets.operations import ListPetsQuery
 from petstore.pets.selection import box_of
 from petstore.pets.store import count_pets_after
@@ -55,7 +55,7 @@ from petstore.pets.store import count_pets_after
 _ON_A_PAGE = 50
 _ADDED_LAST = 10
 _DRAWN_CATEGORIES = 30
-_STATUSES = tuple((status, status) for status in ("available", "pending", "sold"))
+_STATUSES = tuple((status, status) for status in STATUSES)
 _NO_STATUS = "none"
 # A field that only the form of a sale has.
 _SELLS = "amount"
