@@ -4,9 +4,9 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.fields import NO_U0000, Id, not_blank
+from petstore.domain.fields import NO_U0000, Id, not_blank_text
 
-CategoryName = Annotated[str, not_blank(100, "The name, unique ignoring case.")]
+CategoryName = Annotated[str, not_blank_text(100, "The name, unique ignoring case.")]
 
 Description = Annotated[
     str,

@@ -57,13 +57,13 @@ _INVISIBLE = (
 VISIBLE = rf"^[^{_INVISIBLE}]*(?!\n)$"
 
 
-def not_blank(longest: int, description: str) -> Meta:
+def not_blank_text(longest: int, description: str) -> Meta:
     """Describe a text of up to ``longest`` characters that is stored as it is."""
     expected = f"a string of 1 to {longest} characters, not only white space and without U+0000"
     return _text(longest, NOT_BLANK, description, expected)
 
 
-def printable(longest: int, description: str) -> Meta:
+def printable_text(longest: int, description: str) -> Meta:
     """Describe a text of up to ``longest`` characters, none of which deceives a reader."""
     expected = f"1 to {longest} printable characters, not only white space"
     return _text(longest, PRINTABLE, description, expected)

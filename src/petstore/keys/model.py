@@ -12,7 +12,7 @@ from zlib import crc32
 from msgspec import Meta, Struct
 
 from petstore.clock import DAY, Milliseconds
-from petstore.domain.fields import Moment, patch_of, printable
+from petstore.domain.fields import Moment, patch_of, printable_text
 from petstore.domain.networks import MAX_NETWORKS, Network, compiled_networks, contain, outside
 from petstore.domain.plans import PLANS, UNLIMITED, Limits, PlanName, limits_of
 from petstore.errors import BeyondOwnRights
@@ -46,7 +46,7 @@ _RANDOM_LENGTH = 32
 _CHECKSUM_LENGTH = 6
 _TOKEN = re.compile(rb"ps_(?:live|test)_[0-9A-Za-z]{38}\Z")
 
-KeyName = Annotated[str, printable(100, "The name of the key.")]
+KeyName = Annotated[str, printable_text(100, "The name of the key.")]
 _Plan = Annotated[
     PlanName,
     Meta(

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.fields import Id, Int64, merged, not_blank
+from petstore.domain.fields import Id, Int64, merged, not_blank_text
 from petstore.errors import IllegalTransition
 
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
@@ -14,7 +14,9 @@ STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
 PetName = Annotated[
     str,
-    not_blank(255, "The animal's name. 1 to 255 characters, not only white space, without U+0000."),
+    not_blank_text(
+        255, "The animal's name. 1 to 255 characters, not only white space, without U+0000."
+    ),
 ]
 
 CategoryId = Annotated[
