@@ -1,8 +1,6 @@
 """Ways to import a file of animals: the command, and a person in the console. Each goes on anew."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Protocol
 import httpx
 
 from proof.deployments import Deployment
+from proof.processes import Program
 
 _SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 _PAUSE_SECONDS = 0.05
@@ -33,48 +32,24 @@ class Importer(Protocol):
         ...
 
 
-class Command:
-    """``petstore pets import`` as a process; ``options`` are those of its next start."""
-
-    def __init__(
-        self, deployment: Deployment, file: Path, options: Callable[[], tuple[str, ...]]
-    ) -> None:
-        self._deployment = deployment
-        self._file = file
-        self._options = options
-
-    def start(self) -> None:
-        """Start the process."""
-        with self._file.with_suffix(".log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "petstore", "pets", "import", str(self._file)),
-                    *self._options(),
-                ],
-                cwd=self._deployment.folder,
-                env={**os.environ, "PETSTORE_KEY": self._deployment.token},
-                stdout=log,
-                stderr=log,
-            )
-
-    def stop(self) -> None:
-        """Kill the process."""
-        self._process.kill()
-        self._process.wait()
-
-    def is_done(self) -> bool:
-        """Return whether the process has ended well."""
-        return self._process.poll() == 0
+def _command(deployment: Deployment, file: Path, options: Callable[[], tuple[str, ...]]) -> Program:
+    """Return ``petstore pets import``; ``options`` are those of its next start."""
+    return Program(
+        deployment.folder,
+        file.with_suffix(".log"),
+        {**os.environ, "PETSTORE_KEY": deployment.token},
+        lambda: ("-m", "petstore", "pets", "import", str(file), *options()),
+    )
 
 
 def into_database(deployment: Deployment, file: Path) -> Importer:
     """Return the command that writes to the database."""
-    return Command(deployment, file, lambda: ("--database", deployment.server.database))
+    return _command(deployment, file, lambda: ("--database", deployment.server.database))
 
 
 def over_http(deployment: Deployment, file: Path) -> Importer:
     """Return the command that sends requests; the service may have moved to another port."""
-    return Command(deployment, file, lambda: ("--url", f"{deployment.server.url}/v1"))
+    return _command(deployment, file, lambda: ("--url", f"{deployment.server.url}/v1"))
 
 
 class Person:

@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +9,7 @@ from random import Random
 
 from petstore_client import Client, PetstoreError
 from proof.deployments import Deployment
+from proof.processes import Program
 from support.callers import Callers
 
 GUIDE = Path(__file__).parent.parent / "docs/guides/keep-two-stores-equal.md"
@@ -34,46 +33,19 @@ def animals(client: Client) -> Counter[tuple[str, int, str | None]]:
     return Counter((pet.name, pet.category_id, pet.status) for pet in client.pets.list())
 
 
-class Mirror:
-    """The program of the guide as a process in ``folder``, where it keeps its state."""
-
-    def __init__(self, folder: Path, shop: Deployment, copy: Deployment) -> None:
-        self._folder = folder
-        self._environment = {
-            **os.environ,
-            "PETSTORE_URL": f"{shop.server.url}/v1",
-            "PETSTORE_KEY": shop.token,
-            "COPY_URL": f"{copy.server.url}/v1",
-            "COPY_KEY": copy.token,
-        }
-        (folder / "mirror.py").write_text(program())
-        self.start()
-
-    def start(self) -> None:
-        """Start it."""
-        with (self._folder / "mirror.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "mirror.py"],
-                cwd=self._folder,
-                env=self._environment,
-                stdout=log,
-                stderr=log,
-            )
-
-    def kill(self) -> None:
-        """Kill it."""
-        self._process.kill()
-        self._process.wait()
-
-    def kill_and_start(self) -> None:
-        """Kill it, and start it again where it was."""
-        self.kill()
-        self.start()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether it has not ended by itself."""
-        return self._process.poll() is None
+def start_mirror(folder: Path, shop: Deployment, copy: Deployment) -> Program:
+    """Start the program of the guide in ``folder``, where it keeps its state."""
+    (folder / "mirror.py").write_text(program())
+    environment = {
+        **os.environ,
+        "PETSTORE_URL": f"{shop.server.url}/v1",
+        "PETSTORE_KEY": shop.token,
+        "COPY_URL": f"{copy.server.url}/v1",
+        "COPY_KEY": copy.token,
+    }
+    started = Program(folder, folder / "mirror.log", environment, lambda: ("mirror.py",))
+    started.start()
+    return started
 
 
 class Shop(Callers):

@@ -15,6 +15,7 @@ from standardwebhooks import WebhookVerificationError
 
 from proof.deployments import Deployment
 from proof.experiment import Trial
+from proof.processes import Program
 from proof.receiver import Received, read_received
 from support.receivers import Request
 
@@ -33,7 +34,6 @@ class Webhooks:
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
-        self._log = deployment.folder / "deliver.jsonl"
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self._http = httpx.Client(
             headers={"Authorization": f"Bearer {_token(deployment)}"}, timeout=10
@@ -42,7 +42,16 @@ class Webhooks:
         self._file = deployment.folder / f"received-{self._id}.jsonl"
         self._file.touch()
         self._receiver = self._start_receiver()
-        self._deliverer = self._start_deliverer()
+        self._deliverer = Program(
+            deployment.folder,
+            deployment.folder / "deliver.jsonl",
+            deployment.server.environment(),
+            lambda: (
+                *("-m", "petstore", "deliver", "--log-format", "json"),
+                *("--database", deployment.server.database, *deployment.webhook_options),
+            ),
+        )
+        self._deliverer.start()
 
     @property
     def url(self) -> str:
@@ -64,37 +73,18 @@ class Webhooks:
             pass_fds=(number,),
         )
 
-    def _start_deliverer(self) -> subprocess.Popen[bytes]:
-        """Start ``petstore deliver``."""
-        deployment = self._deployment
-        with self._log.open("ab") as log:
-            return subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "petstore", "deliver", "--log-format", "json"),
-                    *("--database", deployment.server.database, *deployment.webhook_options),
-                ],
-                cwd=deployment.folder,
-                env=deployment.server.environment(),
-                stderr=log,
-            )
-
     def kill_receiver(self) -> None:
         """Kill the receiver, and start it again."""
         _end(self._receiver)
         self._receiver = self._start_receiver()
 
-    def kill_deliverer(self) -> None:
-        """Kill the process that delivers, and start it again."""
-        _end(self._deliverer)
-        self._deliverer = self._start_deliverer()
-
     def targets(self) -> dict[str, Callable[[], None]]:
         """Return what can be killed, by name."""
-        return {"the deliverer": self.kill_deliverer, "the receiver": self.kill_receiver}
+        return {"the deliverer": self._deliverer.stop_and_start, "the receiver": self.kill_receiver}
 
     def close(self) -> None:
         """End both processes."""
-        _end(self._deliverer)
+        self._deliverer.stop()
         _end(self._receiver)
         self._listener.close()
         self._http.close()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from inspect import getdoc
 from keyword import iskeyword
 from pathlib import Path
+from subprocess import PIPE
 from textwrap import fill, indent
 from typing import Any, get_args, get_origin
 
@@ -173,7 +174,7 @@ def _resources() -> str:
 
 
 def _resource(row: Operation) -> str:
-    return row.path.split("/")[2] if row.tag == "Store" else row.tag.lower()
+    return row.path.split("/")[2] if row.path.startswith("/store/") else row.tag.lower()
 
 
 def _method(row: Operation) -> str:
@@ -294,7 +295,7 @@ def _formatted(text: str) -> str:
     """Return a text without the imports that it does not need, as ``ruff format`` leaves it."""
     for command in ("check --fix --select F401,F541,I,RUF022", "format"):
         ruff = [sys.executable, "-m", "ruff", *command.split(), "--quiet", "-"]
-        text = subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(ruff, input=text, stdout=PIPE, text=True, check=True).stdout
     return text
 
 

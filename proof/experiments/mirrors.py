@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
-from proof.mirrors import Mirror, Shop, animals, client_of
+from proof.mirrors import Shop, animals, client_of, start_mirror
 from support.waiting import within
 
 _KILLS = 12
@@ -38,9 +38,9 @@ def _run(trial: Trial) -> None:
 def keep_equal(trial: Trial, shop: Deployment, copy: Deployment) -> None:
     """Kill the program and the services in turn while animals change, then compare the stores."""
     with client_of(shop) as client, client_of(copy) as other:
-        mirror = Mirror(trial.folder, shop, copy)
+        mirror = start_mirror(trial.folder, shop, copy)
         targets = {
-            "the program": mirror.kill_and_start,
+            "the program": mirror.stop_and_start,
             "the service of the shop": shop.kill_service,
             "the service of the copy": copy.kill_service,
         }
@@ -56,7 +56,7 @@ def keep_equal(trial: Trial, shop: Deployment, copy: Deployment) -> None:
             trial.expect(mirror.is_running, "the program ended by itself")
             trial.count("animals compared", animals(client).total())
         finally:
-            mirror.kill()
+            mirror.stop()
 
 
 EXPERIMENTS = [

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 from petstore.keys.model import Environment
 
-LogFormat: TypeAlias = Literal["auto", "text", "json"]
-LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
+_LogFormat: TypeAlias = Literal["auto", "text", "json"]
+_LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
 
 T = TypeVar("T")
 
@@ -134,8 +134,8 @@ class Settings:
     workers: int = _setting(
         1, "The number of processes that serve requests. More than one needs --redis.", ge=1, le=256
     )
-    log_format: LogFormat = _setting("auto", "text, json, or auto: text on a terminal, else json.")
-    log_level: LogLevel = _setting(
+    log_format: _LogFormat = _setting("auto", "text, json, or auto: text on a terminal, else json.")
+    log_level: _LogLevel = _setting(
         "info", "The lowest level to log: debug, info, warning or error. Requests are info."
     )
     log_health_checks: bool = _flag("Log successful health checks too.")

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from msgspec import UNSET
 
-from petstore.categories.model import Category, CategoryCreate, CategoryPatch, patched
+from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.domain.decoding import decode_json
+from petstore.domain.fields import merged
 from petstore.domain.names import name_key
 from petstore.errors import InvalidBody
 from support.exploration import explored
@@ -100,9 +101,9 @@ def test_a_valid_category_is_accepted_unchanged(name: str, description: str) -> 
     ],
 )
 def test_only_the_named_fields_change(body: bytes, expected: Category) -> None:
-    assert patched(DOGS, decode_json(body, CategoryPatch)) == expected
+    assert merged(DOGS, decode_json(body, CategoryPatch)) == expected
 
 
 def test_a_description_can_be_added_to_a_category_without_one() -> None:
-    assert patched(Category(1, "Dogs"), CategoryPatch(description="All.")).description == "All."
-    assert patched(Category(1, "Dogs"), CategoryPatch(name="Cats")).description is UNSET
+    assert merged(Category(1, "Dogs"), CategoryPatch(description="All.")).description == "All."
+    assert merged(Category(1, "Dogs"), CategoryPatch(name="Cats")).description is UNSET

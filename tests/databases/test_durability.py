@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from petstore.pets.model import NewPet
+from petstore.pets.rows import pet_of
 from support.changes import create_pet
 from support.endless_writer import EndlessWriter
-from support.pet_rows import pet_of, select_pets
+from support.pet_rows import select_pets
 from support.stores import open_store
 
 pytestmark = pytest.mark.anyio

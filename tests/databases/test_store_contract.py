@@ -13,8 +13,9 @@ from petstore.databases.contract import Statement, Store, Unit
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import Conflict, PetstoreError
 from petstore.pets.model import NewPet, Pet
+from petstore.pets.rows import pet_of
 from support.changes import create_pet, create_pets
-from support.pet_rows import pet_of, select_pet, select_pets
+from support.pet_rows import select_pet, select_pets
 from support.postgres_stores import open_postgres_store
 from support.stores import do, open_store
 

@@ -36,10 +36,11 @@ from petstore.pets.import_preparation import (
     store_import,
 )
 from petstore.pets.model import NewPet
+from petstore.pets.rows import pet_of
 from support.changes import NOW, create_category, delete_category
 from support.keys import issue
 from support.manual_clock import ManualClock
-from support.pet_rows import pet_of, select_pets
+from support.pet_rows import select_pets
 from support.retention import prune_table
 from support.stores import do, open_store
 from support.waiting import eventually

@@ -22,11 +22,12 @@ from petstore.pets.console_imports import (
 from petstore.pets.import_preparation import store_import
 from petstore.pets.import_undo import count_next_undo, read_staying, undo_batch
 from petstore.pets.model import NewPet, PetPatch
+from petstore.pets.rows import pet_of
 from petstore.pets.store import delete_pet, update_pet
 from support.changes import NOW, create_category, create_pet
 from support.keys import issue
 from support.manual_clock import ManualClock
-from support.pet_rows import pet_of, select_pets
+from support.pet_rows import select_pets
 from support.stores import do, open_store
 
 pytestmark = pytest.mark.anyio

@@ -17,9 +17,10 @@ from petstore.errors import Conflict, Unavailable
 from petstore.pets.files import FileFormat, FileRow, open_import_file
 from petstore.pets.imports import MAX_WAIT, ImportRun, begin_import, import_pets
 from petstore.pets.model import NewPet, Pet
+from petstore.pets.rows import pet_of
 from support.changes import create_category, import_batch
 from support.manual_clock import ManualClock
-from support.pet_rows import pet_of, select_pets
+from support.pet_rows import select_pets
 from support.stores import do, locked, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]

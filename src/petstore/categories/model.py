@@ -4,20 +4,9 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.fields import NO_U0000, NOT_BLANK, Id
+from petstore.domain.fields import NO_U0000, Id, not_blank_text
 
-CategoryName = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=100,
-        pattern=NOT_BLANK,
-        description=("The name, unique ignoring case."),
-        extra={
-            "expected": "a string of 1 to 100 characters, not only white space and without U+0000"
-        },
-    ),
-]
+CategoryName = Annotated[str, not_blank_text(100, "The name, unique ignoring case.")]
 
 Description = Annotated[
     str,
@@ -50,13 +39,3 @@ class Category(Struct, frozen=True):
     id: Id
     name: CategoryName
     description: Description | UnsetType = UNSET
-
-
-def patched(category: Category, patch: CategoryPatch) -> Category:
-    """Return ``category`` changed by ``patch``."""
-    description = category.description if patch.description is UNSET else patch.description
-    return Category(
-        category.id,
-        category.name if patch.name is UNSET else patch.name,
-        UNSET if description is None else description,
-    )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from msgspec import UNSET
 
-from petstore.categories.model import Category, CategoryCreate, CategoryPatch, patched
+from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.clock import Milliseconds
 from petstore.databases.contract import (
     Duplicate,
@@ -18,6 +18,7 @@ from petstore.databases.contract import (
 )
 from petstore.databases.pages import Page, found, read_count, read_page
 from petstore.domain.decoding import at_places
+from petstore.domain.fields import merged
 from petstore.domain.names import name_key
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
 from petstore.events.model import SERVICE, Author, resource_event
@@ -108,7 +109,7 @@ def update_category(
     """
     category = yield from _locked(category_id)
     check(category)
-    changed = patched(category, patch)
+    changed = merged(category, patch)
     if patch.name is not UNSET and name_key(patch.name) != name_key(category.name):
         yield from _require_free_name(patch.name)
     if changed == category:

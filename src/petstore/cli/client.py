@@ -106,7 +106,7 @@ def client_of(
             raise CommandFailure(msg, INTERRUPTED) from None
 
 
-def show_line(text: str) -> None:
+def _show_line(text: str) -> None:
     """Show ``text`` in the last line of a terminal, in place of what is there."""
     click.echo(f"{_CLEAR_LINE}{text}", nl=False, err=True)
 
@@ -114,7 +114,7 @@ def show_line(text: str) -> None:
 def count_down(
     seconds: float,
     error: "PetstoreError | None",
-    show: Callable[[str], object] = show_line,
+    show: Callable[[str], object] = _show_line,
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
     """Wait. ``show`` shows a countdown on a terminal; elsewhere the reason is printed once."""

@@ -48,7 +48,7 @@ def shown_count(count: int, noun: str, plural: str = "") -> Markup:
     return Markup(count_in_words(count, noun, plural).replace(number, data))  # noqa: S704 - no input
 
 
-def decimals_of(currency: str) -> int:
+def _decimals_of(currency: str) -> int:
     """Return how many decimals prices in a currency have (ISO 4217)."""
     return _DECIMALS.get(currency, _HUNDREDTHS)
 
@@ -67,7 +67,7 @@ def typed_amount(text: str, currency: str) -> int | None:
         bare = bare.removeprefix(mark).removesuffix(mark).strip()
     if not bare and bare == text:
         return None
-    decimals = decimals_of(currency)
+    decimals = _decimals_of(currency)
     match = _pattern(decimals).fullmatch(bare)
     if match is None:
         raise _no_price(currency)
@@ -88,13 +88,13 @@ def _pattern(decimals: int) -> re.Pattern[str]:
 
 def _no_price(currency: str) -> InvalidBody:
     most = money_in_words(MAX_AMOUNT, currency)
-    example = plain_amount(10 ** decimals_of(currency) * 249, currency)
+    example = plain_amount(10 ** _decimals_of(currency) * 249, currency)
     return InvalidBody(f"amount: expected a price such as {example}, at most {most}")
 
 
 def plain_amount(amount: int, currency: str) -> str:
     """Return an amount as a field of a form has it, such as ``1249.50``."""
-    decimals = decimals_of(currency)
+    decimals = _decimals_of(currency)
     whole, rest = divmod(amount, 10**decimals)
     return f"{whole}.{rest:0{decimals}}" if decimals else str(whole)
 

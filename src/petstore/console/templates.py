@@ -49,7 +49,7 @@ _HEADERS: Headers = [
 ]
 
 
-class Asset:
+class _Asset:
     """A file that pages load. Its address has a digest of its content, so it never changes."""
 
     def __init__(self, name: str) -> None:
@@ -78,7 +78,7 @@ class Templates:
     """The templates, each compiled when it is first used, and the assets by their names."""
 
     def __init__(self) -> None:
-        self._assets = {name: Asset(name) for name in _ASSETS}
+        self._assets = {name: _Asset(name) for name in _ASSETS}
         self.assets = {asset.name: asset for asset in self._assets.values()}
 
     def page(self, name: str, status: int, context: Mapping[str, Any]) -> Response:

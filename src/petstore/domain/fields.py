@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
-from msgspec.structs import fields
+from msgspec.structs import asdict, fields, replace
+
+S = TypeVar("S", bound=Struct)
 
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
@@ -54,6 +56,29 @@ _INVISIBLE = (
 
 VISIBLE = rf"^[^{_INVISIBLE}]*(?!\n)$"
 
+
+def not_blank_text(longest: int, description: str) -> Meta:
+    """Describe a text of up to ``longest`` characters that is stored as it is."""
+    expected = f"a string of 1 to {longest} characters, not only white space and without U+0000"
+    return _text(longest, NOT_BLANK, description, expected)
+
+
+def printable_text(longest: int, description: str) -> Meta:
+    """Describe a text of up to ``longest`` characters, none of which deceives a reader."""
+    expected = f"1 to {longest} printable characters, not only white space"
+    return _text(longest, PRINTABLE, description, expected)
+
+
+def _text(longest: int, pattern: str, description: str, expected: str) -> Meta:
+    return Meta(
+        min_length=1,
+        max_length=longest,
+        pattern=pattern,
+        description=description,
+        extra={"expected": expected},
+    )
+
+
 Moment = Annotated[
     datetime, Meta(tz=True, extra={"expected": "a date and time as in 2026-12-24T10:00:00Z"})
 ]
@@ -72,6 +97,24 @@ def patch_of(create: type[Struct], name: str, doc: str) -> type[Struct]:
         rename={field.name: field.encode_name for field in found},
         namespace={"__doc__": doc},
     )
+
+
+def given_fields(struct: Struct) -> dict[str, Any]:
+    """Return the fields of a struct that are set, by their names."""
+    return {name: value for name, value in asdict(struct).items() if value is not UNSET}
+
+
+def merged(resource: S, patch: Struct, *names: str) -> S:
+    """Return ``resource`` changed by a merge patch (RFC 7396), in which ``None`` removes a field.
+
+    With ``names``, only these fields change.
+    """
+    changes = {
+        name: UNSET if value is None else value
+        for name, value in given_fields(patch).items()
+        if name in names or not names
+    }
+    return replace(resource, **changes)
 
 
 def open_list(names: Iterable[str], what: str) -> str:

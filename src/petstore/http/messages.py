@@ -18,7 +18,7 @@ It raises ``ConnectionError`` if the rest of the body can no longer arrive.
 Respond: TypeAlias = "Callable[[Request, Receive], Awaitable[Response]]"
 """Returns the response to a request, and never fails."""
 
-BodyState: TypeAlias = Literal["none", "waiting", "read", "broken"]
+_BodyState: TypeAlias = Literal["none", "waiting", "read", "broken"]
 
 
 class Overload(ConnectionError):
@@ -54,7 +54,7 @@ class Request(msgspec.Struct, eq=False):
     fields: dict[bytes, bytes]
     repeated: frozenset[bytes] = frozenset()
     version: str = "1.1"
-    body: BodyState = "none"
+    body: _BodyState = "none"
     content: bytes | None = None
     refusal: Refusal | None = None
     on_lost: Callable[[], object] | None = None

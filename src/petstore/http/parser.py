@@ -14,7 +14,7 @@ from httptools import (
 from petstore.http.messages import Refusal, Request
 
 MAX_HEAD = 16 * 1024  # bytes of a head, with its request line
-MAX_TARGET = 8 * 1024  # bytes of a request target
+_MAX_TARGET = 8 * 1024  # bytes of a request target
 _MAX_FIELDS = 100
 _MAX_FRAMING = 4096  # bytes of a chunked body that are not content
 _MAX_PIECE = 2048  # bytes of a chunked body that one call parses, up to the end of a chunk
@@ -115,7 +115,7 @@ class RequestParser:
             no_fragment = "the target: expected no fragment"
             raise Refusal(400, no_fragment if _FRAGMENT.match(head) else _NO_REQUEST_LINE)
         method, target, path, query, minor = line.groups(b"")
-        if len(target) > MAX_TARGET:
+        if len(target) > _MAX_TARGET:
             raise _too_large(head)
         fields, repeated = self._parse_fields(head)
         version = "1.0" if minor == b"0" else "1.1"  # a later minor version is treated as 1.1
@@ -252,8 +252,8 @@ class _Fields:
 
 
 def _too_large(head: bytes) -> Refusal:
-    if len(head.partition(b"\r\n")[0]) > MAX_TARGET:
-        return Refusal(414, f"the target: expected at most {MAX_TARGET} bytes")
+    if len(head.partition(b"\r\n")[0]) > _MAX_TARGET:
+        return Refusal(414, f"the target: expected at most {_MAX_TARGET} bytes")
     return Refusal(431, f"the head: expected at most {MAX_HEAD} bytes")
 
 

@@ -6,6 +6,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.databases.pages import Page
 from petstore.domain.cursors import BY_ID, CursorForm
+from petstore.domain.fields import NO_U0000
+from petstore.domain.names import MAX_SEARCHED
 from petstore.errors import InvalidParameter
 from petstore.events.changes import Extent
 from petstore.interface.operation import Result
@@ -13,7 +15,7 @@ from petstore.orders.search import OrdersByBuyer
 from petstore.pets.search import PetsByName
 
 P = TypeVar("P")
-AnyPage: TypeAlias = Page[Any] | PetsByName | OrdersByBuyer
+_AnyPage: TypeAlias = Page[Any] | PetsByName | OrdersByBuyer
 
 Sort = Annotated[
     Literal["id", "-id"],
@@ -46,6 +48,28 @@ def cursor_of(*forms: CursorForm[Any]) -> Meta:
     )
 
 
+def search_text(description: str) -> Meta:
+    """Describe a parameter that is the beginning of words; its list is sorted by what it finds."""
+    return Meta(
+        min_length=1,
+        max_length=MAX_SEARCHED,
+        pattern=NO_U0000,
+        description=f"{description} Cannot be used together with `sort`, and has no U+0000.",
+        extra={"expected": "1 to 100 characters, without U+0000"},
+    )
+
+
+def require_no_sort(sort: Sort | UnsetType, by: str) -> None:
+    """Refuse to sort a search, which is sorted ``by`` what it finds.
+
+    Raises:
+        InvalidParameter: there is a ``sort``.
+    """
+    if sort is not UNSET:
+        msg = f"sort: expected no sort together with {by}; a search is sorted by {by}"
+        raise InvalidParameter(msg)
+
+
 class PageQuery(Struct, frozen=True):
     """The query parameters of every list."""
 
@@ -74,7 +98,7 @@ class PageQuery(Struct, frozen=True):
 
 
 def page_result(
-    page: AnyPage, form: CursorForm[Any] = BY_ID, extent: Extent | None = None
+    page: _AnyPage, form: CursorForm[Any] = BY_ID, extent: Extent | None = None
 ) -> Result[Any]:
     """Return a page, and the cursor of the position that the next one starts after."""
     cursor = "" if page.next_after is None else form.encode(page.next_after)

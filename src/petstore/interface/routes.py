@@ -7,7 +7,7 @@ from petstore.errors import MethodNotAllowed, NotFound
 from petstore.interface.bodies import ACCEPT_PATCH
 
 
-class Routed(Protocol):
+class _Routed(Protocol):
     """What has a method and a path: an operation of the interface, or a page of the console."""
 
     @property
@@ -21,7 +21,7 @@ class Routed(Protocol):
         ...
 
 
-R = TypeVar("R", bound=Routed)
+R = TypeVar("R", bound=_Routed)
 
 
 class Route(Generic[R]):

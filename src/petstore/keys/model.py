@@ -12,7 +12,7 @@ from zlib import crc32
 from msgspec import Meta, Struct
 
 from petstore.clock import DAY, Milliseconds
-from petstore.domain.fields import PRINTABLE, Moment, patch_of
+from petstore.domain.fields import Moment, patch_of, printable_text
 from petstore.domain.networks import MAX_NETWORKS, Network, compiled_networks, contain, outside
 from petstore.domain.plans import PLANS, UNLIMITED, Limits, PlanName, limits_of
 from petstore.errors import BeyondOwnRights
@@ -46,16 +46,7 @@ _RANDOM_LENGTH = 32
 _CHECKSUM_LENGTH = 6
 _TOKEN = re.compile(rb"ps_(?:live|test)_[0-9A-Za-z]{38}\Z")
 
-KeyName = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=100,
-        pattern=PRINTABLE,
-        description=("The name of the key."),
-        extra={"expected": "1 to 100 printable characters, not only white space"},
-    ),
-]
+KeyName = Annotated[str, printable_text(100, "The name of the key.")]
 _Plan = Annotated[
     PlanName,
     Meta(

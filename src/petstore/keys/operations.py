@@ -4,11 +4,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, Struct
-from msgspec.structs import asdict
+from msgspec import Meta, Struct
 
 from petstore.clock import SECOND, Milliseconds, milliseconds
 from petstore.databases.contract import T, Unit
+from petstore.domain.fields import given_fields
 from petstore.domain.networks import canonical_networks
 from petstore.errors import (
     BeyondOwnRights,
@@ -143,7 +143,7 @@ def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:
     Raises:
         InvalidBody: its end is in the past or more than 100 years ahead, or a network is none.
     """
-    wanted = {name: value for name, value in asdict(body).items() if value is not UNSET}
+    wanted = given_fields(body)
     if wanted.get("expires_at") is not None:
         wanted["expires_at"] = expires_at = milliseconds(wanted["expires_at"])
         if not now < expires_at <= now + LONGEST_LIFE:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from petstore.domain.fields import NO_U0000, PRINTABLE, Id, Int64, Moment
+from petstore.domain.fields import NO_U0000, PRINTABLE, Id, Int64, Moment, merged
 from petstore.errors import IllegalTransition, InvalidBody, OrderClosed
 from petstore.pets.model import PetStatus
 
@@ -16,7 +16,7 @@ OrderStatus: TypeAlias = Literal["placed", "approved", "delivered", "cancelled"]
 MAX_AMOUNT = 10**12
 """The highest price of an animal."""
 
-UNDO_TIME = timedelta(minutes=1)
+_UNDO_TIME = timedelta(minutes=1)
 """How long after a sale over the counter the order can be cancelled."""
 
 OrderedPetId = Annotated[Int64, Meta(description="Identifier of the animal.")]
@@ -107,7 +107,7 @@ StatusOfOrder = Annotated[
     ),
 ]
 
-Complete = Annotated[
+_Complete = Annotated[
     bool,
     Meta(
         description="`true` sells the animal at once: the order is delivered, the animal sold.",
@@ -145,7 +145,7 @@ class OrderCreate(Struct, frozen=True, rename="camel"):
     buyer: Buyer | UnsetType = UNSET
     note: Note | UnsetType = UNSET
     amount: Amount | UnsetType = UNSET
-    complete: Complete = False
+    complete: _Complete = False
 
 
 class OrderPatch(Struct, frozen=True, rename="camel"):
@@ -252,14 +252,9 @@ def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Or
             if getattr(patch, name) is not UNSET:
                 msg = f"order {order.id} is {order.status}: its {member} can no longer change"
                 raise OrderClosed(msg)
-    changes = {
-        name: UNSET if value is None else value
-        for name in ("ship_date", "buyer", "note", "amount")
-        if (value := getattr(patch, name)) is not UNSET
-    }
-    if "amount" in changes:
-        changes["currency"] = UNSET if changes["amount"] is UNSET else currency
-    changed = replace(order, **changes)
+    changed = merged(order, patch, "ship_date", "buyer", "note", "amount")
+    if patch.amount is not UNSET:
+        changed = replace(changed, currency=UNSET if patch.amount is None else currency)
     if patch.status is UNSET:
         return changed
     moves = _MOVES_OF_SALES if can_be_undone(order, now) else _MOVES
@@ -295,7 +290,7 @@ def is_over_the_counter(order: Order) -> bool:
 
 def can_be_undone(order: Order, now: datetime) -> bool:
     """Return whether a sale over the counter can still be cancelled."""
-    is_recent = order.delivered_at is not UNSET and now < order.delivered_at + UNDO_TIME
+    is_recent = order.delivered_at is not UNSET and now < order.delivered_at + _UNDO_TIME
     return is_recent and is_over_the_counter(order)
 
 

@@ -7,11 +7,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import milliseconds
 from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST
-from petstore.domain.fields import NO_U0000, Int64, Moment
-from petstore.domain.names import MAX_SEARCHED
+from petstore.domain.fields import Int64, Moment
 from petstore.errors import (
     IllegalTransition,
-    InvalidParameter,
     OrderClosed,
     PetNotAvailable,
     UnknownPet,
@@ -19,7 +17,14 @@ from petstore.errors import (
 from petstore.events.changes import Extent
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
-from petstore.interface.pages import PageQuery, Sort, cursor_of, page_result
+from petstore.interface.pages import (
+    PageQuery,
+    Sort,
+    cursor_of,
+    page_result,
+    require_no_sort,
+    search_text,
+)
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, StatusOfOrder
 from petstore.orders.search import search_orders
 from petstore.orders.store import cancel_order, get_order, list_orders, place_order, update_order
@@ -36,16 +41,9 @@ class ListOrdersQuery(PageQuery, frozen=True, rename="camel"):
     buyer: (
         Annotated[
             str,
-            Meta(
-                min_length=1,
-                max_length=MAX_SEARCHED,
-                pattern=NO_U0000,
-                description=(
-                    "Only orders whose buyer begins with this text, ignoring case and marks on"
-                    " letters, sorted by buyer and then `id`. Cannot be used together with `sort`,"
-                    " and has no U+0000."
-                ),
-                extra={"expected": "1 to 100 characters, without U+0000"},
+            search_text(
+                "Only orders whose buyer begins with this text, ignoring case and marks on letters,"
+                " sorted by buyer and then `id`."
             ),
         ]
         | UnsetType
@@ -90,9 +88,7 @@ async def _list(context: Context, call: Call[None, ListOrdersQuery]) -> Result[l
 async def _search(
     context: Context, query: ListOrdersQuery, prefix: str, wanted: OrderFilter
 ) -> Result[list[Order]]:
-    if query.sort is not UNSET:
-        msg = "sort: expected no sort together with buyer; a search is sorted by buyer"
-        raise InvalidParameter(msg)
+    require_no_sort(query.sort, "buyer")
     after = query.start(BY_NAME)
     page = await search_orders(await context.reader(), prefix, wanted, after, query.limit)
     return page_result(page, BY_NAME)

@@ -52,7 +52,7 @@ _TOO_LATE_TO_UNDO = (
 )
 
 
-class Card(NamedTuple):
+class _Card(NamedTuple):
     """An order as pages show it, and its animal if it exists and the person may see it."""
 
     order: Order
@@ -85,14 +85,14 @@ class Card(NamedTuple):
         return can_be_undone(self.order, self.now)
 
 
-class Lane(NamedTuple):
+class _Lane(NamedTuple):
     """Orders of one status, or those found if it is empty. ``cursor`` leads on.
 
     ``total`` is how many there are, in words; it is empty where that is not known.
     """
 
     status: str
-    cards: Sequence[Card]
+    cards: Sequence[_Card]
     cursor: str
     total: str
 
@@ -103,7 +103,7 @@ class Lane(NamedTuple):
 async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     wanted = _FILTERS.typed(visit.form)
     form = _FILTERS.new(visit.form, error)
-    lanes: list[Lane] = []
+    lanes: list[_Lane] = []
     animals: Sequence[Pet] = ()
     if error is None:
         if wanted["id"]:
@@ -121,7 +121,7 @@ async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Resp
     )
 
 
-async def _category_names(visit: PageRequest, lanes: Sequence[Lane]) -> Mapping[int, str]:
+async def _category_names(visit: PageRequest, lanes: Sequence[_Lane]) -> Mapping[int, str]:
     """Return the names of the categories of the animals in lanes."""
     pets = [card.pet for lane in lanes for card in lane.cards]
     return await visit.category_names({pet.category_id for pet in pets if pet is not None})
@@ -138,7 +138,7 @@ async def _found(visit: PageRequest, typed: str) -> int:
     return order_id
 
 
-async def _lanes(visit: PageRequest, wanted: Texts, animals: Sequence[Pet]) -> list[Lane]:
+async def _lanes(visit: PageRequest, wanted: Texts, animals: Sequence[Pet]) -> list[_Lane]:
     """Return the orders that the filters name, or the beginning of the lane of every status."""
     if not any(wanted.values()):
         return [await _lane(visit, status, limit) for status, limit in _IN_A_LANE.items()]
@@ -153,14 +153,14 @@ async def _lanes(visit: PageRequest, wanted: Texts, animals: Sequence[Pet]) -> l
 
 async def _lane(
     visit: PageRequest, status: str, limit: int, filters: Mapping[str, Any] | None = None
-) -> Lane:
+) -> _Lane:
     """Return a lane: work that waits with the oldest first, everything else with the newest."""
     query: dict[str, Any] = {"status": status or None, "limit": limit, **(filters or {})}
     if query.get("buyer") is None:
         query["sort"] = "id" if status in OPEN_STATUSES else "-id"
     found = await visit.execute("listOrders", query=query)
     total = await _total(visit, query, None if found.next else len(found.value))
-    return Lane(status, await _cards(visit, found.value), found.next, total)
+    return _Lane(status, await _cards(visit, found.value), found.next, total)
 
 
 async def _total(visit: PageRequest, query: Mapping[str, Any], shown: int | None) -> str:
@@ -191,14 +191,14 @@ async def _animals(visit: PageRequest, typed: str, status: str | None = None) ->
     return same or found
 
 
-async def _cards(visit: PageRequest, orders: Sequence[Order]) -> list[Card]:
+async def _cards(visit: PageRequest, orders: Sequence[Order]) -> list[_Card]:
     now = utc(visit.services.clock())
     pets: dict[int, Pet] = {}
     if orders and visit.may("listPets"):
         ids = sorted({order.pet_id for order in orders})
         found = await visit.execute("listPets", query={"id": ids, "limit": len(ids)})
         pets = {pet.id: pet for pet in found.value}
-    return [Card(order, pets.get(order.pet_id), now) for order in orders]
+    return [_Card(order, pets.get(order.pet_id), now) for order in orders]
 
 
 # One order
@@ -233,7 +233,7 @@ async def _move(visit: PageRequest, status: OrderStatus) -> Response:
     return await visit.redirect(path, _told(card, changed.version, visit.form.text("seen")))
 
 
-def _told(card: Card, version: str, seen: str) -> Notice:
+def _told(card: _Card, version: str, seen: str) -> Notice:
     """Return what the page says about an order that has just moved, and got this version.
 
     ``seen`` is the status that the person saw before.
@@ -271,7 +271,7 @@ async def _change(visit: PageRequest) -> Response:
     return await visit.redirect(path, notice)
 
 
-def _conflict(visit: PageRequest, card: Card, history: History, wanted: OrderStatus | None) -> str:
+def _conflict(visit: PageRequest, card: _Card, history: History, wanted: OrderStatus | None) -> str:
     """Return why an order did not change: what others, or the time, did since the person looked."""
     order, until = card.order, visit.form.text("until")
     if order.status == "delivered" and wanted == "cancelled" and is_over_the_counter(order):

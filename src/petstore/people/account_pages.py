@@ -28,7 +28,7 @@ _FORM = FieldSet(
 _LABELS = {"current": "Present password", "password": "New password"}
 
 
-class OwnName(Struct, frozen=True):
+class _OwnName(Struct, frozen=True):
     """Another name that a person wants to have."""
 
     name: PersonName
@@ -85,7 +85,7 @@ async def _rename(visit: PageRequest) -> Response:
     account = await read_account(services.store, session.caller.id)
     _FORM.require_unchanged(visit.form, account.caller)
     texts = _FORM.texts(account.caller)
-    wanted = convert(texts | _FORM.patch(visit.form), OwnName, InvalidBody)
+    wanted = convert(texts | _FORM.patch(visit.form), _OwnName, InvalidBody)
     await services.store.write(rename(session, wanted.name, services.clock()))
     undo = Undo(_HOME, undo_fields(texts, {"name": wanted.name}))
     notice = change_notice("Your name", "Your name is changed.", undo, visit.form.text("undo"))

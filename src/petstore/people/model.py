@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.fields import PRINTABLE, VISIBLE, Id
+from petstore.domain.fields import VISIBLE, Id, printable_text
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import BeyondOwnRights
 from petstore.keys.model import ROLES, Caller, Role, check_rights
@@ -13,16 +13,7 @@ from petstore.keys.model import ROLES, Caller, Role, check_rights
 PersonState: TypeAlias = Literal["invited", "active", "disabled"]
 """Only an active person can sign in. One who is invited has no password yet."""
 
-PersonName = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=100,
-        pattern=PRINTABLE,
-        description="The name of the person, as others see it.",
-        extra={"expected": "1 to 100 printable characters, not only white space"},
-    ),
-]
+PersonName = Annotated[str, printable_text(100, "The name of the person, as others see it.")]
 Login = Annotated[
     str,
     Meta(

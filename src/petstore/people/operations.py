@@ -1,12 +1,9 @@
 """The operations on people, for callers that may administer keys."""
 
 from functools import partial
-from typing import Any
-
-from msgspec import UNSET
-from msgspec.structs import asdict
 
 from petstore.databases.contract import Unit, mapped
+from petstore.domain.fields import given_fields
 from petstore.errors import (
     BeyondOwnRights,
     LastAdministrator,
@@ -47,9 +44,7 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Person]:
 
 async def _update(context: Context, call: Call[PersonPatch, None]) -> Result[Person]:
     now, check = context.services.clock(), context.conditions.check
-    changes: dict[str, Any] = {
-        name: value for name, value in asdict(call.body).items() if value is not UNSET
-    }
+    changes = given_fields(call.body)
     return await change(
         context, change_person(call.path_id, changes, context.principal, now, check)
     )

@@ -6,18 +6,25 @@ from itertools import chain
 from typing import NamedTuple
 from unicodedata import normalize
 
+from msgspec.structs import fields
+
+from petstore.pets.model import NewPet
+
 _LONGEST = 100
 # Near names are looked for among few and short ones: a file may have any number of columns.
 _NEAR_COLUMNS, _LONGEST_NEAR = 100, 14
 _LONG_WORD = 7
-# What the column of a field is called, the surest names first. A later group counts only without a
-# column of an earlier one.
+# What the column of a field is called beside its own name, the surest names first. A later group
+# counts only without a column of an earlier one.
 _NAMES: Mapping[str, Sequence[Sequence[str]]] = {
-    "name": (("name",), ("animal", "animalname", "pet", "petname", "title")),
-    "categoryId": (("categoryid",), ("category", "categoryname"), ("kind", "species", "type")),
-    "status": (("status",), ("state",)),
+    "name": (("animal", "animalname", "pet", "petname", "title"),),
+    "categoryId": (("category", "categoryname"), ("kind", "species", "type")),
+    "status": (("state",),),
 }
-OPTIONAL = frozenset({"status"})
+FIELDS = NewPet.__struct_encode_fields__
+"""The fields of a pet that a table has."""
+
+OPTIONAL = frozenset(field.encode_name for field in fields(NewPet) if not field.required)
 """The fields that a table may lack."""
 
 # The file of refused rows has these.
@@ -66,7 +73,7 @@ def match_columns(header: Sequence[str], chosen: Mapping[str, int | None] | None
     chose, ``None`` for a field that is none of the columns.
     """
     places, unsure = dict(chosen or {}), list[str]()
-    for field in [field for field in _NAMES if field not in places]:
+    for field in [field for field in FIELDS if field not in places]:
         found, is_sure = _candidates(field, header)
         if is_sure and found[0] not in places.values():
             places[field] = found[0]
@@ -81,7 +88,7 @@ def _candidates(field: str, header: Sequence[str]) -> tuple[list[int], bool]:
     if header.count(field) == 1:
         return [header.index(field)], True
     names = [*map(_plain, header)]
-    for group in _NAMES[field]:
+    for group in _names(field):
         if found := [place for place, name in enumerate(names) if name in group]:
             return found, len(found) == 1
     near = _near_names(field)
@@ -92,6 +99,10 @@ def _candidates(field: str, header: Sequence[str]) -> tuple[list[int], bool]:
     ], False
 
 
+def _names(field: str) -> Sequence[Sequence[str]]:
+    return ((_plain(field),), *_NAMES.get(field, ()))
+
+
 def _plain(name: str) -> str:
     """Return the letters and digits of a name, without their case and marks."""
     return "".join(filter(str.isalnum, normalize("NFKD", name[:_LONGEST].casefold())))
@@ -99,7 +110,7 @@ def _plain(name: str) -> str:
 
 @cache
 def _near_names(field: str) -> frozenset[str]:
-    words = (_shortened(word) for group in _NAMES[field] for word in group)
+    words = (_shortened(word) for group in _names(field) for word in group)
     return frozenset(chain.from_iterable(words))
 
 

@@ -1,7 +1,7 @@
 """``petstore pets``: the animals of a running service, and animals from and to files."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,16 +9,15 @@ from petstore.cli.options import ID, NONE, TEXT, given
 from petstore.cli.output import SectionedGroup
 from petstore.cli.resources import View, list_options, resource_options, show_deleted
 from petstore.pets.file_commands import export_file, import_file
+from petstore.pets.model import STATUSES, PetStatus
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
     from petstore_client.models import Pet
 
-Status = Literal["available", "pending", "sold"]
-
-_STATUS = click.Choice(get_args(Status))
+_STATUS = click.Choice(STATUSES)
 _NO_STATUS = "none"
-_STATUS_OR_NONE = click.Choice([*get_args(Status), _NO_STATUS])
+_STATUS_OR_NONE = click.Choice([*STATUSES, _NO_STATUS])
 _id_argument = click.argument("pet_id", metavar="ID", type=ID)
 
 
@@ -58,7 +57,7 @@ def pets() -> None:
 @list_options
 def list_pets(
     *,
-    status: Status | None,
+    status: PetStatus | None,
     no_status: bool,
     category: int | None,
     ids: tuple[int, ...],
@@ -88,15 +87,12 @@ def list_pets(
 
 @pets.command()
 @click.argument("name", type=TEXT)
-@click.option("--category", required=True, type=int, help="The ID of its category.")
+@click.option("--category", "category_id", required=True, type=int, help="The ID of its category.")
 @click.option("--status", type=_STATUS, help="Its status. [default: none]")
 @resource_options
-def add(
-    *, name: str, category: int, status: Status | None, client: "Client", as_json: bool
-) -> None:
+def add(*, client: "Client", as_json: bool, **options: Any) -> None:
     """Add an animal."""
-    added = client.pets.create.raw(name=name, category_id=category, status=status)
-    _PETS.show(added, as_json=as_json)
+    _PETS.show(client.pets.create.raw(**options), as_json=as_json)
 
 
 @pets.command()

@@ -1,6 +1,6 @@
 """``petstore pets import`` and ``export``: animals from and to files, by database or over HTTP."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO, get_args
@@ -26,7 +26,7 @@ from petstore.cli.stores import in_store, note_new_store, require_store
 from petstore.clock import SECOND, system_clock
 from petstore.databases.private_files import part_of
 from petstore.errors import InvalidBody, Unavailable
-from petstore.pets.columns import Columns
+from petstore.pets.columns import FIELDS, Columns
 from petstore.pets.exports import export_pets, pet_writer
 from petstore.pets.files import FileFormat, FileRow, open_import_file
 from petstore.pets.imports import MAX_WAIT, ImportRun, import_pets
@@ -40,8 +40,14 @@ _ENDINGS: dict[str, FileFormat] = {
 }
 
 # The fields of an animal as ``--column`` names them.
-_FIELDS = {"name": "name", "category": "categoryId", "status": "status"}
+_FIELDS = {field.removesuffix("Id"): field for field in FIELDS}
 _LISTED = 40
+
+
+def _one_of(names: Iterable[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}"
+
 
 _format_option = click.option(
     "--format",
@@ -74,7 +80,7 @@ _format_option = click.option(
     "columns",
     multiple=True,
     metavar="FIELD=COLUMN",
-    help="CSV only: take this column as name, category or status. Repeat it for several.",
+    help=f"CSV only: take this column as {_one_of(_FIELDS)}. Repeat it for several.",
 )
 @click.option(
     "--category-names",
@@ -108,9 +114,9 @@ def import_file(
     The animals are sent to the service at --url, a hundred at once, within the limits of your key.
     With --database they are written to the database itself. That is much faster.
 
-    The columns are name, category and status, in any case. Other columns are not used, and animals
-    get new ids. Commas, semicolons or tabs may divide the cells. Valid rows are added. Bad rows are
-    reported with their line numbers; the exit status is then 1.
+    The columns have the names that --column lists, in any case. Other columns are not used, and
+    animals get new ids. Commas, semicolons or tabs may divide the cells. Valid rows are added. Bad
+    rows are reported with their line numbers; the exit status is then 1.
     If an import is interrupted, it prints how to continue.
     """
     chosen = _format(file, file_format)
@@ -147,7 +153,8 @@ def _chosen_columns(options: Sequence[str]) -> dict[str, str]:
     pairs = [option.partition("=") for option in options]
     for field, _, column in pairs:
         if field not in _FIELDS or not column:
-            msg = "expected name=, category= or status= with the name of a column"
+            choices = _one_of(f"{field}=" for field in _FIELDS)
+            msg = f"expected {choices} with the name of a column"
             raise click.BadParameter(msg, param_hint="--column")
     return {_FIELDS[field]: column.strip() for field, _, column in pairs}
 

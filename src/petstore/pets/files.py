@@ -13,7 +13,7 @@ from hashlib import file_digest
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import msgspec
-from msgspec.structs import fields
+from msgspec.inspect import StrType
 
 from petstore.domain.decoding import (
     decode_json,
@@ -23,7 +23,7 @@ from petstore.domain.decoding import (
     number_or_text,
 )
 from petstore.errors import InvalidBody
-from petstore.pets.columns import Columns, match_columns
+from petstore.pets.columns import FIELDS, OPTIONAL, Columns, match_columns
 from petstore.pets.model import NewPet, Pet
 
 FileFormat: TypeAlias = Literal["csv", "jsonl"]
@@ -32,7 +32,7 @@ Delimiter: TypeAlias = Literal[",", ";", "\t"]
 
 COLUMNS = Pet.__struct_encode_fields__
 NOT_UTF8 = "expected UTF-8"
-_REQUIRED = [field.encode_name for field in fields(NewPet) if field.required]
+_REQUIRED = [field for field in FIELDS if field not in OPTIONAL]
 
 _SHOWN = 200
 _AT_ONCE = 65_536
@@ -76,7 +76,7 @@ class CsvLayout(NamedTuple):
         """Return a row as it is with this layout; what is no row of CSV stays refused."""
         # A reason begins with the name of a field, or the row could not be read.
         is_row = not row.reason.startswith("expected ")
-        return csv_row(row.line, row.text, self.cells(row)) if is_row else row
+        return _csv_row(row.line, row.text, self.cells(row)) if is_row else row
 
     def category_of(self, row: FileRow) -> str:
         """Return the text of the category of a row."""
@@ -84,7 +84,7 @@ class CsvLayout(NamedTuple):
 
     def with_category(self, row: FileRow, category_id: int) -> FileRow:
         """Return a row with another category than its own text says."""
-        return csv_row(row.line, row.text, self.cells(row) | {"categoryId": str(category_id)})
+        return _csv_row(row.line, row.text, self.cells(row) | {"categoryId": str(category_id)})
 
     def category_names(self, rows: list[FileRow]) -> dict[int, str]:
         """Return the categories that are names, by the places of their rows."""
@@ -171,12 +171,12 @@ def cells_of(text: str, delimiter: Delimiter) -> list[str]:
         return [text]
 
 
-def csv_row(line: int, text: str, cells: dict[str, str]) -> FileRow:
+def _csv_row(line: int, text: str, cells: dict[str, str]) -> FileRow:
     """Return the row of a CSV file with a ``text``; ``cells`` are by the names of the columns."""
     kinds = field_types(NewPet)
     texts = {
-        # A name is as it is, or exports could not be imported unchanged.
-        name: cell if name == "name" else cell.strip().lower()
+        # A text is as it is, or exports could not be imported unchanged.
+        name: cell if isinstance(kinds[name], StrType) else cell.strip().lower()
         for name, cell in cells.items()
         if name in kinds
     }
@@ -292,7 +292,7 @@ def _read_csv(
         if reason:
             yield FileRow(lines.first, text, None, reason)
         else:
-            yield csv_row(lines.first, text, dict(zip(columns.fields, cells, strict=False)))
+            yield _csv_row(lines.first, text, dict(zip(columns.fields, cells, strict=False)))
 
 
 def _excess(usual: int, cells: list[str], max_cells: int) -> str:

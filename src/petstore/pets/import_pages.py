@@ -44,6 +44,7 @@ from petstore.pets.import_preparation import (
     decide_categories,
     store_import,
 )
+from petstore.pets.pages import FORM, TABLE
 from petstore.time_slices import TimeSlices
 
 _MAX_FILE = 8 * 2**20
@@ -55,7 +56,7 @@ _SHOWN = 20
 _SHOWN_NAME, _SHOWN_COLUMNS = 40, 12
 # A longer list is no list to choose from: a person types a name.
 _LISTED_CATEGORIES = 30
-_LABELS = {"name": "Name", "categoryId": "Category", "status": "Status"}
+_LABELS = FORM.labels
 _ADDED, _LEFT = "add", "leave"
 _LATER, _ADD, _LEAVE = ("", "Decide later"), (_ADDED, "Add this category"), (_LEFT, "Leave out")
 # What a cell has to be, as a person would say it.
@@ -111,6 +112,8 @@ async def _start_page(visit: PageRequest, error: PetstoreError | None = None) ->
         max_imports=MAX_IMPORTS,
         max_rows=MAX_ROWS,
         max_mebibytes=_MAX_FILE // 2**20,
+        required=[label.lower() for field, label in _LABELS.items() if field not in OPTIONAL],
+        optional=[label.lower() for field, label in _LABELS.items() if field in OPTIONAL],
         allowance=await allowance_of(visit),
         problem=None if error is None else _problem_of(error),
     )
@@ -272,6 +275,7 @@ async def _import_page(
         kept_until=found.created_at + IMPORTS_KEPT,
         same=next(same, None),
         animals=animals,
+        shown=TABLE.fields,
         names=await visit.category_names({row.pet.category_id for row in animals if row.pet}),
         refused=[
             row._replace(reason=_in_words(visit, found, row))

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.fields import NOT_BLANK, Id, Int64
+from petstore.domain.fields import Id, Int64, merged, not_blank_text
 from petstore.errors import IllegalTransition
 
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
@@ -14,16 +14,8 @@ STATUSES: tuple[PetStatus, ...] = get_args(PetStatus)
 
 PetName = Annotated[
     str,
-    Meta(
-        min_length=1,
-        max_length=255,
-        pattern=NOT_BLANK,
-        description=(
-            "The animal's name. 1 to 255 characters, not only white space, without U+0000."
-        ),
-        extra={
-            "expected": "a string of 1 to 255 characters, not only white space and without U+0000"
-        },
+    not_blank_text(
+        255, "The animal's name. 1 to 255 characters, not only white space, without U+0000."
     ),
 ]
 
@@ -160,9 +152,4 @@ def patched(pet: Pet, patch: PetPatch) -> Pet:
             choices = " or ".join(allowed or "none" for allowed in following)
             msg = f"status: {pet.status} can become {choices}, not {wanted or 'none'}"
             raise IllegalTransition(msg)
-    return Pet(
-        pet.id,
-        pet.name if patch.name is UNSET else patch.name,
-        pet.category_id if patch.category_id is UNSET else patch.category_id,
-        status,
-    )
+    return merged(pet, patch)

@@ -7,8 +7,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST
-from petstore.domain.fields import NO_U0000, Int64
-from petstore.domain.names import MAX_SEARCHED
+from petstore.domain.fields import Int64
 from petstore.errors import IllegalTransition, InvalidParameter, PetReserved, UnknownCategory
 from petstore.events.changes import Extent
 from petstore.interface.idempotency import change
@@ -21,7 +20,15 @@ from petstore.interface.operation import (
     Result,
     Success,
 )
-from petstore.interface.pages import PageQuery, Sort, cursor_of, limit_of, page_result
+from petstore.interface.pages import (
+    PageQuery,
+    Sort,
+    cursor_of,
+    limit_of,
+    page_result,
+    require_no_sort,
+    search_text,
+)
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch, Status
 from petstore.pets.rows import keys_of_each
 from petstore.pets.search import search_pets
@@ -74,17 +81,10 @@ class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
     name: (
         Annotated[
             str,
-            Meta(
-                min_length=1,
-                max_length=MAX_SEARCHED,
-                pattern=NO_U0000,
-                description=(
-                    "Only animals with a word in their name that begins with this text, ignoring"
-                    " case and marks on letters, sorted by that word, then by name and `id`. A text"
-                    " of several words finds names with these words one after the other. Cannot be"
-                    " used together with `sort`, and has no U+0000."
-                ),
-                extra={"expected": "1 to 100 characters, without U+0000"},
+            search_text(
+                "Only animals with a word in their name that begins with this text, ignoring case"
+                " and marks on letters, sorted by that word, then by name and `id`. A text of"
+                " several words finds names with these words one after the other."
             ),
         ]
         | UnsetType
@@ -114,9 +114,7 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
 async def _search(
     context: Context, query: ListPetsQuery, text: str, wanted: PetFilter
 ) -> Result[list[Pet]]:
-    if query.sort is not UNSET:
-        msg = "sort: expected no sort together with name; a search is sorted by name"
-        raise InvalidParameter(msg)
+    require_no_sort(query.sort, "name")
     after = query.start(BY_NAME)
     page = await search_pets(await context.reader(), text, wanted, after, query.limit)
     return page_result(page, BY_NAME)

@@ -47,7 +47,7 @@ from petstore.interface.operation import Result
 from petstore.orders.form import sale_form
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.orders.sale import latest_order, sale_of
-from petstore.pets.model import Pet, PetFilter, PetStatus, statuses_after
+from petstore.pets.model import STATUSES, Pet, PetFilter, PetStatus, statuses_after
 from petstore.pets.operations import ListPetsQuery
 from petstore.pets.selection import box_of
 from petstore.pets.store import count_pets_after
@@ -55,7 +55,7 @@ from petstore.pets.store import count_pets_after
 _ON_A_PAGE = 50
 _ADDED_LAST = 10
 _DRAWN_CATEGORIES = 30
-_STATUSES = tuple((status, status) for status in ("available", "pending", "sold"))
+_STATUSES = tuple((status, status) for status in STATUSES)
 _NO_STATUS = "none"
 # A field that only the form of a sale has.
 _SELLS = "amount"
@@ -93,7 +93,9 @@ def _form(
     )
 
 
-_FORM = _form()
+FORM = _form()
+TABLE = FORM.only("name", "status", "categoryId")
+"""The fields that tables of animals show."""
 
 
 class _Added(NamedTuple):
@@ -126,6 +128,7 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         suggested=suggested,
         names=await visit.category_names({pet.category_id for pet in found.value}),
         form=await category_form(visit, form, "any"),
+        columns=TABLE.fields,
         filters={name: text for name, text in wanted.items() if text},
         selection=await selection_form(visit, EMPTY),
         box_of=box_of,
@@ -162,10 +165,10 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
     """Return the form of a new animal. A ``NotFound`` means that its predecessor was deleted."""
     history = None
     if isinstance(error, NotFound):
-        form = _FORM.anew(visit.form, error)
+        form = FORM.anew(visit.form, error)
         history = await history_of(visit, _resource(visit)) if visit.may("listPets") else None
     else:
-        form = _FORM.new(visit.form, error, {"status": "available"})
+        form = FORM.new(visit.form, error, {"status": "available"})
     return visit.page(
         "new_pet.html",
         error=error,
@@ -204,7 +207,7 @@ def _undo_of(pet: Pet) -> Undo:
 
 
 async def _create(visit: PageRequest) -> Response:
-    body = await with_category(visit, "createPet", _FORM.body(_FORM.typed(visit.form)))
+    body = await with_category(visit, "createPet", FORM.body(FORM.typed(visit.form)))
     created = await visit.execute("createPet", body)
     pet: Pet = created.value
     category = added_category(visit)
@@ -288,7 +291,7 @@ async def _ended_order(
 
 async def _update(visit: PageRequest) -> Response:
     before = (await _get(visit)).value
-    patch = await with_category(visit, "updatePet", _FORM.patch(visit.form))
+    patch = await with_category(visit, "updatePet", FORM.patch(visit.form))
     changed = await visit.execute("updatePet", patch)
     notice = await _change_notice(visit, before, changed)
     return await visit.redirect(f"/pets/{visit.path_id}", notice)

@@ -11,10 +11,10 @@ from petstore.domain.words import name_key_of, word_keys_of, words_of
 from petstore.pets.model import NewPet, Pet
 from petstore.time_slices import TimeSlices
 
-VALUES = ("name", "category_id", "status")
+VALUES = NewPet.__struct_fields__
 """The columns that a client gives, in the order of ``values_of``."""
 
-COLUMNS = f"id, {', '.join(VALUES)}"
+COLUMNS = ", ".join(Pet.__struct_fields__)
 """The columns of ``pet_of``."""
 
 OR_KEPT = " ON CONFLICT (word_key, pet_id) DO NOTHING"

@@ -51,9 +51,11 @@ MAX_SCANNED = 2_000
 _TEXT = "CASE words WHEN '' THEN name_key ELSE words END"
 _BY_NAME = f"SELECT {COLUMNS}, name_key, {_TEXT}, 0 FROM pets"  # noqa: S608 - only names
 _BY_WORD = (
-    f"SELECT p.id, p.name, p.category_id, p.status, word_key, {_TEXT}, 1"  # noqa: S608
+    f"SELECT p.{', p.'.join(Pet.__struct_fields__)}, word_key, {_TEXT}, 1"  # noqa: S608
     f" FROM pet_words {looked_up('JOIN', 'pets', 'p', 'id', 'pet_id')}"
 )
+# The columns of an animal in a row; then come its key, text, and whether that is the key of a word.
+_PET = len(Pet.__struct_fields__)
 _CHUNK = 200
 _CONTROL = re.compile(r"[\0-\x1f]")
 _MAX_IDS = 100
@@ -109,7 +111,7 @@ class _NameSearch:
 
     def position_of(self, row: Row) -> MatchPosition:
         """Return the position of a row of one of the ranges."""
-        pet_id, _, _, _, key, _, is_of_words = row
+        pet_id, (key, _, is_of_words) = row[0], row[_PET:]
         if is_of_words and self._has_one_word:
             return position_within(key, pet_id)
         return position_at_start(key[1:] if is_of_words else key, pet_id)
@@ -118,12 +120,12 @@ class _NameSearch:
         """Return what sorts rows. Of two in one position, that of the first word is found."""
         return self.position_of(row), row[-1]
 
-    def finds(self, row: Row) -> bool:
+    def finds(self, pet: Pet, row: Row) -> bool:
         """Return whether the search finds the animal of a row, and finds it there."""
-        _, name, _, _, key, text, is_of_words = row
+        key, text, is_of_words = row[_PET:]
         if text is None:
-            return search_key(name).startswith(self._as_before)
-        words = _words_in(text, name)
+            return search_key(pet.name).startswith(self._as_before)
+        words = _words_in(text, pet.name)
         place = self._text.place_in(words)
         if not place or not is_of_words:
             return place == 0 and not is_of_words
@@ -191,8 +193,8 @@ async def search_pets(
         rows = await store.read(_select_ranges(ranges, size))
         # The first ones of each range have the first ones of all.
         for row in sorted(rows, key=search.order)[:size]:
-            pet = pet_of(row[:4])
-            if wanted.admits(pet) and search.finds(row):
+            pet = pet_of(row[:_PET])
+            if wanted.admits(pet) and search.finds(pet, row):
                 if len(found) == limit:
                     return PetsByName(found, after)
                 found.append(pet)

@@ -5,14 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET
-from msgspec.structs import asdict
-
 from petstore.cli.output import OnProgress
+from petstore.domain.fields import given_fields
 from petstore.domain.names import name_key
 from petstore.pets.files import FileRow
 from petstore.pets.imports import ImportRun, pets_of
-from petstore.pets.model import NewPet
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
@@ -104,14 +101,14 @@ class _Sender:
 
     def post(self, row: FileRow, key: str) -> Mapping[str, str]:
         """Send a row, and return the headers of the response."""
-        arguments = _arguments(pets_of([row])[0])
+        arguments = given_fields(pets_of([row])[0])
         return self._client.pets.create.raw(**arguments, idempotency_key=key).headers
 
     def post_batch(self, rows: Sequence[FileRow], key: str) -> Mapping[str, str]:
         """Send rows as a batch, and return the headers of the response."""
         from petstore_client.models import NewPet as Item
 
-        items = [Item(**_arguments(pet)) for pet in pets_of(rows)]
+        items = [Item(**given_fields(pet)) for pet in pets_of(rows)]
         return self._client.pets.create_many.raw(items, idempotency_key=key).headers
 
     def count(self, headers: Mapping[str, str], rows: int) -> None:
@@ -226,8 +223,3 @@ def fetch_pets(
         count += len(page.items)
         on_progress(count)
     return count
-
-
-def _arguments(pet: NewPet) -> dict[str, Any]:
-    """Return the members of an animal under the names that the client has for them."""
-    return {name: value for name, value in asdict(pet).items() if value is not UNSET}

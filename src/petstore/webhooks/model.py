@@ -24,7 +24,7 @@ DeliveryState: TypeAlias = Literal["pending", "succeeded", "failed"]
 MAX_WEBHOOKS = 16
 """The webhooks of one key."""
 
-MAX_URL = 2048
+_MAX_URL = 2048
 MAX_REPLAY = 2_000
 """The events that one request sends again; a webhook with as many pending deliveries gets none."""
 
@@ -53,11 +53,11 @@ _NUMERIC = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?", re.IGNORECASE | re.
 Url = Annotated[
     str,
     Meta(
-        max_length=MAX_URL,
+        max_length=_MAX_URL,
         description=(
             "Where its events are sent: `https` on port 443, unless the operator allows more."
         ),
-        extra={"expected": f"{_EXAMPLE}, of up to {MAX_URL} characters"},
+        extra={"expected": f"{_EXAMPLE}, of up to {_MAX_URL} characters"},
         extra_json_schema={"format": "uri", "pattern": "^https?://"},
     ),
 ]

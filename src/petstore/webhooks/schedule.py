@@ -24,7 +24,7 @@ _WAITS: tuple[Milliseconds, ...] = (
     30 * MINUTE,
     *(hours * _HOUR for hours in (2, 5, 10, 14, 20, 24)),
 )
-MAX_ATTEMPTS = len(_WAITS) + 1
+_MAX_ATTEMPTS = len(_WAITS) + 1
 _MAX_RETRY_AFTER = DAY
 _JITTER = 0.2
 _ASKS_TO_WAIT = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -42,7 +42,7 @@ def next_attempt(attempts: int, now: Milliseconds, chance: float) -> Millisecond
 
     ``chance`` is from 0 to 1, and moves the time within ±20 %.
     """
-    if attempts >= MAX_ATTEMPTS:
+    if attempts >= _MAX_ATTEMPTS:
         return None
     return now + round(_WAITS[attempts - 1] * (1 - _JITTER + 2 * _JITTER * chance))
 

@@ -13,7 +13,7 @@ from petstore.interface.openapi.responses import Described, responses_of, shared
 from petstore.interface.openapi.schemas import component_schemas, schema_of
 from petstore.interface.operation import BASE, Operation
 
-INTERFACE_VERSION = "1.0.0"
+_INTERFACE_VERSION = "1.0.0"
 
 _DESCRIPTION = """List, filter, add and sell the animals of a store.
 
@@ -61,7 +61,7 @@ def document(origin: str, operations: Sequence[Operation]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "Petstore",
-            "version": INTERFACE_VERSION,
+            "version": _INTERFACE_VERSION,
             "description": _DESCRIPTION,
             "contact": {"name": "Petstore", "url": docs},
             "license": {"name": "MIT", "identifier": "MIT"},
