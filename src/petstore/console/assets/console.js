@@ -104,6 +104,10 @@ function prepare(root) {
   for (const element of all('button[data-copy], [data-script]', root)) element.hidden = false;
 }
 
+function countSelected() {
+  setText(byId('selected'), `${all('[name=pet]:checked').length} selected`);
+}
+
 // Replace a part of the page, and keep what the person does there
 
 // A row or a card is known by its own name, or by where its first link leads.
@@ -183,6 +187,7 @@ async function refresh() {
     if (isInUse(old)) isWhole = false;
     else morph(old, fresh);
   }
+  countSelected(); // a selected animal may be gone
   if (active !== document.activeElement && active.isConnected) active.focus({preventScroll: true});
   return isWhole;
 }
@@ -389,7 +394,7 @@ addEventListener('input', event => {
 addEventListener('change', ({target}) => {
   const boxes = all('[name=pet]');
   if (target.id === 'select-all') for (const box of boxes) box.checked = target.checked;
-  setText(byId('selected'), `${boxes.filter(box => box.checked).length} selected`);
+  countSelected();
 });
 
 // A field that suggests names asks for others as somebody types.
