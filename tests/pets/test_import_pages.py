@@ -435,10 +435,17 @@ async def test_an_import_whose_rows_are_all_left_out_ends(staff: Visitor) -> Non
 
 
 @pytest.mark.parametrize(
-    "decision", [{"category.Dogs": "77"}, {"other.Dogs": "Cats"}, {"other.Dogs": "\uff11"}]
+    ("decision", "meant"),
+    [
+        ({"category.Dogs": "77"}, ""),
+        ({"other.Dogs": "9" * 19}, ""),
+        ({"other.Dogs": "Cats"}, ""),
+        ({"other.Dogs": "\uff11"}, ". Did you mean Kind 1 or Kind 10 or Kind 11?"),
+        ({"other.Dogs": "Kind 7x"}, ". Did you mean Kind 7 or Kind 27 or Kind 17?"),
+    ],
 )
 async def test_a_decision_for_no_category_is_refused_and_stays_typed(
-    staff: Visitor, decision: dict[str, str]
+    staff: Visitor, decision: dict[str, str], meant: str
 ) -> None:
     for number in range(30):
         await staff.submit("/categories", name=f"Kind {number}")
@@ -447,7 +454,7 @@ async def test_a_decision_for_no_category_is_refused_and_stays_typed(
     refused = await staff.post(f"{path}/categories", **decision, **{"category.Owls": "leave"})
     assert refused.status_code == 400
     (text,) = decision.values()
-    assert f"There is no category {text!r}; add it first" in words(refused)
+    assert f"There is no category “{text}”{meant}" in words(refused)
     sent = form_of(refused, "Use these decisions").fields
     assert sent["other.Dogs"] == decision.get("other.Dogs", "")
 

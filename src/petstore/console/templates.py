@@ -173,11 +173,11 @@ def _day(day: date | str) -> Markup | str:
 
     A text is one that a person typed, perhaps no date.
     """
-    if isinstance(day, str):
-        try:
-            day = date.fromisoformat(day)
-        except ValueError:
-            return day
+    text = str(day)
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return text
     return Markup(f'<time datetime="{day}">{day.day} {day:%b %Y}</time>')  # noqa: S704 - no markup
 
 
