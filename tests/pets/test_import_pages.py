@@ -379,6 +379,7 @@ async def test_a_category_is_added_or_another_taken_or_its_rows_are_left_out(
     await staff.submit(path)
     decisions = {"category.Cats": "add", "category.999": "leave", "category.Birds": "1"}
     decided = await staff.submit(f"{path}/categories", **decisions)
+    assert "You decided about 3 categories." in words(decided)
     assert "Categories to decide about" not in words(decided)
     assert "3B;999 Category: left out, because there was no such category" in words(decided)
     done = await staff.submit(path)
@@ -395,6 +396,7 @@ async def test_a_category_is_added_or_another_taken_or_its_rows_are_left_out(
 async def test_a_decision_can_wait_and_one_can_be_for_all_the_others(staff: Visitor) -> None:
     path, _ = await preview(staff, UNKNOWN)
     later = await staff.submit(f"{path}/categories", **{"category.Cats": "1"})
+    assert "You decided about 1 category." in words(later)
     assert "3 animals to add, 0 rows refused, 2 rows to decide about." in words(later)
     later = await staff.submit(f"{path}/categories", others="add")
     assert "4 animals to add, 0 rows refused, 1 row to decide about." in words(later)

@@ -219,7 +219,9 @@ async def _decide(visit: PageRequest) -> Response:
             await decide_categories(
                 services.store, visit.caller.id, found.id, decisions, services.clock
             )
-    return await visit.redirect(f"/import/{found.id}")
+    count = len(decisions)
+    told = f"You decided about {count} {'category' if count == 1 else 'categories'}."
+    return await visit.redirect(f"/import/{found.id}", Notice(told) if count else None)
 
 
 async def _import_page(
