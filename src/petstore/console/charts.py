@@ -29,6 +29,14 @@ class Bar(NamedTuple):
     height: float
 
 
+class Label(NamedTuple):
+    """What stands below a bar, and where it begins, ends or has its middle (``anchor``)."""
+
+    text: str
+    x: float
+    anchor: Literal["start", "middle", "end"]
+
+
 class Bars(NamedTuple):
     """Bars over time. ``top`` is the value at the upper edge, ``labels`` those of some bars.
 
@@ -46,11 +54,15 @@ class Bars(NamedTuple):
     bars: Sequence[Bar]
 
     @property
-    def labels(self) -> Sequence[str]:
+    def labels(self) -> Sequence[Label]:
         """The labels of the first, the middle and the last bar: more do not fit a phone."""
-        first, last = self.bars[0].label, self.bars[-1].label
-        middle = self.bars[(len(self.bars) - 1) // 2].label
-        return [first, "" if middle == first else middle, last]
+        first, middle, last = self.bars[0], self.bars[(len(self.bars) - 1) // 2], self.bars[-1]
+        between = [Label(middle.label, round(middle.x + middle.width / 2, 2), "middle")]
+        return [
+            Label(first.label, 0, "start"),
+            *(between if middle is not first else ()),
+            Label(last.label, 100, "end"),
+        ]
 
     def in_words(self, value: int) -> str:
         """Return a value with what is counted, such as ``3 requests`` or ``1 249.50 USD``."""
