@@ -29,14 +29,6 @@ class Bar(NamedTuple):
     height: float
 
 
-class Label(NamedTuple):
-    """What stands below a bar, and where it begins, ends or has its middle (``anchor``)."""
-
-    text: str
-    x: float
-    anchor: Literal["start", "middle", "end"]
-
-
 class Bars(NamedTuple):
     """Bars over time. ``top`` is the value at the upper edge, ``labels`` those of some bars.
 
@@ -54,14 +46,17 @@ class Bars(NamedTuple):
     bars: Sequence[Bar]
 
     @property
-    def labels(self) -> Sequence[Label]:
-        """The labels of the first, the middle and the last bar: more do not fit a phone."""
+    def labels(self) -> Sequence[tuple[str, float, str]]:
+        """The labels of the first, the middle and the last bar: more do not fit a phone.
+
+        Each has its place, and whether that is its start, its middle or its end.
+        """
         first, middle, last = self.bars[0], self.bars[(len(self.bars) - 1) // 2], self.bars[-1]
-        between = [Label(middle.label, round(middle.x + middle.width / 2, 2), "middle")]
+        between = (middle.label, round(middle.x + middle.width / 2, 2), "middle")
         return [
-            Label(first.label, 0, "start"),
-            *(between if middle is not first else ()),
-            Label(last.label, 100, "end"),
+            (first.label, 0, "start"),
+            *([between] if middle is not first else []),
+            (last.label, 100, "end"),
         ]
 
     def in_words(self, value: int) -> str:
