@@ -3,7 +3,8 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Twice quiet, it says only what fails.
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 # Twice as many test workers as processors, because tests wait for processes.
 TESTERS ?= $(shell expr 2 '*' $$(nproc))
 PYTEST := pytest --dist worksteal -n
@@ -115,12 +116,14 @@ help: ## List the targets
 	$(PYTHON) -m venv .venv
 
 .venv/installed: requirements.lock pyproject.toml | .venv/bin/python
-	$(PIP) install --require-hashes --requirement requirements.lock
-	$(PIP) install --no-deps --no-build-isolation --editable clients/python --editable .
+	@echo "Installing into .venv what requirements.lock pins; setting up takes about a minute"
+	@$(PIP) install --require-hashes --requirement requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable clients/python --editable .
 	@touch $@
 
 .venv/installed-dev: requirements-dev.lock .venv/installed
-	$(PIP) install --require-hashes --requirement requirements-dev.lock
+	@echo "Installing into .venv what requirements-dev.lock pins, for tests; this takes another minute"
+	@$(PIP) install --require-hashes --requirement requirements-dev.lock
 	@touch $@
 
 # The tools of tests/node, with the Node.js of a wheel.

@@ -233,11 +233,22 @@ def test_commands_that_are_not_run_are_well_formed() -> None:
         assert not checked.stderr, name
 
 
-def test_a_page_with_other_output_fails(tmp_path: Path, commands: Path) -> None:
-    page = "```console\n$ echo right\nwrong\n```"
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("right", "wrong"),
+        ("1   dog", "1  dog"),
+        ("2026-01-01 to 2026-02-01", "2026-11-21 to 2026-11-21"),
+    ],
+    ids=["words", "columns", "days"],
+)
+def test_a_page_with_other_output_fails(
+    printed: str, shown: str, tmp_path: Path, commands: Path
+) -> None:
+    page = f"```console\n$ echo '{printed}'\n{shown}\n```"
     with (
         console(tmp_path, commands) as reader,
-        pytest.raises(AssertionError, match=r"line 2: \$ echo right"),
+        pytest.raises(AssertionError, match=rf"line 2: \$ echo '{printed}'"),
     ):
         reader.play(page)
 
@@ -251,8 +262,10 @@ def test_a_page_with_other_output_fails(tmp_path: Path, commands: Path) -> None:
         "```console\n$ A=1\n$ false\n```\n\n```console\n$ echo $A\n1\n```",
         "```python\n# shop/tell.py\nprint(7)\n```\n\n```console\n$ python shop/tell.py\n7\n```",
         "```console\n$ echo {\n{\n$ (\n…\n```",
+        "```console\n$ echo 2026-01-01 2026-02-01\n2026-11-20 2026-11-21\n```",
+        "```console\n$ printf '2026-01-01\\n1   dog\\n'\n…\n1  dog\n```",
     ],
-    ids=["left-out", "varying", "continued", "one-shell", "saved", "invalid"],
+    ids=["left-out", "varying", "continued", "one-shell", "saved", "invalid", "days", "columns"],
 )
 def test_a_page_with_the_printed_output_passes(page: str, tmp_path: Path, commands: Path) -> None:
     with console(tmp_path, commands) as reader:

@@ -131,7 +131,7 @@ KNOWN = {
         *(*BASICS, *MODELS, "redis_client", "chores"),
         *("databases.contract", "databases.upserts"),
     ),
-    "databases": (*BASICS, *MODELS, "chores"),
+    "databases": (*BASICS, *MODELS, "chores", "time_slices"),
     "interface": (
         *(*BELOW_OPERATIONS, "chores", "logs", "limits.minutes"),
         *("databases.replicas", "databases.schema", "databases.secret_files"),

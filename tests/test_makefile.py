@@ -95,9 +95,16 @@ def test_tests_run_on_the_locked_versions_of_the_service() -> None:
 
 def test_make_serve_installs_the_locked_packages_and_starts_a_demo(tmp_path: Path) -> None:
     commands = dry_run("serve", tmp_path)
-    assert "pip --disable-pip-version-check --quiet install --require-hashes" in commands
+    assert "pip --disable-pip-version-check --quiet --quiet install --require-hashes" in commands
     assert "requirements-dev.lock" not in commands
     assert commands.rstrip().endswith("exec .venv/bin/petstore serve --demo")
+
+
+def test_make_serve_says_that_it_takes_a_minute_before_anything_is_installed(
+    tmp_path: Path,
+) -> None:
+    before, _, _ = dry_run("serve", tmp_path).partition("-m pip")
+    assert "setting up takes about a minute" in before
 
 
 @pytest.mark.parametrize("target", ["docs", "serve", "test", "check", "dist", "release"])

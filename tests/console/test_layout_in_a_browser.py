@@ -15,6 +15,7 @@ PATHS = (
     *("/inventory", "/categories", "/categories/1", "/import", "/export", "/orders/export"),
     *("/usage", "/webhooks", "/webhooks/new", "/keys", "/keys/1", "/keys/new", "/people"),
     *("/people/new", "/activity", "/session", "/help", "/nothing", "/pets/999999999"),
+    "/orders?status=approved",
 )
 EDGES = """() => {
   const inner = element => {
@@ -112,16 +113,19 @@ BROKEN = """() => [...document.querySelectorAll('main, .bar')].flatMap(part => {
 })"""
 TOO_WIDE = """() => [
   document.documentElement.scrollWidth - innerWidth,
-  ...[...document.querySelectorAll('.scroll:has(.cards)')]
+  ...[...document.querySelectorAll('.scroll')]
     .map(frame => innerWidth < 480 ? frame.scrollWidth - frame.clientWidth : 0),
+  ...[...document.querySelectorAll('main :is(button, .button)')]
+    .map(button => button.scrollWidth - button.clientWidth),
 ].filter(pixels => pixels > 0)"""
+OPEN = "document.querySelectorAll('main details').forEach(each => each.open = true)"
 COLOURS = """() => [...document.querySelectorAll('.category')].map(
   category => [category.textContent, getComputedStyle(category, '::before').backgroundColor])"""
 
 
 def test_no_word_is_broken_and_nothing_scrolls_sideways(clerk: Clerk) -> None:
     clerk.animal(name="Donaudampfschiff Pumpernickel")
-    script = f"() => [...({BROKEN})(), ...({TOO_WIDE})()]"
+    script = f"() => {{ {OPEN}; return [...({BROKEN})(), ...({TOO_WIDE})()] }}"
     found = seen_at_every_width(clerk, script)
     assert [each for each in found if each[2]] == []
 

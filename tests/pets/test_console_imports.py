@@ -19,11 +19,10 @@ from petstore.pets.console_imports import (
     add_batch,
     batches_of_others,
     begin_import,
-    count_next_batch,
     decide_batch,
     find_import,
-    keys_of_next,
     list_imports,
+    next_pets,
     read_rows,
     stop_import,
 )
@@ -36,7 +35,7 @@ from petstore.pets.import_preparation import (
     store_import,
 )
 from petstore.pets.model import NewPet
-from petstore.pets.rows import pet_of
+from petstore.pets.rows import keys_of_each, pet_of
 from support.changes import NOW, create_category, delete_category
 from support.keys import issue
 from support.manual_clock import ManualClock
@@ -185,16 +184,16 @@ async def test_the_later_of_two_concurrent_files_of_a_key_is_stored(store: Store
 @each_database
 async def test_an_import_adds_at_most_the_allowed_number_of_rows(store: Store) -> None:
     import_id = await begin(store, HEADER + b"x,,\n" + rows(3) + b"y,,\n" + rows(2) + b"z,,\n")
-    assert await count_next_batch(store, import_id) == 5
+    assert len(await next_pets(store, import_id)) == 5
     found = await step(store, import_id, limit=2)
     assert (found.waiting, found.added, found.refused) == (3, 2, 3)
     assert await names(store) == ["Animal 0", "Animal 1"]
     assert [row.line for row in await stored(store, import_id, "refused")] == [2, 6, 9]
     found = await step(store, import_id, limit=2)
-    assert await count_next_batch(store, import_id) == 1
+    assert len(await next_pets(store, import_id)) == 1
     found = await step(store, import_id, limit=2)
     assert (found.waiting, found.added, found.refused) == (0, 5, 3)
-    assert await count_next_batch(store, import_id) == 0
+    assert len(await next_pets(store, import_id)) == 0
     assert await names(store) == ["Animal 0", "Animal 1", "Animal 2", "Animal 0", "Animal 1"]
 
 
@@ -446,10 +445,11 @@ async def test_a_decision_about_a_stopped_import_adds_nothing_to_it(store: Store
 async def test_others_run_before_animals_with_long_names_are_added(store: Store) -> None:
     content = "".join("\ufdfa" * 250 + f"{n},1,\n" for n in range(50))
     import_id = await begin(store, HEADER + content.encode())
-    assert await turns_during(keys_of_next(store, import_id, BATCH)) > 20
-    known = await keys_of_next(store, import_id, BATCH)
+    pets = await next_pets(store, import_id)
+    assert await turns_during(keys_of_each(pet.name for pet in pets)) > 20
+    known = await keys_of_each(pet.name for pet in pets)
     await store.write(add_batch(import_id, KEY, now=NOW, limit=BATCH, known=known))
-    assert await keys_of_next(store, import_id, BATCH) == {}
+    assert await next_pets(store, import_id) == []
 
 
 @each_database

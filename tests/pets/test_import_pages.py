@@ -379,6 +379,7 @@ async def test_a_category_is_added_or_another_taken_or_its_rows_are_left_out(
     await staff.submit(path)
     decisions = {"category.Cats": "add", "category.999": "leave", "category.Birds": "1"}
     decided = await staff.submit(f"{path}/categories", **decisions)
+    assert "You decided about 3 categories." in words(decided)
     assert "Categories to decide about" not in words(decided)
     assert "3B;999 Category: left out, because there was no such category" in words(decided)
     done = await staff.submit(path)
@@ -395,6 +396,7 @@ async def test_a_category_is_added_or_another_taken_or_its_rows_are_left_out(
 async def test_a_decision_can_wait_and_one_can_be_for_all_the_others(staff: Visitor) -> None:
     path, _ = await preview(staff, UNKNOWN)
     later = await staff.submit(f"{path}/categories", **{"category.Cats": "1"})
+    assert "You decided about 1 category." in words(later)
     assert "3 animals to add, 0 rows refused, 2 rows to decide about." in words(later)
     later = await staff.submit(f"{path}/categories", others="add")
     assert "4 animals to add, 0 rows refused, 1 row to decide about." in words(later)
@@ -435,10 +437,17 @@ async def test_an_import_whose_rows_are_all_left_out_ends(staff: Visitor) -> Non
 
 
 @pytest.mark.parametrize(
-    "decision", [{"category.Dogs": "77"}, {"other.Dogs": "Cats"}, {"other.Dogs": "\uff11"}]
+    ("decision", "meant"),
+    [
+        ({"category.Dogs": "77"}, ""),
+        ({"other.Dogs": "9" * 19}, ""),
+        ({"other.Dogs": "Cats"}, ""),
+        ({"other.Dogs": "\uff11"}, ". Did you mean Kind 1 or Kind 10 or Kind 11?"),
+        ({"other.Dogs": "Kind 7x"}, ". Did you mean Kind 7 or Kind 27 or Kind 17?"),
+    ],
 )
 async def test_a_decision_for_no_category_is_refused_and_stays_typed(
-    staff: Visitor, decision: dict[str, str]
+    staff: Visitor, decision: dict[str, str], meant: str
 ) -> None:
     for number in range(30):
         await staff.submit("/categories", name=f"Kind {number}")
@@ -447,7 +456,7 @@ async def test_a_decision_for_no_category_is_refused_and_stays_typed(
     refused = await staff.post(f"{path}/categories", **decision, **{"category.Owls": "leave"})
     assert refused.status_code == 400
     (text,) = decision.values()
-    assert f"There is no category {text!r}; add it first" in words(refused)
+    assert f"There is no category “{text}”{meant}" in words(refused)
     sent = form_of(refused, "Use these decisions").fields
     assert sent["other.Dogs"] == decision.get("other.Dogs", "")
 

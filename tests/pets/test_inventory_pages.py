@@ -27,7 +27,7 @@ async def numbers(visitor: Visitor) -> list[int]:
 def categories(page: httpx.Response) -> list[str]:
     """Return the rows of the table of categories."""
     table = page.text.partition('aria-label="Animals by category"')[2].partition("</table>")[0]
-    found = re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL)
+    found = re.findall(r"<tr[^>]*>(.*?)</tr>", table.partition("<tbody")[2], re.DOTALL)
     return [" ".join(re.sub("<[^>]*>", " ", row).split()) for row in found]
 
 

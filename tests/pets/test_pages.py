@@ -51,7 +51,7 @@ async def added(visitor: Visitor, **fields: str) -> httpx.Response:
         ({"name": ""}, "Name: expected 1 to 255 characters, not only spaces"),
         ({"categoryId": ""}, "Category: choose a category"),
         ({"categoryId": "a\0b"}, "Category: there is no category"),
-        ({"categoryId": "9" * 19}, "Category: expected a whole number"),
+        ({"categoryId": "9" * 19}, "Category: there is no category"),
         ({"status": "lost"}, "Status: expected one of"),
     ],
 )

@@ -106,7 +106,10 @@ async def test_a_range_of_more_than_92_days_is_shown_by_month(
     ]
     assert "Amount by month: 4.00 USD in all; the most, 3.00 USD, on Nov 2026" in page.text
     assert "<title>Sep 2026: 0.00 USD</title>" in page.text
-    assert "Sales by month" not in (await ada.get("/sales", **{"from": "2026-09-01"})).text
+    assert "Download by month" in page.text
+    short = await ada.get("/sales", **{"from": "2026-09-01"})
+    assert "Sales by month" not in short.text
+    assert "Download by month" not in short.text
 
 
 async def test_a_year_has_no_month_twice_and_a_long_range_stays_light(
@@ -183,6 +186,35 @@ async def test_one_day_is_beside_the_day_before_without_a_chart(
     assert "Amount by day" not in page.text
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "told"),
+    [
+        ("2028-01-01", "2028-02-29", "same days of the year before, 1 Jan 2027 to 28 Feb 2027"),
+        ("2027-01-01", "2027-12-31", "same days of the year before, 1 Jan 2026 to 31 Dec 2026"),
+        ("2028-02-01", "2028-02-29", "same days of the month before, 1 Jan 2028 to 29 Jan 2028"),
+        ("2027-03-01", "2027-03-31", "month before, 1 Feb 2027 to 28 Feb 2027"),
+        ("2028-01-01", "2028-02-28", "59 days before, 3 Nov 2027 to 31 Dec 2027"),
+        ("2028-02-01", "2028-02-28", "28 days before, 4 Jan 2028 to 31 Jan 2028"),
+        ("2028-01-02", "2028-02-29", "59 days before, 4 Nov 2027 to 1 Jan 2028"),
+    ],
+)
+async def test_years_and_months_are_compared_with_those_before(
+    first: str, last: str, told: str, service: Service
+) -> None:
+    service.clock.now = NOON + 455 * DAY  # 29 February 2028
+    page = await (await signed_in(service)).get("/sales", **{"from": first, "to": last})
+    assert f"The {told}: nothing." in words(page)
+
+
+async def test_a_month_ends_on_its_last_day_of_a_shorter_month_before(service: Service) -> None:
+    service.clock.now = NOON + 120 * DAY  # 31 March 2027
+    await sell(service, NOON + 89 * DAY, 700)  # 28 February 2027
+    month = {"from": "2027-03-01", "to": "2027-03-31"}
+    text = words(await (await signed_in(service)).get("/sales", **month))
+    told = "The same days of the month before, 1 Feb 2027 to 28 Feb 2027: 1 order for 7.00 USD."
+    assert told in text
+
+
 async def test_the_first_days_of_all_have_none_before(ada: Visitor) -> None:
     text = words(await ada.get("/sales", **{"from": "1970-01-04", "to": "1970-01-05"}))
     assert "4 Jan 1970 to 5 Jan 1970" in text
@@ -219,6 +251,14 @@ async def test_ranges_are_a_click_away(ada: Visitor) -> None:
     assert 'aria-current="page">Last 7 days' in page.text
 
 
+async def test_the_days_that_are_set_stand_as_people_write_them(ada: Visitor) -> None:
+    page = await ada.get("/sales", **WEEK)
+    chips = page.text.partition('class="chips"')[2].partition("</ul>")[0]
+    assert 'From: <bdi><time datetime="2026-11-25">25 Nov 2026</time></bdi>' in chips
+    page = await ada.get("/sales", **{"from": "soon"})
+    assert "From: <bdi>soon</bdi>" in page.text
+
+
 @pytest.mark.parametrize(
     ("typed", "field", "problem"),
     [
@@ -241,7 +281,7 @@ async def test_what_is_wrong_with_a_range_is_told_at_its_field(
         assert "By category" not in page.text
 
 
-async def test_both_tables_are_downloaded_as_csv(service: Service, ada: Visitor) -> None:
+async def test_tables_are_downloaded_as_csv(service: Service, ada: Visitor) -> None:
     await sell(service, NOON - DAY, 24_900)
     await sell(service, NOON, 1_050, "EUR", 2)
     days = {"from": "2026-11-30", "to": "2026-12-01"}
@@ -255,6 +295,16 @@ async def test_both_tables_are_downloaded_as_csv(service: Service, ada: Visitor)
         "2026-11-30,1,249.00,USD",
         "2026-12-01,0,0.00,USD",
         "2026-12-01,1,10.50,EUR",
+    ]
+    sent = await ada.get("/sales/sales.csv", **days, by="month")
+    assert sent.headers["content-disposition"] == (
+        'attachment; filename="sales-by-month-2026-11-30-to-2026-12-01.csv"'
+    )
+    assert sent.text.removeprefix("\ufeff").splitlines() == [
+        "month,orders,amount,currency",
+        "2026-11,1,249.00,USD",
+        "2026-12,0,0.00,USD",
+        "2026-12,1,10.50,EUR",
     ]
     sent = await ada.get("/sales/sales.csv", **days, by="category", separator="semicolon")
     assert sent.text.removeprefix("\ufeff").splitlines() == [

@@ -40,6 +40,8 @@ _ENDLESS = re.compile(
 )
 _PORTS = ("8000", "8001", "6379", "3000", "443")
 _FOLDERS = ("/backup", "/etc", "/run", "/var")
+_LEFT_OUT = re.compile("^…$", re.MULTILINE)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _VARYING = [
     (re.compile(pattern, re.MULTILINE), name)
     for pattern, name in {
@@ -48,7 +50,8 @@ _VARYING = [
         r'^etag: "\w+"': "etag: TAG",  # a page of a list: its links have the port
         r"^x-request-id: \w+": "x-request-id: ID",
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z": "TIME",
-        r"\d{4}-\d\d-\d\d(?: \d\d:\d\d(?::\d\d)?)?": "DATE",
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d": "DATE AND TIME",
+        r"\d{4}-\d\d-\d\d \d\d:\d\d": "DATE AND MINUTE",
         r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT": "TIME",
         r"\bps_(?:live|test)_[\w…]+": "TOKEN",
         r"\bwhsec_[\w+/=…]+": "SECRET",
@@ -60,7 +63,6 @@ _VARYING = [
         r"command line \(\w+\)": "command line (USER)",
         r"^(minute +\d+ +)\d+": r"\1LEFT",  # on a busy machine a page takes longer than a minute
         r" +$": "",
-        r"(?<=\S) {2,}": "  ",
     }.items()
 ]
 
@@ -107,18 +109,25 @@ def _steps(block: Block) -> Iterator[Step]:
     yield step
 
 
-def _mask(text: str) -> str:
-    """Replace what differs at every run."""
+def _mask(text: str, shown: str) -> str:
+    """Replace what differs at every run.
+
+    Which days are the same stays, and how wide columns are, unless lines are left out of what is
+    ``shown``: these count for both.
+    """
     for pattern, name in _VARYING:
         text = pattern.sub(name, text)
-    return text
+    if _LEFT_OUT.search(shown):
+        return re.sub(r"(?<=\S) {2,}", "  ", _DAY.sub("DAY", text))
+    days: dict[str, int] = {}
+    return _DAY.sub(lambda day: f"DAY {days.setdefault(day[0], len(days) + 1)}", text)
 
 
 def _pattern(shown: str) -> re.Pattern[str]:
     """Return the regular expression for what a page shows."""
     lines = (
         r"(?:.*\n)*?" if line == "…" else re.escape(line).replace("…", ".*") + r"\n"
-        for line in _mask(shown).splitlines()
+        for line in _mask(shown, shown).splitlines()
     )
     return re.compile("".join(lines))
 
@@ -218,15 +227,16 @@ class Console:
                 file.write_text(self._here(block.text))
 
     def _play(self, step: Step) -> None:
-        pattern = _pattern(step.shown.removesuffix(_INTERRUPT))
+        shown = step.shown.removesuffix(_INTERRUPT)
+        pattern = _pattern(shown)
         if step.command and not _ENDLESS.match(step.command):
             printed = self._run(step.command)
-            assert pattern.fullmatch(_mask(printed)), _difference(step, printed)
+            assert pattern.fullmatch(_mask(printed, shown)), _difference(step, printed)
             return
         if step.command:
             assert step.shown, f"line {step.line}: show by what the reader sees that it has started"
             self._start(step.command)
-        is_shown = within(_SECONDS, lambda: pattern.match(_mask(self._printed())))
+        is_shown = within(_SECONDS, lambda: pattern.match(_mask(self._printed(), shown)))
         assert is_shown, _difference(step, self._printed())
         self._programs[-1].shown += len(self._printed())
         if step.shown.endswith(_INTERRUPT):
@@ -285,7 +295,7 @@ class Console:
 
 
 def _difference(step: Step, printed: str) -> str:
-    page, here = (_mask(text).splitlines() for text in (step.shown, printed))
+    page, here = (_mask(text, step.shown).splitlines() for text in (step.shown, printed))
     lines = unified_diff(page, here, "page", "printed", lineterm="", n=100)
     return "\n".join([f"line {step.line}: $ {step.command}", *lines])
 

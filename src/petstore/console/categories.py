@@ -1,4 +1,4 @@
-"""The category of an animal in forms: one of a list, or a name that is typed.
+"""The category of an animal in forms and imports: one of a list, or a name that is typed.
 
 A person picks or types a name, or types a number. The interface has no categories by name, so this
 reads the store. Names are shown with the scope of the list of categories.
@@ -103,14 +103,33 @@ def added_category(visit: PageRequest) -> str:
     return added if is_wanted else ""
 
 
+async def chosen_category(visit: PageRequest, text: str, *, is_new: bool = False) -> int:
+    """Return the id of the registered category that a person chose or typed, or that is added now.
+
+    Raises:
+        InvalidBody: no category can have this name, or a number is expected.
+        UnknownCategory: there is none, with those that the person may mean.
+    """
+    store = visit.services.store
+    category_id = await (_add(visit, text) if is_new else _id_of(visit, store, text))
+    if category_id is not None:
+        return category_id
+    error = _unknown(visit, text)
+    is_name = isinstance(error, UnknownCategory) and integer_in(text) is None
+    told = _with_meant(error.message, await _meant(store, text) if is_name else {})
+    raise type(error)(told.removeprefix(f"{_NAME}: "))  # one of several choices of the form
+
+
 async def _id_of(visit: PageRequest, reader: Reader, text: str) -> int | None:
-    """Return the id of the registered category that a text means."""
+    """Return the id of the registered category that a text means: a number is never a name."""
     number = integer_in(text)
     if number is None:
         may_see = visit.may("listCategories")
         return (await ids_of_categories(reader, [text])).get(text) if may_see else None
-    is_kept = visit.form.text("undo") or abs(number) > INT64_MAX  # which the operation refuses
-    return number if is_kept or await names_of_categories(reader, [number]) else None
+    if visit.form.text("undo"):
+        return number
+    is_possible = abs(number) <= INT64_MAX
+    return number if is_possible and await names_of_categories(reader, [number]) else None
 
 
 def _is_valid(visit: PageRequest, operation_id: str, body: Mapping[str, Any]) -> bool:
@@ -230,12 +249,26 @@ async def _with_ways(form: ShownForm, reader: Reader, text: str, *, may_add: boo
     ways = [(INSTEAD + _NAME, each, f"Use {isolated(name)}") for each, name in meant.items()]
     if may_add and len(text) <= _MAX_NAME:
         ways.append((_ADDED, text, f"Add {_quoted(text)} as a category"))
-    said = " or ".join(isolated(name) for name in meant.values())
-    told = f"{problem.text}. Did you mean {said}?" if said else problem.text
+    told = _with_meant(problem.text, meant)
     return form._replace(problem=form.problem.changed(_NAME, text=told, ways=ways))
 
 
+def _with_meant(problem: str, meant: Mapping[str, str]) -> str:
+    """Return what is wrong with a name, and the names that a person may mean."""
+    said = " or ".join(isolated(name) for name in meant.values())
+    return f"{problem}. Did you mean {said}?" if said else problem
+
+
 # The names that a text may mean
+
+
+async def listed_categories(visit: PageRequest) -> dict[int, str]:
+    """Return the names of all categories by their ids, none if they are too many for a list."""
+    if not visit.may("listCategories"):
+        return {}
+    reader = await visit.services.readers.for_key(visit.caller.id)
+    names = await first_category_names(reader, _LISTED + 1)
+    return names if len(names) <= _LISTED else {}
 
 
 async def known_names(visit: PageRequest) -> list[str]:

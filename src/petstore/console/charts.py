@@ -46,11 +46,18 @@ class Bars(NamedTuple):
     bars: Sequence[Bar]
 
     @property
-    def labels(self) -> Sequence[str]:
-        """The labels of the first, the middle and the last bar: more do not fit a phone."""
-        first, last = self.bars[0].label, self.bars[-1].label
-        middle = self.bars[(len(self.bars) - 1) // 2].label
-        return [first, "" if middle == first else middle, last]
+    def labels(self) -> Sequence[tuple[str, float, str]]:
+        """The labels of the first, the middle and the last bar: more do not fit a phone.
+
+        Each has its place, and whether that is its start, its middle or its end.
+        """
+        first, middle, last = self.bars[0], self.bars[(len(self.bars) - 1) // 2], self.bars[-1]
+        between = (middle.label, round(middle.x + middle.width / 2, 2), "middle")
+        return [
+            (first.label, 0, "start"),
+            *([between] if middle is not first else []),
+            (last.label, 100, "end"),
+        ]
 
     def in_words(self, value: int) -> str:
         """Return a value with what is counted, such as ``3 requests`` or ``1 249.50 USD``."""

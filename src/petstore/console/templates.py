@@ -5,7 +5,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -100,6 +100,7 @@ class Templates:
         environment.globals["once"] = secrets.token_urlsafe
         environment.filters.update(
             time=shown_time,
+            day=_day,
             ago=_ago,
             until=_until,
             number=_number,
@@ -165,6 +166,19 @@ def shown_time(moment: datetime | str | Milliseconds) -> Markup:
     shown = f"{moment.day} {moment:%b %Y, %H:%M %Z}"
     # Neither can have markup, and escaping them takes longer than all the rest.
     return Markup(f'<time datetime="{machine}">{shown}</time>')  # noqa: S704
+
+
+def _day(day: date | str) -> Markup | str:
+    """Return a day of the calendar, which the script shows in the format of the reader.
+
+    A text is one that a person typed, perhaps no date.
+    """
+    text = str(day)
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return text
+    return Markup(f'<time datetime="{day}">{day.day} {day:%b %Y}</time>')  # noqa: S704 - no markup
 
 
 def ago_in_words(span: Milliseconds) -> str:

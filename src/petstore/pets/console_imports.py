@@ -27,8 +27,8 @@ from petstore.events.model import SERVICE, Author
 from petstore.pets.columns import Columns
 from petstore.pets.files import COLUMNS, CsvLayout, FileRow
 from petstore.pets.imports import pets_of, refuse_unknown
-from petstore.pets.model import Pet
-from petstore.pets.rows import NameKeys, keys_of_each
+from petstore.pets.model import NewPet, Pet
+from petstore.pets.rows import NameKeys
 from petstore.pets.store import create_pets
 
 MAX_IMPORTS = 5
@@ -403,24 +403,11 @@ async def read_batches(
         yield _decode_rows(text)
 
 
-async def keys_of_next(store: Reader, import_id: int, limit: int) -> dict[str, NameKeys]:
-    """Return what a search will find the next ``limit`` pets of an import by."""
+async def next_pets(store: Reader, import_id: int) -> list[NewPet]:
+    """Return the pets of the batch from which ``add_batch`` takes the next ones."""
     async for batch in read_batches(store, import_id, "waiting > 0"):
-        return await keys_of_each(pet.name for pet in pets_of(batch)[:limit])
-    return {}
-
-
-async def count_next_batch(store: Reader, import_id: int) -> int:
-    """Return how many pets of an import ``add_batch`` can add next."""
-    counts = await store.read(
-        Statement(
-            "SELECT waiting FROM console_import_batches WHERE import_id = ?1 AND waiting > 0"
-            " ORDER BY start LIMIT 1",
-            (import_id,),
-            name="count_next_console_import_batch",
-        )
-    )
-    return counts[0][0] if counts else 0
+        return pets_of(batch)
+    return []
 
 
 def _divided(rows: list[FileRow], limit: int) -> tuple[list[FileRow], list[FileRow]]:

@@ -6,19 +6,20 @@ In between, a person may choose columns, and decides about categories that there
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from petstore.categories.model import Category
-from petstore.categories.store import ids_of_categories, names_of_categories
 from petstore.console.allowance import affordable, allowance_of, charge
-from petstore.console.categories import known_names
+from petstore.console.categories import (
+    chosen_category,
+    known_names,
+    listed_categories,
+)
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.fields import FieldSet, ShownForm, choice
-from petstore.console.forms import Problem, UploadedFile, in_plain_words, problem_of, typed_id
+from petstore.console.forms import Problem, UploadedFile, in_plain_words, problem_of
 from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
 from petstore.domain.decoding import integer_in
-from petstore.domain.names import name_key
-from petstore.errors import CategoryNameTaken, Conflict, InvalidBody, PetstoreError
+from petstore.errors import Conflict, InvalidBody, PetstoreError
 from petstore.http.messages import Response
 from petstore.pets.columns import OPTIONAL, Columns, match_columns
 from petstore.pets.console_imports import (
@@ -29,10 +30,9 @@ from petstore.pets.console_imports import (
     ConsoleImport,
     UndecidedCategory,
     add_batch,
-    count_next_batch,
     find_import,
-    keys_of_next,
     list_imports,
+    next_pets,
     read_rows,
     stop_import,
 )
@@ -44,7 +44,9 @@ from petstore.pets.import_preparation import (
     decide_categories,
     store_import,
 )
+from petstore.pets.model import NewPet
 from petstore.pets.pages import FORM, TABLE
+from petstore.pets.rows import keys_of_each
 from petstore.time_slices import TimeSlices
 
 _MAX_FILE = 8 * 2**20
@@ -54,8 +56,6 @@ _MAX_FORM = 2 * _MAX_FILE
 _ROWS_A_REQUEST = 1_000
 _SHOWN = 20
 _SHOWN_NAME, _SHOWN_COLUMNS = 40, 12
-# A longer list is no list to choose from: a person types a name.
-_LISTED_CATEGORIES = 30
 _LABELS = FORM.labels
 _ADDED, _LEFT = "add", "leave"
 _LATER, _ADD, _LEAVE = ("", "Decide later"), (_ADDED, "Add this category"), (_LEFT, "Leave out")
@@ -136,31 +136,31 @@ async def _go_on(visit: PageRequest) -> Response:
     """
     services, added = visit.services, 0
     found = await _find(visit)
-    while (rows := await _affordable(visit, found, _ROWS_A_REQUEST - added)) and await charge(
-        visit, rows
+    while (pets := await _affordable(visit, found, _ROWS_A_REQUEST - added)) and await charge(
+        visit, len(pets)
     ):
         unit = add_batch(
             found.id,
             visit.caller.id,
             now=services.clock(),
-            limit=rows,
+            limit=len(pets),
             by=visit.author,
-            known=await keys_of_next(services.store, found.id, rows),
+            known=await keys_of_each(pet.name for pet in pets),
         )
         found = await services.store.write(unit)
-        added += rows
+        added += len(pets)
     await services.readers.record_write(visit.caller.id)
     if await _affordable(visit, found, 1):
         return await _import_page(visit, found, goes_on=True)
     return await visit.redirect(f"/import/{found.id}")
 
 
-async def _affordable(visit: PageRequest, found: ConsoleImport, limit: int) -> int:
-    """Return how many rows of an import may be added next, at most ``limit``."""
+async def _affordable(visit: PageRequest, found: ConsoleImport, limit: int) -> list[NewPet]:
+    """Return the animals of an import that may be added next, at most ``limit``."""
     if not found.waiting:
-        return 0
-    rows = await count_next_batch(visit.services.store, found.id)
-    return await affordable(visit, min(rows, ROWS_AT_ONCE, limit))
+        return []
+    pets = await next_pets(visit.services.store, found.id)
+    return pets[: await affordable(visit, min(len(pets), ROWS_AT_ONCE, limit))]
 
 
 async def _choose(visit: PageRequest) -> Response:
@@ -209,46 +209,22 @@ async def _decide(visit: PageRequest) -> Response:
             other = visit.form.line(f"other.{category.text}")
             decided = visit.form.line(f"category.{category.text}") or visit.form.line("others")
             if other:
-                decisions[category.key] = await _other_category(visit, other)
+                decisions[category.key] = await chosen_category(visit, other)
             elif decided == _LEFT:
                 decisions[category.key] = None
             elif decided == _ADDED and category.is_name:
-                decisions[category.key] = await _added_category(visit, category)
+                decisions[category.key] = await chosen_category(visit, category.text, is_new=True)
             elif decided not in ("", _ADDED):
-                decisions[category.key] = await _other_category(visit, decided)
+                decisions[category.key] = await chosen_category(visit, decided)
     finally:  # with what was decided before a refusal
         if decisions:
             services = visit.services
             await decide_categories(
                 services.store, visit.caller.id, found.id, decisions, services.clock
             )
-    return await visit.redirect(f"/import/{found.id}")
-
-
-async def _added_category(visit: PageRequest, category: UndecidedCategory) -> int:
-    """Return the id of a new category; somebody may have added it meanwhile."""
-    try:
-        created = await visit.execute("createCategory", {"name": category.text})
-    except CategoryNameTaken:
-        return await _other_category(visit, category.text)
-    new: Category = created.value
-    return new.id
-
-
-async def _other_category(visit: PageRequest, text: str) -> int:
-    """Return the id of a registered category with a name or a number.
-
-    Raises:
-        InvalidBody: there is none.
-    """
-    store, number = visit.services.store, typed_id(text)
-    if number in await names_of_categories(store, [number or 0]):
-        return number
-    ids = await ids_of_categories(store, [text])
-    if text not in ids:
-        msg = f"there is no category {text!r}; add it first"
-        raise InvalidBody(msg)
-    return ids[text]
+    count = len(decisions)
+    told = f"You decided about {count} {'category' if count == 1 else 'categories'}."
+    return await visit.redirect(f"/import/{found.id}", Notice(told) if count else None)
 
 
 async def _import_page(
@@ -346,12 +322,8 @@ async def _questions(visit: PageRequest, found: ConsoleImport) -> list[_Question
     """Return a question for each undecided category. Without a long list, its options are all."""
     if not found.undecided:
         return []
-    others: list[tuple[str, str]] = []
-    if visit.may("listCategories"):
-        listed = await visit.execute("listCategories", query={"limit": _LISTED_CATEGORIES})
-        if not listed.next:
-            ordered = sorted(listed.value, key=lambda category: name_key(category.name))
-            others = [(str(each.id), f"Use {isolated(each.name)}") for each in ordered]
+    listed = await listed_categories(visit)
+    others = [(str(each), f"Use {isolated(name)}") for each, name in listed.items()]
     may_add = visit.may("createCategory")
     return [
         _Question(

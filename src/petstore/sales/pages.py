@@ -1,5 +1,6 @@
 """The page of sales: a range by day or month and by category, and the same as CSV."""
 
+from calendar import monthrange
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from itertools import groupby
@@ -16,14 +17,15 @@ from petstore.console.page import ConsolePage, PageRequest
 from petstore.errors import InvalidParameter, PetstoreError
 from petstore.http.messages import Response
 from petstore.pets.exports import csv_writer
-from petstore.sales.model import By, Sales, SalesRow, totals_of, zone_of
+from petstore.sales.model import Sales, SalesRow, totals_of, zone_of
 
 _ONE_DAY = timedelta(days=1)
 _DEFAULT_DAYS = 7
 # A longer range is shown by month: nobody tells so many bars apart, and the page would be heavy.
 _MOST_DAYS_SHOWN = 92
-_COLUMNS: Mapping[By, Sequence[str]] = {
+_COLUMNS: Mapping[str, Sequence[str]] = {
     "day": ("day", "orders", "amount", "currency"),
+    "month": ("month", "orders", "amount", "currency"),
     "category": ("categoryId", "category", "orders", "amount", "currency"),
 }
 _FORM = FieldSet(
@@ -43,8 +45,9 @@ class _DaysToChoose(NamedTuple):
 
 
 class _Before(NamedTuple):
-    """What was sold in the days before, as many as in the range."""
+    """What was sold on the days that a range is compared with, and what these are to it."""
 
+    name: str
     first: date
     last: date
     totals: Sequence[SalesRow]
@@ -86,15 +89,17 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
 
 
 async def _download(visit: PageRequest) -> Response:
-    sales = await _sales(visit, _typed(visit), by=visit.form.text("by") or "day")
+    by = visit.form.text("by") or "day"
+    sales = await _sales(visit, _typed(visit), by="day" if by == "month" else by)
     names = await _names(visit, sales.rows)
     file = CsvDownload()
     delimiter = delimiter_of(visit.form)
-    write = csv_writer(file, _COLUMNS[sales.by], spreadsheet_safe=True, delimiter=delimiter)
-    for row in sales.rows:
+    write = csv_writer(file, _COLUMNS[by], spreadsheet_safe=True, delimiter=delimiter)
+    for row in _by_month(sales.rows) if by == "month" else sales.rows:
         write(
             {
                 "day": row.day,
+                "month": str(row.day)[:7],
                 "categoryId": "" if row.category_id is UNSET else row.category_id,
                 "category": _name_of(row, names),
                 "orders": row.orders,
@@ -102,7 +107,7 @@ async def _download(visit: PageRequest) -> Response:
                 "currency": row.currency,
             }
         )
-    return file.response(f"sales-by-{sales.by}-{sales.first}-to-{sales.last}.csv")
+    return file.response(f"sales-by-{by}-{sales.first}-to-{sales.last}.csv")
 
 
 def _typed(visit: PageRequest) -> dict[str, str]:
@@ -136,10 +141,11 @@ async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
     currency = visit.services.currency
     days = await _sales(visit, typed, by="day")
     categories = (await _sales(visit, typed, by="category")).rows
-    before = await _before(visit, days)
+    today = _today(visit, days.time_zone)
+    before = await _before(visit, days, today)
     categories_before = before.categories if before else ()
     names = await _names(visit, [*categories, *categories_before])
-    totals, today = totals_of(days.rows, currency), _today(visit, days.time_zone)
+    totals = totals_of(days.rows, currency)
     count = (days.last - days.first).days + 1
     of = "Month" if count > _MOST_DAYS_SHOWN else "Day"
     periods = _periods(_by_month(days.rows) if of == "Month" else days.rows, of, today)
@@ -161,16 +167,40 @@ async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
     }
 
 
-async def _before(visit: PageRequest, days: Sales) -> _Before | None:
-    """Return the sales of the days before, ``None`` if the calendar of sales has no such days."""
-    last = days.first - _ONE_DAY
-    first = last - (days.last - days.first)
+async def _before(visit: PageRequest, days: Sales, today: date) -> _Before | None:
+    """Return what the sales of a range are compared with, ``None`` if that is before all days."""
+    name, first, last = _days_before(days.first, days.last, today)
     query = {"from": str(first), "to": str(last), "timeZone": days.time_zone}
     try:
         rows = (await _sales(visit, query, by="category")).rows
     except InvalidParameter:
         return None
-    return _Before(first, last, totals_of(rows, visit.services.currency), rows)
+    return _Before(name, first, last, totals_of(rows, visit.services.currency), rows)
+
+
+def _days_before(first: date, last: date, today: date) -> tuple[str, date, date]:
+    """Return the days that a range is compared with, behind what they are to it.
+
+    A whole year or month is compared with the one before, and one up to today with the same days of
+    that. The first days of January are those of a year: trade has its seasons.
+    """
+    before = first - _ONE_DAY
+    if first == last:
+        return "The day before", before, before
+    if first == last.replace(month=1, day=1) and last in (today, last.replace(month=12, day=31)):
+        before = _same_day(last, last.year - 1, last.month)
+        return "The same days of the year before", before.replace(month=1, day=1), before
+    if first == last.replace(day=1) and last == today:
+        same = _same_day(last, before.year, before.month)
+        return "The same days of the month before", before.replace(day=1), same
+    if first == last.replace(day=1) and last == _same_day(date.max, last.year, last.month):
+        return "The month before", before.replace(day=1), before
+    return f"The {(last - first).days + 1} days before", before - (last - first), before
+
+
+def _same_day(day: date, year: int, month: int) -> date:
+    """Return the day of another month with the same number, or else its last day."""
+    return date(year, month, min(day.day, monthrange(year, month)[1]))
 
 
 def _by_month(rows: Iterable[SalesRow]) -> Iterator[SalesRow]:
