@@ -579,8 +579,8 @@ class Usage(Model, frozen=True, kw_only=True):
     banned_until: datetime | None = None
     days: list[UsageDay]
     deprecated: list[DeprecatedUse]
-    refused: list[RefusedRequests] = field(default_factory=list)
-    scopes: list[str] = field(default_factory=list)
+    refused: list[RefusedRequests] = field(default_factory=list[RefusedRequests])
+    scopes: list[str] = field(default_factory=list[str])
 
 
 class PersonWithInvitation(Person, frozen=True, kw_only=True):
