@@ -23,8 +23,9 @@ def test_mypy_reports_no_errors() -> None:
 @pytest.mark.skipif(not PYRIGHT.exists(), reason="needs make .venv/node/installed")
 def test_pyright_reports_no_errors_in_them_and_in_the_client(tmp_path: Path) -> None:
     (tmp_path / USES.name).write_text(USES.read_text())
-    (tmp_path / "library").symlink_to(SOURCE)  # what extraPaths finds is not checked itself
+    (tmp_path / "library").symlink_to(SOURCE)  # extraPaths are not checked
     settings = {
+        "include": [USES.name, "library"],
         "typeCheckingMode": "strict",
         "pythonVersion": "3.11",
         "extraPaths": [str(SOURCE)],
