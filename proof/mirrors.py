@@ -2,10 +2,11 @@
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
 
@@ -69,6 +70,13 @@ class Mirror:
         """Kill it, and start it again where it was."""
         self.kill()
         self.start()
+
+    @property
+    def rows(self) -> int:
+        """How many animals it keeps in its state."""
+        with closing(sqlite3.connect(self._folder / "mirror.db")) as state:
+            ((rows,),) = state.execute("SELECT count(*) FROM pets")
+        return int(rows)
 
     @property
     def is_running(self) -> bool:

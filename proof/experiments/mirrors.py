@@ -53,6 +53,9 @@ def keep_equal(trial: Trial, shop: Deployment, copy: Deployment) -> None:
                     trial.count(f"kills of {name}")
             is_equal = within(_EQUAL_SECONDS, lambda: animals(client) == animals(other))
             trial.expect(is_equal, "the stores are not equal")
+            if is_equal:
+                is_lean = within(_EQUAL_SECONDS, lambda: mirror.rows == animals(client).total())
+                trial.expect(is_lean, "the program keeps rows of deleted animals")
             trial.expect(mirror.is_running, "the program ended by itself")
             trial.count("animals compared", animals(client).total())
         finally:
