@@ -2,8 +2,9 @@
 
 import os
 import re
+import sqlite3
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
 
@@ -46,6 +47,13 @@ def start_mirror(folder: Path, shop: Deployment, copy: Deployment) -> Program:
     started = Program(folder, folder / "mirror.log", environment, lambda: ("mirror.py",))
     started.start()
     return started
+
+
+def kept_rows(folder: Path) -> int:
+    """Return how many animals the program in ``folder`` keeps in its state."""
+    with closing(sqlite3.connect(folder / "mirror.db")) as state:
+        ((rows,),) = state.execute("SELECT count(*) FROM pets")
+    return int(rows)
 
 
 class Shop(Callers):

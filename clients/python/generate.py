@@ -129,7 +129,7 @@ def _held(member: dict[str, Any]) -> str:
     if kind.startswith("Mapping") and member["is_required"]:
         return "Any"  # the classes of the events say more
     if member.get("default") == []:  # an earlier service may not have it
-        return f"{kind} = field(default_factory=list)"
+        return f"{kind} = field(default_factory={kind})"
     if "default" in member:
         return f"{kind} = {member['default']!r}"
     return kind if member["is_required"] and "anyOf" not in member else f"{kind} | None = None"

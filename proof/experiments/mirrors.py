@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
-from proof.mirrors import Shop, animals, client_of, start_mirror
+from proof.mirrors import Shop, animals, client_of, kept_rows, start_mirror
 from support.waiting import within
 
 _KILLS = 12
@@ -53,6 +53,10 @@ def keep_equal(trial: Trial, shop: Deployment, copy: Deployment) -> None:
                     trial.count(f"kills of {name}")
             is_equal = within(_EQUAL_SECONDS, lambda: animals(client) == animals(other))
             trial.expect(is_equal, "the stores are not equal")
+            if is_equal:
+                total = animals(client).total()
+                is_lean = within(_EQUAL_SECONDS, lambda: kept_rows(trial.folder) == total)
+                trial.expect(is_lean, "the program keeps rows of deleted animals")
             trial.expect(mirror.is_running, "the program ended by itself")
             trial.count("animals compared", animals(client).total())
         finally:

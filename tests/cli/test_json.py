@@ -160,6 +160,29 @@ def test_the_cursor_of_a_list_leads_through_all_of_it(shop: Shop) -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["keys", "people"])
+def test_the_cursor_of_a_list_of_the_database_leads_through_all_of_it(
+    command: Command, kind: str
+) -> None:
+    role = ("--plan", "free") if kind == "keys" else ("--role", "clerk")
+    for name in ("Ada", "Bob", "Cleo"):
+        login = ("--login", f"{name}@shop.example") if kind == "people" else ()
+        verb = "create" if kind == "keys" else "add"
+        command.succeed(kind, verb, "--name", name, *role, *login)
+    asked = (kind, "list", *role, "--limit", "2")
+    page = json.loads(command.succeed(*asked, "--json-page"))
+    assert [item["name"] for item in page["items"]] == ["Ada", "Bob"]
+    assert page["items"] == json.loads(command.succeed(*asked, "--json"))
+    rest = json.loads(command.succeed(*asked, "--json-page", "--cursor", page["next"]))
+    assert ([item["name"] for item in rest["items"]], rest["next"]) == (["Cleo"], None)
+    assert (
+        json.loads(command.succeed(kind, "list", "--cursor", page["next"], "--json"))
+        == (rest["items"])
+    )
+    refused = command.fail(kind, "list", "--cursor", "x", status=2)
+    assert "Invalid value for '--cursor': expected the cursor of an earlier list." in refused
+
+
 def test_a_short_page_is_followed_by_no_more_than_is_wanted() -> None:
     pets = [{"id": number, "name": "Rex", "categoryId": 1} for number in (1, 2, 3)]
     pages = [

@@ -17,6 +17,8 @@ from time import monotonic
 
 import pytest
 
+from petstore.events.examples import example_of
+from petstore.events.model import EVENT_TYPES
 from support.node import PACKAGES, node_program
 from support.odd_service import odd_service, response
 from support.process import ServerProcess
@@ -60,6 +62,11 @@ class Project:
             if not command.startswith(INSTALLS):
                 printed = self.run(command)
         return printed
+
+    def move_to(self, url: str) -> None:
+        """Let the programs ask another service."""
+        for file in (*self.folder.glob("feed.*"), *self.folder.glob("client/client.gen.ts")):
+            file.write_text(file.read_text().replace(self._url, url))
 
     def run(self, command: str) -> str:
         """Run a command, and return what it prints."""
@@ -116,6 +123,20 @@ def assert_sold_once(printed: str) -> None:
     }
 
 
+def assert_later_events_are_read(project: Project, command: str) -> None:
+    """Run the program that reads events on each type of event, and on two that came later."""
+    moved = example_of("pet.updated") | {"type": "pet.moved"}
+    sent = {"type": "parcel.sent", "data": {"id": "P-1", "parts": [{}]}, "previous": {"parts": []}}
+    events = [example_of(kind) for kind in EVENT_TYPES]
+    page = response(200, [moved | sent, *events, moved], Content_Type="application/json")
+    with odd_service(page) as service:
+        project.move_to(service.url)
+        printed = project.run(command)
+    pets = [f"{kind} Bella" for kind in EVENT_TYPES if kind.startswith("pet.")]
+    orders = [f"{kind} 7" for kind in EVENT_TYPES if kind.startswith("order.")]
+    assert printed.splitlines() == [*pets, *orders, "pet.moved Bella"]
+
+
 @pytest.mark.parametrize("language", ["python", "ts", "js", "yaml", "json"])
 def test_the_guide_shows_the_code_that_is_tested(language: str) -> None:
     folders = (HERE / "python", HERE / "typescript")
@@ -126,14 +147,15 @@ def test_the_guide_shows_the_code_that_is_tested(language: str) -> None:
     assert [block for block in shown if not any(block in file for file in files)] == []
 
 
-def test_a_python_client_passes_mypy_and_sells_an_animal_once(
+def test_a_python_client_passes_mypy_sells_an_animal_once_and_reads_later_events(
     server: ServerProcess, token: str, tmp_path: Path
 ) -> None:
     project = Project(HERE / "python", tmp_path, server, token)
     assert_sold_once(project.follow("Python"))
+    assert_later_events_are_read(project, "python feed.py")
 
 
-def test_typescript_clients_pass_tsc_and_sell_an_animal_once(
+def test_typescript_clients_pass_tsc_sell_an_animal_once_and_read_later_events(
     server: ServerProcess, token: str, tmp_path: Path
 ) -> None:
     project = Project(HERE / "typescript", tmp_path, server, token)
@@ -141,6 +163,7 @@ def test_typescript_clients_pass_tsc_and_sell_an_animal_once(
     sold = json.loads(project.follow("Types only"))
     assert sold == {"status": "placed", "conflict": "pet_not_available"}
     assert_sold_once(project.follow("TypeScript"))
+    assert_later_events_are_read(project, "node feed.ts")
     assert project.run("node large-numbers.js") == "9007199254740993\n"
 
 

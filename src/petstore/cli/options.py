@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from petstore.cli.environment import file_variable, read_secret, refuse_mistyped, successor_of
 from petstore.cli.output import plain_failures
 from petstore.clock import SECOND, Milliseconds
+from petstore.domain.cursors import BY_ID
 from petstore.domain.decoding import integer_in, moment_in
 from petstore.domain.networks import canonical_networks
 from petstore.errors import InvalidBody
@@ -22,6 +23,7 @@ from petstore.settings import SECTIONS, SettingError, Settings, check_database, 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _MAX_NAME = 100
+_UNBOUNDED = 2**62
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 
@@ -234,6 +236,39 @@ database_or_service_option = click.option(
     metavar="URL",
     help=f"Work on this database itself, not over HTTP: {_DATABASES}",
 )
+
+page_option = click.option(
+    "--json-page",
+    "as_page",
+    is_flag=True,
+    help="Print JSON with the items, and as next the cursor of the next page.",
+)
+
+
+def _position(value: str) -> int:
+    """Return the id that the list goes on after at the cursor ``value``."""
+    try:
+        return BY_ID.decode(value)
+    except ValueError:
+        msg = "expected the cursor of an earlier list."
+        raise click.BadParameter(msg) from None
+
+
+def database_page_options(command: Command) -> Command:
+    """Give a command that lists what is in a database the options for a page of it."""
+    limit = click.option(
+        "--limit", type=Integer(1, _UNBOUNDED), default=_UNBOUNDED, help="How many at most."
+    )
+    after = click.option(
+        "--cursor",
+        "after",
+        type=_position,
+        metavar="TEXT",
+        default=BY_ID.encode(0),
+        help="Start where an earlier list has ended.",
+    )
+    return limit(after(page_option(command)))
+
 
 JSON_OPTIONS = {"--json", "--json-page"}
 

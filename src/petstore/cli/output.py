@@ -12,6 +12,7 @@ from typing import Any, TextIO, TypeAlias, cast
 
 import click
 
+from petstore.domain.cursors import BY_ID
 from petstore.errors import PetstoreError
 from petstore.settings import SettingError
 
@@ -179,6 +180,13 @@ class JsonFailure(click.ClickException):
             "status": getattr(self._refusal, "status", None),
         }
         click.echo(json.dumps(document), file, err=True)
+
+
+def print_page(items: Sequence[dict[str, Any]], limit: int) -> None:
+    """Print ``limit`` items as JSON, and as ``next`` the cursor of those behind them if any."""
+    shown = items[:limit]
+    following = BY_ID.encode(shown[-1]["id"]) if len(items) > limit else None
+    print_json({"items": shown, "next": following})
 
 
 class JsonList:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import click
 
 from petstore.cli.client import client_option
-from petstore.cli.options import TEXT, Command, Integer, json_option
+from petstore.cli.options import TEXT, Command, Integer, json_option, page_option
 from petstore.cli.output import print_json, print_table, printable
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
@@ -121,13 +121,7 @@ def list_options(command: Command) -> Command:
     )
     is_all = click.option("--all", "is_all", is_flag=True, help="All of them, page after page.")
     cursor = click.option("--cursor", type=TEXT, help="Start where an earlier list has ended.")
-    as_page = click.option(
-        "--json-page",
-        "as_page",
-        is_flag=True,
-        help="Print JSON with the items, and as next the cursor of the next page.",
-    )
-    return limit(is_all(cursor(as_page(resource_options(command)))))
+    return limit(is_all(cursor(page_option(resource_options(command)))))
 
 
 def utc(moment: datetime) -> str:

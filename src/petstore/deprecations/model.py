@@ -49,6 +49,12 @@ class DeprecatedUse(Struct, frozen=True, rename="camel"):
     last_request_id: Annotated[str, Meta(description="The id of the last request.")]
 
 
+class DeprecationNoticeData(DeprecatedUse, frozen=True):
+    """A deprecated operation that a key has called: the data of an event for its holder."""
+
+    key_id: Annotated[int, Meta(description="The `id` of the key.")]
+
+
 class KeyDeprecatedUse(DeprecatedUse, frozen=True):
     """A deprecated operation that a key still calls, with the key."""
 

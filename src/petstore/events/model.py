@@ -114,7 +114,10 @@ class Event(Struct, frozen=True):
     data: Annotated[
         Any,
         Meta(
-            description="The resource after the change, or before it was deleted.",
+            description=(
+                "The resource after the change, or before it was deleted, or what concerns a key."
+                " The `type` says which."
+            ),
             extra_json_schema={"type": "object"},
         ),
     ]

@@ -15,6 +15,7 @@ from petstore.cli.options import (
     Integer,
     OrWord,
     database_option,
+    database_page_options,
     given,
     json_option,
     key_name,
@@ -25,6 +26,7 @@ from petstore.cli.output import (
     TextTable,
     plain_failures,
     print_json,
+    print_page,
     print_secret,
     print_table,
     printable,
@@ -134,21 +136,29 @@ def create(
 @click.option("--plan", type=_PLAN, help="Filters by plan.")
 @click.option("--state", type=click.Choice(get_args(KeyState)), help="Filters by state.")
 @click.option("--environment", type=click.Choice(list(PREFIXES)), help="Filters by environment.")
-@click.option("--limit", type=Integer(1, _ALL), default=_ALL, help="How many at most.")
+@database_page_options
 @json_option
 @database_option
-def list_all(*, as_json: bool, database: str, limit: int, **filters: Any) -> None:
+def list_all(
+    *, as_json: bool, as_page: bool, database: str, limit: int, after: int, **filters: Any
+) -> None:
     """List keys by ID, without their tokens: all of them unless an option filters."""
+
+    def read(wanted: int, show: Callable[[list[dict[str, Any]]], None]) -> bool:
+        return in_store(database, lambda store: _list(store, filters, after, wanted, show))
+
+    if as_page:
+        page: list[dict[str, Any]] = []
+        read(limit + 1, page.extend)
+        print_page(page, limit)
+        return
     if as_json:
         output = JsonList()
-        in_store(database, lambda store: _list(store, filters, limit, output.print))
+        read(limit, output.print)
         output.end()
         return
     table = TextTable(_DISPENSABLE, "keys show ID, or --json")
-    is_any = in_store(
-        database,
-        lambda store: _list(store, filters, limit, lambda some: table.print([*map(_row, some)])),
-    )
+    is_any = read(limit, lambda some: table.print([*map(_row, some)]))
     table.end()
     if not is_any:
         found = "No key matches." if any(filters.values()) else "There are no keys yet."
@@ -158,12 +168,16 @@ def list_all(*, as_json: bool, database: str, limit: int, **filters: Any) -> Non
 async def _list(
     store: Store,
     filters: dict[str, Any],
+    after: int,
     limit: int,
     show: Callable[[list[dict[str, Any]]], None],
 ) -> bool:
-    """Show the first ``limit`` keys that pass ``filters``, page by page; return whether any did."""
+    """Show the first ``limit`` keys behind the id ``after`` that pass ``filters``, page by page.
+
+    Return whether any did.
+    """
     shown = 0
-    async for keys in every_key(store, filters["environment"], system_clock):
+    async for keys in every_key(store, filters["environment"], system_clock, after):
         some = [key for key in keys if _is_wanted(key, filters)][: limit - shown]
         if some:
             show(to_builtins(some))

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Annotated, Generic, Literal, TypeAlias, TypeVar, get_args
 from zlib import crc32
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import DAY, Milliseconds
 from petstore.domain.fields import Moment, patch_of, printable_text
@@ -220,6 +220,29 @@ def _check_networks(giver: Caller, key: Caller, before: Caller | None) -> None:
     if beyond is not None:
         msg = f"allowedNetworks: your key cannot give {beyond}, which is outside its own networks"
         raise BeyondOwnRights(msg)
+
+
+def _moment(description: str) -> Meta:
+    return Meta(description=description, extra_json_schema={"format": "date-time"})
+
+
+class KeyNoticeData(Struct, frozen=True, rename="camel", kw_only=True):
+    """What an event tells the holder of a key: its limit is near, it was banned, or it expires."""
+
+    key_id: Annotated[int, Meta(description="The `id` of the key.")]
+    percent: Annotated[int, Meta(description="How much of its day it has used.")] | UnsetType = (
+        UNSET
+    )
+    limit: Annotated[int, Meta(description="Its requests a day.")] | UnsetType = UNSET
+    used: Annotated[int, Meta(description="Its requests of this day.")] | UnsetType = UNSET
+    reset_at: Annotated[str, _moment("When the next day begins.")] | UnsetType = UNSET
+    banned_at: Annotated[str, _moment("When the ban began.")] | UnsetType = UNSET
+    banned_until: Annotated[str, _moment("When the ban ends.")] | UnsetType = UNSET
+    level: (
+        Annotated[int, Meta(description="The step of the ban, from 1: each one doubles it.")]
+        | UnsetType
+    ) = UNSET
+    expires_at: Annotated[str, _moment("When the key expires.")] | UnsetType = UNSET
 
 
 def new_token(environment: Environment) -> str:

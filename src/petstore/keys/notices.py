@@ -7,19 +7,22 @@ is not told again.
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TypeAlias
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from petstore.chores import PeriodicTask
 from petstore.clock import DAY, MINUTE, Clock, Milliseconds, rfc3339, utc
 from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.databases.upserts import upsert
-from petstore.deprecations.model import Calls, DeprecatedOperation
+from petstore.deprecations.model import Calls, DeprecatedOperation, DeprecationNoticeData
 from petstore.deprecations.store import select_uses, use_of
 from petstore.domain.plans import UNLIMITED
 from petstore.events.model import KeyEventType, NewEvent
 from petstore.events.store import record
+from petstore.keys.model import KeyNoticeData
 from petstore.keys.status import COLUMNS, caller_of
 from petstore.limits.contract import NEVER
 from petstore.usage.counts import first_day
@@ -54,7 +57,7 @@ class KeyNotice(Struct, frozen=True):
     type: KeyEventType
     period: int
     detail: str = ""
-    data: Mapping[str, Any] | None = None
+    data: KeyNoticeData | None = None
     operation: DeprecatedOperation | None = None
 
     @property
@@ -148,11 +151,12 @@ def _tell(notices: Mapping[_Name, KeyNotice], now: Milliseconds) -> Unit[None]:
 
 
 def _event(notice: KeyNotice, now: Milliseconds) -> Unit[NewEvent]:
-    key_id, data, operation = notice.key_id, notice.data, notice.operation
+    key_id, operation = notice.key_id, notice.operation
+    data: Struct | None = notice.data
     if operation is not None:
         rows = yield select_uses(first_day(now), key_id)
         (calls,) = (Calls(*row[3:]) for row in rows if row[1] == operation.id)
-        data = {"keyId": key_id, **to_builtins(use_of(operation, calls))}
+        data = DeprecationNoticeData(**asdict(use_of(operation, calls)), key_id=key_id)
     return NewEvent(notice.type, f"key/{key_id}", data or {}, key_id=key_id)
 
 
@@ -161,19 +165,20 @@ def _notices(row: Row, now: Milliseconds) -> Iterator[KeyNotice]:
     key, (day, day_used, banned_at, banned_until, ban_level) = caller_of(row), row[len(COLUMNS) :]
     if key.state(now) != "active":
         return
-    own: dict[str, Any] = {"keyId": key.id}
+    tell = partial(KeyNoticeData, key_id=key.id)
     if key.expires_at is not None and key.expires_at <= now + _EXPIRY_NOTICE:
-        end = {"expiresAt": rfc3339(key.expires_at)}
-        yield KeyNotice(key.id, "key.expiring", key.expires_at, data=own | end)
+        end = tell(expires_at=rfc3339(key.expires_at))
+        yield KeyNotice(key.id, "key.expiring", key.expires_at, data=end)
     if day is None:  # never used
         return
     limit = key.limits.per_day
     percent = next((each for each in _LIMIT_NEAR if 100 * day_used >= each * limit), None)
     if day == now // DAY and limit != UNLIMITED and percent is not None:
-        window = {"limit": limit, "used": day_used, "resetAt": rfc3339((day + 1) * DAY)}
-        near = own | {"percent": percent} | window
+        end_of_day = rfc3339((day + 1) * DAY)
+        near = tell(percent=percent, limit=limit, used=day_used, reset_at=end_of_day)
         yield KeyNotice(key.id, "key.limit_near", day, str(percent), near)
     # A ban that was lifted, or that began long ago, is no news.
     if banned_at > max(key.unbanned_at or NEVER, now - DAY):
-        times = {"bannedAt": rfc3339(banned_at), "bannedUntil": rfc3339(banned_until)}
-        yield KeyNotice(key.id, "key.banned", banned_at, data=own | times | {"level": ban_level})
+        until = rfc3339(banned_until)
+        ban = tell(banned_at=rfc3339(banned_at), banned_until=until, level=ban_level)
+        yield KeyNotice(key.id, "key.banned", banned_at, data=ban)

@@ -164,10 +164,9 @@ async def list_keys(
 
 
 async def every_key(
-    store: Reader, environment: Environment | None, clock: Clock
+    store: Reader, environment: Environment | None, clock: Clock, after: int | None = 0
 ) -> AsyncIterator[list[Key]]:
     """Yield all keys by ascending id, of ``environment`` if given, some hundreds at a time."""
-    after: int | None = 0
     while after is not None:
         page = await list_keys(store, environment, after, _READ_AT_ONCE, clock)
         yield page.items

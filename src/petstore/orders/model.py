@@ -132,6 +132,9 @@ OPEN_STATUSES = tuple(status for status, following in _MOVES.items() if followin
 PET_AFTER: dict[OrderStatus, PetStatus] = {"delivered": "sold", "cancelled": "available"}
 """The status of an animal after its order ends."""
 
+PERSONAL = ("buyer", "note")
+"""Members that events do not have."""
+
 # What can change until the order is closed, by the names in JSON.
 _UNTIL_CLOSED = {"buyer": "buyer", "amount": "amount", "ship_date": "shipDate"}
 
@@ -298,4 +301,4 @@ def without_personal_data(order: Order) -> Order:
     """Return ``order`` as events show it: without buyer and note."""
     if order.buyer is UNSET and order.note is UNSET:
         return order
-    return replace(order, buyer=UNSET, note=UNSET)
+    return replace(order, **dict.fromkeys(PERSONAL, UNSET))

@@ -10,13 +10,21 @@ from petstore.cli.options import (
     ID,
     assumed_address,
     database_option,
+    database_page_options,
     given,
     json_option,
     key_name,
     link_options,
     service_url,
 )
-from petstore.cli.output import SectionedGroup, print_json, print_secret, print_table, printable
+from petstore.cli.output import (
+    SectionedGroup,
+    print_json,
+    print_page,
+    print_secret,
+    print_table,
+    printable,
+)
 from petstore.cli.stores import in_store, note_new_store, operator
 from petstore.clock import HOUR, system_clock
 from petstore.databases.contract import Store, T, Unit
@@ -93,23 +101,35 @@ def add(
 @click.option("--role", type=_ROLE, help="Filters by role.")
 @click.option("--state", type=click.Choice(get_args(PersonState)), help="Filters by state.")
 @click.option("--environment", type=_ENVIRONMENT, help="Filters by environment.")
+@database_page_options
 @json_option
 @database_option
 def list_all(
-    *, environment: Environment | None, as_json: bool, database: str, **filters: str | None
+    *,
+    environment: Environment | None,
+    as_json: bool,
+    as_page: bool,
+    database: str,
+    limit: int,
+    after: int,
+    **filters: str | None,
 ) -> None:
     """List people by ID: all of them unless an option filters."""
 
     async def read(store: Store) -> list[Person]:
         people: list[Person] = []
-        after: int | None = 0
-        while after is not None:
-            page = await list_people(store, environment, after, _AT_ONCE)
+        start: int | None = after
+        while start is not None and len(people) <= limit:
+            page = await list_people(store, environment, start, _AT_ONCE)
             people += [person for person in page.items if _is_wanted(person, filters)]
-            after = page.next_after
+            start = page.next_after
         return people
 
     found = to_builtins(in_store(database, read))
+    if as_page:
+        print_page(found, limit)
+        return
+    found = found[:limit]
     if as_json:
         print_json(found)
     elif found:

@@ -196,7 +196,7 @@ def parameters(**values: object) -> tuple[tuple[str, str], ...]:
         ValueError: an iterable is empty or has a ``None``: without the parameter, everything would
             be found. Or a date and time has no time zone.
     """
-    pairs = []
+    pairs: list[tuple[str, str]] = []
     for name, value in values.items():
         items = list(value) if _is_several(value) else [value]
         if value is not None and (not items or None in items):
@@ -263,16 +263,16 @@ def only(kind: type[T], noun: str) -> Callable[[Reply], T]:
 
     It raises ``NotFound`` if the list is empty.
     """
-    decode_list = into(list[kind])  # type: ignore[valid-type]
+    decode_list: Callable[[Reply], list[T]] = into(list[kind])  # type: ignore[valid-type]
 
     def decode(reply: Reply) -> T:
         items = decode_list(reply)
         if not items:
             msg = f"there is no {noun}"
-            raise NotFound(msg, **reply.details | {"status": 404, "code": "not_found"})
+            details: dict[str, Any] = {**reply.details, "status": 404, "code": "not_found"}
+            raise NotFound(msg, **details)
         # A list of one has the tag of its item.
-        item: T = items[0]
-        return _tagged(item, reply)
+        return _tagged(items[0], reply)
 
     return decode
 
@@ -295,7 +295,7 @@ def unexpected(reply: Reply, why: str) -> UnexpectedResponse:
 
 def _tagged(value: T, reply: Reply) -> T:
     if "ETag" in reply.headers and isinstance(value, Versioned):
-        value.__dict__["etag"] = reply.headers["ETag"]
+        vars(value)["etag"] = reply.headers["ETag"]
     return value
 
 

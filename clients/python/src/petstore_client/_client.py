@@ -51,7 +51,7 @@ class _Client(Resources[D]):
         """
         other = copy(self)
         driver: Any = self._driver.with_options(timeout, max_retries, headers or {})
-        Resources.__init__(other, driver)
+        super(_Client, other).__init__(driver)
         return other
 
 

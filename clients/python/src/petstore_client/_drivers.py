@@ -1,7 +1,7 @@
 """The two that do I/O: they carry out the steps of a ``Session``, with threads or with tasks."""
 
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Self, TypeAlias, TypeVar
@@ -187,7 +187,7 @@ class AsyncDriver(_Driver[httpx2.AsyncBaseTransport, AsyncWait]):
             return self._failure(error)
 
     @asynccontextmanager
-    async def _timeout(self, seconds: float | None) -> AsyncIterator[None]:
+    async def _timeout(self, seconds: float | None) -> AsyncGenerator[None, None]:
         """End the block after so many seconds, or when this is closed.
 
         Raises:

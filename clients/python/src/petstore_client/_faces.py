@@ -59,7 +59,7 @@ class _Described(Generic[D, P, C]):
         (kind,) = get_args(signature.return_annotation)
         result = get_type_hints(called)["return"]
         if inspect.iscoroutinefunction(called):
-            result = Awaitable[result]  # type: ignore[valid-type] # it is a value here
+            result = cast("Any", Awaitable)[result]
         return signature.replace(return_annotation=kind if result is T else result[kind])
 
     def _shown(self, method: Callable[P, R]) -> Callable[P, R]:
@@ -214,8 +214,7 @@ class paging(Generic[P, T]):  # noqa: N801 - it reads as a decorator
         self, resource: Resource[AsyncDriver], owner: type
     ) -> Callable[P, AsyncIterator[Page[T]]]: ...
     def __get__(
-        self, resource: Any, owner: type
+        self, resource: Resource[SyncDriver] | Resource[AsyncDriver], owner: type
     ) -> Callable[P, Iterator[Page[T]]] | Callable[P, AsyncIterator[Page[T]]]:
         """Return the method of a resource."""
-        method: ListMethod[P, T] | AsyncListMethod[P, T] = self._listed.__get__(resource, owner)
-        return method.pages
+        return self._listed.__get__(resource, owner).pages

@@ -1,7 +1,7 @@
 """How long a client or a stream is open, and what has to end when it is closed."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
 from typing import Optional
 
@@ -39,7 +39,7 @@ class Lifetime:
                 interrupt()
 
     @contextmanager
-    def interruptible(self, interrupt: Callable[[], object]) -> Iterator[None]:
+    def interruptible(self, interrupt: Callable[[], object]) -> Generator[None, None, None]:
         """Call ``interrupt`` if it ends before the block does, and never after the block."""
         with nullcontext() if self._outer is None else self._outer.interruptible(interrupt):
             with self._lock:

@@ -39,7 +39,7 @@ class Versioned(Model, frozen=True, dict=True):
 
     def __replace__(self, **changes: Any) -> Self:
         copy = replace(self, **changes)
-        copy.__dict__.update(self.__dict__)
+        vars(copy).update(vars(self))
         return copy
 
     def __reduce__(self) -> tuple[Any, ...]:

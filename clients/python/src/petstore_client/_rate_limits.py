@@ -150,7 +150,7 @@ def _windows(headers: Headers) -> list[tuple[str, int, int]]:
 
     Of ``RateLimit`` (draft-ietf-httpapi-ratelimit-headers). A service without limits has none.
     """
-    windows = []
+    windows: list[tuple[str, int, int]] = []
     for name, text in _WINDOW.findall(headers.get("RateLimit", "")):
         values = {key: int(value) for key, value in _PARAMETER.findall(text)}
         if "r" in values and "t" in values:

@@ -42,8 +42,8 @@ def error_in(reply: Reply) -> PetstoreError | None:
     if reply.status == HTTPStatus.NOT_FOUND and "X-RateLimit-Limit" not in reply.headers:
         return unexpected(reply, "the API is not here; its address ends in /v1")
     kind = kind_of(reply.status, body.code)
-    details = {"code": body.code, "retry_after": retry_after(reply.headers), **reply.details}
-    return kind(body.message, **details)
+    wait = retry_after(reply.headers)
+    return kind(body.message, code=body.code, retry_after=wait, **reply.details)
 
 
 def _error_body(reply: Reply) -> _ErrorBody | None:

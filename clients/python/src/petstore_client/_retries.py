@@ -309,7 +309,8 @@ def _still(error: PetstoreError, seconds: float) -> PetstoreError:
 
 def _levels_to_caller() -> int:
     """Return the ``stacklevel`` of a warning of our caller that blames the first foreign frame."""
-    level, frame = 0, sys._getframe(1)  # noqa: SLF001 - what the module warnings does itself
+    # What the module warnings does itself.
+    level, frame = 0, sys._getframe(1)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     return level + 1

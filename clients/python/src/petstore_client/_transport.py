@@ -7,7 +7,7 @@ operation of a socket only what is left.
 
 import ssl
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -181,7 +181,7 @@ class _Stream(httpx2.SyncByteStream):
 
 
 @contextmanager
-def _mapped_errors() -> Iterator[None]:
+def _mapped_errors() -> Generator[None, None, None]:
     """Raise errors of ``httpcore2`` as those of ``httpx2``, which have the same names."""
     import httpcore2
 

@@ -514,7 +514,8 @@ class Event(Model, frozen=True, kw_only=True):
         timestamp: When it happened (RFC 3339, to the millisecond).
         resource: The resource of the event, such as ``pet/7``.
         sequence: The place among all events of the store, without gaps.
-        data: The resource after the change, or before it was deleted.
+        data: The resource after the change, or before it was deleted, or what concerns a
+            key. The ``type`` says which.
         previous: The old values of the members that changed; ``None`` for an absent member.
         actor: Who caused it; absent if it was recorded by an earlier version.
         request_id: The ``X-Request-Id`` of the request that caused it, if one did.
@@ -578,8 +579,8 @@ class Usage(Model, frozen=True, kw_only=True):
     banned_until: datetime | None = None
     days: list[UsageDay]
     deprecated: list[DeprecatedUse]
-    refused: list[RefusedRequests] = field(default_factory=list)
-    scopes: list[str] = field(default_factory=list)
+    refused: list[RefusedRequests] = field(default_factory=list[RefusedRequests])
+    scopes: list[str] = field(default_factory=list[str])
 
 
 class PersonWithInvitation(Person, frozen=True, kw_only=True):

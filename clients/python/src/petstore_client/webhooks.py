@@ -112,8 +112,10 @@ def sign(
 def _content(body: object) -> bytes:
     if isinstance(body, str):
         return _encoded(body)
-    if isinstance(body, (bytes, bytearray, memoryview)):
+    if isinstance(body, (bytes, bytearray)):
         return bytes(body)
+    if isinstance(body, memoryview):
+        return body.tobytes()
     what = type(body).__name__
     msg = f"body: expected the bytes as they arrived, before their JSON is decoded, not {what}"
     raise TypeError(msg)

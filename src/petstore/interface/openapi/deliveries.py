@@ -1,28 +1,14 @@
 """The requests that bring events to webhooks (Standard Webhooks 1.0.0)."""
 
-from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
-
-from petstore.categories.model import Category
 from petstore.events.examples import example_of
-from petstore.events.model import EVENT_TYPES, EventType, type_description
+from petstore.events.model import EVENT_TYPES, EventType
 from petstore.interface.openapi.components import json_content, reference
-from petstore.orders.model import Order
-from petstore.pets.model import Pet
-from petstore.webhooks.model import Webhook
+from petstore.interface.openapi.events import event_schema
 
 TAG = "Deliveries"
 """The operations on webhooks have another tag: generated clients name a class after each."""
-
-_RESOURCES: dict[str, type[Struct]] = {
-    "pet": Pet,
-    "order": Order,
-    "category": Category,
-    "webhook": Webhook,
-}
-"""What the ``data`` of an event is, by the first word of its type."""
 
 _SIGNATURE: dict[str, dict[str, Any]] = {
     "webhook-id": {
@@ -56,53 +42,13 @@ _DESCRIPTION = (
 )
 
 
-def event_schemas(schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of the events about each kind of resource, and of their ``data``.
-
-    ``schemas`` are those of the resources and of ``Event``. A delivery is a request, so that
-    ``readOnly`` would take the id of the resource out of it: ``data`` has a schema of its own. Not
-    every generator can put an event together from parts, so that each has all members.
-    """
-    found: dict[str, Any] = {}
-    for word, resource in _RESOURCES.items():
-        name = resource.__name__
-        types = [kind for kind in EVENT_TYPES if kind.startswith(f"{word}.")]
-        found[f"{name}Snapshot"] = _snapshot(schemas[name])
-        found[f"{name}Event"] = _event_about(name, types, schemas["Event"])
-    return found
-
-
-def _snapshot(schema: dict[str, Any]) -> dict[str, Any]:
-    name = schema["title"]
-    fields = {
-        field: {key: value for key, value in about.items() if key != "readOnly"}
-        for field, about in schema["properties"].items()
-    }
-    return schema | {
-        "title": f"{name}Snapshot",
-        "description": f"{name} after the event, or before it was deleted.",
-        "properties": fields,
-    }
-
-
-def _event_about(name: str, types: Sequence[EventType], event: dict[str, Any]) -> dict[str, Any]:
-    fields = event["properties"] | {
-        "type": {"type": "string", "description": type_description(types)},
-        "data": reference("schemas", f"{name}Snapshot"),
-    }
-    about = {"title": f"{name}Event", "description": f"An event about {name}."}
-    return event | about | {"properties": fields}
-
-
 def deliveries() -> dict[str, Any]:
     """Describe the delivery of each type of events."""
     return {kind: {"post": _delivery(kind)} for kind in EVENT_TYPES}
 
 
 def _delivery(kind: EventType) -> dict[str, Any]:
-    resource = _RESOURCES.get(kind.partition(".")[0])
-    name = f"{'' if resource is None else resource.__name__}Event"
-    event = reference("schemas", name)
+    event = reference("schemas", event_schema(kind))
     return {
         "operationId": kind,
         "tags": [TAG],

@@ -5,8 +5,9 @@ from typing import Any
 
 from petstore.interface.bodies import MERGE_PATCH
 from petstore.interface.openapi.components import json_content
-from petstore.interface.openapi.deliveries import SIGNATURE, TAG, deliveries, event_schemas
+from petstore.interface.openapi.deliveries import SIGNATURE, TAG, deliveries
 from petstore.interface.openapi.errors import COMMON_ERRORS
+from petstore.interface.openapi.events import event_schemas
 from petstore.interface.openapi.headers import HEADERS
 from petstore.interface.openapi.parameters import SHARED, parameters_of
 from petstore.interface.openapi.responses import Described, responses_of, shared_responses

@@ -5,11 +5,13 @@ from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 
+from petstore.deprecations.model import DeprecationNoticeData
 from petstore.domain.decoding import MAX_ITEMS
 from petstore.domain.fields import INT64_MAX, INT64_MIN, NO_U0000, NOT_BLANK, PRINTABLE, VISIBLE
 from petstore.interface.messages import encode_json
 from petstore.interface.openapi.components import reference
 from petstore.interface.operation import Operation
+from petstore.keys.model import KeyNoticeData
 from petstore.pets.model import Pet, PetStatus
 
 _REF = "#/components/schemas/{name}"
@@ -35,7 +37,8 @@ def component_schemas(operations: Sequence[Operation]) -> dict[str, Any]:
     """Return the schemas of all bodies of ``operations``, by name."""
     bodies = [each.body for each in operations if each.body is not None]
     contents = [each.success.content for each in operations if each.success.content is not None]
-    _, found = msgspec.json.schema_components([*bodies, *contents, Error], ref_template=_REF)
+    kinds = [*bodies, *contents, DeprecationNoticeData, KeyNoticeData, Error]
+    _, found = msgspec.json.schema_components(kinds, ref_template=_REF)
     of_requests = {body.__name__ for body in bodies}
     components = {
         name: {
