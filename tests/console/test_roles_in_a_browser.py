@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from uuid import uuid4
 
 import httpx
@@ -26,14 +27,24 @@ VALUES = re.compile(r'="[^"]*"|(?<=>)[^<]+')
 
 
 @pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A shop of its own, for the long lists of the demo take long to look at."""
+    server = ServerProcess(tmp_path_factory.mktemp("shop"))
+    server.wait_until_ready()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
 def stocked(shop: ServerProcess) -> Iterator[httpx.Client]:
-    """The interface of a shop that has one of everything."""
+    """The interface of a shop that has one of everything, beside an animal that is sold."""
     token = issue_for_console(shop)
     headers = {"Authorization": f"Bearer {token}"} | SAME_ORIGIN
     with httpx.Client(base_url=shop.url, headers=headers) as client:
-        category = add(client, "/categories", name=f"Roles {uuid4()}")["id"]
-        pet = add(client, "/pets", name="Rex", categoryId=category, status="available")["id"]
-        add(client, "/store/orders", petId=pet)
+        category = add(client, "/categories", name="Dogs")["id"]
+        for is_sold in (True, False):
+            pet = add(client, "/pets", name="Rex", categoryId=category, status="available")["id"]
+            add(client, "/store/orders", petId=pet, buyer="Ada", amount=24_900, complete=is_sold)
         client.post(f"{HOME}/sign-in", data={"key": token})
         yield client
 
@@ -68,9 +79,15 @@ def looks_of(read: Callable[[str], str], path: str) -> str:
     return VALUES.sub("", read(path).partition("<main")[2].partition("</main>")[0])
 
 
+@pytest.fixture(scope="module")
+def looked_at() -> set[str]:
+    """What looked-at pages look like: roles that see the same have the same barriers."""
+    return set()
+
+
 @pytest.mark.parametrize("role", [*ROLES, "owner of a key"])
 def test_a_page_that_looks_different_to_a_role_is_accessible(
-    role: str, shop: ServerProcess, stocked: httpx.Client, browser: Browser
+    role: str, shop: ServerProcess, stocked: httpx.Client, browser: Browser, looked_at: set[str]
 ) -> None:
     context = browser.new_context(reduced_motion="reduce")
     if role in ROLES:
@@ -78,6 +95,7 @@ def test_a_page_that_looks_different_to_a_role_is_accessible(
     else:
         owner(shop, context)
 
+    @cache
     def read(path: str) -> str:
         return context.request.get(f"{shop.url}{path}").text()
 
@@ -88,7 +106,11 @@ def test_a_page_that_looks_different_to_a_role_is_accessible(
     found = dict(addresses(read))
     assert "pets-petId" in found
     for path in found.values():
-        if looks_of(read, path) != looks_of(read_with_every_right, path):
+        looks = looks_of(read, path)
+        is_new = looks not in looked_at and looks != looks_of(read_with_every_right, path)
+        # The first page has the menu of the role, too.
+        if is_new or path == HOME:
+            looked_at.add(looks)
             page.goto(f"{shop.url}{path}")
             assert page.locator("h1").count() == 1
             assert_no_barrier(page)
