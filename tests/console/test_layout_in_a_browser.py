@@ -1,7 +1,7 @@
 """Every page has one grid, one height of headings, and no broken words, from 320 to 1,600 px."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -43,6 +43,32 @@ ROW = """() => {
 }"""
 
 
+BROKEN = """() => [...document.querySelectorAll('main, .bar')].flatMap(part => {
+  const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT), broken = [];
+  for (let node; node = walker.nextNode();) {
+    if (!node.parentElement.checkVisibility()) continue;
+    const words = node.data.matchAll(/(?<!\\S)[\\p{L}\\p{N}]{2,24}(?![^\\s,.:;])/gu);
+    for (const {0: word, index} of words) {
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + word.length);
+      const lines = [...range.getClientRects()].map(({bottom}) => Math.round(bottom));
+      if (new Set(lines).size > 1) broken.push(word);
+    }
+  }
+  return broken;
+})"""
+TOO_WIDE = """() => [
+  document.documentElement.scrollWidth - innerWidth,
+  ...[...document.querySelectorAll('.scroll:has(.cards)')]
+    .map(frame => innerWidth < 480 ? frame.scrollWidth - frame.clientWidth : 0),
+].filter(pixels => pixels > 0)"""
+SEEN = f"""() => ({{
+  edges: ({EDGES})(), heading: ({HEADING})(), broken: ({BROKEN})(), wide: ({TOO_WIDE})(),
+}})"""
+Seen: TypeAlias = dict[tuple[str, int], dict[str, Any]]
+
+
 def at_width(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
 
@@ -55,24 +81,26 @@ def clerk(shop: ServerProcess, browser: Browser) -> Iterator[Clerk]:
     clerk.leave()
 
 
-def seen_at_every_width(clerk: Clerk, script: str) -> Iterator[tuple[str, int, Any]]:
-    """Yield what a script finds on every page at every width."""
+@pytest.fixture(scope="module")
+def seen(clerk: Clerk) -> Seen:
+    """What the scripts find on every page at every width: each page is opened once for all."""
+    clerk.animal(name="Donaudampfschiff Pumpernickel")
+    found = {}
     for path in PATHS:
         clerk.open(path)
         for width in WIDTHS:
             at_width(clerk.page, width)
-            yield path, width, clerk.page.evaluate(script)
+            found[path, width] = clerk.page.evaluate(SEEN)
+    return found
 
 
-def test_header_content_and_footer_have_the_same_edges(clerk: Clerk) -> None:
-    found = seen_at_every_width(clerk, EDGES)
-    assert [(path, width, edges) for path, width, edges in found if edges] == []
+def test_header_content_and_footer_have_the_same_edges(seen: Seen) -> None:
+    assert {at: found["edges"] for at, found in seen.items() if found["edges"]} == {}
 
 
-def test_headings_have_one_height_and_place(clerk: Clerk) -> None:
-    found = [*seen_at_every_width(clerk, HEADING)]
+def test_headings_have_one_height_and_place(seen: Seen) -> None:
     for width in WIDTHS:
-        places = {path: tuple(place) for path, at, place in found if at == width}
+        places = {at: tuple(found["heading"]) for at, found in seen.items() if at[1] == width}
         assert len(set(places.values())) == 1, places
 
 
@@ -95,35 +123,16 @@ def test_who_is_not_signed_in_sees_the_same_grid(shop: ServerProcess, browser: B
     page.close()
 
 
-BROKEN = """() => [...document.querySelectorAll('main, .bar')].flatMap(part => {
-  const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT), broken = [];
-  for (let node; node = walker.nextNode();) {
-    if (!node.parentElement.checkVisibility()) continue;
-    const words = node.data.matchAll(/(?<!\\S)[\\p{L}\\p{N}]{2,24}(?![^\\s,.:;])/gu);
-    for (const {0: word, index} of words) {
-      const range = document.createRange();
-      range.setStart(node, index);
-      range.setEnd(node, index + word.length);
-      const lines = [...range.getClientRects()].map(({bottom}) => Math.round(bottom));
-      if (new Set(lines).size > 1) broken.push(word);
-    }
-  }
-  return broken;
-})"""
-TOO_WIDE = """() => [
-  document.documentElement.scrollWidth - innerWidth,
-  ...[...document.querySelectorAll('.scroll:has(.cards)')]
-    .map(frame => innerWidth < 480 ? frame.scrollWidth - frame.clientWidth : 0),
-].filter(pixels => pixels > 0)"""
 COLOURS = """() => [...document.querySelectorAll('.category')].map(
   category => [category.textContent, getComputedStyle(category, '::before').backgroundColor])"""
 
 
-def test_no_word_is_broken_and_nothing_scrolls_sideways(clerk: Clerk) -> None:
-    clerk.animal(name="Donaudampfschiff Pumpernickel")
-    script = f"() => [...({BROKEN})(), ...({TOO_WIDE})()]"
-    found = seen_at_every_width(clerk, script)
-    assert [each for each in found if each[2]] == []
+def test_no_word_is_broken(seen: Seen) -> None:
+    assert {at: found["broken"] for at, found in seen.items() if found["broken"]} == {}
+
+
+def test_nothing_scrolls_sideways(seen: Seen) -> None:
+    assert {at: found["wide"] for at, found in seen.items() if found["wide"]} == {}
 
 
 def test_each_animal_is_a_card_of_two_lines_on_a_phone(clerk: Clerk) -> None:

@@ -27,20 +27,11 @@ VALUES = re.compile(r'="[^"]*"|(?<=>)[^<]+')
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A shop of its own, for the long lists of the demo take long to look at."""
-    server = ServerProcess(tmp_path_factory.mktemp("shop"))
-    server.wait_until_ready()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def stocked(shop: ServerProcess) -> Iterator[httpx.Client]:
+def stocked(small_shop: ServerProcess) -> Iterator[httpx.Client]:
     """The interface of a shop that has one of everything, beside an animal that is sold."""
-    token = issue_for_console(shop)
+    token = issue_for_console(small_shop)
     headers = {"Authorization": f"Bearer {token}"} | SAME_ORIGIN
-    with httpx.Client(base_url=shop.url, headers=headers) as client:
+    with httpx.Client(base_url=small_shop.url, headers=headers) as client:
         category = add(client, "/categories", name="Dogs")["id"]
         for is_sold in (True, False):
             pet = add(client, "/pets", name="Rex", categoryId=category, status="available")["id"]
@@ -87,17 +78,21 @@ def looked_at() -> set[str]:
 
 @pytest.mark.parametrize("role", [*ROLES, "owner of a key"])
 def test_a_page_that_looks_different_to_a_role_is_accessible(
-    role: str, shop: ServerProcess, stocked: httpx.Client, browser: Browser, looked_at: set[str]
+    role: str,
+    small_shop: ServerProcess,
+    stocked: httpx.Client,
+    browser: Browser,
+    looked_at: set[str],
 ) -> None:
     context = browser.new_context(reduced_motion="reduce")
     if role in ROLES:
         person(stocked, role, context)
     else:
-        owner(shop, context)
+        owner(small_shop, context)
 
     @cache
     def read(path: str) -> str:
-        return context.request.get(f"{shop.url}{path}").text()
+        return context.request.get(f"{small_shop.url}{path}").text()
 
     def read_with_every_right(path: str) -> str:
         return stocked.get(path, follow_redirects=True).text
@@ -111,7 +106,7 @@ def test_a_page_that_looks_different_to_a_role_is_accessible(
         # The first page has the menu of the role, too.
         if is_new or path == HOME:
             looked_at.add(looks)
-            page.goto(f"{shop.url}{path}")
+            page.goto(f"{small_shop.url}{path}")
             assert page.locator("h1").count() == 1
             assert_no_barrier(page)
     context.close()

@@ -34,9 +34,10 @@ HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sysconfig.get_path("scripts")) / "schemathesis"
 MANY, PEOPLE = 60, 10
 TIMEOUT_MS = 30_000
-# All is decoded and encoded alike in every form: there the databases are what may differ.
-EXAMPLES = {"sqlite": 6, "postgresql": 3}
-PHASES = {"sqlite": "examples,coverage,fuzzing,stateful", "postgresql": "fuzzing,stateful"}
+EXAMPLES = 3
+# All is decoded and encoded alike in every form, and links lead to the same operations. So each
+# phase runs once, but for fuzzing: the databases may differ in what they do to odd values.
+PHASES = {"sqlite": "examples,coverage,fuzzing", "postgresql": "fuzzing,stateful"}
 
 
 def add_some_of_everything() -> Unit[None]:
@@ -105,7 +106,7 @@ async def furnish(store: Store) -> str:
 
 
 @pytest.mark.explores
-@pytest.mark.parametrize("form", EXAMPLES, indirect=True, scope="session")
+@pytest.mark.parametrize("form", PHASES, indirect=True, scope="session")
 def test_the_service_conforms_to_its_openapi_document(
     tmp_path: Path, serve: Serve, form: str
 ) -> None:
@@ -119,7 +120,7 @@ def test_the_service_conforms_to_its_openapi_document(
             [
                 *(SCHEMATHESIS, "--config-file", HERE / "schemathesis.toml", "run"),
                 *("--phases", PHASES[form]),
-                *("--max-examples", str(EXAMPLES[form] * DEPTH)),
+                *("--max-examples", str(EXAMPLES * DEPTH)),
                 *("--header", f"Authorization: Bearer {token}"),
                 f"{server.url}/v1/openapi.json",
             ],
