@@ -6,7 +6,7 @@ from support.service import Service
 from support.structure import (
     classes_named_twice,
     files_run,
-    import_circles,
+    import_circle,
     long_functions,
     public_names,
 )
@@ -18,7 +18,7 @@ def test_no_function_has_more_than_40_lines() -> None:
 
 
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
-    assert import_circles() == []
+    assert import_circle() == []
 
 
 def test_no_class_name_is_used_twice() -> None:

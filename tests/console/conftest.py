@@ -23,3 +23,12 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     server.wait_until_ready()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="module")
+def small_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A service for the tests of a file, which adds its animals: few are looked at faster."""
+    server = ServerProcess(tmp_path_factory.mktemp("small_shop"))
+    server.wait_until_ready()
+    yield server
+    server.stop()

@@ -1,7 +1,7 @@
 """Every page has one grid, one height of headings, and no broken words, from 320 to 1,600 px."""
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -44,58 +44,6 @@ ROW = """() => {
 }"""
 
 
-def at_width(page: Page, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 900})
-
-
-@pytest.fixture(scope="module")
-def clerk(shop: ServerProcess, browser: Browser) -> Iterator[Clerk]:
-    """Somebody with every right, whose browser all tests go on with."""
-    clerk = Clerk.at(shop, browser, issue_for_console(shop))
-    yield clerk
-    clerk.leave()
-
-
-def seen_at_every_width(clerk: Clerk, script: str) -> Iterator[tuple[str, int, Any]]:
-    """Yield what a script finds on every page at every width."""
-    for path in PATHS:
-        clerk.open(path)
-        for width in WIDTHS:
-            at_width(clerk.page, width)
-            yield path, width, clerk.page.evaluate(script)
-
-
-def test_header_content_and_footer_have_the_same_edges(clerk: Clerk) -> None:
-    found = seen_at_every_width(clerk, EDGES)
-    assert [(path, width, edges) for path, width, edges in found if edges] == []
-
-
-def test_headings_have_one_height_and_place(clerk: Clerk) -> None:
-    found = [*seen_at_every_width(clerk, HEADING)]
-    for width in WIDTHS:
-        places = {path: tuple(place) for path, at, place in found if at == width}
-        assert len(set(places.values())) == 1, places
-
-
-def test_a_heading_takes_as_much_with_buttons_as_without(clerk: Clerk) -> None:
-    at_width(clerk.page, 1280)
-    tops = {}
-    for path in ("/pets", "/today", "/keys", "/pets/3", "/nothing"):
-        clerk.open(path)
-        tops[path] = clerk.page.evaluate(ROW)
-    assert len(set(tops.values())) == 1, tops
-
-
-def test_who_is_not_signed_in_sees_the_same_grid(shop: ServerProcess, browser: Browser) -> None:
-    page = browser.new_page()
-    page.goto(f"{shop.url}/console/sign-in")
-    for width in WIDTHS:
-        at_width(page, width)
-        assert page.evaluate(EDGES) == [], width
-    expect(page.get_by_role("link", name="Docs")).to_have_attribute("href", f"{shop.url}/docs/")
-    page.close()
-
-
 BROKEN = """() => [...document.querySelectorAll('main, .bar')].flatMap(part => {
   const walker = document.createTreeWalker(part, NodeFilter.SHOW_TEXT), broken = [];
   for (let node; node = walker.nextNode();) {
@@ -119,15 +67,78 @@ TOO_WIDE = """() => [
     .map(button => button.scrollWidth - button.clientWidth),
 ].filter(pixels => pixels > 0)"""
 OPEN = "document.querySelectorAll('main details').forEach(each => each.open = true)"
+SEEN = f"""() => {{
+  const page = {{edges: ({EDGES})(), heading: ({HEADING})()}};
+  {OPEN};
+  return {{...page, broken: ({BROKEN})(), wide: ({TOO_WIDE})()}};
+}}"""
+Seen: TypeAlias = dict[tuple[str, int], dict[str, Any]]
+
+
+def at_width(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+
+
+@pytest.fixture(scope="module")
+def clerk(shop: ServerProcess, browser: Browser) -> Iterator[Clerk]:
+    """Somebody with every right, whose browser all tests go on with."""
+    clerk = Clerk.at(shop, browser, issue_for_console(shop))
+    yield clerk
+    clerk.leave()
+
+
+@pytest.fixture(scope="module")
+def seen(clerk: Clerk) -> Seen:
+    """What the scripts find on every page at every width: each page is opened once for all."""
+    clerk.animal(name="Donaudampfschiff Pumpernickel")
+    found = {}
+    for path in PATHS:
+        clerk.open(path)
+        for width in WIDTHS:
+            at_width(clerk.page, width)
+            found[path, width] = clerk.page.evaluate(SEEN)
+    return found
+
+
+def test_header_content_and_footer_have_the_same_edges(seen: Seen) -> None:
+    assert {at: found["edges"] for at, found in seen.items() if found["edges"]} == {}
+
+
+def test_headings_have_one_height_and_place(seen: Seen) -> None:
+    for width in WIDTHS:
+        places = {at: tuple(found["heading"]) for at, found in seen.items() if at[1] == width}
+        assert len(set(places.values())) == 1, places
+
+
+def test_a_heading_takes_as_much_with_buttons_as_without(clerk: Clerk) -> None:
+    at_width(clerk.page, 1280)
+    tops = {}
+    for path in ("/pets", "/today", "/keys", "/pets/3", "/nothing"):
+        clerk.open(path)
+        tops[path] = clerk.page.evaluate(ROW)
+    assert len(set(tops.values())) == 1, tops
+
+
+def test_who_is_not_signed_in_sees_the_same_grid(shop: ServerProcess, browser: Browser) -> None:
+    page = browser.new_page()
+    page.goto(f"{shop.url}/console/sign-in")
+    for width in WIDTHS:
+        at_width(page, width)
+        assert page.evaluate(EDGES) == [], width
+    expect(page.get_by_role("link", name="Docs")).to_have_attribute("href", f"{shop.url}/docs/")
+    page.close()
+
+
 COLOURS = """() => [...document.querySelectorAll('.category')].map(
   category => [category.textContent, getComputedStyle(category, '::before').backgroundColor])"""
 
 
-def test_no_word_is_broken_and_nothing_scrolls_sideways(clerk: Clerk) -> None:
-    clerk.animal(name="Donaudampfschiff Pumpernickel")
-    script = f"() => {{ {OPEN}; return [...({BROKEN})(), ...({TOO_WIDE})()] }}"
-    found = seen_at_every_width(clerk, script)
-    assert [each for each in found if each[2]] == []
+def test_no_word_is_broken(seen: Seen) -> None:
+    assert {at: found["broken"] for at, found in seen.items() if found["broken"]} == {}
+
+
+def test_nothing_scrolls_sideways(seen: Seen) -> None:
+    assert {at: found["wide"] for at, found in seen.items() if found["wide"]} == {}
 
 
 def test_each_animal_is_a_card_of_two_lines_on_a_phone(clerk: Clerk) -> None:

@@ -212,8 +212,7 @@ def test_after_adding_an_animal_the_name_has_the_focus_on_a_phone_too(arrive: Ar
         expect(page.get_by_label("Name", exact=True)).to_be_focused()
 
 
-def test_a_notice_is_read_out_after_a_page_was_loaded(arrive: Arrive) -> None:
-    clerk = arrive()
+def test_a_notice_is_read_out_after_a_page_was_loaded(clerk: Clerk) -> None:
     clerk.open("/pets/new")
     clerk.page.evaluate("document.querySelector('main form').dataset.plain = ''")
     clerk.page.get_by_label("Name", exact=True).fill("Bella")
@@ -223,8 +222,7 @@ def test_a_notice_is_read_out_after_a_page_was_loaded(arrive: Arrive) -> None:
     expect(clerk.page.get_by_label("Name", exact=True)).to_be_focused()
 
 
-def test_selling_by_name_takes_five_keys_at_a_desk(arrive: Arrive) -> None:
-    clerk = arrive()
+def test_selling_by_name_takes_five_keys_at_a_desk(clerk: Clerk) -> None:
     page, keys = clerk.page, 0
     animal = clerk.animal()
     clerk.animal(name=f"{animal['name']} II")
@@ -289,8 +287,7 @@ def test_the_form_of_an_animal_shows_what_others_change_until_it_is_in_use(clerk
     expect(clerk.page.locator("h1")).to_have_text("Typed by me")
 
 
-def test_a_name_that_no_category_has_is_mended_with_one_button(arrive: Arrive) -> None:
-    clerk = arrive()
+def test_a_name_that_no_category_has_is_mended_with_one_button(clerk: Clerk) -> None:
     page = clerk.page
     names = [f"{uuid4().hex} {number}" for number in range(30)]
     ids = [clerk.call("POST", "/categories", name=name)["id"] for name in names]
@@ -363,8 +360,7 @@ def test_leaving_a_page_with_unsaved_input_asks_first(arrive: Arrive) -> None:
     assert asked == ["beforeunload"]
 
 
-def test_the_input_is_kept_without_a_network(arrive: Arrive) -> None:
-    clerk = arrive()
+def test_the_input_is_kept_without_a_network(clerk: Clerk) -> None:
     clerk.open("/pets/new")
     clerk.field("name").fill("Offline")
     clerk.field("categoryId").select_option(index=1)

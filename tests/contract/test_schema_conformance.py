@@ -34,8 +34,10 @@ HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sysconfig.get_path("scripts")) / "schemathesis"
 MANY, PEOPLE = 60, 10
 TIMEOUT_MS = 30_000
+LONGEST = 600 * DEPTH
+"""Seconds: twenty times what it takes, for a busy machine gives it little of a processor."""
+EXAMPLES = 3
 # All is decoded and encoded alike in every form: there the databases are what may differ.
-EXAMPLES = {"sqlite": 6, "postgresql": 3}
 PHASES = {"sqlite": "examples,coverage,fuzzing,stateful", "postgresql": "fuzzing,stateful"}
 
 
@@ -105,7 +107,8 @@ async def furnish(store: Store) -> str:
 
 
 @pytest.mark.explores
-@pytest.mark.parametrize("form", EXAMPLES, indirect=True, scope="session")
+@pytest.mark.timeout(LONGEST)
+@pytest.mark.parametrize("form", PHASES, indirect=True, scope="session")
 def test_the_service_conforms_to_its_openapi_document(
     tmp_path: Path, serve: Serve, form: str
 ) -> None:
@@ -119,7 +122,7 @@ def test_the_service_conforms_to_its_openapi_document(
             [
                 *(SCHEMATHESIS, "--config-file", HERE / "schemathesis.toml", "run"),
                 *("--phases", PHASES[form]),
-                *("--max-examples", str(EXAMPLES[form] * DEPTH)),
+                *("--max-examples", str(EXAMPLES * DEPTH)),
                 *("--header", f"Authorization: Bearer {token}"),
                 f"{server.url}/v1/openapi.json",
             ],
@@ -127,7 +130,7 @@ def test_the_service_conforms_to_its_openapi_document(
             env=uncovered | {"SCHEMATHESIS_HOOKS": "schemathesis_hooks", "PYTHONPATH": str(HERE)},
             capture_output=True,
             text=True,
-            timeout=280 * DEPTH,
+            timeout=LONGEST - 20,
             check=False,
         )
     noted = [line for line in server.log_lines() if line["level"] != "info"]

@@ -7,10 +7,10 @@ along the primary key, it passes over half of a table.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import date
 from functools import partial
-from itertools import count
+from itertools import count, product
 from operator import methodcaller
 from typing import Any, TypeAlias
 
@@ -151,6 +151,9 @@ ORDER_FILTERS = {
     "cancelled-pet-before": OrderFilter("cancelled", 3, utc(HALF * PACE)),
 }
 List: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
+Reads: TypeAlias = dict[str, Callable[[Any], Coroutine[Any, Any, Any]]]
+Copy: TypeAlias = Callable[[str], str]
+"""Makes a store of its own, with statistics of a kind, and returns the name of its database."""
 
 
 def pets(wanted: PetFilter, limit: int = PAGE, *, newest_first: bool = False) -> List:
@@ -238,7 +241,7 @@ LISTS: dict[str, List] = {
 }
 # In the middle of the deliveries, of which 144 are on each day.
 DAYS = day_range(date(1970, 3, 1), date(1970, 3, 2), "UTC", utc(0))
-OTHERS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
+OTHERS: Reads = {
     "names of categories": lambda store: first_category_names(store, PAGE),
     "animals to prepare": fill_name_keys,
     "newest event": newest_position,
@@ -257,13 +260,11 @@ OTHERS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
     "old buyers": lambda store: store.write(forget_batch(HALF * PACE, 0)),
     "a buyer": lambda store: forget_buyer(store, "Rex", CLOCK, SERVICE),
 }
-ACTIVITY = {
-    name: ActivityFilter(EVENT_TYPES, "production", by)
-    for name, by in {"everybody": "", "a key": "key/1", "nobody": "person/9"}.items()
-}
+# By everybody, by a key and by nobody.
+ACTIVITY = [ActivityFilter(EVENT_TYPES, "production", by) for by in ("", "key/1", "person/9")]
 DELIVERY = DueDelivery(ROWS, 2, ROWS, "evt_1", "pet.created", f"pet/{ROWS}", 0, 0)
 NEXT = DueDelivery(ROWS - 1, 2, ROWS - 1, "evt_1", "pet.created", f"pet/{ROWS - 1}", 0, 5)
-DELIVERER: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
+DELIVERER: Reads = {
     "due deliveries": lambda store: due_deliveries(store, 2, 2 * ROWS),
     "backlog": lambda store: read_backlog(store, [webhook(1), webhook(2)]),
     "outcomes": lambda store: store.write(
@@ -326,25 +327,24 @@ def webhook(webhook_id: int) -> LeasedWebhook:
     return LeasedWebhook(webhook_id, 1, "", "", "", 1, None, ROWS, None, None, None, None)
 
 
-def fill(server: PostgresServer, database: str, statistics: str) -> None:
-    """Fill a store so that the planner has ``statistics`` of that kind."""
+def fill(server: PostgresServer, database: str, *, is_outdated: bool) -> None:
+    """Fill a store of which the planner has no statistics, or outdated ones."""
     server.sql("ALTER TABLE pets DISABLE TRIGGER USER", database)
     for table in FILL:
         name = table.partition(" ")[0]
         server.sql(f"ALTER TABLE {name} SET (autovacuum_enabled = off)", database)
     _insert(server, database, 1, FEW)
     server.sql("UPDATE webhook_deliveries SET state = 'succeeded'", database)
-    if statistics == "outdated":
+    if is_outdated:
         server.sql("VACUUM ANALYZE", database)
     _insert(server, database, FEW + 1, ROWS)
-    if statistics == "present":
-        server.sql("VACUUM ANALYZE", database)
 
 
-def _insert(server: PostgresServer, database: str, first: int, last: int) -> None:
+def _insert(server: PostgresServer, database: str, first: int, last: int, tables: str = "") -> None:
     statements = [
         f"INSERT INTO {table} SELECT {values} FROM generate_series({first}, {last}) n"  # noqa: S608
         for table, values in FILL.items()
+        if table.startswith(tables)
     ]
     server.sql("; ".join(statements), database)
 
@@ -402,56 +402,81 @@ class Planner:
             await self._connection.execute("ROLLBACK")
 
 
-@pytest.fixture(scope="module", params=["present", "outdated", "missing"])
-def planner(request: pytest.FixtureRequest, postgres: PostgresServer) -> Iterator[Planner]:
+STATISTICS = ["present", "outdated", "missing"]
+
+
+@pytest.fixture(scope="module")
+def filled(postgres: PostgresServer) -> Iterator[Copy]:
+    """Copy a filled store; to fill one takes far longer."""
+    originals: dict[bool, str] = {}
+
+    def copy(statistics: str) -> str:
+        is_outdated = statistics == "outdated"
+        if is_outdated not in originals:
+            originals[is_outdated] = database_name(postgres.new_store())
+            fill(postgres, originals[is_outdated], is_outdated=is_outdated)
+        template = f"TEMPLATE {originals[is_outdated]} STRATEGY FILE_COPY"
+        return database_name(postgres.new_database(template))
+
+    yield copy
+    for database in originals.values():
+        postgres.sql(f"DROP DATABASE {database}")
+
+
+@pytest.fixture(scope="module", params=STATISTICS)
+def planner(
+    request: pytest.FixtureRequest, postgres: PostgresServer, filled: Copy
+) -> Iterator[Planner]:
     """A planner of a store with 40,000 of everything."""
-    url = postgres.new_store()
-    fill(postgres, database_name(url), request.param)
-    planner = Planner(url)
-    yield planner
-    planner.close()
-    postgres.sql(f"DROP DATABASE {database_name(url)}")
+    database = filled(request.param)
+    if request.param == "present":
+        postgres.sql("VACUUM ANALYZE", database)
+    with planner_of(postgres, database) as planner:
+        yield planner
 
 
-@pytest.fixture(scope="module", params=["present", "outdated", "missing"])
-def failing(request: pytest.FixtureRequest, postgres: PostgresServer) -> Iterator[Planner]:
+@pytest.fixture(scope="module", params=STATISTICS)
+def failing(
+    request: pytest.FixtureRequest, postgres: PostgresServer, filled: Copy
+) -> Iterator[Planner]:
     """A planner of a store where half of the deliveries to the old and the new webhook failed."""
-    url = postgres.new_store()
-    database = database_name(url)
-    fill(postgres, database, "outdated" if request.param == "outdated" else "missing")
+    database = filled(request.param)
     ends = "CASE sequence % 2 WHEN 0 THEN 'failed' ELSE 'succeeded' END"
     postgres.sql(f"UPDATE webhook_deliveries SET state = {ends}", database)  # noqa: S608
     # Else each statement would read what was updated.
     postgres.sql(f"VACUUM {'ANALYZE' if request.param == 'present' else ''}", database)
-    planner = Planner(url)
+    with planner_of(postgres, database) as planner:
+        yield planner
+
+
+@contextmanager
+def planner_of(postgres: PostgresServer, database: str) -> Iterator[Planner]:
+    """Connect a planner to a database, which is dropped when the block ends."""
+    planner = Planner(postgres.url(database))
     yield planner
     planner.close()
     postgres.sql(f"DROP DATABASE {database}")
 
 
-@pytest.mark.parametrize("name", LISTS)
-def test_each_page_reads_few_rows_beyond_its_own(planner: Planner, name: str) -> None:
-    for position in POSITIONS:
-        for statement in statements_of(partial(LISTS[name], after=position), FOUND):
+# Each is one test: were its cases spread over the workers of a run, each worker would fill stores.
+
+
+def test_each_page_reads_few_rows_beyond_its_own(planner: Planner) -> None:
+    for read, position in product(LISTS.values(), POSITIONS):
+        for statement in statements_of(partial(read, after=position), FOUND):
             planner.require_few_blocks(statement)
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_console_queries_beside_lists_read_few_rows(planner: Planner, name: str) -> None:
-    for statement in statements_of(OTHERS[name], FOUND):
-        planner.require_few_blocks(statement, MANY.get(statement.name, MOST_BLOCKS))
+@pytest.mark.parametrize("reads", [OTHERS, DELIVERER], ids=["console", "deliverer"])
+def test_queries_beside_lists_read_few_rows(planner: Planner, reads: Reads) -> None:
+    for read in reads.values():
+        for statement in statements_of(read, FOUND):
+            planner.require_few_blocks(statement, MANY.get(statement.name, MOST_BLOCKS))
 
 
-@pytest.mark.parametrize("name", DELIVERER)
-def test_a_deliverer_reads_few_rows_of_a_long_backlog(planner: Planner, name: str) -> None:
-    for statement in statements_of(DELIVERER[name], FOUND):
-        planner.require_few_blocks(statement, MANY.get(statement.name, MOST_BLOCKS))
-
-
-@pytest.mark.parametrize("name", ACTIVITY)
-def test_the_activity_reads_a_window_of_rows(planner: Planner, name: str) -> None:
-    for before in ((ROWS, ROWS), (HALF, HALF)):
-        search = partial(read_activity, wanted=ACTIVITY[name], before=before)
+def test_the_activity_reads_a_window_of_rows(planner: Planner) -> None:
+    for wanted, before in product(ACTIVITY, ((ROWS, ROWS), (HALF, HALF))):
+        search = partial(read_activity, wanted=wanted, before=before)
         statements = statements_of(search, FOUND)
         assert sum(statement.name == "select_activity" for statement in statements) == 20
         for statement in statements:
@@ -504,7 +529,7 @@ def test_a_cached_plan_from_a_small_table_does_not_scan_a_large_one(
         "ALTER TABLE pets SET (autovacuum_enabled = off); ALTER TABLE pets DISABLE TRIGGER USER",
         database,
     )
-    _insert(postgres, database, 1, few)
+    _insert(postgres, database, 1, few, "pet")
     postgres.sql("VACUUM ANALYZE pets", database)
     planner = Planner(postgres_url)
     pages = [
@@ -513,6 +538,6 @@ def test_a_cached_plan_from_a_small_table_does_not_scan_a_large_one(
     ]
     for page in pages * 7:
         planner.run(page)
-    _insert(postgres, database, few + 1, ROWS)
+    _insert(postgres, database, few + 1, ROWS, "pet")
     assert all(planner.blocks(page) < MOST_BLOCKS for page in pages)
     planner.close()

@@ -7,10 +7,11 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-import httpx
 from click.testing import CliRunner
 
 from petstore.cli.main import main
@@ -52,11 +53,15 @@ def petstore(
 
 def is_ready(url: str) -> bool:
     """Return whether a service at ``url`` is ready."""
+    # It is asked a hundred times a second, and httpx takes ten times as long.
+    connection = HTTPConnection(urlsplit(url).netloc, timeout=30)
     try:
-        # To read the certificates that HTTP has no use for takes longer than all the rest.
-        return httpx.get(f"{url}/readyz", verify=False).status_code == 200  # noqa: S501
-    except httpx.TransportError:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except (OSError, HTTPException):
         return False
+    finally:
+        connection.close()
 
 
 class ServerProcess:

@@ -5,7 +5,8 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import FrameType
 
@@ -18,6 +19,7 @@ LONGEST = 40
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
+@cache
 def trees() -> dict[Path, ast.Module]:
     """Return the syntax tree of each module."""
     return {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
@@ -52,21 +54,14 @@ def public_names() -> int:
     )
 
 
-def import_circles() -> list[list[str]]:
-    """Return the circles of imports among modules of the service, each once."""
-    modules = _imports_of_modules()
-    circles = []
-
-    def walk(way: list[str]) -> None:
-        for other in sorted(modules.get(way[-1], ())):
-            if other == way[0]:
-                circles.append(way)
-            elif other > way[0] and other not in way:
-                walk([*way, other])
-
-    for module in modules:
-        walk([module])
-    return circles
+def import_circle() -> list[str]:
+    """Return a circle of imports among modules of the service, if there is one."""
+    try:
+        TopologicalSorter(_imports_of_modules()).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle
+    return []
 
 
 async def files_run(act: Callable[[int], Awaitable[object]]) -> set[str]:
