@@ -107,7 +107,8 @@ async def _replay(visit: PageRequest, error: PetstoreError | None = None) -> Res
     if error is None:
         body = _selected(visit, fields.values(form.typed))
         selection = selection_of(convert(body, ReplayWindow, InvalidBody), visit.caller)
-        count = await visit.services.store.write(count_replay(webhook, selection, visit.caller))
+        reader = await visit.services.readers.for_key(visit.caller.id)
+        count = await count_replay(reader, webhook, selection, visit.caller)
     return visit.page(
         "webhook_replay.html", error=error, webhook=webhook, form=form, count=count, body=body
     )
@@ -184,6 +185,6 @@ _DELIVERY = "/webhooks/{webhookId}/deliveries/{deliveryId}"
 PAGES = (
     ConsolePage("GET", _DELIVERY, _delivery, "listWebhookDeliveries"),
     ConsolePage("POST", f"{_DELIVERY}/retry", _retry, "retryWebhookDelivery", _delivery),
-    ConsolePage("GET", "/webhooks/{webhookId}/replay", _replay, "replayWebhook"),
+    ConsolePage("GET", "/webhooks/{webhookId}/replay", _replay, "replayWebhook", _replay),
     ConsolePage("POST", "/webhooks/{webhookId}/replay", _send, "replayWebhook", _replay),
 )
