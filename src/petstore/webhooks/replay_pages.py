@@ -18,7 +18,7 @@ from petstore.http.messages import Response
 from petstore.webhooks.deliveries import find_delivery
 from petstore.webhooks.model import MAX_REPLAY, ReplayWindow, Webhook
 from petstore.webhooks.operations import selection_of
-from petstore.webhooks.pages import type_options
+from petstore.webhooks.pages import outcome_in_words, type_options
 from petstore.webhooks.replays import count_replay
 
 _WINDOWS = {
@@ -81,6 +81,7 @@ async def _delivery(visit: PageRequest, error: PetstoreError | None = None) -> R
         delivery=delivery,
         event=event,
         may_read=may_read,
+        outcome=outcome_in_words(delivery),
         payload=_payload(event) if event is not None and may_read else "",
     )
 
