@@ -242,6 +242,7 @@ async def test_a_selection_can_have_a_start_an_end_and_types(
     [
         ({"since": "yesterday"}, "expected a date and time, such as"),
         ({"since": ""}, "expected a date and time, such as"),
+        ({"since": "0001-01-01T00:00+23:59"}, "expected a date and time, such as"),
         ({"since": "2026-11-21T10:00", "until": "x"}, "expected a date and time, such as"),
         ({"since": "2026-11-21T10:00", "until": "2026-11-20"}, "expected a date and time after"),
     ],

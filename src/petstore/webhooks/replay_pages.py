@@ -175,10 +175,11 @@ def _moment(name: str, typed: str) -> str:
     """Return what a person typed as a moment; without an offset it is in UTC."""
     try:
         moment = datetime.fromisoformat(typed)
-    except ValueError:
+        # In UTC, the first and the last moments of another zone may be in no year.
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
         msg = f"{name}: expected a date and time, such as 2026-11-21 10:00"
         raise InvalidBody(msg) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 
 _DELIVERY = "/webhooks/{webhookId}/deliveries/{deliveryId}"
