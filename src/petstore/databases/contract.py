@@ -154,22 +154,3 @@ class Store(Reader, Protocol):
             PetstoreError: what the unit itself raised; it changed nothing.
         """
         ...
-
-
-async def read_only(reader: Reader, unit: Unit[T]) -> T:
-    """Run a unit of work that only reads, outside a transaction; return its result.
-
-    Each statement sees what is committed when it begins.
-
-    Raises:
-        Unavailable: the database is unreachable or failing.
-        PetstoreError: what the unit itself raised.
-    """
-    rows: Any = None  # begins the unit
-    while True:
-        try:
-            statement = unit.send(rows)
-        except StopIteration as finished:
-            result: T = finished.value
-            return result
-        rows = await reader.read(statement)

@@ -6,12 +6,12 @@ the failed ones of a replay any more.
 
 from collections.abc import Callable, Collection
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
 from petstore.clock import SECOND, Milliseconds, milliseconds, rfc3339_milliseconds
-from petstore.databases.contract import Reader, Statement, Unit, placeholder_list, read_only
+from petstore.databases.contract import Reader, Statement, T, Unit, placeholder_list
 from petstore.databases.pages import found
 from petstore.databases.planner import looked_up, unplanned
 from petstore.errors import (
@@ -205,18 +205,30 @@ async def count_replay(
         InvalidBody: the window begins before the oldest event that is kept.
         Unavailable: the database is unreachable or failing.
     """
-    await read_only(reader, _require_few_pending(webhook.id))
-    search = await read_only(reader, _search(webhook, selection, key, _MAX_COUNTED))
+    await _read(reader, _require_few_pending(webhook.id))
+    search = await _read(reader, _search(webhook, selection, key, _MAX_COUNTED))
     select = Statement(_PENDING, (webhook.id,), name="select_pending_sequences")
     pending = {sequence for (sequence,) in await reader.read(select)}
     count, after, slices = 0, search.rest.after, TimeSlices()
     while count < MAX_REPLAY and after < search.end:
-        part = await read_only(reader, _next_counted(search, after))
+        part = await _read(reader, _next_counted(search, after))
         rows = await reader.read(_select_replayed(part))
         count += sum(sequence not in pending for (sequence,) in rows)
         after = part.end
         await slices.rest()
     return ReplayCount(count, after < search.rest.last, search.since)
+
+
+async def _read(reader: Reader, unit: Unit[T]) -> T:
+    """Run a unit of work that only reads, outside a transaction; return its result."""
+    rows: Any = None  # begins the unit
+    while True:
+        try:
+            statement = unit.send(rows)
+        except StopIteration as finished:
+            result: T = finished.value
+            return result
+        rows = await reader.read(statement)
 
 
 def _next_counted(search: _FeedPart, after: int) -> Unit[_FeedPart]:
