@@ -482,6 +482,17 @@ async def test_the_console_has_its_own_limit_for_each_key(database: Path) -> Non
 # Caches
 
 
+async def test_no_page_that_is_read_waits_for_changes(database: Path) -> None:
+    async with running_service(database, database_timeout=0.2) as service:
+        person = await signed_in(service)
+        webhook = {"url": "https://shop.example", "description": "", "types": []}
+        assert (await person.post("/webhooks", **webhook)).status_code == 201
+        read = [page for page in PROTECTED if page.method == "GET"]
+        with locked(database):
+            statuses = [(await person.client.get(target(page))).status_code for page in read]
+        assert 503 not in statuses, dict(zip(read, statuses, strict=True))
+
+
 async def test_no_cache_stores_a_response_of_the_console(everybody: Service) -> None:
     for page in PAGES:
         for visitor in (await signed_in(everybody), newcomer(everybody)):

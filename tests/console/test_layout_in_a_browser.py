@@ -1,6 +1,7 @@
 """Every page has one grid, one height of headings, and no broken words, from 320 to 1,600 px."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 import pytest
@@ -139,6 +140,41 @@ def test_no_word_is_broken(seen: Seen) -> None:
 
 def test_nothing_scrolls_sideways(seen: Seen) -> None:
     assert {at: found["wide"] for at, found in seen.items() if found["wide"]} == {}
+
+
+def test_a_webhook_has_its_actions_before_its_newest_deliveries(clerk: Clerk) -> None:
+    page, long = clerk.page, "https://shop.example/" + "hooks/" * 20
+    since = f"{datetime.now(UTC):%FT%TZ}"
+    for _ in range(6):
+        clerk.animal()
+    path = f"/webhooks/{clerk.call('POST', '/webhooks', url=long)['id']}"
+    assert clerk.call("POST", f"{path}/replay", since=since)["deliveries"] >= 6
+    clerk.open(path)
+    expect(page.locator("#deliveries tbody tr")).to_have_count(5)
+    expect(page.get_by_role("link", name="Older")).to_be_visible()
+    heights = {}
+    for width in (320, 1280):
+        at_width(page, width)
+        assert page.evaluate(f"() => [...({BROKEN})(), ...({TOO_WIDE})()]") == []
+        assert top_of(page, "summary:text('Delete this webhook')") < top_of(page, "#deliveries")
+        assert top_of(page, "#deliveries") < top_of(page, "#details")
+        heights[width] = page.evaluate("document.documentElement.scrollHeight")
+    assert heights[320] < 4_000, heights
+    assert heights[1280] < 2_700, heights
+
+
+def test_the_form_of_a_key_is_near_the_top_on_a_phone(clerk: Clerk) -> None:
+    at_width(clerk.page, 320)
+    clerk.open("/keys/1")
+    assert top_of(clerk.page, "#details") < 900
+    assert top_of(clerk.page, "#details") < top_of(clerk.page, "summary:text('Revoke this key')")
+
+
+def top_of(page: Page, selector: str) -> float:
+    """Return how far down an element begins."""
+    box = page.locator(selector).bounding_box()
+    assert box is not None
+    return box["y"]
 
 
 def test_each_animal_is_a_card_of_two_lines_on_a_phone(clerk: Clerk) -> None:

@@ -218,6 +218,9 @@ def test_an_outage_of_the_service_is_reported_once(capsys: pytest.CaptureFixture
 # Where it goes on
 
 
+SAVED = '{"cursor": "next"}\n'
+
+
 def target_of(state: Path, *options: str) -> str:
     """Return what it requests first with a file of its state."""
     with odd_service(feed(EVENT), error(403)) as service:
@@ -228,7 +231,7 @@ def target_of(state: Path, *options: str) -> str:
 def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
     state = tmp_path / "state"
     assert target_of(state) == "/v1/events?cursor=latest&limit=100"
-    assert state.read_text() == "next\n"
+    assert state.read_text() == SAVED
     assert target_of(state, "--from-start") == "/v1/events?cursor=next&limit=100"
 
 
@@ -243,12 +246,53 @@ def test_events_that_were_not_printed_are_not_saved(tmp_path: Path) -> None:
     assert not state.exists()
 
 
-@pytest.mark.parametrize("text", [b"", b"\n", b"a b", b"\xff", b"x" * 101, b"x" * 10_000_000])
-def test_a_state_that_is_no_cursor_is_refused(shop: Shop, tmp_path: Path, text: bytes) -> None:
-    state = tmp_path / "state"
+def test_a_link_to_a_state_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
+    state, link = tmp_path / "state", tmp_path / "link"
+    state.write_text(SAVED.replace("next", "first"))
+    link.symlink_to(state)
+    assert target_of(link) == "/v1/events?cursor=first&limit=100"
+    assert link.is_symlink()
+    assert state.read_text() == SAVED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(b"", b"next\n", b"\xff", b'"next"', b"[" * 300, b'{"cursor": 7}', b'{"cursor": "a b"}'),
+        *(b'{"cursor": "next", "key": 1}', b'{"cursor": "%s"}' % (b"x" * 101), b" " * 10_000_000),
+    ],
+)
+def test_a_file_that_is_no_state_is_never_sent(tmp_path: Path, text: bytes) -> None:
+    state, link = tmp_path / "state", tmp_path / "link"
     state.write_bytes(text)
-    words = shop.fail("events", "listen", "--state", str(state), status=1)
-    assert words == f"{state}: expected the cursor that --state saved; remove the file"
+    link.symlink_to(state)
+    with odd_service() as service:
+        words = Shop(service.url, "a-key").fail(
+            *("events", "listen", "--state", str(link)), status=1
+        )
+    assert words == f"{link}: expected a file that --state wrote; choose another one"
+    assert service.asked == []
+    assert state.read_bytes() == text
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("pipe", "expected a regular file"),
+        ("/dev/null", "expected a regular file"),
+        ("nothing", "it is a link that leads nowhere"),
+        ("link", "it is a link that leads nowhere"),
+        ("/proc/self/mem", "Input/output error"),
+    ],
+)
+def test_what_is_no_regular_file_is_refused_as_state(
+    shop: Shop, tmp_path: Path, target: str, reason: str
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    link = tmp_path / "link"
+    link.symlink_to(target)
+    words = shop.fail("events", "listen", "--state", str(link), status=1)
+    assert words == f"{link}: {reason}"
 
 
 def test_a_state_that_cannot_be_saved_is_reported_in_one_line(tmp_path: Path) -> None:
@@ -261,7 +305,7 @@ def test_a_state_that_cannot_be_saved_is_reported_in_one_line(tmp_path: Path) ->
 
 def test_an_expired_state_is_reported_with_how_to_begin_again(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    state.write_text("old\n")
+    state.write_text('{"cursor": "old"}')
     with odd_service(error(410, "cursor_expired", "gone")) as service:
         result = Shop(service.url, "a-key")("events", "listen", "--state", str(state))
     assert result.exit_code == 3

@@ -376,12 +376,16 @@ class TestTheList:
         assert 'aria-sort="descending"' in rest.text
         assert search_form(rest) == {"sort": "-name", "name": "till"}
 
-    async def test_the_page_of_a_key_says_in_one_sentence_what_it_may_do(
+    async def test_what_a_key_may_do_is_said_once_in_its_form_or_when_it_has_none(
         self, staff: Visitor, service: Service
     ) -> None:
         key = await service.issue(scopes=frozenset({"orders:read", "pets:read"}))
-        may = "It maySee animals and categories; see orders and the inventory Last used"
-        assert may in words(await staff.get(f"/keys/{key.id}"))
+        may = "See animals and categories; see orders and the inventory"
+        page = await staff.get(f"/keys/{key.id}")
+        assert may not in words(page)
+        assert page.text.index('name="scopes"') < page.text.index("Rotate this key")
+        await staff.submit(f"/keys/{key.id}/revoke")
+        assert f"It could{may}" in words(await staff.get(f"/keys/{key.id}"))
 
     async def test_the_page_of_a_key_shows_what_a_limit_refused(
         self, staff: Visitor, service: Service

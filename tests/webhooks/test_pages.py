@@ -7,8 +7,9 @@ import httpx
 import pytest
 
 from petstore.events.model import EVENT_TYPES
+from petstore.webhooks.deliveries import delivery_of
 from petstore.webhooks.model import MAX_WEBHOOKS
-from petstore.webhooks.pages import DISABLED_WORDS, EVENT_WORDS
+from petstore.webhooks.pages import DISABLED_WORDS, EVENT_WORDS, outcome_in_words
 from petstore.webhooks.schedule import DisabledReason
 from support.page_forms import conflict_of, form_of, form_to, press, succeed
 from support.service import Service, running_service
@@ -135,6 +136,7 @@ async def test_a_disabled_webhook_says_so_and_can_be_enabled(staff: Visitor) -> 
     disabled = await staff.submit("/webhooks/1/disable")
     assert "No more events are sent." in words(disabled)
     assert "Enable it again" in words(disabled)
+    assert "The pending ones wait. If you enable it from now on, they fail" in words(disabled)
     refused = await staff.post("/webhooks/1/test", once="a")
     assert refused.status_code == 409
     assert "disabled" in words(refused)
@@ -180,7 +182,7 @@ async def test_each_delivery_shows_its_outcome(service: Service, staff: Visitor)
     await add_deliveries(service.store, 1, "pending", "pending", "succeeded")
     page = (await staff.get("/webhooks/1", state="pending")).text
     assert page.count("pet.created</a><br>pet/7") == 2
-    assert "500 not 2xx" in page
+    assert "The receiver refused it: 500 Internal Server Error." in page
     only = (await staff.get("/webhooks/1", state="failed")).text
     assert "No deliveries that are failed yet." in only
     refused = await staff.get("/webhooks/1", state="lost")
@@ -205,7 +207,7 @@ async def test_a_delivery_that_got_a_410_has_failed_until_the_webhook_is_enabled
         )
     assert await states_of(service, staff) == ["failed", "pending"]
     assert await states_of(service, staff, "?state=failed") == ["failed"]
-    assert "failed 410" in words(await staff.get("/webhooks/1"))
+    assert "failed The receiver refused it: 410 Gone." in words(await staff.get("/webhooks/1"))
     await staff.submit("/webhooks/1/enable", resume="lastSuccess")
     assert await states_of(service, staff) == ["pending", "pending"]
 
@@ -226,15 +228,67 @@ async def test_the_page_says_why_the_service_disabled_a_webhook(
     assert "No delivery has succeeded for days." in words(await staff.get("/webhooks/1"))
 
 
-async def test_many_deliveries_are_shown_in_pages(service: Service, staff: Visitor) -> None:
+async def test_the_newest_deliveries_come_first_and_links_lead_to_older_ones(
+    service: Service, staff: Visitor
+) -> None:
     await create(staff)
-    await add_deliveries(service.store, 1, *21 * ["failed"])
-    first = (await staff.get("/webhooks/1", state="failed")).text
-    link = re.search(r'href="/console(/webhooks/1\?[^"]*)" rel="next"', first)
+    await add_deliveries(service.store, 1, *26 * ["failed"])
+    newest = await staff.get("/webhooks/1")
+    assert numbers_of(newest) == [26, 25, 24, 23, 22]
+    assert numbers_of(await follow(staff, newest, "Older")) == [*range(21, 1, -1)]
+    failed = await follow(staff, await staff.get("/webhooks/1", state="failed"), "Older")
+    assert numbers_of(failed) == [6, 5, 4, 3, 2, 1]
+    assert ">Older<" not in failed.text
+    assert numbers_of(await follow(staff, failed, "Newest"))[0] == 26
+
+
+def numbers_of(page: httpx.Response) -> list[int]:
+    """Return the numbers of the deliveries that a page lists."""
+    return [int(number) for number in re.findall(r'/deliveries/(\d+)">', page.text)]
+
+
+async def follow(visitor: Visitor, page: httpx.Response, text: str) -> httpx.Response:
+    """Follow a link to other deliveries: it leads to the list, not to the top of the page."""
+    link = re.search(rf'href="/console([^"]*)#deliveries-title"[^>]*>{text}</a>', page.text)
     assert link is not None
-    second = (await staff.get(link[1].replace("&amp;", "&"))).text
-    assert second.count('class="status failed"') == 1
-    assert "First page" in second
+    return await visitor.get(link[1].replace("&amp;", "&"))
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "said"),
+    [
+        (None, None, ""),
+        (204, None, "The receiver took it (204)."),
+        (404, "expected a status of 2xx, not 404", "The receiver refused it: 404 Not Found."),
+        (999, "expected a status of 2xx, not 999", "The receiver refused it: 999."),
+        (None, "no response within 15 seconds", "The receiver did not answer in 15 s."),
+        (None, "no connection within 5 seconds", "The receiver could not be reached in 5 s."),
+        (None, "Connection refused", "Nothing takes requests at the address."),
+        (None, "Name or service not known", "The name in the address is not known."),
+        (None, "not a valid name", "The name in the address is not known."),
+        (None, "TLS: expired {}", "No secure connection was possible: expired {}."),
+        (500, "skipped: it goes on from then", "It was not sent: the webhook was enabled from"),
+        (None, "No route to host", "It could not be sent: No route to host."),
+    ],
+)
+def test_the_outcome_of_a_delivery_is_said_in_plain_words(
+    status: int | None, error: str | None, said: str
+) -> None:
+    row = (1, "evt_1", "pet.created", "pet/1", "failed", 1, 0, 0, 0, status, None, error, None)
+    words = outcome_in_words(delivery_of(row))
+    assert words.startswith(said)
+    assert bool(words) == bool(said)
+
+
+async def test_a_page_is_named_after_what_the_webhook_is_for_or_its_address(
+    staff: Visitor,
+) -> None:
+    await create(staff)
+    await create(staff, description="")
+    for number, name in ((1, "Till"), (2, URL)):
+        page = (await staff.get(f"/webhooks/{number}")).text.replace("<wbr>", "")
+        assert f"<h1><bdi>{name}</bdi></h1>" in page
+        assert f"{name}</bdi></button>" in page
 
 
 async def test_a_deleted_webhook_is_not_found(staff: Visitor) -> None:

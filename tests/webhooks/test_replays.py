@@ -53,7 +53,7 @@ async def replayed(store: Store, key: Caller, wanted: Selection = ALL, webhook_i
 
 async def counted(store: Store, key: Caller, wanted: Selection) -> ReplayCount:
     webhook = await get_webhook(store, 1, key.id)
-    return await store.write(count_replay(webhook, wanted, key))
+    return await count_replay(store, webhook, wanted, key)
 
 
 async def retried(store: Store, key: Caller, delivery_id: int, webhook_id: int = 1) -> Delivery:
@@ -224,6 +224,31 @@ async def test_a_part_of_the_failed_ones_searches_a_bounded_number(
     rare = FAILED._replace(types=["order.placed"])
     assert await counted(store, key, rare) == ReplayCount(0, is_more=True, since=NOW)
     assert await all_parts(store, key, rare) == [0, 1]
+
+
+async def test_what_is_counted_ends_with_more_than_a_part_or_after_a_bounded_search(
+    store: Store, key: Caller
+) -> None:
+    await add_webhook(store, key)
+    await add_events(store, [NOW] * MAX_REPLAY)
+    assert await counted(store, key, ALL) == ReplayCount(MAX_REPLAY, is_more=False, since=0)
+    await add_events(store, [NOW] * 8_000)
+    await add_deliveries(store, 1, *["pending"] * 3, *["failed"] * 600)
+    assert await counted(store, key, FAILED) == ReplayCount(600, is_more=False, since=NOW)
+    assert await counted(store, key, ALL) == ReplayCount(2_497, is_more=True, since=0)
+    await add_events(store, [NOW], "order.placed")
+    rare = Selection(0, types=["order.placed"])
+    assert await counted(store, key, rare) == ReplayCount(0, is_more=True, since=0)
+
+
+async def test_a_webhook_that_is_deleted_while_its_events_are_counted_is_not_found(
+    store: Store, key: Caller
+) -> None:
+    await add_webhook(store, key)
+    webhook = await get_webhook(store, 1, key.id)
+    await store.write(do("DELETE FROM webhooks"))
+    with pytest.raises(NotFound):
+        await count_replay(store, webhook, ALL, key)
 
 
 async def test_a_webhook_with_many_pending_deliveries_gets_no_replay(

@@ -1,6 +1,7 @@
 """``petstore events``: what happens in a running service, and each event to a local address."""
 
 import json
+import os
 import re
 import time
 from collections.abc import Callable, Mapping
@@ -32,7 +33,8 @@ _EXPIRED = (
     "the events to go on from are not kept any more, or an older backup was restored: start again"
     " to listen from now on, or with --from-start to begin with the oldest event that is kept"
 )
-_MAX_STATE = 100
+_MAX_CURSOR = 100
+_MAX_STATE = 200
 
 
 class Receiver:
@@ -162,11 +164,11 @@ def listen(
     """
     from petstore_client.errors import CursorExpired
 
+    with plain_failures():
+        cursor = _saved(state) or (None if from_start else "latest")
     absence = OutageNotice()
     with client_of(service, absence.wait) as client:
         receiver = None if receiver_url is None else Receiver(receiver_url, secret or _new_secret())
-        with plain_failures():
-            cursor = _saved(state) or (None if from_start else "latest")
         stream = client.events.follow(cursor=cursor, types=types or None, resource=resource)
         pages = stream.pages()
         try:
@@ -185,20 +187,55 @@ def listen(
 
 
 def _saved(state: Path | None) -> str | None:
-    """Return the cursor in the file, ``None`` if there is no such file."""
-    if state is None or not state.exists():
+    """Return the cursor in the file, ``None`` if there is no such file.
+
+    What is not a file that ``_save`` wrote may be anything, even a secret: no service gets it.
+    """
+    if state is None:
         return None
-    with state.open("rb") as file:
-        text = file.read(_MAX_STATE + 1).decode("ascii", "replace").strip()
-    if not _ID.fullmatch(text) or len(text) > _MAX_STATE:
-        msg = f"{printable(str(state))}: expected the cursor that --state saved; remove the file"
-        raise click.ClickException(msg)
-    return text
+    from petstore.databases.private_files import LEADS_NOWHERE, leads_nowhere
+
+    if leads_nowhere(state):
+        raise _unusable(state, LEADS_NOWHERE)
+    if not state.exists():
+        return None
+    if not state.is_file():
+        raise _unusable(state, "expected a regular file")
+    try:
+        with open(state, "rb", opener=_open_at_once) as file:
+            cursor = _cursor_in(file.read(_MAX_STATE + 1))
+    except OSError as error:  # that of a read does not name the file
+        raise _unusable(state, error.strerror or str(error)) from None
+    if cursor is None:
+        raise _unusable(state, "expected a file that --state wrote; choose another one")
+    return cursor
+
+
+def _open_at_once(name: str, flags: int) -> int:
+    """Open a file without waiting, even if a pipe has taken its name by now."""
+    return os.open(name, flags | os.O_NONBLOCK)
+
+
+def _cursor_in(text: bytes) -> str | None:
+    try:
+        saved = json.loads(text)
+    except ValueError:
+        return None
+    match saved:
+        case {"cursor": str(cursor), **others} if not others and len(cursor) <= _MAX_CURSOR:
+            return cursor if _ID.fullmatch(cursor) else None
+        case _:
+            return None
+
+
+def _unusable(state: Path, reason: str) -> click.ClickException:
+    return click.ClickException(f"{printable(str(state))}: {reason}")
 
 
 def _save(state: Path, cursor: str) -> None:
-    with plain_failures(), replacing_text(state) as file:
-        file.write(f"{cursor}\n")
+    """Replace the file; a link to it stays."""
+    with plain_failures(), replacing_text(Path(os.path.realpath(state))) as file:
+        file.write(json.dumps({"cursor": cursor}) + "\n")
 
 
 def _new_secret() -> bytes:

@@ -1,6 +1,8 @@
 """The pages of webhooks: where a key's events are sent, and what became of each delivery."""
 
+import re
 from collections.abc import Mapping
+from http import HTTPStatus
 
 from petstore.console.fields import Field, FieldSet, choice, optional, undo_fields, words
 from petstore.console.forms import Problem, number_or_text
@@ -10,10 +12,11 @@ from petstore.errors import InvalidParameter, PetstoreError, ResponseSealed
 from petstore.events.model import EventType, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.webhooks.model import MAX_WEBHOOKS
-from petstore.webhooks.schedule import DisabledReason
+from petstore.webhooks.model import MAX_WEBHOOKS, Delivery
+from petstore.webhooks.schedule import DisabledReason, is_success
 
-_DELIVERIES = 20  # on a page, which has its forms below them
+_NEWEST = 5  # whoever wants more goes on to a page of older ones
+_DELIVERIES = 20
 _SENT_BEFORE = Problem(
     "",
     "This form was sent before, and the secret was shown then. It cannot be shown again; make a new"
@@ -48,10 +51,29 @@ DISABLED_WORDS: Mapping[DisabledReason, str] = {
 }
 """Why the service disabled a webhook, in words."""
 
+# The errors of deliveries are for those who write a receiver. Each pattern has what is left of one.
+_OUTCOMES = {
+    r"no response within ([\d.]+) seconds": "The receiver did not answer in {} s.",
+    r"no connection within ([\d.]+) seconds": "The receiver could not be reached in {} s.",
+    r"Connection refused()": "Nothing takes requests at the address.",
+    r"(?:.*not known|.*name resolution|No address .*|the name has no address|not a valid name)()": (
+        "The name in the address is not known."
+    ),
+    r"TLS: (.*)": "No secure connection was possible: {}.",
+    r"the response is not valid HTTP/1\.1()": "The receiver did not answer in HTTP.",
+    r"the connection was closed before a response()": "The receiver hung up without an answer.",
+    r"skipped: .*()": "It was not sent: the webhook was enabled from then on.",
+    r"the event is no longer kept()": "It was not sent: the event is no longer kept.",
+    r"the key may no longer read the event()": "It was not sent: you may not read such events.",
+}
+_STATUSES = {*HTTPStatus}
+_REFUSED = "The receiver refused it: {}."
+
 _STATES = ("pending", "succeeded", "failed")
 _STATE = FieldSet(
     choice("state", "State", ("", "any"), *((state, state) for state in _STATES), parse=optional)
 )
+_PAUSED = "No more events are sent. Pending deliveries wait until you enable the webhook."
 _GRACE = FieldSet(
     choice(
         *("graceSeconds", "The old secret ends"),
@@ -62,6 +84,20 @@ _GRACE = FieldSet(
         parse=number_or_text,
     )
 )
+
+
+def outcome_in_words(delivery: Delivery) -> str:
+    """Return what came of the last attempt at a delivery; empty before the first one."""
+    status, error = delivery.response_status, delivery.error
+    for pattern, text in _OUTCOMES.items():
+        if error is not None and (matched := re.fullmatch(pattern, error, re.DOTALL)):
+            return text.format(matched[1])
+    if status is None:
+        return "" if error is None else f"It could not be sent: {error}."
+    if is_success(status):
+        return f"The receiver took it ({status})."
+    phrase = HTTPStatus(status).phrase if status in _STATUSES else ""
+    return _REFUSED.format(f"{status} {phrase}".rstrip())
 
 
 def type_options(visit: PageRequest) -> list[tuple[str, str]]:
@@ -128,9 +164,11 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     form = fields.shown(fields.texts(found.value), found.version, visit.form, error)
     problem = _SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem
     deliveries = Result[list[object]]([])
+    wanted = _STATE.body(_STATE.typed(visit.form))
+    is_newest = not wanted and not visit.form.text("cursor")
     if not isinstance(error, InvalidParameter):
         deliveries = await visit.list_page(
-            "listWebhookDeliveries", _DELIVERIES, **_STATE.body(_STATE.typed(visit.form))
+            "listWebhookDeliveries", _NEWEST if is_newest else _DELIVERIES, **wanted
         )
     return visit.page(
         "webhook.html",
@@ -141,6 +179,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         grace=_GRACE.new(visit.form, error),
         disabled_words=DISABLED_WORDS,
         deliveries=deliveries,
+        outcome_in_words=outcome_in_words,
         problem=problem,
     )
 
@@ -163,7 +202,7 @@ async def _update(visit: PageRequest) -> Response:
 async def _disable(visit: PageRequest) -> Response:
     await visit.execute("updateWebhook", {"enabled": False})
     undo = Undo(f"{_path(visit)}/enable", {"resume": "lastSuccess"}, "Enable it again")
-    return await visit.redirect(_path(visit), Notice("No more events are sent.", undo))
+    return await visit.redirect(_path(visit), Notice(_PAUSED, undo))
 
 
 async def _enable(visit: PageRequest) -> Response:
@@ -175,7 +214,7 @@ async def _enable(visit: PageRequest) -> Response:
 
 async def _test(visit: PageRequest) -> Response:
     await visit.execute("testWebhook")
-    text = "A test is on its way. The deliveries below show what comes back."
+    text = "A test is on its way. The newest delivery shows what comes back."
     return await visit.redirect(_path(visit), Notice(text))
 
 

@@ -18,7 +18,7 @@ from petstore.http.messages import Response
 from petstore.webhooks.deliveries import find_delivery
 from petstore.webhooks.model import MAX_REPLAY, ReplayWindow, Webhook
 from petstore.webhooks.operations import selection_of
-from petstore.webhooks.pages import type_options
+from petstore.webhooks.pages import outcome_in_words, type_options
 from petstore.webhooks.replays import count_replay
 
 _WINDOWS = {
@@ -81,6 +81,7 @@ async def _delivery(visit: PageRequest, error: PetstoreError | None = None) -> R
         delivery=delivery,
         event=event,
         may_read=may_read,
+        outcome=outcome_in_words(delivery),
         payload=_payload(event) if event is not None and may_read else "",
     )
 
@@ -107,7 +108,8 @@ async def _replay(visit: PageRequest, error: PetstoreError | None = None) -> Res
     if error is None:
         body = _selected(visit, fields.values(form.typed))
         selection = selection_of(convert(body, ReplayWindow, InvalidBody), visit.caller)
-        count = await visit.services.store.write(count_replay(webhook, selection, visit.caller))
+        reader = await visit.services.readers.for_key(visit.caller.id)
+        count = await count_replay(reader, webhook, selection, visit.caller)
     return visit.page(
         "webhook_replay.html", error=error, webhook=webhook, form=form, count=count, body=body
     )
@@ -173,10 +175,11 @@ def _moment(name: str, typed: str) -> str:
     """Return what a person typed as a moment; without an offset it is in UTC."""
     try:
         moment = datetime.fromisoformat(typed)
-    except ValueError:
+        # In UTC, the first and the last moments of another zone may be in no year.
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
         msg = f"{name}: expected a date and time, such as 2026-11-21 10:00"
         raise InvalidBody(msg) from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 
 _DELIVERY = "/webhooks/{webhookId}/deliveries/{deliveryId}"
@@ -184,6 +187,6 @@ _DELIVERY = "/webhooks/{webhookId}/deliveries/{deliveryId}"
 PAGES = (
     ConsolePage("GET", _DELIVERY, _delivery, "listWebhookDeliveries"),
     ConsolePage("POST", f"{_DELIVERY}/retry", _retry, "retryWebhookDelivery", _delivery),
-    ConsolePage("GET", "/webhooks/{webhookId}/replay", _replay, "replayWebhook"),
+    ConsolePage("GET", "/webhooks/{webhookId}/replay", _replay, "replayWebhook", _replay),
     ConsolePage("POST", "/webhooks/{webhookId}/replay", _send, "replayWebhook", _replay),
 )

@@ -5,12 +5,13 @@ the failed ones of a replay any more.
 """
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
 from petstore.clock import SECOND, Milliseconds, milliseconds, rfc3339_milliseconds
-from petstore.databases.contract import Statement, Unit, placeholder_list
+from petstore.databases.contract import Reader, Statement, T, Unit, placeholder_list
 from petstore.databases.pages import found
 from petstore.databases.planner import looked_up, unplanned
 from petstore.errors import (
@@ -21,6 +22,7 @@ from petstore.errors import (
 )
 from petstore.events.model import EventType
 from petstore.keys.model import Caller
+from petstore.time_slices import TimeSlices
 from petstore.webhooks.deliveries import DELIVERY_COLUMNS, delivery_of
 from petstore.webhooks.model import (
     IN_REPLAY,
@@ -38,6 +40,10 @@ _CLOCKS_DIFFER: Milliseconds = 10 * SECOND
 _EVER, _FAR = -(2**62), 2**62
 _MAX_SEARCHED = 50_000
 _MAX_FAILED = 10_000  # each is looked up in the feed
+# People count more often than they send, so a count searches less. One statement of it takes
+# about half a millisecond.
+_MAX_COUNTED = 10_000
+_COUNTED_AT_ONCE = 500
 _INSERT = (
     "INSERT INTO webhook_deliveries"
     " (webhook_id, sequence, event_id, type, resource, state, created_at, attempts, due_at)"
@@ -171,7 +177,7 @@ def replay(
     """
     webhook = yield from lock_enabled(webhook_id, key.id, check)
     yield from _require_few_pending(webhook_id)
-    search = yield from _search(webhook, selection, key)
+    search = yield from _search(webhook, selection, key, _MAX_SEARCHED)
     kinds = placeholder_list(8, search.types)
     sequences = yield Statement(
         _insert_failed(kinds) if selection.is_failed else _insert_all(kinds),
@@ -186,26 +192,74 @@ def replay(
     return Replay(count, IN_REPLAY.encode(rest) if end < rest.last else UNSET)
 
 
-def count_replay(webhook: Webhook, selection: Selection, key: Caller) -> Unit[ReplayCount]:
-    """Count what ``replay`` would send, as far as one search goes.
+async def count_replay(
+    reader: Reader, webhook: Webhook, selection: Selection, key: Caller
+) -> ReplayCount:
+    """Count what ``replay`` would send, until that is more than one part, or a long search.
+
+    It reads in slices, so that neither changes nor other reads wait for it.
 
     Raises:
+        NotFound: the webhook was deleted meanwhile.
+        DeliveriesPending: too many deliveries are still to come, so nothing could be sent.
         InvalidBody: the window begins before the oldest event that is kept.
+        Unavailable: the database is unreachable or failing.
     """
-    search = yield from _search(webhook, selection, key)
-    kinds = placeholder_list(7, search.types)
-    if selection.is_failed:
-        from_where = _failed_events(kinds, number=4)
+    await _read(reader, _require_few_pending(webhook.id))
+    search = await _read(reader, _search(webhook, selection, key, _MAX_COUNTED))
+    select = Statement(_PENDING, (webhook.id,), name="select_pending_sequences")
+    pending = {sequence for (sequence,) in await reader.read(select)}
+    count, after, slices = 0, search.rest.after, TimeSlices()
+    while count < MAX_REPLAY and after < search.end:
+        part = await _read(reader, _next_counted(search, after))
+        rows = await reader.read(_select_replayed(part))
+        count += sum(sequence not in pending for (sequence,) in rows)
+        after = part.end
+        await slices.rest()
+    return ReplayCount(count, after < search.rest.last, search.since)
+
+
+async def _read(reader: Reader, unit: Unit[T]) -> T:
+    """Run a unit of work that only reads, outside a transaction; return its result."""
+    rows: Any = None  # begins the unit
+    while True:
+        try:
+            statement = unit.send(rows)
+        except StopIteration as finished:
+            result: T = finished.value
+            return result
+        rows = await reader.read(statement)
+
+
+def _next_counted(search: _FeedPart, after: int) -> Unit[_FeedPart]:
+    """Return the part of a search that is counted after a place of the feed."""
+    rest = search.rest._replace(after=after)
+    if search.selection.is_failed:
+        end = yield from _end_of_failed(search.webhook_id, rest, _COUNTED_AT_ONCE)
     else:
+        end = after + _COUNTED_AT_ONCE
+    return search._replace(rest=rest, end=min(search.end, end))
+
+
+def _select_replayed(part: _FeedPart) -> Statement:
+    """Return the SELECT of the places of the events, or failed deliveries, in a part of the feed.
+
+    It also finds those that are pending.
+    """
+    parameters: tuple[int, ...] = part.parameters
+    if part.selection.is_failed:
+        from_where = _failed_events(placeholder_list(7, part.types), number=4)
+    else:
+        parameters = parameters[1:]
         from_where = (
-            f"FROM events e WHERE e.sequence > ?2 AND e.sequence < ?3 {_matching(kinds, 4)}"
+            "FROM events e WHERE e.sequence > ?1 AND e.sequence < ?2"
+            f" {_matching(placeholder_list(6, part.types), 3)}"
         )
-    ((count,),) = yield Statement(
-        f"SELECT count(*) {from_where} AND e.sequence NOT IN ({_PENDING})",
-        (*search.parameters, *search.filters),
-        name="count_replay",
+    return Statement(
+        f"SELECT e.sequence {from_where}",
+        (*parameters, *part.filters),
+        name="select_replayed",
     )
-    return ReplayCount(count, search.end < search.rest.last, search.since)
 
 
 def _insert_all(kinds: str) -> str:
@@ -267,20 +321,27 @@ def _require_few_pending(webhook_id: int) -> Unit[None]:
         raise DeliveriesPending(msg)
 
 
-def _search(webhook: Webhook, selection: Selection, key: Caller) -> Unit[_FeedPart]:
+def _search(webhook: Webhook, selection: Selection, key: Caller, longest: int) -> Unit[_FeedPart]:
+    """Return what to search at once: at most ``longest`` places, or ``_MAX_FAILED`` deliveries."""
     since, rest = yield from _range_of(webhook, selection)
-    end = min(rest.last, rest.after + _MAX_SEARCHED)
     if selection.is_failed:
-        last = yield Statement(
-            f"SELECT sequence FROM webhook_deliveries WHERE {_FAILED} LIMIT 1 OFFSET ?4",  # noqa: S608
-            (webhook.id, rest.after, rest.last + 1, _MAX_FAILED - 1),
-            name="select_last_failed_delivery",
-        )
-        end = last[0][0] if last else rest.last
+        end = yield from _end_of_failed(webhook.id, rest, _MAX_FAILED)
+    else:
+        end = min(rest.last, rest.after + longest)
     types = wanted_types(webhook.types, key.scopes)
     if selection.types is not None:
         types = types.intersection(selection.types)
     return _FeedPart(webhook.id, key.id, tuple(sorted(types)), selection, since, rest, end)
+
+
+def _end_of_failed(webhook_id: int, rest: ReplayRange, count: int) -> Unit[int]:
+    """Return the place of the last one of ``count`` failed deliveries, or the end of the range."""
+    last = yield Statement(
+        f"SELECT sequence FROM webhook_deliveries WHERE {_FAILED} LIMIT 1 OFFSET ?4",  # noqa: S608
+        (webhook_id, rest.after, rest.last + 1, count - 1),
+        name="select_last_failed_delivery",
+    )
+    return last[0][0] if last else rest.last
 
 
 def _range_of(webhook: Webhook, selection: Selection) -> Unit[tuple[Milliseconds, ReplayRange]]:
@@ -288,9 +349,10 @@ def _range_of(webhook: Webhook, selection: Selection) -> Unit[tuple[Milliseconds
 
     What comes behind the position of the webhook will be sent anyway.
     """
-    ((position,),) = yield Statement(
+    rows = yield Statement(
         "SELECT position FROM webhooks WHERE id = ?1", (webhook.id,), name="select_position"
     )
+    position = found(rows, itemgetter(0), "webhook", webhook.id)
     oldest = yield Statement(
         "SELECT sequence, at FROM events WHERE sequence = (SELECT min(sequence) FROM events)",
         name="select_time_of_oldest_event",
