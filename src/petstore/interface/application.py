@@ -1,14 +1,11 @@
 """The path of a request, outermost layer first. Only the outermost adds the common headers."""
 
 import logging
-import os
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -60,6 +57,7 @@ from petstore.interface.rate_limit_headers import (
     rate_limit_headers,
     refusal,
 )
+from petstore.interface.request_ids import RequestIds
 from petstore.interface.response_cache import ResponseCache
 from petstore.interface.results import encode_result
 from petstore.interface.routes import Route, Routes, not_allowed
@@ -70,7 +68,6 @@ from petstore.logs import RequestLine
 PublicPage: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _LOG = logging.getLogger(__name__)
-_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
 _PUBLIC = b"x-request-id: %b\r\nx-content-type-options: nosniff"
 _KEYED = _PUBLIC + b"\r\nvary: Authorization\r\n"
 _PRIVATE = _KEYED + b"cache-control: private, no-cache"
@@ -188,8 +185,7 @@ class Application:
         self.lifespan = lifespan
         self._on_retire = on_retire
         self._retiring = False
-        self._id_prefix = os.urandom(6).hex()
-        self._id_count = count(1)
+        self._request_ids = RequestIds()
 
     def shut_down(self) -> None:
         """Report not ready, and close each connection after its next response."""
@@ -226,11 +222,7 @@ class Application:
 
     def _begin(self, request: Request) -> Exchange:
         started = time.perf_counter()
-        given = request.fields.get(b"x-request-id")
-        if given is not None and _REQUEST_ID.match(given):
-            request_id = given.decode("ascii")
-        else:
-            request_id = f"{self._id_prefix}{next(self._id_count):08x}"
+        request_id = self._request_ids.id_of(request)
         trusted, client = self._rules.trusted_proxies, request.client
         if trusted:
             client = client_address(request, trusted)
