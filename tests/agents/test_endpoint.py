@@ -14,7 +14,7 @@ from petstore.agents.callers import Callers as KeyCallers
 from petstore.agents.clients import Clients
 from petstore.agents.endpoint import Endpoint
 from petstore.clock import system_clock
-from petstore.errors import InvalidKey
+from petstore.errors import InvalidKey, RateLimitExceeded
 from petstore.limits.minutes import MinuteLimiter
 from petstore.logs import RequestLine
 from petstore.settings import Settings
@@ -322,14 +322,22 @@ async def test_an_address_that_sends_many_invalid_keys_is_limited_alone(callers:
 
 async def test_the_store_is_asked_about_a_key_once_a_minute() -> None:
     with odd_service(response(200, USAGE_BODY), error(401), error(401)) as store:
-        admitted = KeyCallers(Clients(f"{store.url}/v1"), MinuteLimiter(system_clock, 2, 10))
+        keys = KeyCallers(Clients(f"{store.url}/v1"), MinuteLimiter(system_clock, 1, 10))
+
+        async def admit(key: str) -> None:
+            await keys.admit(key, "192.0.2.1", has_body=False)
+
         for _ in range(3):
-            await admitted.admit("a-key", "192.0.2.1", has_body=False)
+            await admit("a-key")
         assert len(store.asked) == 1
-        await admitted.forget()
-        for _ in range(2):
-            with pytest.raises(InvalidKey):
-                await admitted.admit("a-key", "192.0.2.1", has_body=True)
+        with pytest.raises(InvalidKey):
+            await admit("no-key")
+        await keys.forget()
+        with pytest.raises(InvalidKey):  # it has ended; so far it did not count for its address
+            await admit("a-key")
+        with pytest.raises(RateLimitExceeded):
+            await admit("a-key")
+        assert len(store.asked) == 3
 
 
 async def test_each_request_has_a_line_in_the_log_without_key_and_arguments(
