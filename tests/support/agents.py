@@ -92,7 +92,7 @@ async def served_agents(
     hosts: Sequence[str] = LOOPBACK_HOSTS,
     *,
     settings: Settings = _DEFAULTS,
-    note: Callable[[RequestLine], object] = lambda _: None,
+    note: Callable[[RequestLine], None] = lambda _: None,
 ) -> AsyncIterator[str]:
     """Serve MCP over HTTP for a store until the block ends, and give the URL."""
     stop = asyncio.Event()

@@ -13,7 +13,7 @@ _MAX_CLIENTS = 200
 
 # An agent is told to wait, rather than kept waiting: its host gives up after a while.
 _MAX_WAIT_SECONDS = 5
-_TIMEOUT_SECONDS = 20
+_TIMEOUT_SECONDS = 10  # three times, if the store is silent
 
 
 @dataclass
