@@ -16,11 +16,11 @@ from petstore.agents.callers import Callers
 from petstore.agents.messages import MAX_MESSAGE, InvalidMessage, read_operation
 from petstore.errors import InternalError, MethodNotAllowed, NotFound, PetstoreError, Unavailable
 from petstore.http.messages import Receive, Request, Response
+from petstore.interface.application import RequestIds
 from petstore.interface.authentication import bearer_token, invalid_key
 from petstore.interface.bodies import BodyReader
 from petstore.interface.client_address import client_address
 from petstore.interface.messages import error_response, json_response, refusal_response
-from petstore.interface.request_ids import RequestIds
 from petstore.logs import RequestLine
 from petstore.settings import Settings
 

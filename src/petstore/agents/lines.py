@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from petstore.agents.messages import MAX_MESSAGE, InvalidMessage, read_operation
 
-Send = Callable[[SessionMessage], Awaitable[None]]
+_Send = Callable[[SessionMessage], Awaitable[None]]
 
 
 class Lines:
@@ -21,7 +21,7 @@ class Lines:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self.send: Send
+        self.send: _Send
 
     async def __aiter__(self) -> AsyncIterator[str]:
         """Give each valid message, until the end of the stream."""

@@ -1,11 +1,14 @@
 """The path of a request, outermost layer first. Only the outermost adds the common headers."""
 
 import logging
+import os
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -57,7 +60,6 @@ from petstore.interface.rate_limit_headers import (
     rate_limit_headers,
     refusal,
 )
-from petstore.interface.request_ids import RequestIds
 from petstore.interface.response_cache import ResponseCache
 from petstore.interface.results import encode_result
 from petstore.interface.routes import Route, Routes, not_allowed
@@ -68,6 +70,7 @@ from petstore.logs import RequestLine
 PublicPage: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 _LOG = logging.getLogger(__name__)
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
 _PUBLIC = b"x-request-id: %b\r\nx-content-type-options: nosniff"
 _KEYED = _PUBLIC + b"\r\nvary: Authorization\r\n"
 _PRIVATE = _KEYED + b"cache-control: private, no-cache"
@@ -152,6 +155,21 @@ class Pages(NamedTuple):
     by_path: Mapping[str, PublicPage]
     missing: PublicPage
     section: Section
+
+
+class RequestIds:
+    """Gives each request an id that no other process gives."""
+
+    def __init__(self) -> None:
+        self._prefix = os.urandom(6).hex()
+        self._count = count(1)
+
+    def id_of(self, request: Request) -> str:
+        """Return the id that the client has chosen, if it can be one, else a new one."""
+        given = request.fields.get(b"x-request-id")
+        if given is not None and _REQUEST_ID.match(given):
+            return given.decode("ascii")
+        return f"{self._prefix}{next(self._count):08x}"
 
 
 class Application:
