@@ -139,7 +139,10 @@ KNOWN = {
     ),
     "console": (*BELOW_OPERATIONS, "limits.minutes", "time_slices"),
     "http": (),
-    "agents": (*BELOW_OPERATIONS, "chores", "cli", "http", "server.listeners"),
+    "agents": (
+        *(*BELOW_OPERATIONS, "chores", "cli", "http", "limits.minutes", "logs", "settings"),
+        *("app", "server.listeners"),
+    ),
     "observability": (
         *(*BELOW_OPERATIONS, "chores", "http", "logs", "settings"),
         *("databases", "limits"),

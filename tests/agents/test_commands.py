@@ -13,6 +13,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from petstore import agents
 from petstore.agents.serving import is_host, is_loopback
 from petstore.cli.main import main
+from petstore.settings import Settings
 from support.agents import Agent
 from support.process import ServerProcess, free_port
 from support.shop import Shop
@@ -46,23 +47,25 @@ def test_over_http_it_serves_until_a_stop_signal(monkeypatch: pytest.MonkeyPatch
     run_http = serving.run_http
     stopped = []
 
-    def run_until_ready(*arguments: object, writes: bool) -> None:
+    def run_until_ready(*arguments: object, settings: Settings, writes: bool) -> None:
         listener, clients, hosts, report_ready = arguments
 
         def report() -> None:
             report_ready()  # type: ignore[operator]
             os.kill(os.getpid(), signal.SIGTERM)
 
-        run_http(listener, clients, hosts, report, writes=writes)  # type: ignore[arg-type]
-        stopped.append(hosts)
+        run_http(listener, clients, hosts, report, settings=settings, writes=writes)  # type: ignore[arg-type]
+        stopped.append((hosts, settings))
 
     monkeypatch.setattr(serving, "run_http", run_until_ready)
     port = free_port()
     options = ["--http", "--host", "0.0.0.0", "--allowed-host", "mcp.shop.example"]  # noqa: S104
+    options += ["--trusted-proxy", "127.0.0.1", "--log-format", "json"]
     result = CliRunner().invoke(main, ["mcp", *options, "--port", str(port)])
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == f"MCP for http://127.0.0.1:8000/v1 at http://0.0.0.0:{port}/mcp\n"
-    assert stopped == [("127.0.0.1", "localhost", "[::1]", "mcp.shop.example")]
+    hosts = ("127.0.0.1", "localhost", "[::1]", "mcp.shop.example")
+    assert stopped == [(hosts, Settings(trusted_proxy=("127.0.0.1",), log_format="json"))]
 
 
 @pytest.mark.parametrize(
@@ -70,6 +73,7 @@ def test_over_http_it_serves_until_a_stop_signal(monkeypatch: pytest.MonkeyPatch
     [
         (("--host", "0.0.0.0"), "--host 0.0.0.0: name the hosts by which clients reach it"),  # noqa: S104
         (("--allowed-host", "http://x"), "--allowed-host: 'http://x': expected a host without a"),
+        (("--trusted-proxy", "x"), "trusted-proxy: expected a network"),
         (("--allowed-host", "x:80"), "--allowed-host: 'x:80': expected a host without a port"),
     ],
 )

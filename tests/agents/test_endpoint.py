@@ -5,20 +5,37 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from mcp.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
+from petstore.agents.callers import Callers as KeyCallers
+from petstore.agents.clients import Clients
 from petstore.agents.endpoint import Endpoint
-from petstore.chores import background
+from petstore.clock import system_clock
+from petstore.errors import InvalidKey, RateLimitExceeded
+from petstore.limits.minutes import MinuteLimiter
+from petstore.logs import RequestLine
+from petstore.settings import Settings
 from support.agents import agent_over_http, listening, served_agents
 from support.error_body import assert_error
+from support.odd_service import error, odd_service, response
+from support.process import free_port
 from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
 
 MODERN = "2026-07-28"
 LIST: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+USAGE_BODY: dict[str, Any] = {
+    "plan": "free",
+    "minute": {"limit": 60, "remaining": 12, "reset": 1795226353},
+    "day": {"limit": 1000, "remaining": 940, "reset": 1795305600},
+    "bannedUntil": None,
+    "days": [],
+    "deprecated": [],
+}
 USAGE = {"name": "get_usage", "arguments": {}}
 CALL: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": USAGE}
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -27,8 +44,12 @@ JSON = {"Content-Type": "application/json", "Accept": "application/json, text/ev
 class Callers:
     """Sends requests to an MCP server for the store of a service."""
 
-    def __init__(self, service: Service, url: str, http: httpx.AsyncClient) -> None:
+    def __init__(
+        self, service: Service, url: str, http: httpx.AsyncClient, key: str, log: list[RequestLine]
+    ) -> None:
         self.service = service
+        self.key = key
+        self.log = log
         self.url = url
         self._http = http
 
@@ -45,13 +66,15 @@ class Callers:
 
 @pytest.fixture(scope="module")
 async def callers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Callers]:
+    log: list[RequestLine] = []
+    hosts = ("127.0.0.1", "localhost", "MCP.shop.example")
     async with (
         running_service(tmp_path_factory.mktemp("store") / "petstore.db") as service,
         listening(service.app) as store_url,
-        served_agents(store_url, ("127.0.0.1", "mcp.shop.example")) as url,
+        served_agents(store_url, hosts, note=log.append) as url,
         httpx.AsyncClient() as http,
     ):
-        yield Callers(service, url, http)
+        yield Callers(service, url, http, (await service.issue()).token, log)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -118,6 +141,7 @@ async def test_one_caller_does_not_wait_for_the_limit_of_another_one(callers: Ca
         ({"Content-Type": "text/plain"}, 400),
         ({"Host": "mcp.shop.example"}, 200),
         ({"Host": "mcp.shop.example:8443"}, 200),
+        ({"Host": "LOCALHOST:8765"}, 200),
     ],
 )
 async def test_a_web_page_cannot_use_it(
@@ -132,7 +156,7 @@ async def test_a_web_page_cannot_use_it(
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "OPTIONS", "HEAD"])
 async def test_there_are_neither_streams_nor_sessions(callers: Callers, method: str) -> None:
-    response = await callers.send("a-key", b"", method=method)
+    response = await callers.send(callers.key, b"", method=method)
     assert (response.status_code, response.headers["Allow"]) == (405, "POST")
 
 
@@ -149,14 +173,25 @@ async def test_there_is_nothing_at_another_path(callers: Callers) -> None:
         (b"[%b]" % b",".join([b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'] * 2), 400),
         (b'{"jsonrpc":"2.0","id":%b,"method":"tools/list"}' % (b"9" * 6000), 400),
         (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', 400),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":NaN}}', 400),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\\ud800"}}', 400),
         (b" " * (512 * 1024 + 1), 413),
     ],
-    ids=["half", "nested", "a batch", "a long number", "not UTF-8", "too large"],
+    ids=[
+        "half",
+        "nested",
+        "a batch",
+        "a long number",
+        "not UTF-8",
+        "not a number",
+        "half a character",
+        "too large",
+    ],
 )
 async def test_a_message_that_is_none_is_refused(
     callers: Callers, body: bytes, status: int
 ) -> None:
-    assert (await callers.send("a-key", body)).status_code == status
+    assert (await callers.send(callers.key, body)).status_code == status
 
 
 def modern(method: str, params: str) -> tuple[bytes, dict[str, str]]:
@@ -170,34 +205,33 @@ def modern(method: str, params: str) -> tuple[bytes, dict[str, str]]:
 
 
 @pytest.mark.parametrize("depth", [300, 900])
-async def test_nested_arguments_and_lone_surrogates_are_refused(
-    callers: Callers, depth: int
-) -> None:
-    for name in ('"\\ud800"', "[" * depth + "]" * depth):
-        params = f'"name":"list_pets","arguments":{{"name":{name}}}'
-        body, fields = modern("tools/call", params)
-        sent = await callers.send("a-key", body, **fields, Mcp_Name="list_pets")
-        assert sent.json()["result"]["isError"] is True
-        assert len(sent.content) < 1000
+async def test_nested_arguments_are_refused(callers: Callers, depth: int) -> None:
+    params = f'"name":"list_pets","arguments":{{"name":{"[" * depth}{"]" * depth}}}'
+    body, fields = modern("tools/call", params)
+    sent = await callers.send(callers.key, body, **fields, Mcp_Name="list_pets")
+    assert sent.json()["result"]["isError"] is True
+    assert len(sent.content) < 1000
 
 
 async def test_the_items_of_a_list_that_is_too_long_are_not_looked_at(callers: Callers) -> None:
     """A quarter of a million wrong ones took the event loop two seconds."""
     params = f'"name":"list_pets","arguments":{{"id":[{",".join(["null"] * 101)}]}}'
     body, fields = modern("tools/call", params)
-    sent = await callers.send("a-key", body, **fields, Mcp_Name="list_pets")
+    sent = await callers.send(callers.key, body, **fields, Mcp_Name="list_pets")
     (content,) = sent.json()["result"]["content"]
     assert content["text"].splitlines()[0] == "id: expected at most 100 items"
 
 
 async def test_nobody_can_listen_for_ever(callers: Callers) -> None:
     body, fields = modern("subscriptions/listen", '"notifications":{"toolsListChanged":true}')
-    sent = await callers.send("a-key", body, **fields)
+    sent = await callers.send(callers.key, body, **fields)
     assert sent.json()["error"]["message"] == "Method not found"
 
 
 async def test_a_notification_is_accepted_without_an_answer(callers: Callers) -> None:
-    sent = await callers.send("a-key", {"jsonrpc": "2.0", "method": "notifications/initialized"})
+    sent = await callers.send(
+        callers.key, {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    )
     assert (sent.status_code, sent.content) == (202, b"")
 
 
@@ -209,18 +243,143 @@ async def test_what_is_no_request_at_all_is_refused_with_the_error_body(callers:
     writer.close()
 
 
-async def test_half_a_body_is_refused_in_time() -> None:
-    manager = StreamableHTTPSessionManager(Server[Any]("petstore"), stateless=True)
-    endpoint = Endpoint(manager, "http://shop.example", body_seconds=0.01)
-    async with background(endpoint.bodies.chore), listening(endpoint) as url:
-        host, port = url.removeprefix("http://").split(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        head = "POST /mcp HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a-key\r\nContent-Length: 9"
-        writer.write(f"{head}\r\n\r\n{{".encode())
-        answer = await reader.read()
+@pytest.mark.parametrize("sent_id", ["null", "true", "1.5", "1.0", "[]", "{}"])
+async def test_a_request_whose_id_is_neither_text_nor_integer_is_refused(
+    callers: Callers, sent_id: str
+) -> None:
+    """The SDK would take it for a notification, and its sender would wait for ever."""
+    for version in ({}, {"MCP-Protocol-Version": MODERN}):
+        body = f'{{"jsonrpc":"2.0","id":{sent_id},"method":"ping"}}'.encode()
+        sent = await callers.send(callers.key, body, **version)
+        assert sent.status_code == 400
+        error = {"code": -32600, "message": "id: expected a string or an integer"}
+        assert sent.json() == {"jsonrpc": "2.0", "id": None, "error": error}
+
+
+HALF = (
+    "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n"
+    "{more}Content-Length: 9\r\n\r\n{{"
+)
+
+
+async def answer_to_half(url: str, key: str, more: str = "") -> bytes:
+    """Return what a client gets that sends the first byte of a body, and waits."""
+    host, port = url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(HALF.format(key=key, more=more).encode())
+    try:
+        return await reader.read()
+    finally:
         writer.close()
+
+
+async def test_half_a_body_with_a_valid_key_is_refused_in_time(callers: Callers) -> None:
+    settings = Settings(body_timeout=0.01)
+    async with (
+        listening(callers.service.app) as store_url,
+        served_agents(store_url, settings=settings) as url,
+    ):
+        answer = await answer_to_half(url, callers.key)
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b"connection: close" in answer
+
+
+async def test_without_a_valid_key_nobody_holds_a_connection_with_a_body(callers: Callers) -> None:
+    """Behind a proxy that passes bodies on as they arrive, nobody else would get one."""
+    settings = Settings(body_timeout=3600, max_connections=1)
+    async with (
+        listening(callers.service.app) as store_url,
+        served_agents(store_url, settings=settings) as url,
+        httpx.AsyncClient() as http,
+    ):
+        for _ in range(3):
+            answer = await answer_to_half(url, "no-key")
+            assert answer.startswith(b"HTTP/1.1 401 ")
+            assert b"connection: close" in answer
+        headers = JSON | {"Authorization": f"Bearer {callers.key}"}
+        assert (await http.post(f"{url}/mcp", json=LIST, headers=headers)).status_code == 200
+
+
+async def test_nor_while_the_store_does_not_respond() -> None:
+    settings = Settings(body_timeout=3600)
+    async with served_agents(f"http://127.0.0.1:{free_port()}", settings=settings) as url:
+        answer = await answer_to_half(url, "a-key")
+    assert answer.startswith(b"HTTP/1.1 503 ")
+    assert b"the store cannot check the key now" in answer
+
+
+async def test_an_address_that_sends_many_invalid_keys_is_limited_alone(callers: Callers) -> None:
+    settings = Settings(anonymous_per_minute=2, trusted_proxy=("127.0.0.1",))
+    async with (
+        listening(callers.service.app) as store_url,
+        served_agents(store_url, settings=settings) as url,
+    ):
+        of_attacker, of_other = "X-Forwarded-For: 192.0.2.1\r\n", "X-Forwarded-For: 192.0.2.2\r\n"
+        codes = [(await answer_to_half(url, f"k{n}", of_attacker))[9:12] for n in range(3)]
+        assert codes == [b"401", b"401", b"429"]
+        assert (await answer_to_half(url, "k3", of_other))[9:12] == b"401"
+
+
+async def test_the_store_is_asked_about_a_key_once_a_minute() -> None:
+    with odd_service(response(200, USAGE_BODY), error(401), error(401)) as store:
+        keys = KeyCallers(Clients(f"{store.url}/v1"), MinuteLimiter(system_clock, 1, 10))
+
+        async def admit(key: str) -> None:
+            await keys.admit(key, "192.0.2.1", has_body=False)
+
+        for _ in range(3):
+            await admit("a-key")
+        assert len(store.asked) == 1
+        with pytest.raises(InvalidKey):
+            await admit("no-key")
+        await keys.forget()
+        with pytest.raises(InvalidKey):  # it has ended; so far it did not count for its address
+            await admit("a-key")
+        with pytest.raises(RateLimitExceeded):
+            await admit("a-key")
+        assert len(store.asked) == 3
+
+
+async def test_each_request_has_a_line_in_the_log_without_key_and_arguments(
+    callers: Callers,
+) -> None:
+    secret = {"name": "a secret name", "status": "nothing"}
+    calls: dict[str, Any] = {"get_usage": {}, "list_pets": secret, "get_pet": {"petId": 404}}
+    callers.log.clear()
+    for tool, arguments in calls.items():
+        message = CALL | {"params": {"name": tool, "arguments": arguments}}
+        sent = await callers.send(callers.key, message, X_Request_Id=f"for-{tool}")
+        assert sent.headers["X-Request-Id"] == f"for-{tool}"
+    await callers.send(callers.key)
+    await callers.send(callers.key, CALL | {"params": {"name": "a\u001b[2J", "arguments": {}}})
+    await callers.send("no-key")
+    await callers.send(callers.key, method="GET")
+    lines = [
+        (line.method, line.route, line.operation, line.status, line.code) for line in callers.log
+    ]
+    assert lines == [
+        ("POST", "/mcp", "get_usage", 200, None),
+        ("POST", "/mcp", "list_pets", 200, "invalid_request"),
+        ("POST", "/mcp", "get_pet", 200, "not_found"),
+        ("POST", "/mcp", "tools/list", 200, None),
+        ("POST", "/mcp", None, 200, None),
+        ("POST", "/mcp", None, 401, "invalid_api_key"),
+        ("GET", "/mcp", None, 405, "method_not_allowed"),
+    ]
+    assert [line.request for line in callers.log[:3]] == [f"for-{tool}" for tool in calls]
+    assert all(line.client == "127.0.0.1" and line.milliseconds > 0 for line in callers.log)
+    told = msgspec.json.encode(callers.log)
+    assert b"secret" not in told
+    assert callers.key.encode() not in told
+
+
+async def test_the_store_logs_a_call_by_the_same_id() -> None:
+    told = {"name": "get_usage", "arguments": {}}
+    with odd_service(response(200, USAGE_BODY), response(200, USAGE_BODY)) as store:
+        async with served_agents(store.url) as url, httpx.AsyncClient() as http:
+            headers = JSON | {"Authorization": "Bearer a-key", "X-Request-Id": "the-id"}
+            await http.post(f"{url}/mcp", json=CALL | {"params": told}, headers=headers)
+        assert store.asked[-1].fields["x-request-id"] == "the-id"
 
 
 async def test_a_fault_is_logged_and_tells_the_caller_nothing(
@@ -228,7 +387,9 @@ async def test_a_fault_is_logged_and_tells_the_caller_nothing(
 ) -> None:
     manager = StreamableHTTPSessionManager(Server[Any]("petstore"), stateless=True)  # not running
     headers = JSON | {"Authorization": "Bearer a-key"}
-    endpoint = Endpoint(manager, "http://shop.example")
+    clients = Clients(f"http://127.0.0.1:{free_port()}/v1")
+    admitted = KeyCallers(clients, MinuteLimiter(system_clock, 1, 1))
+    endpoint = Endpoint(manager, admitted, Settings(), lambda _: None, "http://shop.example")
     async with listening(endpoint) as url, httpx.AsyncClient(headers=headers) as http:
         response = await http.post(f"{url}/mcp", json=LIST)
     assert_error(response, 500, "internal_error")

@@ -34,6 +34,12 @@ def test_each_error_says_what_to_do(error: type[PetstoreError], told: str) -> No
     assert told in lines[1]
 
 
+def test_a_long_text_of_another_service_is_cut() -> None:
+    told = explain(errors.BadRequest("x" * 100_000, status=400, code="y" * 5000), NOW)
+    assert len(told) < 1200
+    assert "What to do: Correct" in told
+
+
 def test_a_limit_is_told_in_seconds_and_as_a_time() -> None:
     told = explain(errors.KeyBanned("the key is banned", retry_after=29.2), NOW)
     assert "Call no tool for 30 seconds, until 2026-12-01T12:00:30Z." in told

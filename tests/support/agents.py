@@ -1,7 +1,7 @@
 """Agents at work: a store on a socket of this loop, and the client of the official SDK."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,8 +15,12 @@ from petstore.agents.serving import LOOPBACK_HOSTS, agent_server, serve_http
 from petstore.http.messages import Respond
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.keys.model import DEFAULT_SCOPES
+from petstore.logs import RequestLine
 from petstore.server.listeners import listen
+from petstore.settings import Settings
 from support.service import Service
+
+_DEFAULTS = Settings()
 
 
 @asynccontextmanager
@@ -84,13 +88,19 @@ async def agent_in(service: Service, *scopes: str, writes: bool = False) -> Asyn
 
 @asynccontextmanager
 async def served_agents(
-    store_url: str, hosts: Sequence[str] = LOOPBACK_HOSTS, *, writes: bool = False
+    store_url: str,
+    hosts: Sequence[str] = LOOPBACK_HOSTS,
+    *,
+    settings: Settings = _DEFAULTS,
+    note: Callable[[RequestLine], None] = lambda _: None,
 ) -> AsyncIterator[str]:
     """Serve MCP over HTTP for a store until the block ends, and give the URL."""
     stop = asyncio.Event()
     with listen("127.0.0.1", 0) as listener:
         clients = Clients(f"{store_url}/v1")
-        serving = asyncio.ensure_future(serve_http(listener, clients, hosts, stop, writes=writes))
+        serving = asyncio.ensure_future(
+            serve_http(listener, clients, hosts, stop, settings=settings, note=note, writes=False)
+        )
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:

@@ -1,14 +1,15 @@
 """``petstore mcp``: a running service as tools for AI agents."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from petstore.cli.client import read_key, service_option
 from petstore.cli.client_failures import CommandFailure, ExitStatus
-from petstore.cli.options import Integer, service_url
+from petstore.cli.options import Integer, service_url, settings_options
 from petstore.cli.output import plain_failures
+from petstore.settings import Settings
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore.agents.clients import Clients
@@ -48,6 +49,13 @@ _MISSING = "petstore mcp needs a package that is not installed: pip install 'pet
         " this machine. Requests for another Host are refused. May be repeated."
     ),
 )
+@settings_options(
+    trusted_proxy=(
+        "With --http: a network of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8."
+        " May be repeated."
+    ),
+    log_format="With --http: text, json, or auto: text on a terminal, else json.",
+)
 def mcp(
     *,
     service: str,
@@ -56,6 +64,7 @@ def mcp(
     host: str,
     port: int,
     allowed_hosts: tuple[str, ...],
+    **options: Any,
 ) -> None:
     """Let AI agents work in a store (Model Context Protocol).
 
@@ -74,13 +83,19 @@ def mcp(
     except ValueError as error:  # of the environment: a proxy that cannot be used
         raise CommandFailure(str(error), ExitStatus.FAILED) from error
     if own is None:
-        _serve_http(clients, host, port, allowed_hosts, writes=writes)
+        _serve_http(clients, host, port, allowed_hosts, Settings(**options), writes=writes)
     else:
         serving.run_stdio(own, writes=writes)
 
 
 def _serve_http(
-    clients: "Clients", host: str, port: int, allowed_hosts: tuple[str, ...], *, writes: bool
+    clients: "Clients",
+    host: str,
+    port: int,
+    allowed_hosts: tuple[str, ...],
+    settings: Settings,
+    *,
+    writes: bool,
 ) -> None:
     from petstore.agents import serving
     from petstore.server.listeners import listen
@@ -92,8 +107,10 @@ def _serve_http(
     if not (allowed_hosts or serving.is_loopback(host)):
         msg = f"--host {host}: name the hosts by which clients reach it, with --allowed-host"
         raise click.UsageError(msg)
+    with plain_failures():
+        settings.check()
     with plain_failures(), listen(host, port) as listener:
         hosts = (*serving.LOOPBACK_HOSTS, *allowed_hosts)
         at = service_url("", host, listener.getsockname()[1])
         ready = partial(click.echo, f"MCP for {clients.url} at {at}/mcp", err=True)
-        serving.run_http(listener, clients, hosts, ready, writes=writes)
+        serving.run_http(listener, clients, hosts, ready, settings=settings, writes=writes)

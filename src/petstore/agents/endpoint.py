@@ -3,70 +3,125 @@
 import asyncio
 import logging
 import re
-from collections.abc import MutableMapping
+import time
+from collections.abc import Callable, MutableMapping
+from http import HTTPStatus
 from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from msgspec import Struct
 from msgspec.structs import replace
 
-from petstore.errors import InternalError, MethodNotAllowed, NotFound, PetstoreError
+from petstore.agents.callers import Callers
+from petstore.agents.messages import MAX_MESSAGE, InvalidMessage, read_operation
+from petstore.errors import InternalError, MethodNotAllowed, NotFound, PetstoreError, Unavailable
 from petstore.http.messages import Receive, Request, Response
+from petstore.interface.application import RequestIds
 from petstore.interface.authentication import bearer_token, invalid_key
 from petstore.interface.bodies import BodyReader
-from petstore.interface.messages import error_response, refusal_response
+from petstore.interface.client_address import client_address
+from petstore.interface.messages import error_response, json_response, refusal_response
+from petstore.logs import RequestLine
+from petstore.settings import Settings
 
 _PATH = "/mcp"
-
-# A batch of animals with the longest names, every character escaped, is smaller.
-_MAX_BODY = 512 * 1024
-_BODY_SECONDS = 10
 _KEY = re.compile(rb"[!-~]+")
 _LOG = logging.getLogger(__name__)
+
+
+class AgentRequest(Struct):
+    """A request in progress: the ``key`` for the store, and what the log tells of it.
+
+    ``client`` is the address behind trusted proxies. ``operation`` is a tool or a method of MCP,
+    and ``code`` that of an error, also of one that the agent gets as the result of a tool.
+    """
+
+    request_id: str
+    client: str
+    key: str = ""
+    operation: str | None = None
+    code: str | None = None
 
 
 class Endpoint:
     """Responds to requests for ``/mcp``, if they have a key; ``root`` is the URL of the store.
 
     No request has anything to do with another one: there are no sessions, and no streams that stay
-    open.
+    open. ``note`` gets a line about each request.
     """
 
     def __init__(
         self,
         manager: StreamableHTTPSessionManager,
+        callers: Callers,
+        settings: Settings,
+        note: Callable[[RequestLine], None],
         root: str,
-        body_seconds: float = _BODY_SECONDS,
     ) -> None:
-        self.bodies = BodyReader(_MAX_BODY, body_seconds)
+        self.bodies = BodyReader(MAX_MESSAGE, settings.body_timeout)
         self._manager = manager
+        self._callers = callers
+        self._proxies = settings.trusted_networks
+        self._note = note
         self._root = root
+        self._request_ids = RequestIds()
 
     async def __call__(self, request: Request, receive: Receive) -> Response:
         """Respond to one request."""
-        if request.refusal is not None:
-            return _finished(request, refusal_response(request.refusal, self._root))
+        started = time.perf_counter()
+        client = client_address(request, self._proxies)
+        exchange = AgentRequest(self._request_ids.id_of(request), client)
         try:
-            response = await self._respond(request, receive)
+            response = await self._respond(exchange, request, receive)
+        except InvalidMessage as error:
+            response = json_response(
+                HTTPStatus.BAD_REQUEST, error.error.model_dump(exclude_unset=True)
+            )
         except PetstoreError as error:
+            if isinstance(error, Unavailable):
+                _LOG.warning("request %s: %s", exchange.request_id, error)
             response = error_response(error, self._root)
         except Exception:  # noqa: BLE001 - whatever it is, the caller gets a response
-            _LOG.exception("cannot respond")
+            _LOG.exception("request %s failed", exchange.request_id)
             response = error_response(InternalError("the request failed"), self._root)
-        return _finished(request, response)
+        line = RequestLine(
+            request=exchange.request_id,
+            client=client,
+            key=None,  # only the store knows its id
+            method=request.method,
+            route=_PATH if request.path == _PATH else None,
+            operation=exchange.operation,
+            status=response.status,
+            code=response.code or exchange.code,
+            limit=response.limit,
+            bytes=len(response.body),
+            milliseconds=round((time.perf_counter() - started) * 1000, 3),
+        )
+        self._note(line)
+        return _finished(request, response, exchange.request_id)
 
-    async def _respond(self, request: Request, receive: Receive) -> Response:
+    async def _respond(
+        self, exchange: AgentRequest, request: Request, receive: Receive
+    ) -> Response:
+        if request.refusal is not None:
+            return refusal_response(request.refusal, self._root)
         if request.path != _PATH:
             msg = f"there is nothing here; agents use {_PATH}"
             raise NotFound(msg)
         if request.method != "POST":
             msg = f"{request.method}: expected POST; there are no sessions and no streams"
             raise MethodNotAllowed(msg, {"Allow": "POST"})
-        if not _KEY.fullmatch(bearer_token(request)):
+        token = bearer_token(request)
+        if not _KEY.fullmatch(token):
             raise invalid_key()
-        body = await self.bodies.read_any(request, receive, _MAX_BODY)
-        return await self._ask(request, body)
+        exchange.key = token.decode("ascii")
+        has_body = request.content is not None or request.body == "none"
+        await self._callers.admit(exchange.key, exchange.client, has_body=has_body)
+        body = await self.bodies.read_any(request, receive, MAX_MESSAGE)
+        exchange.operation = read_operation(body)
+        return await self._ask(exchange, request, body)
 
-    async def _ask(self, request: Request, body: bytes) -> Response:
+    async def _ask(self, exchange: AgentRequest, request: Request, body: bytes) -> Response:
         """Return what the MCP server responds, which is an ASGI application."""
         sent: list[MutableMapping[str, Any]] = []
         waiting = [{"type": "http.request", "body": body, "more_body": False}]
@@ -88,8 +143,13 @@ class Endpoint:
             "path": request.path,
             "raw_path": request.path.encode("latin-1"),
             "query_string": request.query,
-            "headers": [*request.fields.items()],
+            # The SDK compares the names of hosts as they are.
+            "headers": [
+                (name, value.lower() if name == b"host" else value)
+                for name, value in request.fields.items()
+            ],
             "client": (request.client, 0),
+            "state": {"exchange": exchange},
         }
         await self._manager.handle_request(scope, receive, send)
         start, *pieces = sent
@@ -98,8 +158,8 @@ class Endpoint:
         return Response(start["status"], b"".join(piece["body"] for piece in pieces), headers)
 
 
-def _finished(request: Request, response: Response) -> Response:
-    """Return the response with its length; after it, a body that was not read ends the connection.
+def _finished(request: Request, response: Response, request_id: str) -> Response:
+    """Return the response with its length and id; a body that was not read ends the connection.
 
     A response to HEAD has no content.
     """
@@ -107,6 +167,10 @@ def _finished(request: Request, response: Response) -> Response:
     return replace(
         response,
         body=body,
-        headers=[*response.headers, b"content-length: %d" % len(response.body)],
+        headers=[
+            *response.headers,
+            b"content-length: %d" % len(response.body),
+            b"x-request-id: %b" % request_id.encode("ascii"),
+        ],
         is_last=request.refusal is not None or request.body in {"waiting", "broken"},
     )

@@ -35,6 +35,7 @@ _REMEDIES: tuple[tuple[type[PetstoreError], str], ...] = (
     (BadRequest, "Correct the arguments and call again."),
     (UnexpectedResponse, "Tell the user to check the address of the store (--url)."),
 )
+_MAX_PROBLEM = 1000  # characters; another service than a store may say anything
 _LATER = "Call again in a minute. If it fails again, tell the user."
 _ACTS_ONCE = "Call again with the same arguments and idempotencyKey {key!r}: it acts once."
 _UNKNOWN = "It may have been done, or not. Read the resource before you call again."
@@ -43,7 +44,7 @@ _UNKNOWN = "It may have been done, or not. Read the resource before you call aga
 def explain(error: PetstoreError, now: Milliseconds) -> str:
     """Return an error of the client library in words for an agent, a line for each thing."""
     kind = "failed" if error.status is None else f"{error.status} {error.code or ''}".strip()
-    lines = [f"{kind}: {error.message}", f"What to do: {_remedy(error, now)}"]
+    lines = [f"{kind}: {error.message}"[:_MAX_PROBLEM], f"What to do: {_remedy(error, now)}"]
     if error.request_id is not None:
         lines.append(f"Request: {error.request_id}")
     if error.documentation is not None:

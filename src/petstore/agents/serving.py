@@ -1,10 +1,12 @@
 """How an MCP server runs: on standard input and output, or over HTTP."""
 
 import asyncio
+import logging
 import re
 import signal
 import socket
-from collections.abc import Callable, Collection
+import sys
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from typing import Any
@@ -13,21 +15,25 @@ from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 
+from petstore.agents.callers import Callers
 from petstore.agents.clients import Clients
 from petstore.agents.documents import Documents
-from petstore.agents.endpoint import Endpoint
+from petstore.agents.endpoint import AgentRequest, Endpoint
+from petstore.agents.lines import Lines
 from petstore.agents.server import AgentServer, ClientFor, Context
-from petstore.agents.tools import TOOLS
+from petstore.agents.tools import TOOLS, InvalidArguments
 from petstore.chores import background
 from petstore.clock import system_clock
-from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.interface.site import service_site
-from petstore_client import AsyncClient
+from petstore.limits.minutes import MinuteLimiter, network_of
+from petstore.logs import RequestLine
+from petstore.server.listeners import http_server
+from petstore.settings import Settings
+from petstore_client import AsyncClient, PetstoreError
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
-_LIMITS = ConnectionLimits(connections=400)
 _STOP_SECONDS = 10
 
 
@@ -45,7 +51,9 @@ async def serve_stdio(client: AsyncClient, *, writes: bool) -> None:
         yield client
 
     protocol = agent_server(one_client, writes=writes).protocol
-    async with client, stdio_server() as (incoming, outgoing):
+    lines = Lines(sys.stdin.buffer)
+    async with client, stdio_server(stdin=lines) as (incoming, outgoing):  # type: ignore[arg-type]
+        lines.send = outgoing.send
         await protocol.run(incoming, outgoing, protocol.create_initialization_options())
 
 
@@ -62,24 +70,44 @@ async def serve_http(
     hosts: Collection[str],
     stop: asyncio.Event,
     *,
+    settings: Settings,
+    note: Callable[[RequestLine], None],
     writes: bool,
 ) -> None:
     """Serve clients on ``listener`` until ``stop`` is set, each with its own key.
 
     They reach it by ``hosts``, with any port. Requests of web pages, which have an ``Origin``, are
-    refused.
+    refused. ``note`` gets a line about each request.
     """
-    protocol = agent_server(lambda context: clients.use(_key_of(context)), writes=writes).protocol
-    allowed = [name for host in hosts for name in (host, f"{host}:*")]
+
+    @asynccontextmanager
+    async def client_of(context: Context) -> AsyncIterator[AsyncClient]:
+        request: AgentRequest = context.request.state.exchange  # type: ignore[union-attr]
+        async with clients.use(request.key) as client:
+            try:
+                # So the log of the store has the same id, and tells whose key it is.
+                yield client.with_options(headers={"X-Request-Id": request.request_id})
+            except PetstoreError as error:
+                request.code = error.code or "no_response"
+                raise
+            except InvalidArguments:
+                request.code = "invalid_request"
+                raise
+
+    protocol = agent_server(client_of, writes=writes).protocol
+    allowed = [name for host in hosts for name in (host.lower(), f"{host.lower()}:*")]
     manager = StreamableHTTPSessionManager(
         protocol,
         json_response=True,
         stateless=True,
         security_settings=TransportSecuritySettings(allowed_hosts=allowed),
     )
-    endpoint = Endpoint(manager, clients.url.removesuffix("/v1"))
-    async with manager.run(), background(endpoint.bodies.chore):
-        server = HttpServer(endpoint, listener, _LIMITS, _counted_as)
+    per_minute, table = settings.anonymous_per_minute, settings.max_tracked_addresses
+    look_ups = MinuteLimiter[str](system_clock, per_minute, table, network_of)
+    callers = Callers(clients, look_ups)
+    endpoint = Endpoint(manager, callers, settings, note, clients.url.removesuffix("/v1"))
+    async with manager.run(), background(endpoint.bodies.chore, callers.chore):
+        server = http_server(settings, listener, endpoint)
         serving = asyncio.ensure_future(server.serve())
         await stop.wait()
         server.stop()
@@ -93,18 +121,28 @@ def run_http(
     hosts: Collection[str],
     report_ready: Callable[[], object],
     *,
+    settings: Settings,
     writes: bool,
 ) -> None:
     """Run ``serve_http`` until a stop signal; ``report_ready`` is called first."""
+    from petstore.app import open_log  # here, because only this needs all the rest of the service
 
     async def run() -> None:
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         report_ready()
-        await serve_http(listener, clients, hosts, stop, writes=writes)
+        await serve_http(
+            listener, clients, hosts, stop, settings=settings, note=log.add, writes=writes
+        )
 
-    asyncio.run(run())
+    log = open_log(settings)
+    # Its warnings quote what clients send.
+    logging.getLogger("mcp").setLevel(logging.ERROR)
+    try:
+        asyncio.run(run())
+    finally:
+        log.close()
 
 
 def is_loopback(host: str) -> bool:
@@ -118,14 +156,3 @@ def is_loopback(host: str) -> bool:
 def is_host(text: str) -> bool:
     """Return whether ``text`` is a host as clients send it, without a port."""
     return _HOST.fullmatch(text) is not None
-
-
-def _counted_as(address: str) -> str | None:
-    # A proxy on this machine brings many callers.
-    return None if is_loopback(address) else address
-
-
-def _key_of(context: Context) -> str:
-    """Return the key that a request came with; ``Endpoint`` has seen that it has one."""
-    authorization: str = context.request.headers["authorization"]  # type: ignore[union-attr]
-    return authorization.partition(" ")[2].strip(" ")

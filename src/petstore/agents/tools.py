@@ -18,7 +18,6 @@ _DEFAULT_LIMIT = 20
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 # What the client library calls these arguments.
 _RENAMED = {"version": "if_match", "from": "from_", "type": "types"}
-_MAX_ITEMS = 100  # of any list in the interface
 _MAX_FAULTS = 5
 _MAX_MESSAGE = 300  # characters; a message may quote an argument
 
@@ -110,10 +109,11 @@ class Tool:
         return Draft202012Validator(self.described.input_schema)
 
     def _check(self, arguments: Mapping[str, Any]) -> None:
-        for name, value in arguments.items():
+        for name, schema in self.described.input_schema["properties"].items():
+            most, value = schema.get("maxItems"), arguments.get(name)
             # The validator looks at every item, also of a list that is too long.
-            if isinstance(value, list) and len(value) > _MAX_ITEMS:
-                msg = f"{name}: expected at most {_MAX_ITEMS} items"
+            if most is not None and isinstance(value, list) and len(value) > most:
+                msg = f"{name}: expected at most {most} items"
                 raise InvalidArguments(msg)
         faults = []
         for error in self._validator.iter_errors(arguments):

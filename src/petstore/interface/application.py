@@ -157,6 +157,21 @@ class Pages(NamedTuple):
     section: Section
 
 
+class RequestIds:
+    """Gives each request an id that no other process gives."""
+
+    def __init__(self) -> None:
+        self._prefix = os.urandom(6).hex()
+        self._count = count(1)
+
+    def id_of(self, request: Request) -> str:
+        """Return the id that the client has chosen, if it can be one, else a new one."""
+        given = request.fields.get(b"x-request-id")
+        if given is not None and _REQUEST_ID.match(given):
+            return given.decode("ascii")
+        return f"{self._prefix}{next(self._count):08x}"
+
+
 class Application:
     """The application: the interface, and the ``pages`` beside it.
 
@@ -188,8 +203,7 @@ class Application:
         self.lifespan = lifespan
         self._on_retire = on_retire
         self._retiring = False
-        self._id_prefix = os.urandom(6).hex()
-        self._id_count = count(1)
+        self._request_ids = RequestIds()
 
     def shut_down(self) -> None:
         """Report not ready, and close each connection after its next response."""
@@ -226,11 +240,7 @@ class Application:
 
     def _begin(self, request: Request) -> Exchange:
         started = time.perf_counter()
-        given = request.fields.get(b"x-request-id")
-        if given is not None and _REQUEST_ID.match(given):
-            request_id = given.decode("ascii")
-        else:
-            request_id = f"{self._id_prefix}{next(self._id_count):08x}"
+        request_id = self._request_ids.id_of(request)
         trusted, client = self._rules.trusted_proxies, request.client
         if trusted:
             client = client_address(request, trusted)

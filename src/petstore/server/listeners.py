@@ -1,7 +1,13 @@
-"""The sockets that the service listens on: opened by itself, or by systemd."""
+"""The sockets that the service listens on, and the HTTP server of one of them."""
 
 import os
 import socket
+
+from petstore.http.messages import Respond
+from petstore.http.server import ConnectionLimits, HttpServer
+from petstore.interface.client_address import is_in
+from petstore.limits.minutes import network_of
+from petstore.settings import Settings
 
 _BACKLOG = 4096  # the system may allow fewer
 _INHERITED = 3  # SD_LISTEN_FDS_START
@@ -68,3 +74,19 @@ def _prepared(listener: socket.socket) -> socket.socket:
     # Accepted sockets inherit this: a response is sent at once.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+def http_server(settings: Settings, listener: socket.socket, respond: Respond) -> HttpServer:
+    """Return a server within the limits of ``settings``, which has no share for trusted proxies."""
+    limits = ConnectionLimits(
+        settings.max_connections,
+        settings.connections_per_address,
+        settings.buffer_bytes,
+        settings.header_timeout,
+    )
+    proxies = settings.trusted_networks
+
+    def count_for(address: str) -> str | None:
+        return None if is_in(address, proxies) else network_of(address)
+
+    return HttpServer(respond, listener, limits, count_for)

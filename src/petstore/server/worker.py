@@ -15,13 +15,10 @@ import uvloop
 
 from petstore.app import create_registry, open_log, serve_settings
 from petstore.errors import PetstoreError
-from petstore.http.server import ConnectionLimits, HttpServer
-from petstore.interface.application import Application
-from petstore.interface.client_address import is_in
-from petstore.limits.minutes import network_of
 from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
-from petstore.observability.registry import Registry, SharedMetrics
+from petstore.observability.registry import SharedMetrics
 from petstore.server.deliveries import opened_deliverer
+from petstore.server.listeners import http_server
 from petstore.server.supervisor import READY, Link
 from petstore.settings import Settings
 
@@ -78,7 +75,10 @@ async def serve(
     app = serve_settings(settings, registry)
     async with app.lifespan():
         tune_garbage_collector()
-        server = _http_server(settings, listener, app, registry)
+        server = http_server(settings, listener, app)
+        if registry is not None:
+            registry.report(CONNECTIONS, lambda: server.connections)
+            registry.report(CONNECTIONS_MAX, lambda: server.max_connections)
         serving = asyncio.ensure_future(server.serve())
         serving.add_done_callback(lambda _: stop.set())
         report_ready()
@@ -107,27 +107,6 @@ async def deliver(
         report_ready()
         async with deliverer.running():
             await stop.wait()
-
-
-def _http_server(
-    settings: Settings, listener: socket.socket, app: Application, registry: Registry | None
-) -> HttpServer:
-    limits = ConnectionLimits(
-        settings.max_connections,
-        settings.connections_per_address,
-        settings.buffer_bytes,
-        settings.header_timeout,
-    )
-    proxies = settings.trusted_networks
-
-    def count_for(address: str) -> str | None:
-        return None if is_in(address, proxies) else network_of(address)
-
-    server = HttpServer(app, listener, limits, count_for)
-    if registry is not None:
-        registry.report(CONNECTIONS, lambda: server.connections)
-        registry.report(CONNECTIONS_MAX, lambda: server.max_connections)
-    return server
 
 
 def tune_garbage_collector() -> None:

@@ -1,0 +1,75 @@
+"""The callers of MCP over HTTP: the store has to know their keys before anything else is done."""
+
+import asyncio
+
+from petstore.agents.clients import Clients
+from petstore.chores import PeriodicTask
+from petstore.coalescing import SharedCalls
+from petstore.errors import InvalidKey, PetstoreError, Unavailable
+from petstore.interface.authentication import invalid_key
+from petstore.interface.rate_limit_headers import LOOKUP, refusal
+from petstore.limits.minutes import MinuteLimiter
+from petstore_client import PetstoreError as ClientError
+from petstore_client.errors import Forbidden, Unauthorized
+
+_KNOWN_SECONDS = 60
+# Few, so that callers whose keys are known do not wait for those of a flood.
+_CHECKS_AT_ONCE = 4
+_TIMEOUT_SECONDS = 5
+
+
+class Callers:
+    """Asks the store about each key, at most once a minute while it is valid.
+
+    The question about a key that was not valid before is charged to the address of the caller, as
+    the store does it itself, and given back if it is valid. So a flood of invalid keys does not
+    reach the store.
+    """
+
+    def __init__(self, clients: Clients, look_ups: MinuteLimiter[str]) -> None:
+        self._clients = clients
+        self._look_ups = look_ups
+        self._known: set[str] = set()  # valid within the last minute
+        self._valid: set[str] = set()  # when the store was asked last
+        self._checks = SharedCalls[str, PetstoreError | None]()
+        self._turns = asyncio.Semaphore(_CHECKS_AT_ONCE)
+        self.chore = PeriodicTask(self.forget, _KNOWN_SECONDS, "keys not asked about again")
+
+    async def admit(self, key: str, address: str, *, has_body: bool) -> None:
+        """Let a request pass if its key is valid.
+
+        If the store does not tell, a request with its whole body passes too: the agent is told what
+        the store says. Another one would only hold its connection.
+
+        Raises:
+            InvalidKey: the store refuses the key.
+            RateLimitExceeded: the address has sent too many keys that are not valid.
+            Unavailable: the store does not tell, and the body has not arrived.
+        """
+        if key in self._known:
+            return
+        is_new = key not in self._valid
+        if is_new and (decision := self._look_ups.take(address)).verdict != "admitted":
+            raise refusal(decision, LOOKUP)
+        fault = await self._checks.call(key, lambda: self._check(key))
+        if is_new and not isinstance(fault, InvalidKey):
+            self._look_ups.give_back(address)
+        if fault is not None and not (has_body and isinstance(fault, Unavailable)):
+            raise fault
+
+    async def forget(self) -> None:
+        """Ask about all keys again."""
+        self._known.clear()
+
+    async def _check(self, key: str) -> PetstoreError | None:
+        try:
+            async with self._turns, self._clients.use(key) as client:
+                await client.with_options(timeout=_TIMEOUT_SECONDS, max_retries=0).usage.get()
+        except (Unauthorized, Forbidden):
+            self._valid.discard(key)
+            return invalid_key()
+        except ClientError as error:
+            return Unavailable(str(error), "the store cannot check the key now; try again")
+        self._known.add(key)
+        self._valid.add(key)
+        return None
