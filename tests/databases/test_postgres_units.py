@@ -3,21 +3,24 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
+import msgspec
 import pytest
 
 from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
+from petstore.errors import Unavailable
 from petstore.events.model import NewEvent
-from petstore.events.store import record
+from petstore.events.store import publish_all, read_feed, record
 from petstore.interface.idempotency_records import Attempt, SafeRetries
-from petstore.pets.model import NewPet, Pet
-from petstore.pets.store import create_pet
+from petstore.pets.model import NewPet, Pet, PetPatch
+from petstore.pets.store import create_pet, delete_pet, update_pet
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
-from support.postgres import PostgresServer
+from support.postgres import PostgresServer, database_name
 from support.postgres_stores import open_postgres_store
 
 pytestmark = pytest.mark.anyio
@@ -49,6 +52,37 @@ def add(name: str = "Bella") -> Unit[Pet]:
     return create_pet(NewPet(name, 1, "available"), now=NOW)
 
 
+def add_category(name: str) -> Unit[None]:
+    yield Statement(
+        "INSERT INTO categories (name, name_key) VALUES (?1, ?1)", (name,), may_wait=True
+    )
+
+
+def add_categories(store: PostgresStore, *names: str) -> asyncio.Future[list[Any]]:
+    """Add categories at once: the first, which is alone, and then the others together."""
+    added = (store.write(add_category(name)) for name in names)
+    return asyncio.gather(*added, return_exceptions=True)
+
+
+def accept(pet: Pet) -> None:
+    """Check nothing."""
+
+
+def locked_categories(postgres: PostgresServer, url: str) -> AbstractContextManager[None]:
+    """Let every change of categories wait until the block ends."""
+    return postgres.transaction(database_name(url), "LOCK TABLE categories")
+
+
+async def turns() -> None:
+    """Let everything run that waits for nothing outside this process."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def category_names(store: PostgresStore) -> set[str]:
+    return {name for (name,) in await store.read(Statement("SELECT name FROM categories"))}
+
+
 async def events(store: PostgresStore) -> list[str]:
     rows = await store.read(Statement("SELECT resource FROM events_outbox ORDER BY position"))
     return [resource for (resource,) in rows]
@@ -75,6 +109,116 @@ async def test_animals_that_are_added_at_once_take_their_ids_together(
     assert [pet.id for pet in pets] == [*range(1, 9)]
     assert await names(store) == [f"{number}" for number in range(8)]
     assert log.first_words().count("SELECT nextval") == 1
+
+
+async def test_animals_that_are_added_at_once_share_a_transaction(
+    store: PostgresStore, postgres: PostgresServer
+) -> None:
+    log = Log(postgres)
+    pets = await asyncio.gather(*(store.write(add(f"{number}")) for number in range(8)))
+    assert await store.read(Statement("SELECT count(DISTINCT transaction) FROM events_outbox")) == [
+        (1,)
+    ]
+    assert await events(store) == [f"pet/{pet.id}" for pet in pets]
+    assert "COMMIT" not in log.first_words()
+
+
+async def test_units_with_different_statements_do_not_wait_for_each_other(
+    store: PostgresStore, postgres: PostgresServer, postgres_url: str
+) -> None:
+    with locked_categories(postgres, postgres_url):
+        waiting = add_categories(store, "Dogs", "Cats", "Birds")
+        await turns()
+        await store.write(add())
+        assert not waiting.done()
+    await waiting
+
+
+async def test_a_unit_that_fails_fails_no_other_of_its_transaction(store: PostgresStore) -> None:
+    await store.write(add_category("Dogs"))
+    outcomes = await add_categories(store, "Cats", "Fish", "Dogs", "Birds")
+    refused = [type(outcome) for outcome in outcomes if outcome is not None]
+    assert refused == [asyncpg.UniqueViolationError]
+    assert await category_names(store) == {"Dogs", "Cats", "Fish", "Birds"}
+
+
+async def test_an_error_of_the_server_fails_each_unit_of_a_transaction_once(
+    store: PostgresStore, postgres: PostgresServer, postgres_url: str
+) -> None:
+    with locked_categories(postgres, postgres_url):
+        added = add_categories(store, "Dogs", "Cats", "Birds")
+        await turns()
+        while not added.done():
+            postgres.cut_connections()
+            await turns()
+    assert {type(outcome) for outcome in await added} == {Unavailable}
+    assert await category_names(store) == set()
+
+
+async def test_a_unit_whose_caller_is_gone_before_it_runs_changes_nothing(
+    store: PostgresStore, postgres: PostgresServer, postgres_url: str
+) -> None:
+    with locked_categories(postgres, postgres_url):
+        first = add_categories(store, "Dogs", "Fish")
+        await turns()
+        gone = asyncio.create_task(store.write(add_category("Cats")))
+        await turns()
+        gone.cancel()
+        await turns()
+    await first
+    await store.write(add_category("Birds"))
+    assert await category_names(store) == {"Dogs", "Fish", "Birds"}
+
+
+async def test_what_is_acknowledged_while_connections_are_lost_is_in_the_feed_once(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    acknowledged: dict[int, str] = {}
+
+    async def add_some(store: PostgresStore, caller: int) -> None:
+        for number in range(30):
+            with suppress(Unavailable):
+                pet = await store.write(add(f"{caller}: {number}"))
+                acknowledged[pet.id] = pet.name
+
+    async with (
+        open_postgres_store(postgres_url) as first,
+        open_postgres_store(postgres_url) as second,
+    ):
+        adding = [
+            asyncio.create_task(add_some(store, caller))
+            for caller, store in enumerate([first, second] * 8)
+        ]
+        for _ in range(3):
+            await asyncio.to_thread(postgres.cut_connections)
+        await asyncio.gather(*adding)
+        await publish_all(first)
+        page = await read_feed(first, ["pet.created"], 0, None, 1_000)
+        rows = await first.read(Statement("SELECT id, name FROM pets"))
+    pets: dict[int, str] = dict(rows)
+    followed = [msgspec.json.decode(event.data, type=Pet) for event in page.events]
+    assert len(followed) == len(pets)
+    assert {pet.id: pet.name for pet in followed} == pets
+    assert acknowledged.items() <= pets.items()
+    assert len(set(pets.values())) == len(pets)
+    assert [event.sequence for event in page.events] == [*range(1, len(pets) + 1)]
+
+
+async def test_an_animal_is_changed_and_deleted_together_with_its_event(
+    store: PostgresStore, postgres: PostgresServer
+) -> None:
+    pet = await store.write(add())
+    log = Log(postgres)
+    await store.write(
+        update_pet(pet.id, PetPatch(category_id=2), NOW, accept, strict_categories=False)
+    )
+    await store.write(delete_pet(pet.id, NOW, accept))
+    assert log.first_words() == [
+        *("BEGIN ISOLATION", "SELECT id", "SELECT id", "WITH statement_0", "COMMIT"),
+        *("BEGIN ISOLATION", "SELECT id", "SELECT id", "SELECT id", "WITH statement_0", "COMMIT"),
+    ]
+    assert await events(store) == [f"pet/{pet.id}"] * 3
+    assert await names(store) == []
 
 
 async def test_a_recorded_response_is_written_with_the_animal_and_its_event(
@@ -142,9 +286,7 @@ async def test_a_statement_that_waited_and_fails_undoes_its_unit(store: Postgres
         for sql in before:
             yield Statement(sql)
         yield from add()
-        yield Statement(
-            "INSERT INTO categories (name, name_key) VALUES (?1, ?1)", ("Dogs",), may_wait=True
-        )
+        yield from add_category("Dogs")
 
     await store.write(unit())
     for statements in ((), ("SELECT 1",)):

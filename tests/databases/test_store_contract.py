@@ -176,12 +176,14 @@ async def test_many_animals_are_added_in_order_in_few_round_trips(store: Store) 
     assert [statement.name for statement in round_trips] == names
 
 
-async def test_a_unit_without_statements_succeeds(store: Store) -> None:
+async def test_units_without_statements_succeed_alone_and_together(store: Store) -> None:
     def unit() -> Unit[str]:
         yield from ()
         return "done"
 
     assert await store.write(unit()) == "done"
+    _, done = await asyncio.gather(store.write(create_pet(BELLA)), store.write(unit()))
+    assert done == "done"
 
 
 async def test_other_stores_see_a_change_once_its_write_returns(store: Store, other: Store) -> None:

@@ -32,9 +32,10 @@ class Statement(Struct, frozen=True, gc=False):
     With ``gives_id``, the name of a table, it inserts one row there and returns the id. SQLite
     tells the id afterwards. PostgreSQL gets it as one more parameter, the last one.
 
-    With ``may_wait``, or an id, the unit of work needs nothing that the statement finds. PostgreSQL
-    may run it together with others that may wait, of other names: in no order, and none of them
-    sees what another one changes.
+    With ``may_wait``, or an id, the unit of work needs nothing that the statement finds, and has
+    locked the rows that it changes, unless they are new. PostgreSQL may run it together with others
+    that may wait, of other names: in no order, and none of them sees what another one changes. A
+    unit of such statements alone may share its transaction with others.
 
     Metrics and traces show ``name``: no data of a client is in it.
     """

@@ -1,6 +1,7 @@
 """The store on a PostgreSQL server, which many processes may share.
 
-A read is one round trip, a unit of work one transaction.
+A read is one round trip, a unit of work one transaction. Units that end as the same statement share
+one: those that arrive during a transaction are in the next.
 
 Only prepared statements and the timeout of reads outlive a transaction. Without those two, a pooler
 may stand in between.
@@ -9,7 +10,7 @@ may stand in between.
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from petstore.clock import SECOND, Milliseconds
@@ -24,13 +25,15 @@ from petstore.databases.postgres_connection import (
     PostgresPool,
     connect,
 )
-from petstore.databases.postgres_units import UnitInProgress, fetch
+from petstore.databases.postgres_units import Deferred, UnitInProgress, fetch
 from petstore.errors import InternalError
 
 _PING = Statement("SELECT revision FROM api_key_revision", name="ping")
 _SNAPSHOT = Statement("SELECT CAST(pg_current_snapshot() AS TEXT)", name="select_snapshot")
 _MIGRATION_SECONDS = 60
 _CALLS_AT_ONCE = 4096
+_UNITS_AT_ONCE = 100
+_SQL_AT_ONCE = 1024
 _TAKING_IDS = 0.8
 """The part of the timeout of a change that taking its ids may need."""
 
@@ -46,6 +49,7 @@ class PostgresStore:
         self.connections = connections
         self._versions = Batches[None, str](self._read_versions, _CALLS_AT_ONCE)
         self._ids = Batches[str, int](self._next_ids, _CALLS_AT_ONCE)
+        self._deferred = lru_cache(_SQL_AT_ONCE)(self._new_batches)
         self._units = 0
         self._has_no_unit = asyncio.Event()
         self._has_no_unit.set()
@@ -136,9 +140,11 @@ class PostgresStore:
                 await work.defer(self._ids.call)
                 if work.statement is not None:
                     await self._transact(work)
-                else:
+                elif self._units == 1:  # a batch of one would take longer
                     async with self._pool.acquire() as connection:
                         await work.run_deferred(connection)
+                elif deferred := work.take_deferred():
+                    await self._run_with_others(deferred)
                 return work.result
 
     @contextmanager
@@ -152,6 +158,30 @@ class PostgresStore:
             self._units -= 1
             if not self._units:
                 self._has_no_unit.set()
+
+    def _new_batches(self, sql: str) -> Batches[Deferred, None]:
+        return Batches(partial(self._run_together, sql), _UNITS_AT_ONCE)
+
+    async def _run_with_others(self, deferred: Deferred) -> None:
+        """Run the one statement of a unit of work, with those of others that have the same SQL."""
+        try:
+            await self._deferred(deferred.sql).call(deferred)
+        finally:
+            deferred.is_withdrawn = True  # in vain if it has run
+
+    async def _run_together(self, sql: str, batch: Sequence[Deferred]) -> list[Exception | None]:
+        """Run ``sql`` for each unit of a batch, in one transaction: the driver pipelines them."""
+        wanted = [each.parameters for each in batch if not each.is_withdrawn]
+        try:
+            if wanted:
+                async with asyncio.timeout(self._timeout), self._pool.acquire() as connection:
+                    await connection.executemany(sql, wanted)
+        except Exception as error:  # noqa: BLE001 - it concerns the callers
+            if len(batch) == 1 or isinstance(error, OPERATIONAL_ERRORS):
+                return [error] * len(batch)
+            # One of them is at fault. It must not fail the others.
+            return [(await self._run_together(sql, [each]))[0] for each in batch]
+        return [None] * len(batch)
 
     async def _transact(self, work: UnitInProgress[Any]) -> None:
         """Run the rest of a unit of work between BEGIN and COMMIT."""

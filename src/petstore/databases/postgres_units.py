@@ -1,7 +1,8 @@
 """Units of work on PostgreSQL, in few round trips.
 
 Statements that may wait run as one: before the next that may not, or at the end of the unit. If no
-other ran before, this one is the transaction: it needs no BEGIN and no COMMIT.
+other ran before, this one is all of the transaction: it needs no BEGIN and no COMMIT, and runs
+together with those of other units.
 """
 
 import re
@@ -11,14 +12,26 @@ from itertools import chain
 from typing import Generic
 
 import asyncpg  # type: ignore[import-untyped]
+from msgspec import Struct
 from msgspec.structs import replace
 
-from petstore.databases.contract import Duplicate, Row, Statement, T, Unit
+from petstore.databases.contract import Duplicate, Row, Statement, T, Unit, Value
 from petstore.databases.postgres_connection import Connection
 
 _PARAMETER = re.compile(r"\?(\d+)")
 _POSTGRES_ONLY = re.compile(r"/\*pg (.*?) \*/")
 _SQLITE_ONLY = re.compile(r"/\*sqlite\*/.*?/\*end\*/")
+
+
+class Deferred(Struct, gc=False):
+    """Statements that waited, as one: SQL in PostgreSQL's form, and its parameters.
+
+    Once nobody waits for it any more, it ``is_withdrawn``.
+    """
+
+    sql: str
+    parameters: list[Value]
+    is_withdrawn: bool = False
 
 
 class UnitInProgress(Generic[T]):
@@ -42,13 +55,19 @@ class UnitInProgress(Generic[T]):
             self._waiting.append(statement)
             self._send(rows)
 
+    def take_deferred(self) -> Deferred | None:
+        """Return all that waits, if anything does, as one statement for the caller to run."""
+        if not self._waiting:
+            return None
+        sql = _sql_of_all(*((each.sql, len(each.parameters)) for each in self._waiting))
+        parameters = [*chain.from_iterable(each.parameters for each in self._waiting)]
+        self._waiting.clear()
+        return Deferred(sql, parameters)
+
     async def run_deferred(self, connection: Connection) -> None:
         """Run all that waits."""
-        if self._waiting:
-            parameters = chain.from_iterable(each.parameters for each in self._waiting)
-            sql = _sql_of_all(*((each.sql, len(each.parameters)) for each in self._waiting))
-            await connection.fetch(sql, *parameters)
-            self._waiting.clear()
+        if deferred := self.take_deferred():
+            await connection.fetch(deferred.sql, *deferred.parameters)
 
     async def run(self, connection: Connection, statement: Statement) -> None:
         """Run all that waits, then ``statement``, which may not, and go on to the next one."""

@@ -292,6 +292,7 @@ def _change(
             _or_null(changed.cancel_reason),
             order_id,
         ),
+        may_wait=True,
         name="update_order",
     )
     events = [order_event(_event_type(stored, order, changed), changed, stored)]

@@ -220,7 +220,8 @@ def update_pet(
     if strict_categories and changed.category_id != pet.category_id:
         yield from require_category(changed.category_id)
     if changed != pet:
-        yield Statement(_UPDATE, (*values_of(changed), pet_id), name="update_pet")
+        values = (*values_of(changed), pet_id)
+        yield Statement(_UPDATE, values, may_wait=True, name="update_pet")
         if changed.name != pet.name:
             # The database has cleared those of the old name: an older version would not know them.
             keys = keys_of(changed.name)
@@ -246,7 +247,8 @@ def delete_pet(
     pet = yield from _locked(pet_id, now)
     check(pet)
     yield from _require_no_order(pet_id)
-    yield Statement("DELETE FROM pets WHERE id = ?1", (pet_id,), name="delete_pet")
+    sql = "DELETE FROM pets WHERE id = ?1"
+    yield Statement(sql, (pet_id,), may_wait=True, name="delete_pet")
     yield record(now, resource_event("pet.deleted", pet), by=by)
 
 
