@@ -2,7 +2,7 @@
 
 import gzip
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 import msgspec
@@ -92,6 +92,15 @@ class Site:
         A page is HTML, or Markdown for a client that prefers it. ``root`` returns the URL of the
         service, with which the links of ``llms.txt`` begin.
         """
+        pages = self._fixed_pages.copy()
+        index = f"{HOME}{_INDEX}"
+        if self._manifest is not None and index in pages:
+            pages[index] = pages[f"/{_INDEX}"] = self._index(self._manifest.files[index], root)
+        return pages
+
+    @cached_property
+    def _fixed_pages(self) -> dict[str, PublicPage]:
+        """The pages by their path, as every service has them."""
         pages = {path: _redirect(path, target) for path, target in _REDIRECTS.items()}
         if self._manifest is None:
             return pages
@@ -104,8 +113,6 @@ class Site:
             markdown = by_name.get(file.name.removesuffix(".html") + ".md")
             if markdown is not None and file.media_type.startswith(_HTML):
                 pages[path] = self._page_in_two_types(file, markdown, policy)
-            if path == f"{HOME}{_INDEX}":
-                pages[path] = pages[f"/{_INDEX}"] = self._index(file, root)
         return pages
 
     def texts(self) -> dict[str, SiteFile]:
