@@ -152,6 +152,30 @@ async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
     assert names[-1] == "after"
 
 
+async def test_a_change_that_was_made_in_time_may_be_committed_after_its_deadline(
+    connections: list[apsw.Connection],
+    store: SqliteStore,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the caller would be refused, and the change made all the same."""
+    monkeypatch.setattr("petstore.databases.sqlite_commits._COMMIT_SECONDS", 60)
+    disk_is_asked, disk_responds = threading.Event(), threading.Event()
+
+    def commit() -> bool:
+        disk_is_asked.set()
+        return not disk_responds.wait(30)
+
+    connections[-2].set_commit_hook(commit)
+    with impatient(store):
+        first = asyncio.create_task(store.write(create_pet(BELLA)))
+        await eventually(disk_is_asked.is_set)
+        with pytest.raises(Unavailable, match="in time"):
+            await store.write(create_pet(NewPet("late", 1)))  # its deadline is later
+        assert not first.done()
+        disk_responds.set()
+        assert (await first).id == 1
+
+
 async def test_no_write_of_a_failed_commit_succeeds(
     connections: list[apsw.Connection], store: SqliteStore
 ) -> None:

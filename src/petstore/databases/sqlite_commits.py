@@ -29,10 +29,16 @@ _WATCH_SECONDS = 0.05
 _POLL_SECONDS = 0.001
 # Longer than most groups take: to rest delays the change, and whoever waits for the lock.
 _SLICE_SECONDS = 0.01
+# So that no unit waits long for the commit of others, nor is refused and committed all the same.
+_GROUP_SECONDS = 0.1
+_COMMIT_SECONDS = 0.3
 
 
-class _Waiting(Struct, frozen=True):
-    """A unit of work, the future of its caller, and its deadline by the clock of the loop."""
+class _Waiting(Struct):
+    """A unit of work, the future of its caller, and its deadline by the clock of the loop.
+
+    Once the unit has run, it is the deadline of the commit.
+    """
 
     unit: Unit[Any]
     done: asyncio.Future[Any]
@@ -91,13 +97,7 @@ class GroupCommit:
         try:
             with as_unavailable(OPERATIONAL_ERRORS):
                 await self._begin()
-                slices = TimeSlices(inf if self._brief_locks else _SLICE_SECONDS)
-                # A change that got a 503 in the meantime must not be made.
-                outcomes = [
-                    (waiting.done, await self._run(waiting, slices))
-                    for waiting in group
-                    if not waiting.done.done()
-                ]
+                outcomes = await self._run_group(group)
                 await self._commit_durably(outcomes)
                 self.committed[len(outcomes)] += 1
         except BaseException as error:
@@ -189,6 +189,22 @@ class GroupCommit:
             except apsw.BusyError:
                 if loop.time() >= deadline:
                     raise
+
+    async def _run_group(self, group: list[_Waiting]) -> list[_Outcome]:
+        """Run the units of a group until it has taken its time; the others are in the next one."""
+        loop, outcomes = asyncio.get_running_loop(), list[_Outcome]()
+        slices = TimeSlices(inf if self._brief_locks else _SLICE_SECONDS)
+        ends = loop.time() + _GROUP_SECONDS
+        for place, waiting in enumerate(group):
+            if outcomes and loop.time() >= ends:
+                self._waiting.extendleft(reversed(group[place:]))
+                del group[place:]
+                break
+            # A change that got a 503 in the meantime must not be made.
+            if not waiting.done.done():
+                outcomes.append((waiting.done, await self._run(waiting, slices)))
+                waiting.deadline = max(waiting.deadline, loop.time() + _COMMIT_SECONDS)
+        return outcomes
 
     async def _run(self, waiting: _Waiting, slices: TimeSlices) -> Any:
         """Run one unit in its savepoint; return its result, or the error that undid it."""
