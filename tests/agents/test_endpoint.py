@@ -14,13 +14,13 @@ from petstore.agents.callers import Callers as KeyCallers
 from petstore.agents.clients import Clients
 from petstore.agents.endpoint import Endpoint
 from petstore.clock import system_clock
-from petstore.errors import InvalidKey, RateLimitExceeded
+from petstore.errors import InvalidKey, RateLimitExceeded, Unavailable
 from petstore.limits.minutes import MinuteLimiter
 from petstore.logs import RequestLine
 from petstore.settings import Settings
 from support.agents import agent_over_http, listening, served_agents
 from support.error_body import assert_error
-from support.odd_service import error, odd_service, response
+from support.odd_service import SILENCE, error, odd_service, response
 from support.process import free_port
 from support.service import Service, running_service
 
@@ -396,3 +396,28 @@ async def test_a_fault_is_logged_and_tells_the_caller_nothing(
     assert "Task group" not in response.text
     assert "Task group is not initialized" in caplog.text
     assert "a-key" not in caplog.text
+
+
+async def test_no_new_key_passes_while_the_store_refuses_to_look_up_more() -> None:
+    refused = [error(429, Retry_After=0)] * 6
+    with odd_service(response(200, USAGE_BODY), *refused) as store:
+        keys = KeyCallers(Clients(f"{store.url}/v1"), MinuteLimiter(system_clock, 1, 10))
+        await keys.admit("a-key", "192.0.2.1", has_body=True)
+        for message in ("the store looks up no more", "the limit of this address"):
+            with pytest.raises(RateLimitExceeded, match=message):
+                await keys.admit("no-key", "192.0.2.1", has_body=True)
+        await keys.forget()
+        await keys.admit("a-key", "192.0.2.1", has_body=True)
+
+
+async def test_a_silent_store_is_given_up_however_many_keys_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("petstore.agents.callers._TIMEOUT_SECONDS", 0.1)
+    with odd_service(SILENCE, SILENCE) as store:
+        keys = KeyCallers(Clients(f"{store.url}/v1"), MinuteLimiter(system_clock, 100, 10))
+        outcomes = await asyncio.gather(
+            *(keys.admit(f"key-{number}", "192.0.2.1", has_body=False) for number in range(20)),
+            return_exceptions=True,
+        )
+    assert {type(outcome) for outcome in outcomes} == {Unavailable}

@@ -1,16 +1,17 @@
 """The callers of MCP over HTTP: the store has to know their keys before anything else is done."""
 
 import asyncio
+from math import ceil
 
 from petstore.agents.clients import Clients
 from petstore.chores import PeriodicTask
 from petstore.coalescing import SharedCalls
-from petstore.errors import InvalidKey, PetstoreError, Unavailable
+from petstore.errors import InvalidKey, PetstoreError, RateLimitExceeded, Unavailable
 from petstore.interface.authentication import invalid_key
 from petstore.interface.rate_limit_headers import LOOKUP, refusal
 from petstore.limits.minutes import MinuteLimiter
 from petstore_client import PetstoreError as ClientError
-from petstore_client.errors import Forbidden, Unauthorized
+from petstore_client.errors import Forbidden, RateLimited, Unauthorized
 
 _KNOWN_SECONDS = 60
 # Few, so that callers whose keys are known do not wait for those of a flood.
@@ -23,7 +24,7 @@ class Callers:
 
     The question about a key that was not valid before is charged to the address of the caller, as
     the store does it itself, and given back if it is valid. So a flood of invalid keys does not
-    reach the store.
+    reach the store. Once the store itself refuses to look up more of them, no new key passes.
     """
 
     def __init__(self, clients: Clients, look_ups: MinuteLimiter[str]) -> None:
@@ -43,7 +44,8 @@ class Callers:
 
         Raises:
             InvalidKey: the store refuses the key.
-            RateLimitExceeded: the address has sent too many keys that are not valid.
+            RateLimitExceeded: the address has sent too many keys that are not valid, or the store
+                has had too many from here.
             Unavailable: the store does not tell, and the body has not arrived.
         """
         if key in self._known:
@@ -52,9 +54,12 @@ class Callers:
         if is_new and (decision := self._look_ups.take(address)).verdict != "admitted":
             raise refusal(decision, LOOKUP)
         fault = await self._checks.call(key, lambda: self._check(key))
-        if is_new and not isinstance(fault, InvalidKey):
+        is_refused = isinstance(fault, InvalidKey) or (
+            is_new and isinstance(fault, RateLimitExceeded)
+        )
+        if is_new and not is_refused:
             self._look_ups.give_back(address)
-        if fault is not None and not (has_body and isinstance(fault, Unavailable)):
+        if fault is not None and (is_refused or not has_body):
             raise fault
 
     async def forget(self) -> None:
@@ -63,12 +68,20 @@ class Callers:
 
     async def _check(self, key: str) -> PetstoreError | None:
         try:
-            async with self._turns, self._clients.use(key) as client:
-                await client.with_options(timeout=_TIMEOUT_SECONDS, max_retries=0).usage.get()
+            async with (
+                asyncio.timeout(_TIMEOUT_SECONDS),  # the turn counts, too
+                self._turns,
+                self._clients.use(key) as client,
+            ):
+                await client.with_options(max_retries=0).usage.get()
         except (Unauthorized, Forbidden):
             self._valid.discard(key)
             return invalid_key()
-        except ClientError as error:
+        except RateLimited as error:
+            seconds = ceil(error.retry_after or 1)
+            msg = f"the store looks up no more keys now: wait {seconds} seconds"
+            return RateLimitExceeded(msg, {"Retry-After": str(seconds)}, f"{LOOKUP.name}_minute")
+        except (ClientError, TimeoutError) as error:
             return Unavailable(str(error), "the store cannot check the key now; try again")
         self._known.add(key)
         self._valid.add(key)
