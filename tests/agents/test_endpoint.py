@@ -399,7 +399,7 @@ async def test_a_fault_is_logged_and_tells_the_caller_nothing(
 
 
 async def test_no_new_key_passes_while_the_store_refuses_to_look_up_more() -> None:
-    with odd_service(error(429), error(429)) as store:
+    with odd_service(error(429, Retry_After=60), SILENCE) as store:
         keys = KeyCallers(Clients(f"{store.url}/v1"), MinuteLimiter(system_clock, 1, 10))
         for message in ("the store looks up no more", "the limit of this address"):
             with pytest.raises(RateLimitExceeded, match=message):

@@ -73,7 +73,7 @@ class Callers:
                 self._turns,
                 self._clients.use(key) as client,
             ):
-                await client.with_options(max_retries=0).usage.get()
+                await client.with_options(timeout=_TIMEOUT_SECONDS, max_retries=0).usage.get()
         except (Unauthorized, Forbidden):
             self._valid.discard(key)
             return invalid_key()
