@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Collection, MutableMapping
 from http import HTTPStatus
 from typing import Any
 
@@ -26,7 +26,12 @@ from petstore.settings import Settings
 
 _PATH = "/mcp"
 _KEY = re.compile(rb"[!-~]+")
+_PORT = re.compile(rb":[0-9]*\Z")
 _LOG = logging.getLogger(__name__)
+
+
+class _MisdirectedRequest(PetstoreError, status=421, code="misdirected_request"):
+    """The request is for another host: a web page may have made the browser send it."""
 
 
 class AgentRequest(Struct):
@@ -47,13 +52,14 @@ class Endpoint:
     """Responds to requests for ``/mcp``, if they have a key; ``root`` is the URL of the store.
 
     No request has anything to do with another one: there are no sessions, and no streams that stay
-    open. ``note`` gets a line about each request.
+    open. Clients reach it by ``hosts``, with any port. ``note`` gets a line about each request.
     """
 
     def __init__(
         self,
         manager: StreamableHTTPSessionManager,
         callers: Callers,
+        hosts: Collection[str],
         settings: Settings,
         note: Callable[[RequestLine], None],
         root: str,
@@ -61,6 +67,7 @@ class Endpoint:
         self.bodies = BodyReader(MAX_MESSAGE, settings.body_timeout)
         self._manager = manager
         self._callers = callers
+        self._hosts = {host.lower().encode("ascii") for host in hosts}
         self._proxies = settings.trusted_networks
         self._note = note
         self._root = root
@@ -105,6 +112,10 @@ class Endpoint:
     ) -> Response:
         if request.refusal is not None:
             return refusal_response(request.refusal, self._root)
+        host = request.fields.get(b"host", b"")
+        if b"host" in request.repeated or _PORT.sub(b"", host.lower()) not in self._hosts:
+            msg = "Host: expected a name of this machine, or one that --allowed-host names"
+            raise _MisdirectedRequest(msg)
         if request.path != _PATH:
             msg = f"there is nothing here; agents use {_PATH}"
             raise NotFound(msg)
@@ -143,7 +154,7 @@ class Endpoint:
             "path": request.path,
             "raw_path": request.path.encode("latin-1"),
             "query_string": request.query,
-            # The SDK compares the names of hosts as they are.
+            # The SDK checks it, too, and compares the names of hosts as they are.
             "headers": [
                 (name, value.lower() if name == b"host" else value)
                 for name, value in request.fields.items()
