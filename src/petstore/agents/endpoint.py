@@ -30,10 +30,6 @@ _PORT = re.compile(rb":[0-9]*\Z")
 _LOG = logging.getLogger(__name__)
 
 
-class _MisdirectedRequest(PetstoreError, status=421, code="misdirected_request"):
-    """The request is for another host: a web page may have made the browser send it."""
-
-
 class AgentRequest(Struct):
     """A request in progress: the ``key`` for the store, and what the log tells of it.
 
@@ -114,8 +110,7 @@ class Endpoint:
             return refusal_response(request.refusal, self._root)
         host = request.fields.get(b"host", b"")
         if b"host" in request.repeated or _PORT.sub(b"", host.lower()) not in self._hosts:
-            msg = "Host: expected a name of this machine, or one that --allowed-host names"
-            raise _MisdirectedRequest(msg)
+            return self._misdirected()
         if request.path != _PATH:
             msg = f"there is nothing here; agents use {_PATH}"
             raise NotFound(msg)
@@ -131,6 +126,22 @@ class Endpoint:
         body = await self.bodies.read_any(request, receive, MAX_MESSAGE)
         exchange.operation = read_operation(body)
         return await self._ask(exchange, request, body)
+
+    def _misdirected(self) -> Response:
+        """Refuse a request for another host, which a web page may have made a browser send.
+
+        The store itself has no such error: it is in the part of docs/errors.md about balancers.
+        """
+        code = "misdirected_request"
+        body = {
+            "code": code,
+            "message": "Host: expected a name of this machine, or one that --allowed-host names",
+            "status": HTTPStatus.MISDIRECTED_REQUEST,
+        }
+        explanation = f'link: <{self._root}/docs/errors#{code}>; rel="help"'.encode("ascii")
+        return replace(
+            json_response(HTTPStatus.MISDIRECTED_REQUEST, body, [explanation]), code=code
+        )
 
     async def _ask(self, exchange: AgentRequest, request: Request, body: bytes) -> Response:
         """Return what the MCP server responds, which is an ASGI application."""
