@@ -34,6 +34,8 @@ def pytest_configure() -> None:
     """Keep the files of the tests in memory: no test may depend on how fast a disk is."""
     if folder := memory():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+    # Some tests look for colors, on terminals of their own.
+    os.environ.pop("NO_COLOR", None)
     # A script's background job ignores Ctrl-C, and so would every process that a test interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Where a test says nothing else: on a busy machine slow is no failure.

@@ -15,7 +15,7 @@ from petstore_client.models import NewPet
 from support.console import blocks
 from support.process import ServerProcess
 from support.programs import needs
-from support.servers import StartServer
+from support.servers import StartServer, servers_in
 from support.waiting import within
 
 PAGE = (Path(__file__).parent.parent / "docs/pipelines.md").read_text()
@@ -76,6 +76,21 @@ class Pipeline:
         assert process.returncode == 0, (self.folder / "errors").read_text()
         return printed.splitlines()
 
+    def errors_with_another_store(self, *arguments: str) -> str:
+        """Run the program with the address and key of another store; return how that fails."""
+        folder = self.folder / "another"
+        folder.mkdir()
+        ours = self.environment
+        with servers_in(folder) as start:
+            other = start()
+            own = {"PETSTORE_KEY": other.issue(), "PETSTORE_URL": f"{other.url}/v1"}
+            self.environment = ours | own
+            with self.start(*arguments) as process:
+                process.communicate(timeout=200)
+        self.environment = ours
+        assert process.returncode
+        return (self.folder / "errors").read_text()
+
     def change(self) -> None:
         """Rename an animal, take a status away, change an animal twice, delete and add some."""
         renamed, plain, twice, deleted = self.ids[:4]
@@ -120,6 +135,7 @@ def test_dlt_loads_everything_then_changes_and_a_killed_run_leaves_nothing_out(
         assert within(200, lambda: pipeline.reads_of_the_feed() > reads)
         killed.kill()
     assert json.loads(pipeline.run()[-1]) == pipeline.store()
+    assert "410 Client Error" in pipeline.errors_with_another_store()
     assert json.loads(pipeline.run("--full")[-1]) == pipeline.store()
 
 
@@ -154,3 +170,4 @@ def test_a_singer_tap_reads_everything_then_changes_and_a_killed_run_leaves_noth
     loaded(rows, lines)
     assert sorted(rows.values()) == pipeline.store()
     assert sum('"RECORD"' in line for line in lines) == 9
+    assert "410 Client Error" in pipeline.errors_with_another_store("--state", "state.json")

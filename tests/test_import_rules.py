@@ -161,7 +161,10 @@ KNOWN_BY_LAYER = {
         *(*BELOW_OPERATIONS, "console", "limits.minutes", "time_slices"),
         *("orders.form", "orders.sale"),  # an animal is sold on its own page, which tells its sale
     ),
-    "commands": (*BELOW_OPERATIONS, "console.page", "cli", "databases.private_files", "settings"),
+    "commands": (
+        *(*BELOW_OPERATIONS, "console.numbers", "console.page", "cli"),
+        *("databases.private_files", "settings"),
+    ),
 }
 """What each layer of a resource may import besides its own resource."""
 

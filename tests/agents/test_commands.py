@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 from click.testing import CliRunner
@@ -39,6 +40,18 @@ async def test_an_agent_starts_it_and_works_on_standard_input_and_output(
         assert pet["pet"] == added["pets"][0]
         errors.seek(0)
         assert errors.read() == ""
+
+
+def test_it_ends_quietly_if_the_agent_no_longer_reads(server: ServerProcess, token: str) -> None:
+    environment = {**os.environ, "PETSTORE_KEY": token, "PETSTORE_URL": server.url}
+    with Popen([PROGRAM, "mcp"], env=environment, stdin=PIPE, stdout=PIPE, stderr=PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        process.stdin.flush()
+        assert (process.wait(60), process.stderr.read()) == (0, b"")
 
 
 def test_over_http_it_serves_until_a_stop_signal(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,6 +94,18 @@ def test_an_address_that_others_reach_needs_its_names(options: tuple[str, ...], 
     result = CliRunner().invoke(main, ["mcp", "--http", *options])
     assert result.exit_code == 2
     assert told in result.stderr
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("--port=9", "--host=::1", "--allowed-host=shop.example", "--trusted-proxy=127.0.0.1"),
+        "--log-format=text",
+    ],
+)
+def test_options_of_http_need_it(option: str) -> None:
+    told = Shop("http://127.0.0.1:9", "a-key").fail("mcp", option, status=2)
+    assert told == f"{option.partition('=')[0]} is for --http"
 
 
 def test_without_a_key_it_does_not_start() -> None:

@@ -154,6 +154,14 @@ async def test_a_web_page_cannot_use_it(
         assert "access-control-allow-origin" not in sent.headers
 
 
+async def test_another_host_is_refused_first_and_told_of_the_option(callers: Callers) -> None:
+    for key, fields in ((None, {}), (callers.key, {"Content-Type": "text/plain"})):
+        response = await callers.send(key, Host="evil.example", **fields)
+        assert_error(response, 421, "misdirected_request")
+        assert "--allowed-host" in response.json()["message"]
+        assert callers.log[-1].code == "misdirected_request"
+
+
 @pytest.mark.parametrize("method", ["GET", "DELETE", "OPTIONS", "HEAD"])
 async def test_there_are_neither_streams_nor_sessions(callers: Callers, method: str) -> None:
     response = await callers.send(callers.key, b"", method=method)
@@ -389,7 +397,9 @@ async def test_a_fault_is_logged_and_tells_the_caller_nothing(
     headers = JSON | {"Authorization": "Bearer a-key"}
     clients = Clients(f"http://127.0.0.1:{free_port()}/v1")
     admitted = KeyCallers(clients, MinuteLimiter(system_clock, 1, 1))
-    endpoint = Endpoint(manager, admitted, Settings(), lambda _: None, "http://shop.example")
+    endpoint = Endpoint(
+        manager, admitted, ["127.0.0.1"], Settings(), lambda _: None, "http://shop.example"
+    )
     async with listening(endpoint) as url, httpx.AsyncClient(headers=headers) as http:
         response = await http.post(f"{url}/mcp", json=LIST)
     assert_error(response, 500, "internal_error")

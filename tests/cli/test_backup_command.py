@@ -104,7 +104,7 @@ def test_a_full_disk_leaves_the_previous_file(stocked: Command, file: Path) -> N
 
 def test_a_missing_folder_is_named(stocked: Command, tmp_path: Path) -> None:
     words = stocked.fail("backup", str(tmp_path / "none" / "backup.db"), status=1)
-    assert words == f"{tmp_path / 'none' / 'backup.db.part'}: No such file or directory"
+    assert words == f"{tmp_path / 'none' / 'backup.db'}: No such file or directory"
 
 
 def test_a_restore_brings_back_the_backup(stocked: Command, file: Path, tmp_path: Path) -> None:

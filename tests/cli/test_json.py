@@ -175,12 +175,25 @@ def test_the_cursor_of_a_list_of_the_database_leads_through_all_of_it(
     assert page["items"] == json.loads(command.succeed(*asked, "--json"))
     rest = json.loads(command.succeed(*asked, "--json-page", "--cursor", page["next"]))
     assert ([item["name"] for item in rest["items"]], rest["next"]) == (["Cleo"], None)
+    for form in ((), ("--json",)):
+        more = f"(there are more: see --limit, or --cursor {page['next']})\n"
+        assert command(*asked, *form).stderr == more
+        assert command(kind, "list", *form).stderr == ""
     assert (
         json.loads(command.succeed(kind, "list", "--cursor", page["next"], "--json"))
         == (rest["items"])
     )
     refused = command.fail(kind, "list", "--cursor", "x", status=2)
     assert "Invalid value for '--cursor': expected the cursor of an earlier list." in refused
+
+
+@pytest.mark.parametrize("kind", ["keys", "pets"])
+def test_json_in_both_forms_is_refused(command: Command, kind: str) -> None:
+    for forms in (("--json", "--json-page"), ("--json-page", "--json")):
+        failed = command(kind, "list", *forms)
+        assert failed.exit_code == 2
+        told = "--json and --json-page cannot be used together"
+        assert refusal(failed.stderr)["message"] == told
 
 
 def test_a_short_page_is_followed_by_no_more_than_is_wanted() -> None:

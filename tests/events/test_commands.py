@@ -235,6 +235,16 @@ def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
     assert target_of(state, "--from-start") == "/v1/events?cursor=next&limit=100"
 
 
+def test_it_says_that_it_goes_on_and_not_from_the_start(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.write_text(SAVED)
+    with odd_service(error(403)) as service:
+        shop = Shop(service.url, "a-key")
+        told = shop("events", "listen", "--state", str(state), "--from-start").stderr
+    going_on = f"{state}: going on from there; --from-start is for the first time"
+    assert told.splitlines()[0] == going_on
+
+
 def test_it_begins_at_the_start_if_there_is_no_state_yet(tmp_path: Path) -> None:
     assert target_of(tmp_path / "state", "--from-start") == "/v1/events?limit=100"
 
@@ -300,7 +310,7 @@ def test_a_state_that_cannot_be_saved_is_reported_in_one_line(tmp_path: Path) ->
     with odd_service(feed(EVENT)) as service:
         result = Shop(service.url, "a-key")("events", "listen", "--state", str(state))
     assert result.exit_code == 1
-    assert result.stderr.splitlines()[-1].startswith(f"Error: {state}.part: No such file")
+    assert result.stderr.splitlines()[-1] == f"Error: {state}: No such file or directory"
 
 
 def test_an_expired_state_is_reported_with_how_to_begin_again(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_sale_over_the_counter_is_printed_with_buyer_and_price(shop: Shop, pet
     printed = shop.succeed("orders", "sell", pet_id, *sale)
     (order,) = shop.ask("orders", "list", "--pet", pet_id)
     assert printed == (
-        f"Order {order['id']}: pet {pet_id}, delivered, for J\u00e4ne Doe, 24900 USD\n"
+        f"Order {order['id']}: pet {pet_id}, delivered, for J\u00e4ne Doe, 249.00 USD\n"
     )
     assert (order["note"], order["amount"], order["currency"]) == ("Paid.", 24_900, "USD")
     assert status_of(shop, pet_id) == "sold"

@@ -45,7 +45,7 @@ def test_a_file_that_cannot_be_written_is_named(command: Command, tmp_path: Path
     command.make_store()
     file = tmp_path / "no folder" / "animals.csv"
     words = command.fail("pets", "export", str(file), status=1)
-    assert words == f"{file}.part: No such file or directory"
+    assert words == f"{file}: No such file or directory"
 
 
 def test_an_interrupted_export_leaves_an_earlier_one_unchanged(

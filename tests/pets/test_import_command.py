@@ -177,6 +177,17 @@ def test_categories_are_names_if_that_is_wanted(command: Command, tmp_path: Path
     assert imported(command) == [("Rex", 1, None), ("Bella", 7, None)]
 
 
+def test_a_category_that_is_nearly_another_one_is_told_so(command: Command, tmp_path: Path) -> None:
+    file = tmp_path / "animals.csv"
+    file.write_text("name,category\nRex,Dgos\n")
+    command.make_store()
+    command.execute("INSERT INTO categories (name, name_key) VALUES ('Dogs', 'dogs')")
+    result = command("pets", "import", str(file), "--category-names")
+    assert result.stderr == (
+        "line 2: categoryId: no category has the name 'Dgos'; did you mean 'Dogs'?\n"
+    )
+
+
 def test_the_imported_file_is_not_overwritten_with_its_own_refused_rows(
     command: Command, file: Path
 ) -> None:
@@ -192,7 +203,7 @@ def test_a_refused_rows_file_that_cannot_be_written_is_reported(
     target = file.parent / "no folder" / "refused.csv"
     result = command("pets", "import", str(file), "--refused", str(target))
     assert result.exit_code == 1
-    assert result.stderr.splitlines()[-1] == f"Error: {target}.part: No such file or directory"
+    assert result.stderr.splitlines()[-1] == f"Error: {target}: No such file or directory"
 
 
 def test_an_invalid_row_is_reported_with_its_line_and_valid_rows_are_added(
@@ -206,6 +217,7 @@ def test_an_invalid_row_is_reported_with_its_line_and_valid_rows_are_added(
         f"line 3: {NAME}",
         f"line 4: {CATEGORY}",
         f"line 6: {STATUS}",
+        "Some categories are names: --category-names takes them.",
     ]
     assert imported(command) == [("Rex", 1, "sold"), ("Bella", 3, None)]
 

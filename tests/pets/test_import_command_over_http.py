@@ -136,11 +136,15 @@ def test_names_of_categories_are_those_of_the_service(other: Shop, file: Path) -
 
 
 def test_the_categories_are_read_once_and_only_for_names(file: Path) -> None:
-    pages = response(200, [])
+    pages = response(200, [{"id": 4, "name": "Cat"}])
     with odd_service(USAGE, pages, CREATED, CREATED) as service:
         file.write_text("name;category\nRex;1\nTom;Cats\nMo;Dogs\nBella;3\n")
         result = Shop(service.url, "a-key")("pets", "import", file, "--category-names")
     assert result.stdout == "2 animals added, 2 rows refused.\n"
+    assert result.stderr.splitlines() == [
+        "line 3: categoryId: no category has the name 'Cats'; did you mean 'Cat'?",
+        "line 4: categoryId: no category has the name 'Dogs'",
+    ]
     assert [asked.method for asked in service.asked] == ["GET", "GET", "POST", "POST"]
 
 

@@ -4,6 +4,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from petstore.cli.client import read_key, service_option
 from petstore.cli.client_failures import CommandFailure, ExitStatus
@@ -56,7 +57,10 @@ _MISSING = "petstore mcp needs a package that is not installed: pip install 'pet
     ),
     log_format="With --http: text, json, or auto: text on a terminal, else json.",
 )
+@click.pass_context
 def mcp(
+    ctx: click.Context,
+    /,
     *,
     service: str,
     writes: bool,
@@ -72,6 +76,8 @@ def mcp(
     The agent may do what the key may, and only read unless you add --write. It needs the extra
     petstore[mcp].
     """
+    if not over_http:
+        _refuse_options_of_http(ctx)
     try:
         from petstore.agents import serving
         from petstore.agents.clients import Clients
@@ -86,6 +92,19 @@ def mcp(
         _serve_http(clients, host, port, allowed_hosts, Settings(**options), writes=writes)
     else:
         serving.run_stdio(own, writes=writes)
+
+
+def _refuse_options_of_http(ctx: click.Context) -> None:
+    """Refuse options that have no effect without ``--http``; variables are for other commands, too.
+
+    Raises:
+        click.UsageError: there is one.
+    """
+    for name in ("host", "port", "allowed_hosts", "trusted_proxy", "log_format"):
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = next(each.opts[0] for each in ctx.command.params if each.name == name)
+            msg = f"{option} is for --http"
+            raise click.UsageError(msg)
 
 
 def _serve_http(

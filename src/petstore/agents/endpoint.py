@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Collection, MutableMapping
 from http import HTTPStatus
 from typing import Any
 
@@ -26,6 +26,7 @@ from petstore.settings import Settings
 
 _PATH = "/mcp"
 _KEY = re.compile(rb"[!-~]+")
+_PORT = re.compile(rb":[0-9]*\Z")
 _LOG = logging.getLogger(__name__)
 
 
@@ -47,13 +48,14 @@ class Endpoint:
     """Responds to requests for ``/mcp``, if they have a key; ``root`` is the URL of the store.
 
     No request has anything to do with another one: there are no sessions, and no streams that stay
-    open. ``note`` gets a line about each request.
+    open. Clients reach it by ``hosts``, with any port. ``note`` gets a line about each request.
     """
 
     def __init__(
         self,
         manager: StreamableHTTPSessionManager,
         callers: Callers,
+        hosts: Collection[str],
         settings: Settings,
         note: Callable[[RequestLine], None],
         root: str,
@@ -61,6 +63,7 @@ class Endpoint:
         self.bodies = BodyReader(MAX_MESSAGE, settings.body_timeout)
         self._manager = manager
         self._callers = callers
+        self._hosts = {host.lower().encode("ascii") for host in hosts}
         self._proxies = settings.trusted_networks
         self._note = note
         self._root = root
@@ -105,6 +108,9 @@ class Endpoint:
     ) -> Response:
         if request.refusal is not None:
             return refusal_response(request.refusal, self._root)
+        host = request.fields.get(b"host", b"")
+        if b"host" in request.repeated or _PORT.sub(b"", host.lower()) not in self._hosts:
+            return self._misdirected()
         if request.path != _PATH:
             msg = f"there is nothing here; agents use {_PATH}"
             raise NotFound(msg)
@@ -120,6 +126,22 @@ class Endpoint:
         body = await self.bodies.read_any(request, receive, MAX_MESSAGE)
         exchange.operation = read_operation(body)
         return await self._ask(exchange, request, body)
+
+    def _misdirected(self) -> Response:
+        """Refuse a request for another host, which a web page may have made a browser send.
+
+        The store itself has no such error: it is in the part of docs/errors.md about balancers.
+        """
+        code = "misdirected_request"
+        body = {
+            "code": code,
+            "message": "Host: expected a name of this machine, or one that --allowed-host names",
+            "status": HTTPStatus.MISDIRECTED_REQUEST,
+        }
+        explanation = f'link: <{self._root}/docs/errors#{code}>; rel="help"'.encode("ascii")
+        return replace(
+            json_response(HTTPStatus.MISDIRECTED_REQUEST, body, [explanation]), code=code
+        )
 
     async def _ask(self, exchange: AgentRequest, request: Request, body: bytes) -> Response:
         """Return what the MCP server responds, which is an ASGI application."""
@@ -143,7 +165,7 @@ class Endpoint:
             "path": request.path,
             "raw_path": request.path.encode("latin-1"),
             "query_string": request.query,
-            # The SDK compares the names of hosts as they are.
+            # The SDK checks it, too, and compares the names of hosts as they are.
             "headers": [
                 (name, value.lower() if name == b"host" else value)
                 for name, value in request.fields.items()

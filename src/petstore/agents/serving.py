@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import re
 import signal
 import socket
@@ -58,10 +59,13 @@ async def serve_stdio(client: AsyncClient, *, writes: bool) -> None:
 
 
 def run_stdio(client: AsyncClient, *, writes: bool) -> None:
-    """Run ``serve_stdio``. Ctrl-C ends the process at once."""
+    """Run ``serve_stdio``. Ctrl-C, or an agent that stops reading, ends the process at once."""
     # Else it would wait for the thread that reads standard input. There is nothing to finish.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    asyncio.run(serve_stdio(client, writes=writes))
+    try:
+        asyncio.run(serve_stdio(client, writes=writes))
+    except* BrokenPipeError:  # the agent has left, and that thread still waits for its messages
+        os._exit(0)
 
 
 async def serve_http(
@@ -105,7 +109,7 @@ async def serve_http(
     per_minute, table = settings.anonymous_per_minute, settings.max_tracked_addresses
     look_ups = MinuteLimiter[str](system_clock, per_minute, table, network_of)
     callers = Callers(clients, look_ups)
-    endpoint = Endpoint(manager, callers, settings, note, clients.url.removesuffix("/v1"))
+    endpoint = Endpoint(manager, callers, hosts, settings, note, clients.url.removesuffix("/v1"))
     async with manager.run(), background(endpoint.bodies.chore, callers.chore):
         server = http_server(settings, listener, endpoint)
         serving = asyncio.ensure_future(server.serve())

@@ -237,10 +237,20 @@ database_or_service_option = click.option(
     help=f"Work on this database itself, not over HTTP: {_DATABASES}",
 )
 
+
+def _only_form(ctx: click.Context, _param: click.Parameter, value: bool) -> bool:  # noqa: FBT001
+    """Refuse ``--json`` with ``--json-page``: the second of them finds the first."""
+    if value and (ctx.params.get("as_json") or ctx.params.get("as_page")):
+        msg = "--json and --json-page cannot be used together"
+        raise click.UsageError(msg, ctx)
+    return value
+
+
 page_option = click.option(
     "--json-page",
     "as_page",
     is_flag=True,
+    callback=_only_form,
     help="Print JSON with the items, and as next the cursor of the next page.",
 )
 
@@ -272,7 +282,9 @@ def database_page_options(command: Command) -> Command:
 
 JSON_OPTIONS = {"--json", "--json-page"}
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, callback=_only_form, help="Print JSON."
+)
 
 
 class SettingsCommand(click.Command):

@@ -12,7 +12,6 @@ from typing import Any, TextIO, TypeAlias, cast
 
 import click
 
-from petstore.domain.cursors import BY_ID
 from petstore.errors import PetstoreError
 from petstore.settings import SettingError
 
@@ -182,11 +181,10 @@ class JsonFailure(click.ClickException):
         click.echo(json.dumps(document), file, err=True)
 
 
-def print_page(items: Sequence[dict[str, Any]], limit: int) -> None:
-    """Print ``limit`` items as JSON, and as ``next`` the cursor of those behind them if any."""
-    shown = items[:limit]
-    following = BY_ID.encode(shown[-1]["id"]) if len(items) > limit else None
-    print_json({"items": shown, "next": following})
+def note_more(cursor: str | None, options: str = "--limit") -> None:
+    """Say on standard error that there are more behind a cursor if any, and how to list them."""
+    if cursor is not None:
+        click.echo(f"(there are more: see {options}, or --cursor {cursor})", err=True)
 
 
 class JsonList:

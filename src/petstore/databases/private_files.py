@@ -79,11 +79,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     Raises:
         FileExistsError: ``path`` is a device, a pipe or a folder; or the name of the new file is
             taken, and not by an earlier run.
+        FileNotFoundError: ``path`` is in a folder that there is not.
         Conflict: another process has created such a file in the meantime.
         OSError: it cannot be created.
     """
     if path.exists() and not path.is_file():  # root would replace /dev/null for everybody
         raise FileExistsError(errno.EEXIST, "expected a regular file", str(path))
+    if not path.parent.is_dir():  # else the error would name the new file
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     part = part_of(path)
     _remove_left_over(part)
     with create(part) as file:

@@ -121,7 +121,11 @@ def events() -> None:
     "--type", "types", type=TEXT, multiple=True, help="Only events of this type; may be repeated."
 )
 @click.option("--resource", type=TEXT, help="Only events of this resource, such as pet/17.")
-@click.option("--from-start", is_flag=True, help="Begin with the oldest event that is kept.")
+@click.option(
+    "--from-start",
+    is_flag=True,
+    help="Begin with the oldest event that is kept, unless the file of --state has a place.",
+)
 @click.option(
     "--forward-to",
     "receiver_url",
@@ -165,7 +169,11 @@ def listen(
     from petstore_client.errors import CursorExpired
 
     with plain_failures():
-        cursor = _saved(state) or (None if from_start else "latest")
+        saved = _saved(state)
+    if saved and from_start:
+        note = f"{state}: going on from there; --from-start is for the first time"
+        click.echo(printable(note), err=True)
+    cursor = saved or (None if from_start else "latest")
     absence = OutageNotice()
     with client_of(service, absence.wait) as client:
         receiver = None if receiver_url is None else Receiver(receiver_url, secret or _new_secret())

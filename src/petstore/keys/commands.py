@@ -24,9 +24,9 @@ from petstore.cli.output import (
     JsonList,
     SectionedGroup,
     TextTable,
+    note_more,
     plain_failures,
     print_json,
-    print_page,
     print_secret,
     print_table,
     printable,
@@ -35,6 +35,7 @@ from petstore.cli.resources import resource_options
 from petstore.cli.stores import in_store, note_new_store, operator
 from petstore.clock import SECOND, Milliseconds, system_clock, utc_second
 from petstore.databases.contract import Store, T, Unit
+from petstore.domain.cursors import BY_ID
 from petstore.domain.names import name_key
 from petstore.domain.networks import canonical_networks
 from petstore.domain.plans import PLANS, UNLIMITED
@@ -144,25 +145,26 @@ def list_all(
 ) -> None:
     """List keys by ID, without their tokens: all of them unless an option filters."""
 
-    def read(wanted: int, show: Callable[[list[dict[str, Any]]], None]) -> bool:
-        return in_store(database, lambda store: _list(store, filters, after, wanted, show))
+    def read(show: Callable[[list[dict[str, Any]]], None]) -> tuple[int, str | None]:
+        return in_store(database, lambda store: _list(store, filters, after, limit, show))
 
     if as_page:
         page: list[dict[str, Any]] = []
-        read(limit + 1, page.extend)
-        print_page(page, limit)
+        _, cursor = read(page.extend)
+        print_json({"items": page, "next": cursor})
         return
     if as_json:
         output = JsonList()
-        read(limit, output.print)
+        _, cursor = read(output.print)
         output.end()
-        return
-    table = TextTable(_DISPENSABLE, "keys show ID, or --json")
-    is_any = read(limit, lambda some: table.print([*map(_row, some)]))
-    table.end()
-    if not is_any:
-        found = "No key matches." if any(filters.values()) else "There are no keys yet."
-        click.echo(found, err=True)
+    else:
+        table = TextTable(_DISPENSABLE, "keys show ID, or --json")
+        shown, cursor = read(lambda some: table.print([*map(_row, some)]))
+        table.end()
+        if not shown:
+            found = "No key matches." if any(filters.values()) else "There are no keys yet."
+            click.echo(found, err=True)
+    note_more(cursor)
 
 
 async def _list(
@@ -171,20 +173,20 @@ async def _list(
     after: int,
     limit: int,
     show: Callable[[list[dict[str, Any]]], None],
-) -> bool:
+) -> tuple[int, str | None]:
     """Show the first ``limit`` keys behind the id ``after`` that pass ``filters``, page by page.
 
-    Return whether any did.
+    Return how many these are, and their cursor if others come behind them.
     """
-    shown = 0
+    shown, last = 0, after
     async for keys in every_key(store, filters["environment"], system_clock, after):
-        some = [key for key in keys if _is_wanted(key, filters)][: limit - shown]
-        if some:
+        wanted = [key for key in keys if _is_wanted(key, filters)]
+        if some := wanted[: limit - shown]:
             show(to_builtins(some))
-        shown += len(some)
-        if shown == limit:
-            break
-    return shown > 0
+            shown, last = shown + len(some), some[-1].id
+        if len(wanted) > len(some):
+            return shown, BY_ID.encode(last)
+    return shown, None
 
 
 def _is_wanted(key: Key, filters: dict[str, Any]) -> bool:

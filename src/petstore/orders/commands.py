@@ -34,6 +34,7 @@ from petstore.cli.output import (
 from petstore.cli.resources import View, list_options, resource_options, utc
 from petstore.cli.stores import in_store
 from petstore.clock import system_clock
+from petstore.console.numbers import money_in_words
 from petstore.orders.model import MAX_AMOUNT
 from petstore.orders.model import Order as StoredOrder
 from petstore.pets.exports import csv_writer
@@ -62,7 +63,9 @@ def _line(order: "Order") -> str:
 
 
 def _price(order: "Order") -> str | None:
-    return None if order.amount is None else f"{order.amount} {order.currency}"
+    if order.amount is None:
+        return None
+    return money_in_words(order.amount, str(order.currency))
 
 
 _ORDERS: "View[Order]" = View(

@@ -19,8 +19,8 @@ from petstore.cli.options import (
 )
 from petstore.cli.output import (
     SectionedGroup,
+    note_more,
     print_json,
-    print_page,
     print_secret,
     print_table,
     printable,
@@ -28,6 +28,7 @@ from petstore.cli.output import (
 from petstore.cli.stores import in_store, note_new_store, operator
 from petstore.clock import HOUR, system_clock
 from petstore.databases.contract import Store, T, Unit
+from petstore.domain.cursors import BY_ID
 from petstore.keys.model import PREFIXES, ROLES, Environment
 from petstore.keys.store import Principal
 from petstore.people.model import Login, Person, PersonCreate, PersonState, PersonWithInvitation
@@ -125,11 +126,12 @@ def list_all(
             start = page.next_after
         return people
 
-    found = to_builtins(in_store(database, read))
+    listed = in_store(database, read)
+    cursor = BY_ID.encode(listed[limit - 1].id) if len(listed) > limit else None
+    found = to_builtins(listed[:limit])
     if as_page:
-        print_page(found, limit)
+        print_json({"items": found, "next": cursor})
         return
-    found = found[:limit]
     if as_json:
         print_json(found)
     elif found:
@@ -137,6 +139,7 @@ def list_all(
     else:
         is_filtered = environment is not None or any(filters.values())
         click.echo("No person matches." if is_filtered else "There are no people yet.", err=True)
+    note_more(cursor)
 
 
 @people.command()

@@ -28,7 +28,7 @@ from petstore.databases.private_files import part_of
 from petstore.errors import InvalidBody, Unavailable
 from petstore.pets.columns import FIELDS, Columns
 from petstore.pets.exports import export_pets, pet_writer
-from petstore.pets.files import FileFormat, FileRow, open_import_file
+from petstore.pets.files import FileFormat, FileRow, ImportFile, open_import_file
 from petstore.pets.imports import MAX_WAIT, ImportRun, import_pets
 from petstore.pets.transfers import fetch_pets, send_pets
 
@@ -131,7 +131,7 @@ def import_file(
         opened = open_import_file(content, chosen, chosen=_chosen_columns(columns))
         _report_columns(opened.layout.columns)
         with (
-            _refusals(refused, opened.header) as on_refused,
+            _refusals(refused, opened, names=options["category_names"]) as on_refused,
             progress(f"Importing {file.name}", file.stat().st_size) as on_progress,
         ):
             run = ImportRun(opened, on_refused, on_progress)
@@ -348,22 +348,29 @@ def _format(file: Path, chosen: FileFormat | None) -> FileFormat:
 
 
 @contextmanager
-def _refusals(target: Path | None, header: str) -> Iterator[Callable[[FileRow], None]]:
+def _refusals(
+    target: Path | None, file: ImportFile, *, names: bool
+) -> Iterator[Callable[[FileRow], None]]:
     """Report refused rows, and write them to ``target`` under the header of their file.
 
-    They replace ``target`` at the end. If there are none, it is left alone.
+    They replace ``target`` at the end. If there are none, it is left alone. If categories are names
+    and may not be, say which option takes ``names``.
     """
     with ExitStack() as stack:
         gathered: TextIO | None = None
+        is_named = False
 
         def refuse(row: FileRow) -> None:
-            nonlocal gathered
+            nonlocal gathered, is_named
+            is_named = is_named or bool(file.layout.category_names([row]))
             click.echo(printable(f"line {row.line}: {row.reason}"), err=True)
             if target is None:
                 return
             if gathered is None:
                 gathered = stack.enter_context(replacing_text(target, "surrogateescape"))
-                gathered.write(header)
+                gathered.write(file.header)
             gathered.write(row.text if row.text.endswith("\n") else row.text + "\n")
 
         yield refuse
+        if is_named and not names:
+            click.echo("Some categories are names: --category-names takes them.", err=True)

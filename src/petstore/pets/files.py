@@ -8,7 +8,8 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from hashlib import file_digest
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast, get_args
 
@@ -22,6 +23,7 @@ from petstore.domain.decoding import (
     integer_in,
     number_or_text,
 )
+from petstore.domain.names import name_key
 from petstore.errors import InvalidBody
 from petstore.pets.columns import FIELDS, OPTIONAL, Columns, match_columns
 from petstore.pets.model import NewPet, Pet
@@ -35,6 +37,8 @@ NOT_UTF8 = "expected UTF-8"
 _REQUIRED = [field for field in FIELDS if field not in OPTIONAL]
 
 _SHOWN = 200
+# Unknown names of a batch, and the names of categories: to compare all of them may take minutes.
+_COMPARED, _COMPARED_WITH = 20, 1000
 _AT_ONCE = 65_536
 # Spreadsheets write and read it as the first line.
 _SEPARATOR = re.compile('"?sep=([,;\t])"?\r?\n', re.IGNORECASE)
@@ -96,21 +100,44 @@ class CsvLayout(NamedTuple):
         return {place: name for place, name in names.items() if name and integer_in(name) is None}
 
     def name_categories(
-        self, rows: list[FileRow], names: Mapping[int, str], ids: Mapping[str, int]
+        self,
+        rows: list[FileRow],
+        names: Mapping[int, str],
+        ids: Mapping[str, int],
+        known: Sequence[str] = (),
     ) -> None:
-        """Give rows whose categories are names the ``ids`` of these, and refuse the others."""
+        """Give rows whose categories are names the ``ids`` of these, and refuse the others.
+
+        The reasons have those of the ``known`` names that may be meant.
+        """
+        unknown = [name for name in dict.fromkeys(names.values()) if name not in ids]
+        meant = _meant(unknown[:_COMPARED], known[:_COMPARED_WITH])
         for place, name in names.items():
             row = rows[place]
             rows[place] = (
                 self.with_category(row, ids[name])
                 if name in ids
-                else row.refused(f"{_OF_CATEGORY}no category has the name {name[:_SHOWN]!r}")
+                else row.refused(_reason(name, meant.get(name, ())))
             )
 
     def cells(self, row: FileRow) -> dict[str, str]:
         """Return the cells of a row, by the fields that they are."""
         cells = cells_of(row.text, self.delimiter)
         return dict(zip(self.columns.fields, cells, strict=False))
+
+
+def _meant(unknown: Sequence[str], known: Sequence[str]) -> dict[str, list[str]]:
+    """Return up to three of the names that are ``known`` for each that is not."""
+    keys = {name_key(name): name for name in known}
+    return {
+        name: [keys[key] for key in get_close_matches(name_key(name[:_SHOWN]), keys)]
+        for name in unknown
+    }
+
+
+def _reason(name: str, meant: Sequence[str]) -> str:
+    reason = f"{_OF_CATEGORY}no category has the name {name[:_SHOWN]!r}"
+    return f"{reason}; did you mean {' or '.join(map(repr, meant))}?" if meant else reason
 
 
 class ImportFile(NamedTuple):

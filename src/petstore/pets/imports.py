@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from petstore.categories.store import ids_of_categories, lock_categories, unknown_category
+from petstore.categories.store import (
+    first_category_names,
+    ids_of_categories,
+    lock_categories,
+    unknown_category,
+)
 from petstore.clock import MINUTE, Clock, Milliseconds
 from petstore.databases.contract import Reader, Statement, Store, T, Unit
 from petstore.errors import Conflict, Unavailable
@@ -25,6 +30,7 @@ MAX_WAIT = 5 * MINUTE
 """How long an import waits for its database: a slow disk has recovered, a transaction ended."""
 
 _BATCH = 1000
+_KNOWN = 1000
 _PAUSE_SECONDS = 0.005
 _RETRY_SECONDS = 0.5
 
@@ -131,10 +137,11 @@ async def import_pets(
     before = await write(lambda _: begin_import(digest, again=again))
     if before.is_complete:
         return before
+    known = await first_category_names(store, _KNOWN) if category_names else {}
     add = partial(import_batch, digest, strict_categories=strict_categories)
     for rows in run.batches(_BATCH, start=before.rows_done):
         if category_names:
-            await name_categories(store, run.file.layout, rows)
+            await name_categories(store, run.file.layout, rows, [*known.values()])
         if rows and run.done >= before.rows_done:
             # A running service waits for the same lock. Let it write in between.
             await asyncio.sleep(_PAUSE_SECONDS)
@@ -200,10 +207,16 @@ def import_batch(
     return rows
 
 
-async def name_categories(store: Reader, layout: CsvLayout, rows: list[FileRow]) -> None:
-    """Replace rows whose categories are names of registered ones, ignoring case; refuse others."""
+async def name_categories(
+    store: Reader, layout: CsvLayout, rows: list[FileRow], known: Sequence[str]
+) -> None:
+    """Replace rows whose categories are names of registered ones, ignoring case; refuse others.
+
+    Reasons have those of the ``known`` names that may be meant.
+    """
     names = layout.category_names(rows)
-    layout.name_categories(rows, names, await ids_of_categories(store, set(names.values())))
+    ids = await ids_of_categories(store, set(names.values()))
+    layout.name_categories(rows, names, ids, known)
 
 
 def refuse_unknown(rows: list[FileRow]) -> Unit[list[FileRow]]:

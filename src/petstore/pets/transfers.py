@@ -60,6 +60,7 @@ class _Sender:
         self._has_batches = True
         self._day_left = client.usage.get().day.remaining
         self._category_ids: dict[str, int] | None = None
+        self._category_names: list[str] = []
         self.added_before = 0
 
     def name_categories(self, batch: list[FileRow]) -> dict[int, bool]:
@@ -70,10 +71,12 @@ class _Sender:
         layout = self._run.file.layout
         names = layout.category_names(batch)
         if names and self._category_ids is None:
-            self._category_ids = _category_ids(self._client)
+            by_name = _category_ids(self._client)
+            self._category_ids = {name_key(name): number for name, number in by_name.items()}
+            self._category_names = [*by_name]
         ids = self._category_ids or {}
         found = {name: ids[name_key(name)] for name in names.values() if name_key(name) in ids}
-        layout.name_categories(batch, names, found)
+        layout.name_categories(batch, names, found, self._category_names)
         return {batch[place].line: name in found for place, name in names.items()}
 
     def send(self, batch: list[FileRow], named: Mapping[int, bool]) -> None:
@@ -203,9 +206,9 @@ class _RowByRow:
 
 
 def _category_ids(client: "Client") -> dict[str, int]:
-    """Return the ids of all categories, by the keys of their names."""
+    """Return the ids of all categories by their names."""
     pages = client.categories.pages(limit=_MAX_ITEMS)
-    return {name_key(each.name): each.id for page in pages for each in page.items}
+    return {each.name: each.id for page in pages for each in page.items}
 
 
 def fetch_pets(

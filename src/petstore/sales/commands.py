@@ -8,6 +8,7 @@ import click
 from petstore.cli.options import TEXT
 from petstore.cli.output import print_json, print_table, text_output
 from petstore.cli.resources import resource_options
+from petstore.console.numbers import money_in_words
 from petstore.pets.exports import csv_writer
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
@@ -58,5 +59,8 @@ def sales(
 
 
 def _row(by: str, row: dict[str, Any]) -> dict[str, str]:
-    counts = {name: str(row[name]) for name in ("orders", "amount", "currency")}
-    return {by: str(row.get(_KEYS[by], "-"))} | counts
+    return {
+        by: str(row.get(_KEYS[by], "-")),
+        "orders": str(row["orders"]),
+        "amount": money_in_words(row["amount"], row["currency"]),
+    }
