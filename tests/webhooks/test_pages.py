@@ -10,6 +10,7 @@ from petstore.events.model import EVENT_TYPES
 from petstore.webhooks.deliveries import delivery_of
 from petstore.webhooks.model import MAX_WEBHOOKS
 from petstore.webhooks.pages import DISABLED_WORDS, EVENT_WORDS, outcome_in_words
+from petstore.webhooks.resumption import SKIPPED
 from petstore.webhooks.schedule import DisabledReason
 from support.page_forms import conflict_of, form_of, form_to, press, succeed
 from support.service import Service, running_service
@@ -267,7 +268,16 @@ async def follow(visitor: Visitor, page: httpx.Response, text: str) -> httpx.Res
         (None, "Name or service not known", "The name in the address is not known."),
         (None, "not a valid name", "The name in the address is not known."),
         (None, "TLS: expired {}", "No secure connection was possible: expired {}."),
-        (500, "skipped: it goes on from then", "It was not sent: the webhook was enabled from"),
+        (None, SKIPPED, "It was not sent: the webhook was enabled from then on."),
+        (
+            *(410, f"expected a status of 2xx, not 410; {SKIPPED}"),
+            "The receiver refused it: 410 Gone. It was given up: the webhook was enabled from",
+        ),
+        (
+            *(None, f"Connection refused; {SKIPPED}"),
+            "Nothing takes requests at the address. It was given up: the webhook was enabled from",
+        ),
+        (410, SKIPPED, "The receiver refused it: 410 Gone. It was given up"),  # of version 2.0.0
         (None, "No route to host", "It could not be sent: No route to host."),
     ],
 )

@@ -13,6 +13,7 @@ from petstore.events.model import EventType, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.webhooks.model import MAX_WEBHOOKS, Delivery
+from petstore.webhooks.resumption import SKIPPED
 from petstore.webhooks.schedule import DisabledReason, is_success
 
 _NEWEST = 5  # whoever wants more goes on to a page of older ones
@@ -62,12 +63,13 @@ _OUTCOMES = {
     r"TLS: (.*)": "No secure connection was possible: {}.",
     r"the response is not valid HTTP/1\.1()": "The receiver did not answer in HTTP.",
     r"the connection was closed before a response()": "The receiver hung up without an answer.",
-    r"skipped: .*()": "It was not sent: the webhook was enabled from then on.",
     r"the event is no longer kept()": "It was not sent: the event is no longer kept.",
     r"the key may no longer read the event()": "It was not sent: you may not read such events.",
 }
 _STATUSES = {*HTTPStatus}
 _REFUSED = "The receiver refused it: {}."
+_NOT_SENT = "It was not sent: the webhook was enabled from then on."
+_GIVEN_UP = "{} It was given up: the webhook was enabled from then on."
 
 _STATES = ("pending", "succeeded", "failed")
 _STATE = FieldSet(
@@ -88,12 +90,19 @@ _GRACE = FieldSet(
 
 def outcome_in_words(delivery: Delivery) -> str:
     """Return what came of the last attempt at a delivery; empty before the first one."""
-    status, error = delivery.response_status, delivery.error
+    error, skipped, _ = (delivery.error or "").partition(SKIPPED)
+    attempt = _attempt_in_words(delivery.response_status, error.removesuffix("; "))
+    if not skipped:
+        return attempt
+    return _GIVEN_UP.format(attempt) if attempt else _NOT_SENT
+
+
+def _attempt_in_words(status: int | None, error: str) -> str:
     for pattern, text in _OUTCOMES.items():
-        if error is not None and (matched := re.fullmatch(pattern, error, re.DOTALL)):
+        if matched := re.fullmatch(pattern, error, re.DOTALL):
             return text.format(matched[1])
     if status is None:
-        return "" if error is None else f"It could not be sent: {error}."
+        return f"It could not be sent: {error}." if error else ""
     if is_success(status):
         return f"The receiver took it ({status})."
     phrase = HTTPStatus(status).phrase if status in _STATUSES else ""
