@@ -114,6 +114,7 @@ from petstore.webhooks.store import (
     rotate_webhook,
     webhook_of,
 )
+from petstore.webhooks.waits import send_now
 from support.changes import (
     create_category,
     create_pet,
@@ -292,7 +293,9 @@ ROWS: dict[str, list[Row]] = {
     "select_time_of_oldest_event": [(1, 1)],
     "select_position": [(4000,)],
     "select_time_of_event": [(5,)],
-    "select_delivery_to_retry": [(9, "evt_9", "pet.created")],
+    "select_delivery_to_retry": [(9, "evt_9", "pet.created", "failed")],
+    "select_wait": [(None, None, None)],
+    "hasten_delivery": [(9, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 4)],
     "insert_retried_delivery": [
         (9, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 4)
     ],
@@ -335,6 +338,7 @@ def units() -> Iterator[Unit[Any]]:
     yield delete_webhook(7, 7, unconditional)
     yield from_enabled(replay(1, Selection(5, 9), KEY, 0, unconditional))
     yield from_enabled(retry(1, 9, KEY.id, 0, unconditional, str))
+    yield send_now(1, 9, 0)
     yield from_enabled(replay(1, FAILED, KEY, 0, unconditional))
     yield delete_deliveries(1)
     yield from (prune(table, 5 * table.time_unit) for table in TABLES if table.time)

@@ -36,12 +36,14 @@ DELIVERY_COLUMNS = (
 )
 """The columns of a delivery in SQL, as ``delivery_of`` reads them."""
 
+TEST: EventType = "webhook.test"
+"""The type of an event that waits for no other one of its resource."""
+
 _DELETED_AT_ONCE = 500
 _SEARCHED_AT_ONCE = 500
 _MADE_AT_ONCE = 1000
 _WEBHOOKS_AT_ONCE = 100
 _READ_AT_ONCE = 100
-_TEST: EventType = "webhook.test"
 
 
 class DueDelivery(NamedTuple):
@@ -151,7 +153,7 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
     to know how the endpoint responds now.
     """
     held = "coalesce(e.first_attempt_at, ?2) + ?3"
-    before = _pending_beside(held, "d.webhook_id", "d.resource", "d.id", before=True)
+    before = pending_beside(held, "d.webhook_id", "d.resource", "d.id", before=True)
     rows = await store.read(
         Statement(
             "SELECT d.id, d.webhook_id, d.sequence, d.event_id, d.type, d.resource, d.attempts,"  # noqa: S608
@@ -159,7 +161,7 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
             " WHERE d.webhook_id = ?1 AND d.state = 'pending' AND d.due_at <= ?2"
             " AND EXISTS (SELECT 1 FROM webhooks w WHERE w.id = ?1 AND w.enabled = 1)"
             " ORDER BY d.due_at, d.id LIMIT ?4",
-            (webhook_id, now, HOLD, _READ_AT_ONCE, _TEST),
+            (webhook_id, now, HOLD, _READ_AT_ONCE, TEST),
             name="select_due_deliveries",
         )
     )
@@ -242,7 +244,7 @@ def make_deliveries(
                 " ORDER BY sequence RETURNING id",
                 (
                     *(webhook.id, now, webhook.position, end, webhook.key_id),
-                    *(_TEST, f"webhook/{webhook.id}", *wanted),
+                    *(TEST, f"webhook/{webhook.id}", *wanted),
                 ),
                 name="insert_deliveries",
             )
@@ -289,7 +291,7 @@ def save_progress(
             saved += yield from _save(outcome, now)
         if stored and saved:
             notices += yield from _update_webhook(webhook_id, stored[0], saved, now)
-    before = _pending_beside("e.id", "?3", "?4", "?2", before=True)
+    before = pending_beside("e.id", "?3", "?4", "?2", before=True)
     for delivery in held:
         # Unless what it waits for has meanwhile ended.
         yield Statement(
@@ -317,7 +319,7 @@ def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
         name="update_delivery",
     )
     if saved and outcome.state != "pending":
-        following = _pending_beside("e.id", "?2", "?3", "?4", before=False)
+        following = pending_beside("e.id", "?2", "?3", "?4", before=False)
         yield Statement(
             "UPDATE webhook_deliveries SET due_at = ?1 WHERE attempts = 0 AND due_at > ?1"  # noqa: S608
             f" AND id = ({following})",
@@ -328,7 +330,7 @@ def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
 
 
 @cache
-def _pending_beside(column: str, webhook: str, resource: str, number: str, *, before: bool) -> str:
+def pending_beside(column: str, webhook: str, resource: str, number: str, *, before: bool) -> str:
     """Return the SELECT of the pending delivery of a resource just before another one, or after it.
 
     The index for PostgreSQL leaves out what is done, instead of having what is pending: the indexes

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from http import HTTPStatus
 
+from petstore.clock import Milliseconds, rfc3339_milliseconds
 from petstore.console.fields import Field, FieldSet, choice, optional, undo_fields, words
 from petstore.console.forms import Problem, number_or_text
 from petstore.console.notices import Notice, Undo, change_notice
@@ -109,6 +111,12 @@ def _attempt_in_words(status: int | None, error: str) -> str:
     return _REFUSED.format(f"{status} {phrase}".rstrip())
 
 
+def is_waiting(delivery: Delivery, now: Milliseconds) -> bool:
+    """Return whether a delivery waits for its next attempt."""
+    next_attempt_at = delivery.next_attempt_at
+    return next_attempt_at is not None and next_attempt_at > rfc3339_milliseconds(now)
+
+
 def type_options(visit: PageRequest) -> list[tuple[str, str]]:
     """Return the types of events that a webhook can get for the person, in words."""
     readable = readable_types(visit.caller.scopes)
@@ -189,6 +197,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         disabled_words=DISABLED_WORDS,
         deliveries=deliveries,
         outcome_in_words=outcome_in_words,
+        is_waiting=partial(is_waiting, now=visit.services.clock()),
         problem=problem,
     )
 

@@ -19,7 +19,7 @@ BEFORE = (
 """The rest of a SELECT of the deliveries of webhook ``?1`` before the one with the id ``?2``."""
 
 SKIPPED = "skipped: the webhook was enabled to go on from then"
-"""The end of the ``error`` of a delivery that was pending then, after why its last attempt failed."""
+"""Ends the ``error`` of a delivery that was pending then, after why its last attempt failed."""
 
 _BATCH = 500
 
