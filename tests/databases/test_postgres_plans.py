@@ -62,7 +62,7 @@ from petstore.webhooks.model import ReplayRange
 from petstore.webhooks.replays import Selection, count_replay, replay, retry
 from petstore.webhooks.resumption import resume_batch
 from petstore.webhooks.store import list_webhooks, webhook_of
-from petstore.webhooks.waits import send_now
+from petstore.webhooks.waits import read_waiting, send_now
 from support.manual_clock import ManualClock
 from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name
@@ -273,6 +273,7 @@ DELIVERER: Reads = {
     ),
     "resumed": lambda store: store.write(resume_batch(2, "lastSuccess", LAST_ID, 0)),
     "skipped": lambda store: store.write(resume_batch(2, "now", LAST_ID, 0)),
+    "waiting": lambda store: read_waiting(store, 2),
     "sent now": lambda store: store.write(send_now(2, ROWS, 0)),
 }
 WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None)

@@ -114,7 +114,7 @@ from petstore.webhooks.store import (
     rotate_webhook,
     webhook_of,
 )
-from petstore.webhooks.waits import send_now
+from petstore.webhooks.waits import read_waiting, send_now
 from support.changes import (
     create_category,
     create_pet,
@@ -758,12 +758,13 @@ def test_no_statement_of_a_deliverer_scans_deliveries_or_events(
         lambda store: due_deliveries(store, 1, 0),
         lambda store: read_event(store, 1, "evt_1"),
         lambda store: read_backlog(store, [DELIVERER]),
+        lambda store: read_waiting(store, 1),
         partial_write(make_deliveries("me", [DELIVERER], 10, 0)),
         partial_write(save_progress(outcomes, [DELIVERY], 0)),
     )
     found = [statements_of(each, FOUND_BY_A_DELIVERER) for each in operations]
     statements = [statement for some in found for statement in some]
-    assert len(statements) == 11, [statement.name for statement in statements]
+    assert len(statements) == 12, [statement.name for statement in statements]
     for statement in statements:
         scans = ("SCAN d", "SCAN e", "SCAN webhook_")
         steps = plan(connection, statement)

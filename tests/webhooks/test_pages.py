@@ -10,7 +10,6 @@ from petstore.events.model import EVENT_TYPES
 from petstore.webhooks.deliveries import delivery_of
 from petstore.webhooks.model import MAX_WEBHOOKS
 from petstore.webhooks.pages import DISABLED_WORDS, EVENT_WORDS, outcome_in_words
-from petstore.webhooks.resumption import SKIPPED
 from petstore.webhooks.schedule import DisabledReason
 from support.page_forms import conflict_of, form_of, form_to, press, succeed
 from support.service import Service, running_service
@@ -20,6 +19,11 @@ from support.webhooks import URL, add_deliveries
 
 pytestmark = pytest.mark.anyio
 
+SKIPPED = "skipped: the webhook was enabled to go on from then"
+NEVER_ATTEMPTED = (
+    "UPDATE webhook_deliveries SET last_attempt_at = NULL, response_status = NULL, error = NULL"
+    " WHERE sequence > ?1"
+)
 HOOK = {"url": URL, "description": "Till", "types": ["order.placed", "pet.created"]}
 
 
@@ -189,6 +193,27 @@ async def test_each_delivery_shows_its_outcome(service: Service, staff: Visitor)
     refused = await staff.get("/webhooks/1", state="lost")
     assert refused.status_code == 400
     assert "expected one of 'pending'" in words(refused)
+
+
+async def test_the_list_and_the_state_say_how_many_deliveries_fail_and_why(
+    service: Service, staff: Visitor
+) -> None:
+    await create(staff)
+    assert "Deliveriesnone waits" in words(await staff.get("/webhooks/1"))
+    for failing, others, said in (
+        (0, 1, "1 delivery waits."),
+        (0, 2, "2 deliveries wait."),
+        (0, 101, "More than 100 deliveries wait."),
+        (1, 0, "1 delivery fails. The receiver refused it: 500 Internal Server Error."),
+        (2, 1, "2 deliveries fail, 1 waits. The receiver refused it: 500"),
+        (1, 2, "1 delivery fails, 2 wait. The receiver refused it: 500"),
+        (1, 100, "More than 100 deliveries fail or wait. The receiver refused it: 500"),
+    ):
+        await service.store.write(do("DELETE FROM webhook_deliveries"))
+        await add_deliveries(service.store, 1, *["pending"] * (failing + others), "failed")
+        await service.store.write(do(NEVER_ATTEMPTED, failing))
+        for path in ("/webhooks", "/webhooks/1"):
+            assert said in words(await staff.get(path))
 
 
 async def test_a_delivery_that_got_a_410_has_failed_until_the_webhook_is_enabled(

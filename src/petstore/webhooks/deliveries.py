@@ -36,14 +36,12 @@ DELIVERY_COLUMNS = (
 )
 """The columns of a delivery in SQL, as ``delivery_of`` reads them."""
 
-TEST: EventType = "webhook.test"
-"""The type of an event that waits for no other one of its resource."""
-
 _DELETED_AT_ONCE = 500
 _SEARCHED_AT_ONCE = 500
 _MADE_AT_ONCE = 1000
 _WEBHOOKS_AT_ONCE = 100
 _READ_AT_ONCE = 100
+_TEST: EventType = "webhook.test"
 
 
 class DueDelivery(NamedTuple):
@@ -149,23 +147,30 @@ async def find_delivery(
 async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> list[DueDelivery]:
     """Return the first deliveries of a webhook that are due, also those that have to wait.
 
-    There are none if it is disabled. A test waits for no other delivery: whoever asks for it wants
-    to know how the endpoint responds now.
+    There are none if it is disabled.
     """
     held = "coalesce(e.first_attempt_at, ?2) + ?3"
-    before = pending_beside(held, "d.webhook_id", "d.resource", "d.id", before=True)
     rows = await store.read(
         Statement(
             "SELECT d.id, d.webhook_id, d.sequence, d.event_id, d.type, d.resource, d.attempts,"  # noqa: S608
-            f" CASE WHEN d.type <> ?5 THEN ({before}) END FROM webhook_deliveries d"
+            f" ({holder_of(held)}) FROM webhook_deliveries d"
             " WHERE d.webhook_id = ?1 AND d.state = 'pending' AND d.due_at <= ?2"
             " AND EXISTS (SELECT 1 FROM webhooks w WHERE w.id = ?1 AND w.enabled = 1)"
             " ORDER BY d.due_at, d.id LIMIT ?4",
-            (webhook_id, now, HOLD, _READ_AT_ONCE, TEST),
+            (webhook_id, now, HOLD, _READ_AT_ONCE),
             name="select_due_deliveries",
         )
     )
     return [DueDelivery._make((*row[:-1], row[-1] or 0)) for row in rows]
+
+
+def holder_of(column: str) -> str:
+    """Return, in SQL, a column of the delivery ``e`` that holds back the delivery ``d``.
+
+    A test waits for none: whoever asks for it wants to know how the endpoint responds now.
+    """
+    before = _pending_beside(column, "d.webhook_id", "d.resource", "d.id", before=True)
+    return f"CASE WHEN d.type <> '{_TEST}' THEN ({before}) END"
 
 
 async def read_backlog(store: Reader, webhooks: Iterable[LeasedWebhook]) -> Backlog:
@@ -244,7 +249,7 @@ def make_deliveries(
                 " ORDER BY sequence RETURNING id",
                 (
                     *(webhook.id, now, webhook.position, end, webhook.key_id),
-                    *(TEST, f"webhook/{webhook.id}", *wanted),
+                    *(_TEST, f"webhook/{webhook.id}", *wanted),
                 ),
                 name="insert_deliveries",
             )
@@ -291,7 +296,7 @@ def save_progress(
             saved += yield from _save(outcome, now)
         if stored and saved:
             notices += yield from _update_webhook(webhook_id, stored[0], saved, now)
-    before = pending_beside("e.id", "?3", "?4", "?2", before=True)
+    before = _pending_beside("e.id", "?3", "?4", "?2", before=True)
     for delivery in held:
         # Unless what it waits for has meanwhile ended.
         yield Statement(
@@ -319,7 +324,7 @@ def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
         name="update_delivery",
     )
     if saved and outcome.state != "pending":
-        following = pending_beside("e.id", "?2", "?3", "?4", before=False)
+        following = _pending_beside("e.id", "?2", "?3", "?4", before=False)
         yield Statement(
             "UPDATE webhook_deliveries SET due_at = ?1 WHERE attempts = 0 AND due_at > ?1"  # noqa: S608
             f" AND id = ({following})",
@@ -330,7 +335,7 @@ def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
 
 
 @cache
-def pending_beside(column: str, webhook: str, resource: str, number: str, *, before: bool) -> str:
+def _pending_beside(column: str, webhook: str, resource: str, number: str, *, before: bool) -> str:
     """Return the SELECT of the pending delivery of a resource just before another one, or after it.
 
     The index for PostgreSQL leaves out what is done, instead of having what is pending: the indexes

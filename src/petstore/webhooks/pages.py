@@ -1,11 +1,11 @@
 """The pages of webhooks: where a key's events are sent, and what became of each delivery."""
 
+import asyncio
 import re
 from collections.abc import Mapping
-from functools import partial
 from http import HTTPStatus
 
-from petstore.clock import Milliseconds, rfc3339_milliseconds
+from petstore.clock import rfc3339_milliseconds
 from petstore.console.fields import Field, FieldSet, choice, optional, undo_fields, words
 from petstore.console.forms import Problem, number_or_text
 from petstore.console.notices import Notice, Undo, change_notice
@@ -15,8 +15,8 @@ from petstore.events.model import EventType, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.webhooks.model import MAX_WEBHOOKS, Delivery
-from petstore.webhooks.resumption import SKIPPED
 from petstore.webhooks.schedule import DisabledReason, is_success
+from petstore.webhooks.waits import Waiting, read_waiting
 
 _NEWEST = 5  # whoever wants more goes on to a page of older ones
 _DELIVERIES = 20
@@ -90,10 +90,10 @@ _GRACE = FieldSet(
 )
 
 
-def outcome_in_words(delivery: Delivery) -> str:
+def outcome_in_words(delivery: Delivery | Waiting) -> str:
     """Return what came of the last attempt at a delivery; empty before the first one."""
-    error, skipped, _ = (delivery.error or "").partition(SKIPPED)
-    attempt = _attempt_in_words(delivery.response_status, error.removesuffix("; "))
+    failed, skipped, _ = (delivery.error or "").partition("skipped: ")
+    attempt = _attempt_in_words(delivery.response_status, failed.removesuffix("; "))
     if not skipped:
         return attempt
     return _GIVEN_UP.format(attempt) if attempt else _NOT_SENT
@@ -111,10 +111,21 @@ def _attempt_in_words(status: int | None, error: str) -> str:
     return _REFUSED.format(f"{status} {phrase}".rstrip())
 
 
-def is_waiting(delivery: Delivery, now: Milliseconds) -> bool:
-    """Return whether a delivery waits for its next attempt."""
-    next_attempt_at = delivery.next_attempt_at
-    return next_attempt_at is not None and next_attempt_at > rfc3339_milliseconds(now)
+def _waiting_in_words(waiting: Waiting) -> str:
+    """Return how many deliveries fail or wait, and why the last attempt failed; empty for none."""
+    failing, others = waiting.failing, waiting.pending - waiting.failing
+    if waiting.is_more:
+        counted = f"More than {waiting.pending} deliveries {'fail or wait' if failing else 'wait'}."
+    elif failing:
+        more = f", {others} wait{'s' if others == 1 else ''}" if others else ""
+        counted = f"{_deliveries(failing, 'fail')}{more}."
+    else:
+        counted = f"{_deliveries(others, 'wait')}." if others else ""
+    return f"{counted} {outcome_in_words(waiting)}".rstrip()
+
+
+def _deliveries(number: int, verb: str) -> str:
+    return f"1 delivery {verb}s" if number == 1 else f"{number} deliveries {verb}"
 
 
 def type_options(visit: PageRequest) -> list[tuple[str, str]]:
@@ -152,11 +163,13 @@ def _form(visit: PageRequest) -> FieldSet:
 
 async def _list(visit: PageRequest) -> Response:
     found = await visit.list_page("listWebhooks", MAX_WEBHOOKS)
+    store, webhooks = visit.services.store, found.value
+    waiting = await asyncio.gather(*(read_waiting(store, webhook.id) for webhook in webhooks))
     return visit.page(
         "webhooks.html",
-        webhooks=found.value,
+        webhooks=[*zip(webhooks, map(_waiting_in_words, waiting), strict=True)],
         is_set_up=visit.services.webhook_secret.is_set_up,
-        is_full=len(found.value) == MAX_WEBHOOKS,
+        is_full=len(webhooks) == MAX_WEBHOOKS,
         most=MAX_WEBHOOKS,
     )
 
@@ -195,9 +208,10 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         filters=_STATE.new(visit.form, error),
         grace=_GRACE.new(visit.form, error),
         disabled_words=DISABLED_WORDS,
+        waiting=_waiting_in_words(await read_waiting(visit.services.store, visit.path_id)),
         deliveries=deliveries,
         outcome_in_words=outcome_in_words,
-        is_waiting=partial(is_waiting, now=visit.services.clock()),
+        now=rfc3339_milliseconds(visit.services.clock()),
         problem=problem,
     )
 

@@ -18,7 +18,7 @@ from petstore.http.messages import Response
 from petstore.webhooks.deliveries import find_delivery
 from petstore.webhooks.model import MAX_REPLAY, ReplayWindow, Webhook
 from petstore.webhooks.operations import selection_of
-from petstore.webhooks.pages import is_waiting, outcome_in_words, type_options
+from petstore.webhooks.pages import outcome_in_words, type_options
 from petstore.webhooks.replays import count_replay
 from petstore.webhooks.waits import read_wait
 
@@ -87,7 +87,7 @@ async def _delivery(visit: PageRequest, error: PetstoreError | None = None) -> R
         may_read=may_read,
         wait=wait,
         waits_until=wait and rfc3339_milliseconds(wait.until),
-        can_send_now=wait is None and is_waiting(delivery, now),
+        now=rfc3339_milliseconds(now),
         outcome=outcome_in_words(delivery),
         payload=_payload(event) if event is not None and may_read else "",
     )

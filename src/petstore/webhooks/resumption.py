@@ -18,8 +18,8 @@ BEFORE = (
 )
 """The rest of a SELECT of the deliveries of webhook ``?1`` before the one with the id ``?2``."""
 
-SKIPPED = "skipped: the webhook was enabled to go on from then"
-"""Ends the ``error`` of a delivery that was pending then, after why its last attempt failed."""
+# The end of the error of a delivery: the console tells it in other words.
+_SKIPPED = "skipped: the webhook was enabled to go on from then"
 
 _BATCH = 500
 
@@ -59,7 +59,7 @@ def _skip(webhook_id: int, count: int) -> Statement:
     return Statement(
         "UPDATE webhook_deliveries SET state = 'failed',"  # noqa: S608 - only names
         f" error = coalesce(error || '; ', '') || ?1 WHERE {which}",
-        (SKIPPED, webhook_id, count),
+        (_SKIPPED, webhook_id, count),
         name="skip_deliveries",
     )
 

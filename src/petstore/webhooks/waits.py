@@ -1,14 +1,31 @@
-"""What a pending delivery waits for, and how its next attempt is made at once."""
+"""What pending deliveries wait for, and how the next attempt at one is made at once."""
 
+from operator import itemgetter
 from typing import NamedTuple
 
 from petstore.clock import Milliseconds, rfc3339_milliseconds
-from petstore.databases.contract import Reader, Statement, Unit
+from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.databases.pages import found
 from petstore.errors import AlreadyPending
-from petstore.webhooks.deliveries import DELIVERY_COLUMNS, TEST, delivery_of, pending_beside
+from petstore.webhooks.deliveries import DELIVERY_COLUMNS, delivery_of, holder_of
 from petstore.webhooks.model import Delivery
 from petstore.webhooks.schedule import HOLD
+
+_MAX_COUNTED = 100
+
+
+class Waiting(NamedTuple):
+    """How many deliveries of a webhook are pending, and how many of these have failed before.
+
+    If there ``is_more``, they are the oldest 100. The last attempt that failed had this
+    ``response_status`` and ``error``.
+    """
+
+    pending: int
+    failing: int
+    is_more: bool
+    response_status: int | None
+    error: str | None
 
 
 class Wait(NamedTuple):
@@ -19,6 +36,23 @@ class Wait(NamedTuple):
 
     until: Milliseconds
     holder: int | None = None
+
+
+async def read_waiting(store: Reader, webhook_id: int) -> Waiting:
+    """Return how many deliveries of a webhook wait, in a bounded read along an index."""
+    rows = await store.read(
+        Statement(
+            "SELECT last_attempt_at, response_status, error FROM webhook_deliveries WHERE"
+            " /*sqlite*/ webhook_id = ?1 /*end*/ /*pg webhook_id >= ?1 AND webhook_id <= ?1 */"
+            " AND state = 'pending' ORDER BY /*pg webhook_id, */ id LIMIT ?2",
+            (webhook_id, _MAX_COUNTED + 1),
+            name="select_waiting_deliveries",
+        )
+    )
+    oldest = rows[:_MAX_COUNTED]
+    failed = [row for row in oldest if row[0] is not None]
+    _, status, error = max(failed, key=itemgetter(0), default=(None, None, None))
+    return Waiting(len(oldest), len(failed), len(rows) > len(oldest), status, error)
 
 
 async def read_wait(
@@ -64,18 +98,17 @@ def send_now(webhook_id: int, delivery_id: int, now: Milliseconds) -> Unit[Deliv
 
 
 def _select_wait(webhook_id: int, delivery_id: int) -> Statement:
-    before = pending_beside("e.id", "d.webhook_id", "d.resource", "d.id", before=True)
     return Statement(
         "SELECT w.paused_until, h.id, h.first_attempt_at FROM webhook_deliveries d"  # noqa: S608
         " JOIN webhooks w ON w.id = d.webhook_id"
-        f" LEFT JOIN webhook_deliveries h ON d.type <> ?3 AND h.id = ({before})"
+        f" LEFT JOIN webhook_deliveries h ON h.id = ({holder_of('e.id')})"
         " WHERE d.id = ?1 AND d.webhook_id = ?2",
-        (delivery_id, webhook_id, TEST),
+        (delivery_id, webhook_id),
         name="select_wait",
     )
 
 
-def _wait_of(row: tuple[int | None, int | None, int | None], now: Milliseconds) -> Wait | None:
+def _wait_of(row: Row, now: Milliseconds) -> Wait | None:
     paused_until, holder, first_attempt_at = row
     held_until = (now if first_attempt_at is None else first_attempt_at) + HOLD
     if holder is not None and held_until > now:
