@@ -87,6 +87,7 @@ LAYERS = {
             "replays",
             "resumption",
             "sender",
+            "waits",
         ),
     ),
     "operations": ("operations",),

@@ -62,6 +62,7 @@ from petstore.webhooks.model import ReplayRange
 from petstore.webhooks.replays import Selection, count_replay, replay, retry
 from petstore.webhooks.resumption import resume_batch
 from petstore.webhooks.store import list_webhooks, webhook_of
+from petstore.webhooks.waits import read_waiting, send_now
 from support.manual_clock import ManualClock
 from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name
@@ -272,6 +273,8 @@ DELIVERER: Reads = {
     ),
     "resumed": lambda store: store.write(resume_batch(2, "lastSuccess", LAST_ID, 0)),
     "skipped": lambda store: store.write(resume_batch(2, "now", LAST_ID, 0)),
+    "waiting": lambda store: read_waiting(store, 2),
+    "sent now": lambda store: store.write(send_now(2, ROWS, 0)),
 }
 WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None)
 KEY_ROW = (
@@ -306,6 +309,8 @@ FOUND: dict[str, list[Row]] = {
     "select_webhook_health": [(0, None, None, 1, 1, None)],
     "update_webhook_health": [WEBHOOK_ROW],
     "update_delivery": [(ROWS,)],
+    "select_wait": [(None, None, None)],
+    "hasten_delivery": [(ROWS, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 4)],
 }
 
 
@@ -504,7 +509,7 @@ def test_failed_deliveries_are_found_in_few_blocks(failing: Planner, after: int)
     wanted = Selection(0, is_failed=True, rest=ReplayRange(after, after + 20))
     found = FOUND | {
         "select_position": [(ROWS,)],
-        "select_delivery_to_retry": [(after, f"evt_{after:024d}", "pet.created")],
+        "select_delivery_to_retry": [(after, f"evt_{after:024d}", "pet.created", "failed")],
         "insert_retried_delivery": [
             (9, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 4)
         ],

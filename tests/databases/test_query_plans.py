@@ -114,6 +114,7 @@ from petstore.webhooks.store import (
     rotate_webhook,
     webhook_of,
 )
+from petstore.webhooks.waits import read_waiting, send_now
 from support.changes import (
     create_category,
     create_pet,
@@ -292,7 +293,9 @@ ROWS: dict[str, list[Row]] = {
     "select_time_of_oldest_event": [(1, 1)],
     "select_position": [(4000,)],
     "select_time_of_event": [(5,)],
-    "select_delivery_to_retry": [(9, "evt_9", "pet.created")],
+    "select_delivery_to_retry": [(9, "evt_9", "pet.created", "failed")],
+    "select_wait": [(None, None, None)],
+    "hasten_delivery": [(9, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 4)],
     "insert_retried_delivery": [
         (9, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 4)
     ],
@@ -335,6 +338,7 @@ def units() -> Iterator[Unit[Any]]:
     yield delete_webhook(7, 7, unconditional)
     yield from_enabled(replay(1, Selection(5, 9), KEY, 0, unconditional))
     yield from_enabled(retry(1, 9, KEY.id, 0, unconditional, str))
+    yield send_now(1, 9, 0)
     yield from_enabled(replay(1, FAILED, KEY, 0, unconditional))
     yield delete_deliveries(1)
     yield from (prune(table, 5 * table.time_unit) for table in TABLES if table.time)
@@ -754,12 +758,13 @@ def test_no_statement_of_a_deliverer_scans_deliveries_or_events(
         lambda store: due_deliveries(store, 1, 0),
         lambda store: read_event(store, 1, "evt_1"),
         lambda store: read_backlog(store, [DELIVERER]),
+        lambda store: read_waiting(store, 1),
         partial_write(make_deliveries("me", [DELIVERER], 10, 0)),
         partial_write(save_progress(outcomes, [DELIVERY], 0)),
     )
     found = [statements_of(each, FOUND_BY_A_DELIVERER) for each in operations]
     statements = [statement for some in found for statement in some]
-    assert len(statements) == 11, [statement.name for statement in statements]
+    assert len(statements) == 12, [statement.name for statement in statements]
     for statement in statements:
         scans = ("SCAN d", "SCAN e", "SCAN webhook_")
         steps = plan(connection, statement)

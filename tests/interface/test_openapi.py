@@ -1164,6 +1164,7 @@ def check_headers(
 
 # The message depends on what the client did: the table has one, which other tests get.
 SEVERAL_MESSAGES = {
+    "already_pending",
     "beyond_own_rights",
     "incomplete_body",
     "invalid_body",

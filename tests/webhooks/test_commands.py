@@ -94,6 +94,12 @@ def test_the_event_of_a_delivery_is_sent_again() -> None:
     assert (asked.method, asked.target) == ("POST", "/v1/webhooks/7/deliveries/3/retry")
 
 
+def test_a_pending_delivery_is_sent_now() -> None:
+    with odd_service(response(202, DELIVERY)) as service:
+        printed = Shop(service.url, "a-key").succeed("webhooks", "retry", 7, DELIVERY["id"])
+    assert printed == f"Delivery {DELIVERY['id']} will send event evt_3 now.\n"
+
+
 PENDING = {"code": "deliveries_pending", "message": "2000 deliveries are pending", "status": 409}
 
 

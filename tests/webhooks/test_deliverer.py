@@ -426,6 +426,20 @@ async def test_a_delayed_delivery_follows_a_success_at_once(
     assert sent(endpoint) == [(1, 0), (1, 6), (2, 6)]
 
 
+async def test_a_test_does_not_wait_for_an_earlier_one_that_fails(
+    store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
+) -> None:
+    endpoint.behaviour = failing_at({1})
+    test = NewEvent("webhook.test", "webhook/1", {}, None, key_id)
+    async with delivering(store, clock):
+        await store.write(recorded(test))
+        await saved(store, 1)
+        await store.write(recorded(test))
+        await settled(store, 1)
+    assert await deliveries(store) == [(1, "pending", 1), (2, "succeeded", 1)]
+    assert sent(endpoint) == [(1, 0), (2, 0)]
+
+
 async def test_a_long_queue_of_one_resource_does_not_delay_others(
     store: Store, clock: ManualClock, endpoint: Receiver
 ) -> None:

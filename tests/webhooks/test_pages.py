@@ -19,6 +19,11 @@ from support.webhooks import URL, add_deliveries
 
 pytestmark = pytest.mark.anyio
 
+SKIPPED = "skipped: the webhook was enabled to go on from then"
+NEVER_ATTEMPTED = (
+    "UPDATE webhook_deliveries SET last_attempt_at = NULL, response_status = NULL, error = NULL"
+    " WHERE sequence > ?1"
+)
 HOOK = {"url": URL, "description": "Till", "types": ["order.placed", "pet.created"]}
 
 
@@ -190,6 +195,27 @@ async def test_each_delivery_shows_its_outcome(service: Service, staff: Visitor)
     assert "expected one of 'pending'" in words(refused)
 
 
+async def test_the_list_and_the_state_say_how_many_deliveries_fail_and_why(
+    service: Service, staff: Visitor
+) -> None:
+    await create(staff)
+    assert "Deliveriesnone waits" in words(await staff.get("/webhooks/1"))
+    for failing, others, said in (
+        (0, 1, "1 delivery waits."),
+        (0, 2, "2 deliveries wait."),
+        (0, 101, "More than 100 deliveries wait."),
+        (1, 0, "1 delivery fails. The receiver refused it: 500 Internal Server Error."),
+        (2, 1, "2 deliveries fail, 1 waits. The receiver refused it: 500"),
+        (1, 2, "1 delivery fails, 2 wait. The receiver refused it: 500"),
+        (1, 100, "More than 100 deliveries fail or wait. The receiver refused it: 500"),
+    ):
+        await service.store.write(do("DELETE FROM webhook_deliveries"))
+        await add_deliveries(service.store, 1, *["pending"] * (failing + others), "failed")
+        await service.store.write(do(NEVER_ATTEMPTED, failing))
+        for path in ("/webhooks", "/webhooks/1"):
+            assert said in words(await staff.get(path))
+
+
 async def test_a_delivery_that_got_a_410_has_failed_until_the_webhook_is_enabled(
     service: Service, staff: Visitor
 ) -> None:
@@ -267,7 +293,16 @@ async def follow(visitor: Visitor, page: httpx.Response, text: str) -> httpx.Res
         (None, "Name or service not known", "The name in the address is not known."),
         (None, "not a valid name", "The name in the address is not known."),
         (None, "TLS: expired {}", "No secure connection was possible: expired {}."),
-        (500, "skipped: it goes on from then", "It was not sent: the webhook was enabled from"),
+        (None, SKIPPED, "It was not sent: the webhook was enabled from then on."),
+        (
+            *(410, f"expected a status of 2xx, not 410; {SKIPPED}"),
+            "The receiver refused it: 410 Gone. It was given up: the webhook was enabled from",
+        ),
+        (
+            *(None, f"Connection refused; {SKIPPED}"),
+            "Nothing takes requests at the address. It was given up: the webhook was enabled from",
+        ),
+        (410, SKIPPED, "The receiver refused it: 410 Gone. It was given up"),  # of version 2.0.0
         (None, "No route to host", "It could not be sent: No route to host."),
     ],
 )

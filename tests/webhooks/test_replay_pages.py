@@ -61,6 +61,37 @@ async def test_a_delivery_shows_what_was_sent_and_what_came_back(
     assert "whsec_" not in page.text
 
 
+async def test_a_pending_delivery_is_sent_now_from_its_page_or_the_list(
+    service: Service, shop: Visitor
+) -> None:
+    await add_events(service.store, [NOW, NOW])
+    await add_deliveries(service.store, 1, "pending", "pending")
+    await service.store.write(do("UPDATE webhook_deliveries SET resource = 'pet/' || id"))
+    for path, due in ((DELIVERY, [(1,), (0,)]), ("/webhooks/1", [(1,), (1,)])):
+        page = await succeed(shop, await shop.get(path), "Send now")
+        assert "The event is sent now. This cannot be undone." in words(page)
+        assert await sent(service, f"CAST(due_at <= {NOW} AS INTEGER)") == due
+        assert "Send now" not in buttons_of(await shop.get(path))
+
+
+async def test_the_page_of_a_pending_delivery_says_what_it_waits_for(
+    service: Service, shop: Visitor
+) -> None:
+    await add_events(service.store, [NOW, NOW])
+    await add_deliveries(service.store, 1, "pending", "pending", created_at=NOW)
+    second = "/webhooks/1/deliveries/2"
+    page = await shop.get(second)
+    assert "Waitsfor delivery 1, an earlier one of pet/7" in words(page)
+    assert "Send now" not in buttons_of(page)
+    await service.store.write(do("UPDATE webhooks SET paused_until = ?1", NOW + MINUTE))
+    assert "Waitsuntil 1 Dec 2026, 12:01 UTC, as the receiver asked" in words(
+        await shop.get(DELIVERY)
+    )
+    refused = await shop.post(f"{second}/retry", once="a")
+    assert refused.status_code == 409
+    assert "Delivery 2 waits for delivery 1, an earlier one of its resource" in words(refused)
+
+
 async def test_a_pending_delivery_cannot_be_sent_again(service: Service, shop: Visitor) -> None:
     await add_events(service.store, [NOW])
     await add_deliveries(service.store, 1, "pending")

@@ -21,6 +21,7 @@ from petstore.keys.model import Caller
 from petstore.keys.store import unconditional
 from petstore.webhooks.model import IN_REPLAY, MAX_REPLAY, Delivery, Replay, ReplayRange
 from petstore.webhooks.replays import ReplayCount, Selection, count_replay, replay, retry
+from petstore.webhooks.schedule import HOLD
 from petstore.webhooks.store import get_webhook
 from support.delivering import deliveries
 from support.stores import do
@@ -407,9 +408,62 @@ async def test_a_pending_event_is_not_sent_again(store: Store, key: Caller) -> N
     await add_events(store, [NOW])
     await add_deliveries(store, 1, "failed")
     await retried(store, key, 1)
-    for delivery_id in (1, 2):
-        with pytest.raises(AlreadyPending, match=r"is pending: delivery 2 sends it$"):
-            await retried(store, key, delivery_id)
+    with pytest.raises(AlreadyPending, match=r"is pending: delivery 2 sends it$"):
+        await retried(store, key, 1)
+    with pytest.raises(AlreadyPending, match=r"^delivery 2 is pending, and is being sent now$"):
+        await retried(store, key, 2)
+
+
+async def test_the_next_attempt_at_a_pending_delivery_is_made_now(
+    store: Store, key: Caller
+) -> None:
+    await add_webhook(store, key)
+    await add_deliveries(store, 1, "pending")
+    now = await retried(store, key, 1)
+    assert (now.id, now.state, now.attempts) == (1, "pending", 3)
+    assert await deliveries(store, "id, due_at") == [(1, NOW)]
+
+
+async def test_a_delivery_that_an_earlier_one_holds_back_names_it(
+    store: Store, key: Caller
+) -> None:
+    await add_webhook(store, key)
+    await add_deliveries(store, 1, "pending", "pending")
+    said = r"^delivery 2 waits for delivery 1, an earlier one of its resource; send that one first$"
+    for first_attempt_at in (NOW - HOLD + 1, None):
+        await first_attempted(store, first_attempt_at)
+        with pytest.raises(AlreadyPending, match=said):
+            await retried(store, key, 2)
+    await first_attempted(store, NOW - HOLD)
+    assert (await retried(store, key, 2)).id == 2
+
+
+async def first_attempted(store: Store, at: Milliseconds | None) -> None:
+    """Say when the first delivery was first attempted."""
+    sql = "UPDATE webhook_deliveries SET first_attempt_at = ?1 WHERE id = 1"
+    await store.write(do(sql, at))
+
+
+async def test_a_test_is_sent_now_although_an_earlier_one_is_pending(
+    store: Store, key: Caller
+) -> None:
+    await add_webhook(store, key)
+    await add_deliveries(store, 1, "pending", "pending")
+    await store.write(do("UPDATE webhook_deliveries SET type = 'webhook.test'"))
+    assert (await retried(store, key, 2)).id == 2
+
+
+async def test_a_delivery_to_a_receiver_that_asked_to_wait_is_not_sent_now(
+    store: Store, key: Caller
+) -> None:
+    await add_webhook(store, key)
+    await add_deliveries(store, 1, "pending")
+    await store.write(do("UPDATE webhooks SET paused_until = ?1", NOW + 1))
+    said = r"^delivery 1 waits until 2026-\S+Z, as its receiver asked with Retry-After$"
+    with pytest.raises(AlreadyPending, match=said):
+        await retried(store, key, 1)
+    await store.write(do("UPDATE webhooks SET paused_until = ?1", NOW))
+    assert (await retried(store, key, 1)).id == 1
 
 
 async def test_of_two_retries_at_once_one_sends_the_event(store: Store, key: Caller) -> None:

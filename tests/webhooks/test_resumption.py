@@ -84,11 +84,23 @@ async def test_resuming_stops_at_the_last_success_even_between_two_batches(
 async def test_resuming_from_now_fails_the_pending_deliveries(store: Store, key: Caller) -> None:
     await add_deliveries(store, 2, "pending")
     await add_deliveries(store, 1, "succeeded", "failed", *["pending"] * 501)
+    await store.write(do("UPDATE webhook_deliveries SET error = NULL WHERE id = 4"))
     await finish(store, key, "now")
     rows = await deliveries(store, "state, error")
     assert rows[:3] == [("pending", "not 2xx"), ("succeeded", "not 2xx"), ("failed", "not 2xx")]
-    skipped = ("failed", "skipped: the webhook was enabled to go on from then")
-    assert rows[3:] == [skipped] * 501
+    skipped = "skipped: the webhook was enabled to go on from then"
+    assert rows[3:] == [("failed", skipped), *[("failed", f"not 2xx; {skipped}")] * 500]
+
+
+async def test_resuming_after_the_last_success_forgets_earlier_attempts(
+    store: Store, key: Caller
+) -> None:
+    await add_deliveries(store, 1, "pending")
+    await finish(store, key, "now")
+    await store.write(do("UPDATE webhooks SET enabled = 0"))
+    await finish(store, key)
+    columns = "state, attempts, last_attempt_at, response_status, response_body, error"
+    assert await deliveries(store, columns) == [("pending", 0, *[None] * 4)]
 
 
 @pytest.mark.parametrize(("resume", "before"), [("lastSuccess", "failed"), ("now", "pending")])

@@ -156,10 +156,10 @@ def deliveries(*, webhook_id: int, state: str | None, client: "Client", **option
 @click.argument("delivery_id", metavar="DELIVERY", type=ID)
 @resource_options
 def retry(*, webhook_id: int, delivery_id: int, client: "Client", as_json: bool) -> None:
-    """Send the event of one delivery again."""
+    """Send the event of one delivery again, or now if it waits for its next attempt."""
     made = client.webhooks.retry.raw(webhook_id, delivery_id)
-    event = printable(made.value.event_id)
-    line = f"Delivery {made.value.id} will send event {event} again."
+    event, when = printable(made.value.event_id), "now" if made.value.id == delivery_id else "again"
+    line = f"Delivery {made.value.id} will send event {event} {when}."
     show_response(made, line, as_json=as_json)
 
 

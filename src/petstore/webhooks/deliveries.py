@@ -150,11 +150,10 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
     There are none if it is disabled.
     """
     held = "coalesce(e.first_attempt_at, ?2) + ?3"
-    before = _pending_beside(held, "d.webhook_id", "d.resource", "d.id", before=True)
     rows = await store.read(
         Statement(
             "SELECT d.id, d.webhook_id, d.sequence, d.event_id, d.type, d.resource, d.attempts,"  # noqa: S608
-            f" ({before}) FROM webhook_deliveries d"
+            f" ({holder_of(held)}) FROM webhook_deliveries d"
             " WHERE d.webhook_id = ?1 AND d.state = 'pending' AND d.due_at <= ?2"
             " AND EXISTS (SELECT 1 FROM webhooks w WHERE w.id = ?1 AND w.enabled = 1)"
             " ORDER BY d.due_at, d.id LIMIT ?4",
@@ -163,6 +162,15 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
         )
     )
     return [DueDelivery._make((*row[:-1], row[-1] or 0)) for row in rows]
+
+
+def holder_of(column: str) -> str:
+    """Return, in SQL, a column of the delivery ``e`` that holds back the delivery ``d``.
+
+    A test waits for none: whoever asks for it wants to know how the endpoint responds now.
+    """
+    before = _pending_beside(column, "d.webhook_id", "d.resource", "d.id", before=True)
+    return f"CASE WHEN d.type <> '{_TEST}' THEN ({before}) END"
 
 
 async def read_backlog(store: Reader, webhooks: Iterable[LeasedWebhook]) -> Backlog:

@@ -378,7 +378,8 @@ OPERATIONS = (
         summary="Send one event again",
         description=(
             "Sends the event of a delivery again, whatever became of that. Returns the delivery"
-            " that sends it, a new one. The id of the event stays the same."
+            " that sends it: a new one, or this one if it is pending, whose next attempt is made"
+            " now instead of later. The id of the event stays the same."
         ),
         handler=_retry,
         tagged=False,

@@ -1,9 +1,11 @@
 """The pages of webhooks: where a key's events are sent, and what became of each delivery."""
 
+import asyncio
 import re
 from collections.abc import Mapping
 from http import HTTPStatus
 
+from petstore.clock import rfc3339_milliseconds
 from petstore.console.fields import Field, FieldSet, choice, optional, undo_fields, words
 from petstore.console.forms import Problem, number_or_text
 from petstore.console.notices import Notice, Undo, change_notice
@@ -14,6 +16,7 @@ from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.webhooks.model import MAX_WEBHOOKS, Delivery
 from petstore.webhooks.schedule import DisabledReason, is_success
+from petstore.webhooks.waits import Waiting, read_waiting
 
 _NEWEST = 5  # whoever wants more goes on to a page of older ones
 _DELIVERIES = 20
@@ -62,12 +65,13 @@ _OUTCOMES = {
     r"TLS: (.*)": "No secure connection was possible: {}.",
     r"the response is not valid HTTP/1\.1()": "The receiver did not answer in HTTP.",
     r"the connection was closed before a response()": "The receiver hung up without an answer.",
-    r"skipped: .*()": "It was not sent: the webhook was enabled from then on.",
     r"the event is no longer kept()": "It was not sent: the event is no longer kept.",
     r"the key may no longer read the event()": "It was not sent: you may not read such events.",
 }
 _STATUSES = {*HTTPStatus}
 _REFUSED = "The receiver refused it: {}."
+_NOT_SENT = "It was not sent: the webhook was enabled from then on."
+_GIVEN_UP = "{} It was given up: the webhook was enabled from then on."
 
 _STATES = ("pending", "succeeded", "failed")
 _STATE = FieldSet(
@@ -86,18 +90,42 @@ _GRACE = FieldSet(
 )
 
 
-def outcome_in_words(delivery: Delivery) -> str:
+def outcome_in_words(delivery: Delivery | Waiting) -> str:
     """Return what came of the last attempt at a delivery; empty before the first one."""
-    status, error = delivery.response_status, delivery.error
+    failed, skipped, _ = (delivery.error or "").partition("skipped: ")
+    attempt = _attempt_in_words(delivery.response_status, failed.removesuffix("; "))
+    if not skipped:
+        return attempt
+    return _GIVEN_UP.format(attempt) if attempt else _NOT_SENT
+
+
+def _attempt_in_words(status: int | None, error: str) -> str:
     for pattern, text in _OUTCOMES.items():
-        if error is not None and (matched := re.fullmatch(pattern, error, re.DOTALL)):
+        if matched := re.fullmatch(pattern, error, re.DOTALL):
             return text.format(matched[1])
     if status is None:
-        return "" if error is None else f"It could not be sent: {error}."
+        return f"It could not be sent: {error}." if error else ""
     if is_success(status):
         return f"The receiver took it ({status})."
     phrase = HTTPStatus(status).phrase if status in _STATUSES else ""
     return _REFUSED.format(f"{status} {phrase}".rstrip())
+
+
+def _waiting_in_words(waiting: Waiting) -> str:
+    """Return how many deliveries fail or wait, and why the last attempt failed; empty for none."""
+    failing, others = waiting.failing, waiting.pending - waiting.failing
+    if waiting.is_more:
+        counted = f"More than {waiting.pending} deliveries {'fail or wait' if failing else 'wait'}."
+    elif failing:
+        more = f", {others} wait{'s' if others == 1 else ''}" if others else ""
+        counted = f"{_deliveries(failing, 'fail')}{more}."
+    else:
+        counted = f"{_deliveries(others, 'wait')}." if others else ""
+    return f"{counted} {outcome_in_words(waiting)}".rstrip()
+
+
+def _deliveries(number: int, verb: str) -> str:
+    return f"1 delivery {verb}s" if number == 1 else f"{number} deliveries {verb}"
 
 
 def type_options(visit: PageRequest) -> list[tuple[str, str]]:
@@ -135,11 +163,13 @@ def _form(visit: PageRequest) -> FieldSet:
 
 async def _list(visit: PageRequest) -> Response:
     found = await visit.list_page("listWebhooks", MAX_WEBHOOKS)
+    store, webhooks = visit.services.store, found.value
+    waiting = await asyncio.gather(*(read_waiting(store, webhook.id) for webhook in webhooks))
     return visit.page(
         "webhooks.html",
-        webhooks=found.value,
+        webhooks=[*zip(webhooks, map(_waiting_in_words, waiting), strict=True)],
         is_set_up=visit.services.webhook_secret.is_set_up,
-        is_full=len(found.value) == MAX_WEBHOOKS,
+        is_full=len(webhooks) == MAX_WEBHOOKS,
         most=MAX_WEBHOOKS,
     )
 
@@ -178,8 +208,10 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         filters=_STATE.new(visit.form, error),
         grace=_GRACE.new(visit.form, error),
         disabled_words=DISABLED_WORDS,
+        waiting=_waiting_in_words(await read_waiting(visit.services.store, visit.path_id)),
         deliveries=deliveries,
         outcome_in_words=outcome_in_words,
+        now=rfc3339_milliseconds(visit.services.clock()),
         problem=problem,
     )
 

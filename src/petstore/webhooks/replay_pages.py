@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, json
 
-from petstore.clock import utc
+from petstore.clock import rfc3339_milliseconds, utc
 from petstore.console.fields import Field, FieldSet, choice, optional
 from petstore.console.forms import typed_id
 from petstore.console.notices import Notice
@@ -20,6 +20,7 @@ from petstore.webhooks.model import MAX_REPLAY, ReplayWindow, Webhook
 from petstore.webhooks.operations import selection_of
 from petstore.webhooks.pages import outcome_in_words, type_options
 from petstore.webhooks.replays import count_replay
+from petstore.webhooks.waits import read_wait
 
 _WINDOWS = {
     "hour": timedelta(hours=1),
@@ -72,6 +73,9 @@ async def _delivery(visit: PageRequest, error: PetstoreError | None = None) -> R
         visit.child_id,
         is_gone=webhook.disabled_reason == "gone",
     )
+    now, wait = visit.services.clock(), None
+    if delivery.state == "pending" and webhook.enabled:
+        wait = await read_wait(visit.services.store, webhook.id, delivery.id, now)
     may_read = delivery.type in readable_types(visit.caller.scopes)
     return visit.page(
         "webhook_delivery.html",
@@ -81,6 +85,9 @@ async def _delivery(visit: PageRequest, error: PetstoreError | None = None) -> R
         delivery=delivery,
         event=event,
         may_read=may_read,
+        wait=wait,
+        waits_until=wait and rfc3339_milliseconds(wait.until),
+        now=rfc3339_milliseconds(now),
         outcome=outcome_in_words(delivery),
         payload=_payload(event) if event is not None and may_read else "",
     )
@@ -96,7 +103,8 @@ async def _retry(visit: PageRequest) -> Response:
     path = f"/webhooks/{visit.path_id}"
     if visit.form.text("back") != "list":
         path += f"/deliveries/{made.id}"
-    return await visit.redirect(path, Notice(f"The event is sent again. {_CANNOT_UNDO}"))
+    when = "now" if made.id == visit.child_id else "again"
+    return await visit.redirect(path, Notice(f"The event is sent {when}. {_CANNOT_UNDO}"))
 
 
 async def _replay(visit: PageRequest, error: PetstoreError | None = None) -> Response:

@@ -34,6 +34,7 @@ from petstore.webhooks.model import (
     wanted_types,
 )
 from petstore.webhooks.store import lock_enabled
+from petstore.webhooks.waits import send_now
 
 # The times of events are those of several clocks, so not quite in the order of the feed.
 _CLOCKS_DIFFER: Milliseconds = 10 * SECOND
@@ -115,25 +116,29 @@ def retry(
     check: Callable[[Webhook], None],
     check_type: Callable[[EventType], object],
 ) -> Unit[Delivery]:
-    """Send the event of a delivery again to a webhook that passes ``check``; return the new one.
+    """Send the event of a delivery again to a webhook that passes ``check``.
 
-    Its type has to pass ``check_type``.
+    Its type has to pass ``check_type``. If the delivery is pending, its next attempt is made at
+    once. Return the delivery that sends it, else a new one.
 
     Raises:
         NotFound: the key has no webhook with this id, or the webhook no such delivery.
         WebhookDisabled: it is disabled.
         DeliveriesPending: too many deliveries are still to come.
-        AlreadyPending: one of this event is still to come.
+        AlreadyPending: another one of this event is still to come, or it cannot be sent now.
         EventNotKept: the event is too old.
     """
     yield from lock_enabled(webhook_id, key_id, check)
     rows = yield Statement(
-        "SELECT sequence, event_id, type FROM webhook_deliveries WHERE id = ?1 AND webhook_id = ?2",
+        "SELECT sequence, event_id, type, state FROM webhook_deliveries"
+        " WHERE id = ?1 AND webhook_id = ?2",
         (delivery_id, webhook_id),
         name="select_delivery_to_retry",
     )
-    sequence, event_id, kind = found(rows, tuple, "delivery", delivery_id)
+    sequence, event_id, kind, state = found(rows, tuple, "delivery", delivery_id)
     check_type(kind)
+    if state == "pending":
+        return (yield from send_now(webhook_id, delivery_id, now))
     yield from _require_few_pending(webhook_id)
     pending = yield Statement(
         "SELECT id FROM webhook_deliveries"

@@ -18,6 +18,9 @@ BEFORE = (
 )
 """The rest of a SELECT of the deliveries of webhook ``?1`` before the one with the id ``?2``."""
 
+# The end of the error of a delivery: the console tells it in other words.
+_SKIPPED = "skipped: the webhook was enabled to go on from then"
+
 _BATCH = 500
 
 
@@ -54,8 +57,9 @@ def _skip(webhook_id: int, count: int) -> Statement:
     pending = "webhook_id = ?2 AND state = 'pending' ORDER BY id LIMIT ?3"
     which = are_first("webhook_deliveries", pending)
     return Statement(
-        f"UPDATE webhook_deliveries SET state = 'failed', error = ?1 WHERE {which}",  # noqa: S608
-        ("skipped: the webhook was enabled to go on from then", webhook_id, count),
+        "UPDATE webhook_deliveries SET state = 'failed',"  # noqa: S608 - only names
+        f" error = coalesce(error || '; ', '') || ?1 WHERE {which}",
+        (_SKIPPED, webhook_id, count),
         name="skip_deliveries",
     )
 
@@ -63,7 +67,8 @@ def _skip(webhook_id: int, count: int) -> Statement:
 def _requeue(webhook_id: int, ids: list[int], now: Milliseconds) -> Statement:
     return Statement(
         "UPDATE webhook_deliveries SET state = 'pending', attempts = 0, due_at = ?1,"
-        " first_attempt_at = NULL WHERE webhook_id = ?2 AND id >= ?3 AND id <= ?4"
+        " first_attempt_at = NULL, last_attempt_at = NULL, response_status = NULL,"
+        " response_body = NULL, error = NULL WHERE webhook_id = ?2 AND id >= ?3 AND id <= ?4"
         " AND state <> 'succeeded' AND retried_at IS NULL",
         (now, webhook_id, ids[0], ids[-1]),
         name="requeue_deliveries",

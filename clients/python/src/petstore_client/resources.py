@@ -1293,7 +1293,8 @@ class Webhooks(Resource[D]):
         """Send one event again.
 
         Sends the event of a delivery again, whatever became of that. Returns the delivery that
-        sends it, a new one. The id of the event stays the same. Your key needs the scope
+        sends it: a new one, or this one if it is pending, whose next attempt is made now
+        instead of later. The id of the event stays the same. Your key needs the scope
         ``webhooks:write``.
 
         Args:
