@@ -24,7 +24,7 @@ from petstore.pets.import_preparation import BATCH, MAX_UNDECIDED
 from support.bare_app import http_request
 from support.changes import create_category
 from support.manual_clock import ManualClock
-from support.page_forms import buttons_of, form_of
+from support.page_forms import buttons_of, form_of, press, succeed
 from support.service import Service, running_service
 from support.visitor import SAME_ORIGIN, Visitor, newcomer, signed_in, words
 from support.waiting import eventually
@@ -478,12 +478,82 @@ async def test_a_category_that_somebody_added_meanwhile_is_taken(staff: Visitor)
     assert "A no status Dogs 2" in words(decided)
 
 
-async def test_what_was_decided_before_a_refusal_counts(staff: Visitor) -> None:
+async def test_nothing_is_decided_if_one_decision_is_refused(staff: Visitor) -> None:
     path, _ = await preview(staff, UNKNOWN)
-    decisions = {"category.Cats": "1", "category.999": "998", "category.Birds": "1"}
+    decisions = {"category.Cats": "add", "category.999": "998", "category.Birds": "1"}
     refused = await staff.post(f"{path}/categories", **decisions)
     assert refused.status_code == 400
-    assert "3 animals to add, 0 rows refused, 2 rows to decide about." in words(refused)
+    assert "1 animal to add, 0 rows refused, 4 rows to decide about." in words(refused)
+    assert "Cats" not in (await staff.get("/categories")).text
+    sent = form_of(refused, "Use these decisions").fields
+    assert sent == decisions | {"category.999": "", "other.999": "", "others": ""}
+
+
+async def test_a_refused_decision_for_all_the_others_is_told_once(staff: Visitor) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    refused = await staff.post(f"{path}/categories", others="77")
+    assert "All the others: there is no category “77”" in words(refused)
+    assert refused.text.count('aria-invalid="true"') == 1
+    assert 'href="#others"' in refused.text
+    assert 'id="others"' in refused.text
+
+
+async def with_kinds(staff: Visitor, *names: str) -> None:
+    for name in (*names, *(f"Kind {number}" for number in range(30))):
+        await staff.submit("/categories", name=name)
+
+
+async def test_each_name_that_is_mistyped_is_told_at_its_field_with_those_that_may_be_meant(
+    staff: Visitor,
+) -> None:
+    await with_kinds(staff, "Dogs", "Cats", "Turtles")
+    path, _ = await preview(staff, b"name;category\nA;Hund\nB;Big cat\nC;Panzer\nD;Owls\n")
+    typed = {"other.Hund": "Dgos", "other.Big cat": "Catz", "other.Panzer": "Tortle"}
+    mended = {"other.Big cat": "Cats", "other.Panzer": "Turtles", "category.Owls": "leave"}
+    refused = await staff.post(f"{path}/categories", **mended | typed)
+    assert refused.status_code == 400
+    assert "3 fields need another look: Hund: there is no category “Dgos”" in words(refused)
+    assert re.findall('href="#(other[^"]*)"', refused.text) == ["other-1", "other-2", "other-3"]
+    wrong = re.findall('<input id="([^"]*)"[^>]* aria-invalid="true"', refused.text)
+    assert wrong == ["other-1", "other-2", "other-3"]
+    ways = re.findall('name="(instead_[^"]*)" value="([^"]*)">Use', refused.text)
+    meant = ["Dogs", "Cats", "Turtles"]
+    assert ways == [(f"instead_{name}", one) for name, one in zip(typed, meant, strict=True)]
+    assert "<details>" in refused.text
+    assert "4 rows to decide about" in words(refused)
+    taken = {"instead_other.Hund": "Dogs"}
+    again = await press(staff, refused, "Use these decisions", **taken)
+    assert form_of(again, "Use these decisions").fields == mended | typed | {
+        "other.Hund": "Dogs",
+        "other.Owls": "",
+        "others": "",
+        **{f"category.{name}": "" for name in ("Hund", "Big cat", "Panzer")},
+    }
+    done = await succeed(staff, refused, "Use these decisions", **mended, **taken)
+    assert "You decided about 4 categories." in words(done)
+    assert "A no status Dogs 2 B no status Cats 3 C no status Turtles 4" in words(done)
+
+
+async def test_only_the_first_names_that_are_mistyped_get_suggestions(staff: Visitor) -> None:
+    await with_kinds(staff)
+    path, _ = await preview(staff, b"name;category\n" + b"".join(b"A;%c\n" % n for n in b"abcdef"))
+    typed = {f"other.{name}": f"Knid 1{name}" for name in "abcdef"}
+    refused = await staff.post(f"{path}/categories", **typed)
+    assert refused.text.count('aria-invalid="true"') == 6
+    assert set(re.findall('name="instead_other.(.)"', refused.text)) == set("abcde")
+
+
+async def test_a_list_of_categories_begins_with_those_that_a_file_may_mean(staff: Visitor) -> None:
+    for name in ("Birds", "Cats", "Dogs"):
+        await staff.submit("/categories", name=name)
+    path, page = await preview(staff, b"name;category\nA;Dgos\nB;Hamster\n")
+    first, second = page.split('<select id="category-')[1:3]
+    used = [re.findall(r">Use \u2068(\w+)", each) for each in (first, second)]
+    assert used == [["Dogs", "Animals", "Birds", "Cats"], ["Animals", "Birds", "Cats", "Dogs"]]
+    assert first.index("Use \u2068Dogs") < first.index("Add this category")
+    assert words(await staff.get(path)).count("Did you mean Dogs?") == 1
+    chosen = form_of(await staff.get(path), "Use these decisions").fields
+    assert set(chosen.values()) == {""}
 
 
 async def test_a_file_with_many_unknown_categories_asks_about_some(staff: Visitor) -> None:

@@ -16,7 +16,7 @@ from petstore.categories.store import (
     names_of_categories,
 )
 from petstore.console.fields import Field, ShownForm, choice
-from petstore.console.forms import INSTEAD, line
+from petstore.console.forms import INSTEAD, Problem, line
 from petstore.console.page import PageRequest
 from petstore.console.templates import isolated
 from petstore.databases.contract import Reader
@@ -109,16 +109,13 @@ async def chosen_category(visit: PageRequest, text: str, *, is_new: bool = False
 
     Raises:
         InvalidBody: no category can have this name, or a number is expected.
-        UnknownCategory: there is none, with those that the person may mean.
+        UnknownCategory: there is none.
     """
     store = visit.services.store
     category_id = await (_add(visit, text) if is_new else _id_of(visit, store, text))
-    if category_id is not None:
-        return category_id
-    error = _unknown(visit, text)
-    is_name = isinstance(error, UnknownCategory) and integer_in(text) is None
-    told = _with_meant(error.message, await _meant(store, text) if is_name else {})
-    raise type(error)(told.removeprefix(f"{_NAME}: "))  # one of several choices of the form
+    if category_id is None:
+        raise _unknown(visit, text)
+    return category_id
 
 
 async def _id_of(visit: PageRequest, reader: Reader, text: str) -> int | None:
@@ -193,7 +190,7 @@ async def category_form(visit: PageRequest, form: ShownForm, any_: str = "") -> 
     else:
         fields = (_typed_field(names, hint, is_filter=bool(any_)),)
         if not is_known:
-            form = await _with_ways(form, reader, text, may_add=may_add)
+            form = await _with_ways(visit, form, text, may_add=may_add)
     if form.problem:
         form = form._replace(problem=form.problem.changed(_ADDED, label=_NEW_NAME.label))
     typed = {**form.typed, _NAME: text, _ADDED: visit.form.line(_ADDED) if text == _NEW else ""}
@@ -241,23 +238,40 @@ def _typed_field(names: Mapping[int, str], hint: str, *, is_filter: bool) -> Fie
     )
 
 
-async def _with_ways(form: ShownForm, reader: Reader, text: str, *, may_add: bool) -> ShownForm:
+async def _with_ways(visit: PageRequest, form: ShownForm, text: str, *, may_add: bool) -> ShownForm:
     """Return a form that says what a person may mean who typed a name that no category has."""
     problem = form.problem and form.problem.about(_NAME)
     if not form.problem or not problem:
         return form
-    meant = await _meant(reader, text)
-    ways = [(INSTEAD + _NAME, each, f"Use {isolated(name)}") for each, name in meant.items()]
+    meant = await with_suggestions(visit, problem, text)
+    ways = [*meant.ways]
     if may_add and len(text) <= _MAX_NAME:
         ways.append((_ADDED, text, f"Add {_quoted(text)} as a category"))
-    told = _with_meant(problem.text, meant)
-    return form._replace(problem=form.problem.changed(_NAME, text=told, ways=ways))
+    return form._replace(problem=form.problem.changed(_NAME, text=meant.text, ways=ways))
 
 
-def _with_meant(problem: str, meant: Mapping[str, str]) -> str:
-    """Return what is wrong with a name, and the names that a person may mean."""
-    said = " or ".join(isolated(name) for name in meant.values())
-    return f"{problem}. Did you mean {said}?" if said else problem
+async def with_suggestions(visit: PageRequest, problem: Problem, typed: str) -> Problem:
+    """Return what is wrong with a typed category, with buttons for those that may be meant.
+
+    A number, and a person without the scope to list categories, get none.
+    """
+    if integer_in(typed) is not None or not visit.may("listCategories"):
+        return problem
+    reader = await visit.services.readers.for_key(visit.caller.id)
+    names = await nearest_names(await first_category_names(reader, _SEARCHED), typed)
+    if not names:
+        return problem
+    ways = [
+        (INSTEAD + problem.field, text, f"Use {isolated(name)}")
+        for text, name in _texts(names).items()
+    ]
+    return problem._replace(text=f"{problem.text}. {did_you_mean(names)}", ways=ways)
+
+
+def did_you_mean(names: Mapping[int, str]) -> str:
+    """Return the question whether a person means one of these categories, empty without any."""
+    said = " or ".join(isolated(name) for name in names.values())
+    return f"Did you mean {said}?" if said else ""
 
 
 # The names that a text may mean
@@ -287,11 +301,9 @@ async def suggested_names(reader: Reader, typed: str) -> list[str]:
     return [*_texts(await _with_word(names, typed, _SUGGESTED))]
 
 
-async def _meant(reader: Reader, typed: str) -> dict[str, str]:
-    """Return the names, by their texts, of a few categories whose names are like a typed one."""
-    names = await first_category_names(reader, _SEARCHED)
-    found = await _with_word(names, typed, _MEANT) or await _alike(names, typed)
-    return _texts(found)
+async def nearest_names(names: Mapping[int, str], typed: str) -> dict[int, str]:
+    """Return those of the names that are most like a typed one, a few at most."""
+    return await _with_word(names, typed, _MEANT) or await _alike(names, typed)
 
 
 async def _with_word(names: Mapping[int, str], typed: str, limit: int) -> dict[int, str]:

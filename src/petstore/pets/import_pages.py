@@ -3,23 +3,26 @@
 In between, a person may choose columns, and decides about categories that there are not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from petstore.console.allowance import affordable, allowance_of, charge
 from petstore.console.categories import (
     chosen_category,
+    did_you_mean,
     known_names,
     listed_categories,
+    nearest_names,
+    with_suggestions,
 )
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.fields import FieldSet, ShownForm, choice
-from petstore.console.forms import Problem, UploadedFile, in_plain_words, problem_of
+from petstore.console.forms import INSTEAD, Problem, UploadedFile, in_plain_words, problem_of
 from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
 from petstore.domain.decoding import integer_in
-from petstore.errors import Conflict, InvalidBody, PetstoreError
+from petstore.errors import Conflict, InvalidBody, PetstoreError, UnknownCategory
 from petstore.http.messages import Response
 from petstore.pets.columns import OPTIONAL, Columns, match_columns
 from petstore.pets.console_imports import (
@@ -58,6 +61,10 @@ _SHOWN = 20
 _SHOWN_NAME, _SHOWN_COLUMNS = 40, 12
 _LABELS = FORM.labels
 _ADDED, _LEFT = "add", "leave"
+# A suggestion compares thousands of names, which takes some hundredths of a second.
+_SUGGESTED_FOR = 5
+# The fields of decisions. A category follows the first two, as the file has it.
+_CATEGORY, _OTHER, _OTHERS = "category.", "other.", "others"
 _LATER, _ADD, _LEAVE = ("", "Decide later"), (_ADDED, "Add this category"), (_LEFT, "Leave out")
 # What a cell has to be, as a person would say it.
 _IN_WORDS = {
@@ -200,31 +207,90 @@ def _chosen_columns(visit: PageRequest, columns: Columns) -> Columns:
     return match_columns(columns.names, places)
 
 
+class _Decision(NamedTuple):
+    """What a person chose or typed for a category that there is not, and the field that has it."""
+
+    category: UndecidedCategory
+    field: str
+    text: str
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether it is the name of another category, and no choice of a list."""
+        return self.field.startswith(_OTHER)
+
+
+class _DecisionsRefused(InvalidBody):
+    """Decisions are refused: ``problems`` say what is wrong with each field."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(problems[0].text)
+        self.problems = problems
+
+
 async def _decide(visit: PageRequest) -> Response:
-    """Decide about categories that there are not: add one, take another, or leave rows out."""
-    found = await _find(visit)
-    decisions: dict[str, int | None] = {}
-    try:
-        for category in found.undecided:
-            other = visit.form.line(f"other.{category.text}")
-            decided = visit.form.line(f"category.{category.text}") or visit.form.line("others")
-            if other:
-                decisions[category.key] = await chosen_category(visit, other)
-            elif decided == _LEFT:
-                decisions[category.key] = None
-            elif decided == _ADDED and category.is_name:
-                decisions[category.key] = await chosen_category(visit, category.text, is_new=True)
-            elif decided not in ("", _ADDED):
-                decisions[category.key] = await chosen_category(visit, decided)
-    finally:  # with what was decided before a refusal
-        if decisions:
-            services = visit.services
-            await decide_categories(
-                services.store, visit.caller.id, found.id, decisions, services.clock
-            )
+    """Decide about categories that there are not: add one, take another, or leave rows out.
+
+    If a decision is refused, none is made.
+    """
+    found, services = await _find(visit), visit.services
+    made = [_decision(visit, category) for category in found.undecided]
+    decisions = await _chosen_categories(visit, made)
+    for category, _, text in made:
+        if text == _ADDED and category.is_name and category.key not in decisions:
+            decisions[category.key] = await chosen_category(visit, category.text, is_new=True)
+    if not decisions:
+        return await visit.redirect(f"/import/{found.id}")
+    await decide_categories(services.store, visit.caller.id, found.id, decisions, services.clock)
     count = len(decisions)
     told = f"You decided about {count} {'category' if count == 1 else 'categories'}."
-    return await visit.redirect(f"/import/{found.id}", Notice(told) if count else None)
+    return await visit.redirect(f"/import/{found.id}", Notice(told))
+
+
+def _decision(visit: PageRequest, category: UndecidedCategory) -> _Decision:
+    if other := _typed_for(visit, category):
+        return _Decision(category, _OTHER + category.text, other)
+    if chosen := visit.form.line(_CATEGORY + category.text):
+        return _Decision(category, _CATEGORY + category.text, chosen)
+    return _Decision(category, _OTHERS, visit.form.line(_OTHERS))
+
+
+def _typed_for(visit: PageRequest, category: UndecidedCategory) -> str:
+    """Return the name that a person typed for a category, or the one that they took instead."""
+    name = _OTHER + category.text
+    return visit.form.line(INSTEAD + name) or visit.form.line(name)
+
+
+async def _chosen_categories(
+    visit: PageRequest, made: Sequence[_Decision]
+) -> dict[str, int | None]:
+    """Return the ids of the categories that decisions take, ``None`` for rows to leave out.
+
+    Raises:
+        InvalidBody: some of the categories are not there.
+    """
+    decisions: dict[str, int | None] = {}
+    problems: dict[str, Problem] = {}
+    for decision in made:
+        category, field, text = decision
+        if text == _LEFT and not decision.is_typed:
+            decisions[category.key] = None
+        elif text and (decision.is_typed or text != _ADDED):
+            try:
+                decisions[category.key] = await chosen_category(visit, text)
+            except (InvalidBody, UnknownCategory) as error:
+                problem = _problem_of_decision(decision, error)
+                if decision.is_typed and len(problems) < _SUGGESTED_FOR:
+                    problem = await with_suggestions(visit, problem, text)
+                problems[field] = problem
+    if problems:
+        raise _DecisionsRefused([*problems.values()])
+    return decisions
+
+
+def _problem_of_decision(decision: _Decision, error: PetstoreError) -> Problem:
+    label = "All the others" if decision.field == _OTHERS else isolated(decision.category.text)
+    return Problem(decision.field, problem_of(error).text, label)
 
 
 async def _import_page(
@@ -234,6 +300,8 @@ async def _import_page(
     *,
     goes_on: bool = False,
 ) -> Response:
+    refused = error.problems if isinstance(error, _DecisionsRefused) else ()
+    questions = await _questions(visit, found, refused)
     store, columns = visit.services.store, found.layout.columns
     others = await list_imports(store, visit.caller.id)
     same = (
@@ -257,14 +325,15 @@ async def _import_page(
             row._replace(reason=_in_words(visit, found, row))
             async for row in read_rows(store, found.id, "refused", _SHOWN)
         ],
-        problem=None if error is None else problem_of(error, _LABELS),
+        problem=_problem_of_page(error, questions),
         columns=_shown_names(columns.names)[:_SHOWN_COLUMNS],
         unsure=[_LABELS[field].lower() for field in _unsure(columns)],
         used=_used(columns),
         unused=_shown_names(columns.unused),
         form=_columns_form(visit, columns, error),
         cells_of=lambda row: cells_of(row.text, found.layout.delimiter)[:_SHOWN_COLUMNS],
-        questions=await _questions(visit, found),
+        questions=questions,
+        for_others=next((each for each in refused if each.field == _OTHERS), None),
         others=[_LATER, *([_ADD] if visit.may("createCategory") else []), _LEAVE],
         max_undecided=MAX_UNDECIDED,
         known_names=await known_names(visit) if found.undecided else [],
@@ -310,30 +379,64 @@ def _shown_names(columns: Sequence[str]) -> list[str]:
 
 
 class _Question(NamedTuple):
-    """What a person may decide about a category, and what they chose or typed last."""
+    """What a person may decide about a category, and what they chose or typed last.
+
+    ``problem`` is what is wrong with that, and ``hint`` asks which category they may mean.
+    """
 
     category: UndecidedCategory
-    options: list[tuple[str, str]]
+    options: Sequence[tuple[str, str]]
     chosen: str
     typed: str
+    hint: str
+    problem: Problem | None
 
 
-async def _questions(visit: PageRequest, found: ConsoleImport) -> list[_Question]:
+async def _questions(
+    visit: PageRequest, found: ConsoleImport, refused: Sequence[Problem]
+) -> list[_Question]:
     """Return a question for each undecided category. Without a long list, its options are all."""
     if not found.undecided:
         return []
-    listed = await listed_categories(visit)
-    others = [(str(each), f"Use {isolated(name)}") for each, name in listed.items()]
-    may_add = visit.may("createCategory")
-    return [
-        _Question(
-            category,
-            [_LATER, *([_ADD] if may_add and category.is_name else []), _LEAVE, *others],
-            visit.form.line(f"category.{category.text}"),
-            visit.form.line(f"other.{category.text}"),
+    listed, questions = await listed_categories(visit), list[_Question]()
+    may_add, problems = visit.may("createCategory"), {each.field: each for each in refused}
+    for category in found.undecided:
+        near = await nearest_names(listed, category.text) if category.is_name else {}
+        names = _CATEGORY + category.text, _OTHER + category.text
+        questions.append(
+            _Question(
+                category,
+                [
+                    _LATER,
+                    *_options(near),
+                    *([_ADD] if may_add and category.is_name else []),
+                    _LEAVE,
+                    *_options({n: name for n, name in listed.items() if n not in near}),
+                ],
+                visit.form.line(names[0]),
+                _typed_for(visit, category),
+                did_you_mean(near),
+                next((problems[name] for name in names if name in problems), None),
+            )
         )
-        for category in found.undecided
-    ]
+    return questions
+
+
+def _options(names: Mapping[int, str]) -> list[tuple[str, str]]:
+    return [(str(number), f"Use {isolated(name)}") for number, name in names.items()]
+
+
+def _problem_of_page(error: PetstoreError | None, questions: Sequence[_Question]) -> Problem | None:
+    """Return what the top of the page says of an error, with links to the controls."""
+    if not isinstance(error, _DecisionsRefused):
+        return None if error is None else problem_of(error, _LABELS)
+    ids = {
+        prefix + question.category.text: f"{prefix[:-1]}-{number}"
+        for number, question in enumerate(questions, 1)
+        for prefix in (_CATEGORY, _OTHER)
+    }
+    first, *others = (each._replace(field=ids.get(each.field, _OTHERS)) for each in error.problems)
+    return first._replace(others=others)
 
 
 def _in_words(visit: PageRequest, found: ConsoleImport, row: FileRow) -> str:
