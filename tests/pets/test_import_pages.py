@@ -405,6 +405,15 @@ async def test_a_decision_can_wait_and_one_can_be_for_all_the_others(staff: Visi
     assert "4 animals to add, 1 row refused." in words(decided)
 
 
+async def test_a_category_called_others_is_added_beside_what_is_for_all_the_others(
+    staff: Visitor,
+) -> None:
+    path, _ = await preview(staff, b"name;category\nA;Others\nB;Cats\nC;Birds\n")
+    decisions = {"category.Others": "add", "others": "1"}
+    decided = await staff.submit(f"{path}/categories", **decisions)
+    assert "A no status Others 2 B no status Animals 3 C no status Animals 4" in words(decided)
+
+
 async def test_without_a_decision_all_rows_wait(staff: Visitor) -> None:
     path, _ = await preview(staff, UNKNOWN)
     before = await staff.get(path)
@@ -546,11 +555,10 @@ async def test_only_the_first_names_that_are_mistyped_get_suggestions(staff: Vis
 async def test_a_list_of_categories_begins_with_those_that_a_file_may_mean(staff: Visitor) -> None:
     for name in ("Birds", "Cats", "Dogs"):
         await staff.submit("/categories", name=name)
-    path, page = await preview(staff, b"name;category\nA;Dgos\nB;Hamster\n")
+    path, page = await preview(staff, b"name;category\nA;Dgos\nB;Hamster\nC;9\n")
     first, second = page.split('<select id="category-')[1:3]
     used = [re.findall(r">Use \u2068(\w+)", each) for each in (first, second)]
     assert used == [["Dogs", "Animals", "Birds", "Cats"], ["Animals", "Birds", "Cats", "Dogs"]]
-    assert first.index("Use \u2068Dogs") < first.index("Add this category")
     assert words(await staff.get(path)).count("Did you mean Dogs?") == 1
     chosen = form_of(await staff.get(path), "Use these decisions").fields
     assert set(chosen.values()) == {""}
@@ -580,6 +588,33 @@ async def test_a_row_with_another_fault_asks_nothing(staff: Visitor) -> None:
     assert "Name: expected 1 to 255 characters" in words(shown)
     assert "Status: expected available, pending or sold; got 'gone'" in words(shown)
     assert page.count('name="category.') == 1
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_a_refused_row_says_everything_that_is_wrong_with_it(
+    staff: Visitor, order: int
+) -> None:
+    status = "Status: expected available, pending or sold; got 'gone'"
+    expected = {
+        ("A", "Dgos", "gone"): {"Category: no category has the name 'Dgos'", status},
+        ("B", "999", "gone"): {
+            "Category: expected a registered category; there is no category 999",
+            status,
+        },
+        ("", "Cats", ""): {
+            "Name: expected 1 to 255 characters, not only spaces",
+            "Category: no category has the name 'Cats'",
+        },
+        ("C", "", "gone"): {"Category: expected the name or the number of a category", status},
+        ("D", "animals", "gone"): {status},
+        ("E", "1", "gone"): {status},
+    }
+    rows = [("name", "category", "status"), *expected]
+    content = "".join(",".join(row[::order]) + "\n" for row in rows)
+    path, page = await preview(staff, content.encode())
+    assert "Categories to decide about" not in page
+    refused = saved(await staff.get(f"{path}/refused.csv"))[1:]
+    assert [set(row[1].split(". ")) for row in refused] == [*expected.values()]
 
 
 async def test_without_the_scope_to_list_categories_unknown_ones_are_refused(

@@ -107,7 +107,7 @@ class _Lane(NamedTuple):
 # The board
 
 
-class _Search(NamedTuple):
+class _OrderSearch(NamedTuple):
     """What a person may mean by a number or a name: one order, or those that ``wanted`` filters.
 
     ``others`` are animals that they may mean as well. ``told`` says what is not found.
@@ -121,7 +121,7 @@ class _Search(NamedTuple):
 
 async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _FILTERS.new(visit.form, error)
-    search, lanes, animals = _Search(form.typed), list[_Lane](), list[Pet]()
+    search, lanes, animals = _OrderSearch(form.typed), list[_Lane](), list[Pet]()
     if error is None:
         search = await _search(visit, form.typed)
         animals += await _animals(visit, search.wanted["petId"])
@@ -137,40 +137,41 @@ async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Resp
     )
 
 
-async def _search(visit: PageRequest, wanted: Texts) -> _Search:
+async def _search(visit: PageRequest, wanted: Texts) -> _OrderSearch:
     """Return what the first field of the filters means, with the other filters as they are."""
     typed, others = wanted["find"], {**wanted, "find": ""}
     if not typed:
-        return _Search(others)
+        return _OrderSearch(others)
     if named := _NUMBER.fullmatch(typed):
         return await _search_number(visit, named["kind"].lower(), named["number"], others)
     if len(typed) > MAX_SEARCHED:
-        return _Search(_NO_FILTERS, told=_NOTHING_FOUND)
+        return _OrderSearch(_NO_FILTERS, told=_NOTHING_FOUND)
     animals = await _animals(visit, typed)
     query = {"buyer": typed, "status": wanted["status"] or None, "limit": 1}
-    if (await visit.execute("listOrders", query=query)).value:
-        return _Search({**others, "buyer": typed}, others=animals)
+    found = await visit.execute("listOrders", query=query)
+    if found.value or found.next:  # with a status, a page looks at some orders only
+        return _OrderSearch({**others, "buyer": typed}, others=animals)
     if animals:
-        return _Search({**others, "petId": typed})
-    return _Search(_NO_FILTERS, told=_NOTHING_FOUND)
+        return _OrderSearch({**others, "petId": typed})
+    return _OrderSearch(_NO_FILTERS, told=_NOTHING_FOUND)
 
 
-async def _search_number(visit: PageRequest, kind: str, number: str, others: Texts) -> _Search:
+async def _search_number(visit: PageRequest, kind: str, number: str, others: Texts) -> _OrderSearch:
     """Return the order with a number, or the orders of the animal that has it."""
     of_animal = {**others, "petId": number}
     if kind == "animal":
-        return _Search(of_animal)
+        return _OrderSearch(of_animal)
     pet = None if kind == "order" else await visit.find_pet(typed_id(number))
     try:
         order = (await visit.execute("getOrder", path_id=typed_id(number) or 0)).value
     except NotFound:
         told = f"There is no order {number}."
-        return _Search(_NO_FILTERS if pet is None else of_animal, told=told)
-    return _Search(_NO_FILTERS, order, () if pet is None else [pet])
+        return _OrderSearch(_NO_FILTERS if pet is None else of_animal, told=told)
+    return _OrderSearch(_NO_FILTERS, order, () if pet is None else [pet])
 
 
 async def _found_lanes(
-    visit: PageRequest, search: _Search, animals: Sequence[Pet]
+    visit: PageRequest, search: _OrderSearch, animals: Sequence[Pet]
 ) -> Sequence[_Lane]:
     """Return what a search finds, empty if nothing is found or several animals are meant."""
     wanted = search.wanted

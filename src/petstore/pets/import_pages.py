@@ -3,17 +3,15 @@
 In between, a person may choose columns, and decides about categories that there are not.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from petstore.console.allowance import affordable, allowance_of, charge
 from petstore.console.categories import (
-    chosen_category,
-    did_you_mean,
+    chosen_categories,
     known_names,
     listed_categories,
-    nearest_names,
-    with_suggestions,
 )
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.fields import FieldSet, ShownForm, choice
@@ -22,7 +20,7 @@ from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
 from petstore.domain.decoding import integer_in
-from petstore.errors import Conflict, InvalidBody, PetstoreError, UnknownCategory
+from petstore.errors import Conflict, InvalidBody, PetstoreError
 from petstore.http.messages import Response
 from petstore.pets.columns import OPTIONAL, Columns, match_columns
 from petstore.pets.console_imports import (
@@ -60,9 +58,8 @@ _ROWS_A_REQUEST = 1_000
 _SHOWN = 20
 _SHOWN_NAME, _SHOWN_COLUMNS = 40, 12
 _LABELS = FORM.labels
+_NEXT_REASON = re.compile(rf"; (?=(?:{'|'.join(_LABELS)}): )")
 _ADDED, _LEFT = "add", "leave"
-# A suggestion compares thousands of names, which takes some hundredths of a second.
-_SUGGESTED_FOR = 5
 # The fields of decisions. A category follows the first two, as the file has it.
 _CATEGORY, _OTHER, _OTHERS = "category.", "other.", "others"
 _LATER, _ADD, _LEAVE = ("", "Decide later"), (_ADDED, "Add this category"), (_LEFT, "Leave out")
@@ -207,19 +204,6 @@ def _chosen_columns(visit: PageRequest, columns: Columns) -> Columns:
     return match_columns(columns.names, places)
 
 
-class _Decision(NamedTuple):
-    """What a person chose or typed for a category that there is not, and the field that has it."""
-
-    category: UndecidedCategory
-    field: str
-    text: str
-
-    @property
-    def is_typed(self) -> bool:
-        """Whether it is the name of another category, and no choice of a list."""
-        return self.field.startswith(_OTHER)
-
-
 class _DecisionsRefused(InvalidBody):
     """Decisions are refused: ``problems`` say what is wrong with each field."""
 
@@ -234,11 +218,23 @@ async def _decide(visit: PageRequest) -> Response:
     If a decision is refused, none is made.
     """
     found, services = await _find(visit), visit.services
-    made = [_decision(visit, category) for category in found.undecided]
-    decisions = await _chosen_categories(visit, made)
-    for category, _, text in made:
-        if text == _ADDED and category.is_name and category.key not in decisions:
-            decisions[category.key] = await chosen_category(visit, category.text, is_new=True)
+    decisions: dict[str, int | None] = {}
+    # The fields that decide, by the keys of the categories, and what they have.
+    fields, chosen, new = dict[str, str](), dict[str, str](), dict[str, str]()
+    for category in found.undecided:
+        field, text = _decided(visit, category)
+        is_typed = field.startswith(_OTHER)
+        if text == _LEFT and not is_typed:
+            decisions[category.key] = None
+        elif text and (text != _ADDED or is_typed):
+            fields[category.key], chosen[field] = field, text
+        elif text and category.is_name:
+            field = _CATEGORY + category.text
+            fields[category.key], new[field] = field, category.text
+    ids = await chosen_categories(visit, chosen, new)
+    if isinstance(ids, list):
+        raise _DecisionsRefused(ids)
+    decisions |= {key: ids[field] for key, field in fields.items()}
     if not decisions:
         return await visit.redirect(f"/import/{found.id}")
     await decide_categories(services.store, visit.caller.id, found.id, decisions, services.clock)
@@ -247,50 +243,19 @@ async def _decide(visit: PageRequest) -> Response:
     return await visit.redirect(f"/import/{found.id}", Notice(told))
 
 
-def _decision(visit: PageRequest, category: UndecidedCategory) -> _Decision:
+def _decided(visit: PageRequest, category: UndecidedCategory) -> tuple[str, str]:
+    """Return the field that decides about a category, and what it has."""
     if other := _typed_for(visit, category):
-        return _Decision(category, _OTHER + category.text, other)
+        return _OTHER + category.text, other
     if chosen := visit.form.line(_CATEGORY + category.text):
-        return _Decision(category, _CATEGORY + category.text, chosen)
-    return _Decision(category, _OTHERS, visit.form.line(_OTHERS))
+        return _CATEGORY + category.text, chosen
+    return _OTHERS, visit.form.line(_OTHERS)
 
 
 def _typed_for(visit: PageRequest, category: UndecidedCategory) -> str:
     """Return the name that a person typed for a category, or the one that they took instead."""
     name = _OTHER + category.text
     return visit.form.line(INSTEAD + name) or visit.form.line(name)
-
-
-async def _chosen_categories(
-    visit: PageRequest, made: Sequence[_Decision]
-) -> dict[str, int | None]:
-    """Return the ids of the categories that decisions take, ``None`` for rows to leave out.
-
-    Raises:
-        InvalidBody: some of the categories are not there.
-    """
-    decisions: dict[str, int | None] = {}
-    problems: dict[str, Problem] = {}
-    for decision in made:
-        category, field, text = decision
-        if text == _LEFT and not decision.is_typed:
-            decisions[category.key] = None
-        elif text and (decision.is_typed or text != _ADDED):
-            try:
-                decisions[category.key] = await chosen_category(visit, text)
-            except (InvalidBody, UnknownCategory) as error:
-                problem = _problem_of_decision(decision, error)
-                if decision.is_typed and len(problems) < _SUGGESTED_FOR:
-                    problem = await with_suggestions(visit, problem, text)
-                problems[field] = problem
-    if problems:
-        raise _DecisionsRefused([*problems.values()])
-    return decisions
-
-
-def _problem_of_decision(decision: _Decision, error: PetstoreError) -> Problem:
-    label = "All the others" if decision.field == _OTHERS else isolated(decision.category.text)
-    return Problem(decision.field, problem_of(error).text, label)
 
 
 async def _import_page(
@@ -398,52 +363,56 @@ async def _questions(
     """Return a question for each undecided category. Without a long list, its options are all."""
     if not found.undecided:
         return []
-    listed, questions = await listed_categories(visit), list[_Question]()
-    may_add, problems = visit.may("createCategory"), {each.field: each for each in refused}
-    for category in found.undecided:
-        near = await nearest_names(listed, category.text) if category.is_name else {}
-        names = _CATEGORY + category.text, _OTHER + category.text
-        questions.append(
-            _Question(
-                category,
-                [
-                    _LATER,
-                    *_options(near),
-                    *([_ADD] if may_add and category.is_name else []),
-                    _LEAVE,
-                    *_options({n: name for n, name in listed.items() if n not in near}),
-                ],
-                visit.form.line(names[0]),
-                _typed_for(visit, category),
-                did_you_mean(near),
-                next((problems[name] for name in names if name in problems), None),
-            )
+    may_add = visit.may("createCategory")
+    unknown = [category.text if category.is_name else "" for category in found.undecided]
+    lists = zip(found.undecided, await listed_categories(visit, unknown), strict=True)
+    return [
+        _Question(
+            category,
+            [
+                *(_LATER, *([_ADD] if may_add and category.is_name else []), _LEAVE),
+                *((str(each), f"Use {isolated(name)}") for each, name in listed.items()),
+            ],
+            visit.form.line(_CATEGORY + category.text),
+            _typed_for(visit, category),
+            hint,
+            _problem_of_category(category, refused),
         )
-    return questions
+        for category, (listed, hint) in lists
+    ]
 
 
-def _options(names: Mapping[int, str]) -> list[tuple[str, str]]:
-    return [(str(number), f"Use {isolated(name)}") for number, name in names.items()]
+def _problem_of_category(category: UndecidedCategory, refused: Sequence[Problem]) -> Problem | None:
+    fields = _CATEGORY + category.text, _OTHER + category.text
+    return next((problem for problem in refused if problem.field in fields), None)
 
 
 def _problem_of_page(error: PetstoreError | None, questions: Sequence[_Question]) -> Problem | None:
     """Return what the top of the page says of an error, with links to the controls."""
     if not isinstance(error, _DecisionsRefused):
         return None if error is None else problem_of(error, _LABELS)
-    ids = {
-        prefix + question.category.text: f"{prefix[:-1]}-{number}"
+    controls = {
+        prefix + question.category.text: (f"{prefix[:-1]}-{number}", question.category.text)
         for number, question in enumerate(questions, 1)
         for prefix in (_CATEGORY, _OTHER)
     }
-    first, *others = (each._replace(field=ids.get(each.field, _OTHERS)) for each in error.problems)
-    return first._replace(others=others)
+    linked: list[Problem] = []
+    for problem in error.problems:
+        control, name = controls.get(problem.field, (_OTHERS, "All the others"))
+        linked.append(problem._replace(field=control, label=isolated(name)))
+    return linked[0]._replace(others=linked[1:])
 
 
 def _in_words(visit: PageRequest, found: ConsoleImport, row: FileRow) -> str:
-    """Return why a row is refused, in the words of the page."""
+    """Return why a row is refused, all of it in the words of the page."""
+    reasons = _NEXT_REASON.split(row.reason)
+    return ". ".join(_reason_in_words(visit, found, row, reason) for reason in reasons)
+
+
+def _reason_in_words(visit: PageRequest, found: ConsoleImport, row: FileRow, reason: str) -> str:
     named = "name or the " if visit.may("listCategories") else ""
-    problem = problem_of(InvalidBody(row.reason), _LABELS)
-    text = f"{problem.label}: {problem.text}" if problem.field else in_plain_words(row.reason)
+    problem = problem_of(InvalidBody(reason), _LABELS)
+    text = f"{problem.label}: {problem.text}" if problem.field else in_plain_words(reason)
     for exact, plain in _IN_WORDS.items():
         text = text.replace(exact, plain.format(named))
     got = found.layout.cells(row).get("status", "") if problem.field == "status" else ""
