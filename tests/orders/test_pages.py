@@ -153,7 +153,7 @@ async def test_of_several_animals_named_so_a_person_chooses_one(
     await place(staff)
     page = await staff.get("/orders", petId="Bella", status="placed")
     assert "Which one do you mean? Bella, animal 1 pending bella, animal 4 sold" in words(page)
-    assert 'href="/console/orders?status=placed&amp;petId=1&amp;buyer=&amp;id="' in page.text
+    assert 'href="/console/orders?find=&amp;status=placed&amp;petId=1&amp;buyer="' in page.text
     assert lanes(page) == {}
     for nobody in ("Nobody", "x" * 101):
         missing = await staff.get("/orders", petId=nobody)
@@ -192,16 +192,42 @@ async def test_a_search_for_buyers_on_several_pages_has_no_total(
     assert "No more orders." not in beyond.text
 
 
-async def test_an_order_is_found_by_its_number(staff: Visitor) -> None:
-    await place(staff)
-    for number in ("1", "001"):
-        found = await staff.get("/orders", id=number)
-        assert (found.status_code, found.headers["location"]) == (303, "/console/orders/1")
-    for number in ("7", "one", "0", "-1", "9" * 19):
-        page = await staff.get("/orders", id=number)
-        assert page.status_code == 404
-        assert f"There is no order {number}." in page.text
-        assert f'value="{number}"' in page.text
+@pytest.mark.parametrize("typed", ["1", "001", "order 1", "Order #1"])
+async def test_the_first_field_finds_an_order_by_its_number(staff: Visitor, typed: str) -> None:
+    await place(staff, 2)
+    page = await staff.get("/orders", find=typed, status="cancelled")
+    assert lanes(page) == {"Order 1": [1]}
+    is_animal = "Or do you mean the orders of animal 1, Bella?" in words(page)
+    assert is_animal == typed.isdecimal()
+    assert ('href="/console/orders?petId=1"' in page.text) == typed.isdecimal()
+
+
+@pytest.mark.parametrize(
+    ("typed", "told", "found"),
+    [
+        ("2", "There is no order 2.", {"All orders of Rex": [1]}),
+        ("animal 2", "", {"All orders of Rex": [1]}),
+        ("rex", "", {"All orders of Rex": [1]}),
+        ("bel", "Which one do you mean? Bella, animal 1", {}),
+        ("ada", "mean the orders of animal 4, Adam?", {"All orders for ada…": [1]}),
+        ("77", "There is no order 77.", {}),
+        ("order 2", "There is no order 2.", {}),
+        ("9" * 20, "There is no order 9", {}),
+        ("Nobody", "Nothing is found. Type the number of an order", {}),
+        ("x" * 101, "Nothing is found. Type the number of an order", {}),
+    ],
+)
+async def test_without_such_an_order_the_first_field_finds_buyers_and_animals(
+    service: Service, staff: Visitor, typed: str, told: str, found: dict[str, list[int]]
+) -> None:
+    pets = [NewPet("Adam", 1), NewPet("Bella B", 1), NewPet("Bellatrix", 1)]
+    await service.store.write(create_pets(pets))
+    await place(staff, 2, buyer="Ada")
+    page = await staff.get("/orders", find=typed)
+    assert page.status_code == 200
+    assert lanes(page) == found
+    assert told in words(page)
+    assert f'name="find" type="search" value="{typed}"' in page.text
 
 
 @pytest.mark.parametrize(

@@ -224,14 +224,21 @@ LAYOUT = opened(b"status;name;category\n").layout
         (";Bella;\n", None),
         (";Bella;7\n", None),
         (";Bella;9223372036854775808\n", None),
-        (";;Dogs\n", None),
-        ("gone;Bella;Dogs\n", None),
+        (";;Dogs\n", "Dogs"),
+        ("gone;Bella;Dogs\n", "Dogs"),
     ],
 )
 def test_a_category_that_is_no_number_may_be_a_name(text: str, category: str | None) -> None:
     row = LAYOUT.read(FileRow(2, text, None))
     names = LAYOUT.category_names([row])
     assert names == ({} if category is None else {0: category})
+
+
+def test_a_row_of_a_category_that_is_not_there_says_what_else_is_wrong_with_it() -> None:
+    rows = [LAYOUT.read(FileRow(2, text, None)) for text in ("gone;Bella;Dogs\n", ";Rex;Dogs\n")]
+    LAYOUT.name_categories(rows, LAYOUT.category_names(rows), {})
+    unknown = "categoryId: no category has the name 'Dogs'"
+    assert [row.reason for row in rows] == [f"{unknown}; status: {STATUS}", unknown]
 
 
 def test_a_row_is_read_again_with_another_layout_and_what_is_not_csv_stays_refused() -> None:

@@ -24,7 +24,7 @@ from petstore.pets.import_preparation import BATCH, MAX_UNDECIDED
 from support.bare_app import http_request
 from support.changes import create_category
 from support.manual_clock import ManualClock
-from support.page_forms import buttons_of, form_of
+from support.page_forms import buttons_of, form_of, press, succeed
 from support.service import Service, running_service
 from support.visitor import SAME_ORIGIN, Visitor, newcomer, signed_in, words
 from support.waiting import eventually
@@ -405,6 +405,15 @@ async def test_a_decision_can_wait_and_one_can_be_for_all_the_others(staff: Visi
     assert "4 animals to add, 1 row refused." in words(decided)
 
 
+async def test_a_category_called_others_is_added_beside_what_is_for_all_the_others(
+    staff: Visitor,
+) -> None:
+    path, _ = await preview(staff, b"name;category\nA;Others\nB;Cats\nC;Birds\n")
+    decisions = {"category.Others": "add", "others": "1"}
+    decided = await staff.submit(f"{path}/categories", **decisions)
+    assert "A no status Others 2 B no status Animals 3 C no status Animals 4" in words(decided)
+
+
 async def test_without_a_decision_all_rows_wait(staff: Visitor) -> None:
     path, _ = await preview(staff, UNKNOWN)
     before = await staff.get(path)
@@ -478,12 +487,81 @@ async def test_a_category_that_somebody_added_meanwhile_is_taken(staff: Visitor)
     assert "A no status Dogs 2" in words(decided)
 
 
-async def test_what_was_decided_before_a_refusal_counts(staff: Visitor) -> None:
+async def test_nothing_is_decided_if_one_decision_is_refused(staff: Visitor) -> None:
     path, _ = await preview(staff, UNKNOWN)
-    decisions = {"category.Cats": "1", "category.999": "998", "category.Birds": "1"}
+    decisions = {"category.Cats": "add", "category.999": "998", "category.Birds": "1"}
     refused = await staff.post(f"{path}/categories", **decisions)
     assert refused.status_code == 400
-    assert "3 animals to add, 0 rows refused, 2 rows to decide about." in words(refused)
+    assert "1 animal to add, 0 rows refused, 4 rows to decide about." in words(refused)
+    assert "Cats" not in (await staff.get("/categories")).text
+    sent = form_of(refused, "Use these decisions").fields
+    assert sent == decisions | {"category.999": "", "other.999": "", "others": ""}
+
+
+async def test_a_refused_decision_for_all_the_others_is_told_once(staff: Visitor) -> None:
+    path, _ = await preview(staff, UNKNOWN)
+    refused = await staff.post(f"{path}/categories", others="77")
+    assert "All the others: there is no category “77”" in words(refused)
+    assert refused.text.count('aria-invalid="true"') == 1
+    assert 'href="#others"' in refused.text
+    assert 'id="others"' in refused.text
+
+
+async def with_kinds(staff: Visitor, *names: str) -> None:
+    for name in (*names, *(f"Kind {number}" for number in range(30))):
+        await staff.submit("/categories", name=name)
+
+
+async def test_each_name_that_is_mistyped_is_told_at_its_field_with_those_that_may_be_meant(
+    staff: Visitor,
+) -> None:
+    await with_kinds(staff, "Dogs", "Cats", "Turtles")
+    path, _ = await preview(staff, b"name;category\nA;Hund\nB;Big cat\nC;Panzer\nD;Owls\n")
+    typed = {"other.Hund": "Dgos", "other.Big cat": "Catz", "other.Panzer": "Tortle"}
+    mended = {"other.Big cat": "Cats", "other.Panzer": "Turtles", "category.Owls": "leave"}
+    refused = await staff.post(f"{path}/categories", **mended | typed)
+    assert refused.status_code == 400
+    assert "3 fields need another look: Hund: there is no category “Dgos”" in words(refused)
+    assert re.findall('href="#(other[^"]*)"', refused.text) == ["other-1", "other-2", "other-3"]
+    wrong = re.findall('<input id="([^"]*)"[^>]* aria-invalid="true"', refused.text)
+    assert wrong == ["other-1", "other-2", "other-3"]
+    ways = re.findall('name="(instead_[^"]*)" value="([^"]*)">Use', refused.text)
+    meant = ["Dogs", "Cats", "Turtles"]
+    assert ways == [(f"instead_{name}", one) for name, one in zip(typed, meant, strict=True)]
+    assert "<details>" in refused.text
+    assert "4 rows to decide about" in words(refused)
+    taken = {"instead_other.Hund": "Dogs"}
+    again = await press(staff, refused, "Use these decisions", **taken)
+    assert form_of(again, "Use these decisions").fields == mended | typed | {
+        "other.Hund": "Dogs",
+        "other.Owls": "",
+        "others": "",
+        **{f"category.{name}": "" for name in ("Hund", "Big cat", "Panzer")},
+    }
+    done = await succeed(staff, refused, "Use these decisions", **mended, **taken)
+    assert "You decided about 4 categories." in words(done)
+    assert "A no status Dogs 2 B no status Cats 3 C no status Turtles 4" in words(done)
+
+
+async def test_only_the_first_names_that_are_mistyped_get_suggestions(staff: Visitor) -> None:
+    await with_kinds(staff)
+    path, _ = await preview(staff, b"name;category\n" + b"".join(b"A;%c\n" % n for n in b"abcdef"))
+    typed = {f"other.{name}": f"Knid 1{name}" for name in "abcdef"}
+    refused = await staff.post(f"{path}/categories", **typed)
+    assert refused.text.count('aria-invalid="true"') == 6
+    assert set(re.findall('name="instead_other.(.)"', refused.text)) == set("abcde")
+
+
+async def test_a_list_of_categories_begins_with_those_that_a_file_may_mean(staff: Visitor) -> None:
+    for name in ("Birds", "Cats", "Dogs"):
+        await staff.submit("/categories", name=name)
+    path, page = await preview(staff, b"name;category\nA;Dgos\nB;Hamster\nC;9\n")
+    first, second = page.split('<select id="category-')[1:3]
+    used = [re.findall(r">Use \u2068(\w+)", each) for each in (first, second)]
+    assert used == [["Dogs", "Animals", "Birds", "Cats"], ["Animals", "Birds", "Cats", "Dogs"]]
+    assert words(await staff.get(path)).count("Did you mean Dogs?") == 1
+    chosen = form_of(await staff.get(path), "Use these decisions").fields
+    assert set(chosen.values()) == {""}
 
 
 async def test_a_file_with_many_unknown_categories_asks_about_some(staff: Visitor) -> None:
@@ -510,6 +588,33 @@ async def test_a_row_with_another_fault_asks_nothing(staff: Visitor) -> None:
     assert "Name: expected 1 to 255 characters" in words(shown)
     assert "Status: expected available, pending or sold; got 'gone'" in words(shown)
     assert page.count('name="category.') == 1
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_a_refused_row_says_everything_that_is_wrong_with_it(
+    staff: Visitor, order: int
+) -> None:
+    status = "Status: expected available, pending or sold; got 'gone'"
+    expected = {
+        ("A", "Dgos", "gone"): {"Category: no category has the name 'Dgos'", status},
+        ("B", "999", "gone"): {
+            "Category: expected a registered category; there is no category 999",
+            status,
+        },
+        ("", "Cats", ""): {
+            "Name: expected 1 to 255 characters, not only spaces",
+            "Category: no category has the name 'Cats'",
+        },
+        ("C", "", "gone"): {"Category: expected the name or the number of a category", status},
+        ("D", "animals", "gone"): {status},
+        ("E", "1", "gone"): {status},
+    }
+    rows = [("name", "category", "status"), *expected]
+    content = "".join(",".join(row[::order]) + "\n" for row in rows)
+    path, page = await preview(staff, content.encode())
+    assert "Categories to decide about" not in page
+    refused = saved(await staff.get(f"{path}/refused.csv"))[1:]
+    assert [set(row[1].split(". ")) for row in refused] == [*expected.values()]
 
 
 async def test_without_the_scope_to_list_categories_unknown_ones_are_refused(

@@ -331,3 +331,10 @@ async def test_the_form_downloads_what_the_page_shows(ada: Visitor) -> None:
     assert hidden == {**WEEK, "timeZone": "UTC"}
     assert re.findall(r'name="by" value="(\w+)"', form) == ["day", "category"]
     assert (await ada.get("/sales/sales.csv", by="week")).status_code == 400
+
+
+async def test_a_link_at_the_top_leads_to_the_downloads(ada: Visitor) -> None:
+    page = (await ada.get("/sales", **WEEK)).text
+    link, target = page.index('href="#downloads"'), page.index('<h2 id="downloads">')
+    assert link < page.index('id="range"') < target < page.index("Download by day")
+    assert 'href="#downloads"' not in (await ada.get("/sales", **{"from": "x"})).text

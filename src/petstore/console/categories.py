@@ -4,7 +4,7 @@ A person picks or types a name, or types a number. The interface has no categori
 reads the store. Names are shown with the scope of the list of categories.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from heapq import nlargest
 from typing import Any
@@ -16,7 +16,7 @@ from petstore.categories.store import (
     names_of_categories,
 )
 from petstore.console.fields import Field, ShownForm, choice
-from petstore.console.forms import INSTEAD, line
+from petstore.console.forms import INSTEAD, Problem, line, problem_of
 from petstore.console.page import PageRequest
 from petstore.console.templates import isolated
 from petstore.databases.contract import Reader
@@ -35,6 +35,8 @@ _READ = 200_000
 _MEANT = 3
 # To compare two names takes time with the product of their lengths.
 _COMPARED, _LONGEST, _ALIKE = 20, 40, 0.65
+# So many names that are typed wrongly in one form get suggestions: each takes some 50 ms.
+_SUGGESTED_FOR = 5
 _MAX_NAME = 100
 _NAME = "categoryId"
 _ADDED = "addedCategory"
@@ -104,21 +106,38 @@ def added_category(visit: PageRequest) -> str:
     return added if is_wanted else ""
 
 
-async def chosen_category(visit: PageRequest, text: str, *, is_new: bool = False) -> int:
-    """Return the id of the registered category that a person chose or typed, or that is added now.
+async def chosen_categories(
+    visit: PageRequest, chosen: Mapping[str, str], new: Mapping[str, str]
+) -> dict[str, int] | list[Problem]:
+    """Return the ids of the categories that a person ``chosen`` or typed in fields, and added.
+
+    If some are not registered, return what is wrong with their fields instead. The first ones have
+    buttons for those that may be meant. Then none of the ``new`` ones is added.
 
     Raises:
-        InvalidBody: no category can have this name, or a number is expected.
-        UnknownCategory: there is none, with those that the person may mean.
+        InvalidBody: no category can have the name of a new one.
     """
+    ids: dict[str, int] = {}
+    problems: list[Problem] = []
+    for field, text in chosen.items():
+        try:
+            ids[field] = await _chosen_id(visit, text)
+        except (InvalidBody, UnknownCategory) as error:
+            problem = problem_of(error)._replace(field=field)
+            if len(problems) < _SUGGESTED_FOR:
+                problem = await _with_suggestions(visit, problem, text)
+            problems.append(problem)
+    if problems:
+        return problems
+    return ids | {field: await _chosen_id(visit, name, is_new=True) for field, name in new.items()}
+
+
+async def _chosen_id(visit: PageRequest, text: str, *, is_new: bool = False) -> int:
     store = visit.services.store
     category_id = await (_add(visit, text) if is_new else _id_of(visit, store, text))
-    if category_id is not None:
-        return category_id
-    error = _unknown(visit, text)
-    is_name = isinstance(error, UnknownCategory) and integer_in(text) is None
-    told = _with_meant(error.message, await _meant(store, text) if is_name else {})
-    raise type(error)(told.removeprefix(f"{_NAME}: "))  # one of several choices of the form
+    if category_id is None:
+        raise _unknown(visit, text)
+    return category_id
 
 
 async def _id_of(visit: PageRequest, reader: Reader, text: str) -> int | None:
@@ -193,7 +212,7 @@ async def category_form(visit: PageRequest, form: ShownForm, any_: str = "") -> 
     else:
         fields = (_typed_field(names, hint, is_filter=bool(any_)),)
         if not is_known:
-            form = await _with_ways(form, reader, text, may_add=may_add)
+            form = await _with_ways(visit, form, text, may_add=may_add)
     if form.problem:
         form = form._replace(problem=form.problem.changed(_ADDED, label=_NEW_NAME.label))
     typed = {**form.typed, _NAME: text, _ADDED: visit.form.line(_ADDED) if text == _NEW else ""}
@@ -241,35 +260,61 @@ def _typed_field(names: Mapping[int, str], hint: str, *, is_filter: bool) -> Fie
     )
 
 
-async def _with_ways(form: ShownForm, reader: Reader, text: str, *, may_add: bool) -> ShownForm:
+async def _with_ways(visit: PageRequest, form: ShownForm, text: str, *, may_add: bool) -> ShownForm:
     """Return a form that says what a person may mean who typed a name that no category has."""
     problem = form.problem and form.problem.about(_NAME)
     if not form.problem or not problem:
         return form
-    meant = await _meant(reader, text)
-    ways = [(INSTEAD + _NAME, each, f"Use {isolated(name)}") for each, name in meant.items()]
+    meant = await _with_suggestions(visit, problem, text)
+    ways = [*meant.ways]
     if may_add and len(text) <= _MAX_NAME:
         ways.append((_ADDED, text, f"Add {_quoted(text)} as a category"))
-    told = _with_meant(problem.text, meant)
-    return form._replace(problem=form.problem.changed(_NAME, text=told, ways=ways))
+    return form._replace(problem=form.problem.changed(_NAME, text=meant.text, ways=ways))
 
 
-def _with_meant(problem: str, meant: Mapping[str, str]) -> str:
-    """Return what is wrong with a name, and the names that a person may mean."""
-    said = " or ".join(isolated(name) for name in meant.values())
-    return f"{problem}. Did you mean {said}?" if said else problem
+async def _with_suggestions(visit: PageRequest, problem: Problem, typed: str) -> Problem:
+    """Return what is wrong with a typed category, with buttons for those that may be meant.
+
+    A number, and a person without the scope to list categories, get none.
+    """
+    if integer_in(typed) is not None or not visit.may("listCategories"):
+        return problem
+    reader = await visit.services.readers.for_key(visit.caller.id)
+    names = await _nearest(await first_category_names(reader, _SEARCHED), typed)
+    if not names:
+        return problem
+    ways = [
+        (INSTEAD + problem.field, text, f"Use {isolated(name)}")
+        for text, name in _texts(names).items()
+    ]
+    return problem._replace(text=f"{problem.text}. {_did_you_mean(names)}", ways=ways)
+
+
+def _did_you_mean(names: Mapping[int, str]) -> str:
+    """Return the question whether a person means one of these categories, empty without any."""
+    said = " or ".join(isolated(name) for name in names.values())
+    return f"Did you mean {said}?" if said else ""
 
 
 # The names that a text may mean
 
 
-async def listed_categories(visit: PageRequest) -> dict[int, str]:
-    """Return the names of all categories by their ids, none if they are too many for a list."""
-    if not visit.may("listCategories"):
-        return {}
-    reader = await visit.services.readers.for_key(visit.caller.id)
-    names = await first_category_names(reader, _LISTED + 1)
-    return names if len(names) <= _LISTED else {}
+async def listed_categories(
+    visit: PageRequest, unknown: Sequence[str]
+) -> list[tuple[dict[int, str], str]]:
+    """Return the names of all categories by their ids, for each unknown name those like it first.
+
+    With them is the question whether these are meant, empty for an empty name. There are none if
+    they are too many for a list.
+    """
+    names: dict[int, str] = {}
+    if visit.may("listCategories"):
+        reader = await visit.services.readers.for_key(visit.caller.id)
+        names = await first_category_names(reader, _LISTED + 1)
+    if len(names) > _LISTED:
+        names = {}
+    nearest = [await _nearest(names, name) if name else {} for name in unknown]
+    return [(near | names, _did_you_mean(near)) for near in nearest]
 
 
 async def known_names(visit: PageRequest) -> list[str]:
@@ -287,11 +332,9 @@ async def suggested_names(reader: Reader, typed: str) -> list[str]:
     return [*_texts(await _with_word(names, typed, _SUGGESTED))]
 
 
-async def _meant(reader: Reader, typed: str) -> dict[str, str]:
-    """Return the names, by their texts, of a few categories whose names are like a typed one."""
-    names = await first_category_names(reader, _SEARCHED)
-    found = await _with_word(names, typed, _MEANT) or await _alike(names, typed)
-    return _texts(found)
+async def _nearest(names: Mapping[int, str], typed: str) -> dict[int, str]:
+    """Return those of the names that are most like a typed one, a few at most."""
+    return await _with_word(names, typed, _MEANT) or await _alike(names, typed)
 
 
 async def _with_word(names: Mapping[int, str], typed: str, limit: int) -> dict[int, str]:

@@ -1,5 +1,6 @@
 """The pages of orders: the board, one order, and a new one."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -47,6 +48,12 @@ _IN_A_LANE: dict[OrderStatus, int] = {
     "cancelled": 10,
 }
 _BOARD = {"board": "/orders"} | {status: f"/orders?status={status}" for status in _IN_A_LANE}
+# A number alone, or as pages name an order or an animal.
+_NUMBER = re.compile(r"(?P<kind>order|animal|) ?#?(?P<number>[0-9]+)", re.IGNORECASE)
+_NOTHING_FOUND = (
+    "Nothing is found. Type the number of an order, the beginning of the name of its buyer, or a"
+    " word of the name of its animal."
+)
 _TOO_LATE_TO_UNDO = (
     "A sale can be undone for one minute. To take the animal back later, use Take back on its page."
 )
@@ -100,42 +107,86 @@ class _Lane(NamedTuple):
 # The board
 
 
+class _OrderSearch(NamedTuple):
+    """What a person may mean by a number or a name: one order, or those that ``wanted`` filters.
+
+    ``others`` are animals that they may mean as well. ``told`` says what is not found.
+    """
+
+    wanted: Texts
+    order: Order | None = None
+    others: Sequence[Pet] = ()
+    told: str = ""
+
+
 async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    wanted = _FILTERS.typed(visit.form)
     form = _FILTERS.new(visit.form, error)
-    lanes: list[_Lane] = []
-    animals: Sequence[Pet] = ()
+    search, lanes, animals = _OrderSearch(form.typed), list[_Lane](), list[Pet]()
     if error is None:
-        if wanted["id"]:
-            return await visit.redirect(f"/orders/{await _found(visit, wanted['id'])}")
-        animals = await _animals(visit, wanted["petId"])
-        if not wanted["petId"] or len(animals) == 1:
-            lanes = await _lanes(visit, wanted, animals)
+        search = await _search(visit, form.typed)
+        animals += await _animals(visit, search.wanted["petId"])
+        lanes += await _found_lanes(visit, search, animals)
     return visit.page(
         "orders.html",
         error=error,
         lanes=lanes,
         form=form,
+        search=search,
         animals=animals,
         names=await _category_names(visit, lanes),
     )
+
+
+async def _search(visit: PageRequest, wanted: Texts) -> _OrderSearch:
+    """Return what the first field of the filters means, with the other filters as they are."""
+    typed, others = wanted["find"], {**wanted, "find": ""}
+    if not typed:
+        return _OrderSearch(others)
+    if named := _NUMBER.fullmatch(typed):
+        return await _search_number(visit, named["kind"].lower(), named["number"], others)
+    if len(typed) > MAX_SEARCHED:
+        return _OrderSearch(_NO_FILTERS, told=_NOTHING_FOUND)
+    animals = await _animals(visit, typed)
+    query = {"buyer": typed, "status": wanted["status"] or None, "limit": 1}
+    found = await visit.execute("listOrders", query=query)
+    if found.value or found.next:  # with a status, a page looks at some orders only
+        return _OrderSearch({**others, "buyer": typed}, others=animals)
+    if animals:
+        return _OrderSearch({**others, "petId": typed})
+    return _OrderSearch(_NO_FILTERS, told=_NOTHING_FOUND)
+
+
+async def _search_number(visit: PageRequest, kind: str, number: str, others: Texts) -> _OrderSearch:
+    """Return the order with a number, or the orders of the animal that has it."""
+    of_animal = {**others, "petId": number}
+    if kind == "animal":
+        return _OrderSearch(of_animal)
+    pet = None if kind == "order" else await visit.find_pet(typed_id(number))
+    try:
+        order = (await visit.execute("getOrder", path_id=typed_id(number) or 0)).value
+    except NotFound:
+        told = f"There is no order {number}."
+        return _OrderSearch(_NO_FILTERS if pet is None else of_animal, told=told)
+    return _OrderSearch(_NO_FILTERS, order, () if pet is None else [pet])
+
+
+async def _found_lanes(
+    visit: PageRequest, search: _OrderSearch, animals: Sequence[Pet]
+) -> Sequence[_Lane]:
+    """Return what a search finds, empty if nothing is found or several animals are meant."""
+    wanted = search.wanted
+    if search.order is not None:
+        return [_Lane("", await _cards(visit, [search.order]), "", "")]
+    is_missing = search.told and not wanted["petId"]
+    if is_missing or (wanted["petId"] and len(animals) != 1):
+        return ()
+    return await _lanes(visit, wanted, animals)
 
 
 async def _category_names(visit: PageRequest, lanes: Sequence[_Lane]) -> Mapping[int, str]:
     """Return the names of the categories of the animals in lanes."""
     pets = [card.pet for lane in lanes for card in lane.cards]
     return await visit.category_names({pet.category_id for pet in pets if pet is not None})
-
-
-async def _found(visit: PageRequest, typed: str) -> int:
-    """Return the id of an order that exists, or raise ``NotFound``."""
-    order_id = typed_id(typed) or 0  # which no order has
-    try:
-        await visit.execute("getOrder", path_id=order_id)
-    except NotFound:
-        msg = f"id: There is no order {typed}."
-        raise NotFound(msg) from None
-    return order_id
 
 
 async def _lanes(visit: PageRequest, wanted: Texts, animals: Sequence[Pet]) -> list[_Lane]:
@@ -390,11 +441,16 @@ def _refused(error: PetstoreError, pet_id: str, pet: Pet | None) -> Problem | No
 # The forms
 
 _FILTERS = FieldSet(
+    Field(
+        *("find", "Order, animal or buyer"),
+        type="search",
+        attributes={"placeholder": "number or name"},
+    ),
     STATUS_FILTER,
     Field("petId", "Animal", type="search", attributes={"placeholder": "name or number"}),
     Field("buyer", "Buyer", type="search", attributes={"placeholder": "begins with"}),
-    Field("id", "Order number", type="search", attributes={"inputmode": "numeric"}),
 )
+_NO_FILTERS = dict.fromkeys(_FILTERS.labels, "")
 
 
 def _to(status: OrderStatus) -> tuple[Handler, str, Refused]:

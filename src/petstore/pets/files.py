@@ -13,12 +13,11 @@ from difflib import get_close_matches
 from hashlib import file_digest
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast, get_args
 
-import msgspec
 from msgspec.inspect import StrType
 
 from petstore.domain.decoding import (
+    convert,
     decode_json,
-    expectation,
     field_types,
     integer_in,
     number_or_text,
@@ -58,7 +57,10 @@ _LIMITS = FileLimits(sys.maxsize, 131_072, sys.maxsize)
 
 
 class FileRow(NamedTuple):
-    """A row of a file: its first line, its text, and its pet or the reason that it has none."""
+    """A row of a file: its first line, its text, and its pet or the reason that it has none.
+
+    The ``reason`` has all that is wrong, each behind the name of its field.
+    """
 
     line: int
     text: str
@@ -95,7 +97,7 @@ class CsvLayout(NamedTuple):
         names = {
             place: self.category_of(row)
             for place, row in enumerate(rows)
-            if row.reason.startswith(_OF_CATEGORY)
+            if _OF_CATEGORY in row.reason
         }
         return {place: name for place, name in names.items() if name and integer_in(name) is None}
 
@@ -117,8 +119,20 @@ class CsvLayout(NamedTuple):
             rows[place] = (
                 self.with_category(row, ids[name])
                 if name in ids
-                else row.refused(_reason(name, meant.get(name, ())))
+                else self.of_no_category(row, _reason(name, meant.get(name, ())))
             )
+
+    def category_number(self, row: FileRow) -> int | None:
+        """Return the category of a row that is a number, also if something else is refused."""
+        if row.pet is not None:
+            return row.pet.category_id
+        is_other = not row.reason.startswith("expected ") and _OF_CATEGORY not in row.reason
+        return integer_in(self.category_of(row)) if is_other else None
+
+    def of_no_category(self, row: FileRow, reason: str) -> FileRow:
+        """Return a row refused for its category, and for what else is wrong with it."""
+        others = self.with_category(row, 1).reason
+        return row.refused(f"{reason}; {others}" if others else reason)
 
     def cells(self, row: FileRow) -> dict[str, str]:
         """Return the cells of a row, by the fields that they are."""
@@ -213,9 +227,9 @@ def _csv_row(line: int, text: str, cells: dict[str, str]) -> FileRow:
         if text != "" or name in _REQUIRED
     }
     try:
-        return FileRow(line, text, msgspec.convert(values, NewPet))
-    except msgspec.ValidationError as error:
-        return FileRow(line, text, None, expectation(NewPet, error))
+        return FileRow(line, text, convert(values, NewPet, InvalidBody))
+    except InvalidBody as error:
+        return FileRow(line, text, None, "; ".join([error.message, *error.others]))
 
 
 def is_utf8(text: str) -> bool:

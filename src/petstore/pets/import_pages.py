@@ -3,18 +3,19 @@
 In between, a person may choose columns, and decides about categories that there are not.
 """
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from petstore.console.allowance import affordable, allowance_of, charge
 from petstore.console.categories import (
-    chosen_category,
+    chosen_categories,
     known_names,
     listed_categories,
 )
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.fields import FieldSet, ShownForm, choice
-from petstore.console.forms import Problem, UploadedFile, in_plain_words, problem_of
+from petstore.console.forms import INSTEAD, Problem, UploadedFile, in_plain_words, problem_of
 from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
@@ -57,7 +58,10 @@ _ROWS_A_REQUEST = 1_000
 _SHOWN = 20
 _SHOWN_NAME, _SHOWN_COLUMNS = 40, 12
 _LABELS = FORM.labels
+_NEXT_REASON = re.compile(rf"; (?=(?:{'|'.join(_LABELS)}): )")
 _ADDED, _LEFT = "add", "leave"
+# The fields of decisions. A category follows the first two, as the file has it.
+_CATEGORY, _OTHER, _OTHERS = "category.", "other.", "others"
 _LATER, _ADD, _LEAVE = ("", "Decide later"), (_ADDED, "Add this category"), (_LEFT, "Leave out")
 # What a cell has to be, as a person would say it.
 _IN_WORDS = {
@@ -200,31 +204,58 @@ def _chosen_columns(visit: PageRequest, columns: Columns) -> Columns:
     return match_columns(columns.names, places)
 
 
+class _DecisionsRefused(InvalidBody):
+    """Decisions are refused: ``problems`` say what is wrong with each field."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(problems[0].text)
+        self.problems = problems
+
+
 async def _decide(visit: PageRequest) -> Response:
-    """Decide about categories that there are not: add one, take another, or leave rows out."""
-    found = await _find(visit)
+    """Decide about categories that there are not: add one, take another, or leave rows out.
+
+    If a decision is refused, none is made.
+    """
+    found, services = await _find(visit), visit.services
     decisions: dict[str, int | None] = {}
-    try:
-        for category in found.undecided:
-            other = visit.form.line(f"other.{category.text}")
-            decided = visit.form.line(f"category.{category.text}") or visit.form.line("others")
-            if other:
-                decisions[category.key] = await chosen_category(visit, other)
-            elif decided == _LEFT:
-                decisions[category.key] = None
-            elif decided == _ADDED and category.is_name:
-                decisions[category.key] = await chosen_category(visit, category.text, is_new=True)
-            elif decided not in ("", _ADDED):
-                decisions[category.key] = await chosen_category(visit, decided)
-    finally:  # with what was decided before a refusal
-        if decisions:
-            services = visit.services
-            await decide_categories(
-                services.store, visit.caller.id, found.id, decisions, services.clock
-            )
+    # The fields that decide, by the keys of the categories, and what they have.
+    fields, chosen, new = dict[str, str](), dict[str, str](), dict[str, str]()
+    for category in found.undecided:
+        field, text = _decided(visit, category)
+        is_typed = field.startswith(_OTHER)
+        if text == _LEFT and not is_typed:
+            decisions[category.key] = None
+        elif text and (text != _ADDED or is_typed):
+            fields[category.key], chosen[field] = field, text
+        elif text and category.is_name:
+            field = _CATEGORY + category.text
+            fields[category.key], new[field] = field, category.text
+    ids = await chosen_categories(visit, chosen, new)
+    if isinstance(ids, list):
+        raise _DecisionsRefused(ids)
+    decisions |= {key: ids[field] for key, field in fields.items()}
+    if not decisions:
+        return await visit.redirect(f"/import/{found.id}")
+    await decide_categories(services.store, visit.caller.id, found.id, decisions, services.clock)
     count = len(decisions)
     told = f"You decided about {count} {'category' if count == 1 else 'categories'}."
-    return await visit.redirect(f"/import/{found.id}", Notice(told) if count else None)
+    return await visit.redirect(f"/import/{found.id}", Notice(told))
+
+
+def _decided(visit: PageRequest, category: UndecidedCategory) -> tuple[str, str]:
+    """Return the field that decides about a category, and what it has."""
+    if other := _typed_for(visit, category):
+        return _OTHER + category.text, other
+    if chosen := visit.form.line(_CATEGORY + category.text):
+        return _CATEGORY + category.text, chosen
+    return _OTHERS, visit.form.line(_OTHERS)
+
+
+def _typed_for(visit: PageRequest, category: UndecidedCategory) -> str:
+    """Return the name that a person typed for a category, or the one that they took instead."""
+    name = _OTHER + category.text
+    return visit.form.line(INSTEAD + name) or visit.form.line(name)
 
 
 async def _import_page(
@@ -234,6 +265,8 @@ async def _import_page(
     *,
     goes_on: bool = False,
 ) -> Response:
+    refused = error.problems if isinstance(error, _DecisionsRefused) else ()
+    questions = await _questions(visit, found, refused)
     store, columns = visit.services.store, found.layout.columns
     others = await list_imports(store, visit.caller.id)
     same = (
@@ -257,14 +290,15 @@ async def _import_page(
             row._replace(reason=_in_words(visit, found, row))
             async for row in read_rows(store, found.id, "refused", _SHOWN)
         ],
-        problem=None if error is None else problem_of(error, _LABELS),
+        problem=_problem_of_page(error, questions),
         columns=_shown_names(columns.names)[:_SHOWN_COLUMNS],
         unsure=[_LABELS[field].lower() for field in _unsure(columns)],
         used=_used(columns),
         unused=_shown_names(columns.unused),
         form=_columns_form(visit, columns, error),
         cells_of=lambda row: cells_of(row.text, found.layout.delimiter)[:_SHOWN_COLUMNS],
-        questions=await _questions(visit, found),
+        questions=questions,
+        for_others=next((each for each in refused if each.field == _OTHERS), None),
         others=[_LATER, *([_ADD] if visit.may("createCategory") else []), _LEAVE],
         max_undecided=MAX_UNDECIDED,
         known_names=await known_names(visit) if found.undecided else [],
@@ -310,37 +344,75 @@ def _shown_names(columns: Sequence[str]) -> list[str]:
 
 
 class _Question(NamedTuple):
-    """What a person may decide about a category, and what they chose or typed last."""
+    """What a person may decide about a category, and what they chose or typed last.
+
+    ``problem`` is what is wrong with that, and ``hint`` asks which category they may mean.
+    """
 
     category: UndecidedCategory
-    options: list[tuple[str, str]]
+    options: Sequence[tuple[str, str]]
     chosen: str
     typed: str
+    hint: str
+    problem: Problem | None
 
 
-async def _questions(visit: PageRequest, found: ConsoleImport) -> list[_Question]:
+async def _questions(
+    visit: PageRequest, found: ConsoleImport, refused: Sequence[Problem]
+) -> list[_Question]:
     """Return a question for each undecided category. Without a long list, its options are all."""
     if not found.undecided:
         return []
-    listed = await listed_categories(visit)
-    others = [(str(each), f"Use {isolated(name)}") for each, name in listed.items()]
     may_add = visit.may("createCategory")
+    unknown = [category.text if category.is_name else "" for category in found.undecided]
+    lists = zip(found.undecided, await listed_categories(visit, unknown), strict=True)
     return [
         _Question(
             category,
-            [_LATER, *([_ADD] if may_add and category.is_name else []), _LEAVE, *others],
-            visit.form.line(f"category.{category.text}"),
-            visit.form.line(f"other.{category.text}"),
+            [
+                *(_LATER, *([_ADD] if may_add and category.is_name else []), _LEAVE),
+                *((str(each), f"Use {isolated(name)}") for each, name in listed.items()),
+            ],
+            visit.form.line(_CATEGORY + category.text),
+            _typed_for(visit, category),
+            hint,
+            _problem_of_category(category, refused),
         )
-        for category in found.undecided
+        for category, (listed, hint) in lists
     ]
 
 
+def _problem_of_category(category: UndecidedCategory, refused: Sequence[Problem]) -> Problem | None:
+    fields = _CATEGORY + category.text, _OTHER + category.text
+    return next((problem for problem in refused if problem.field in fields), None)
+
+
+def _problem_of_page(error: PetstoreError | None, questions: Sequence[_Question]) -> Problem | None:
+    """Return what the top of the page says of an error, with links to the controls."""
+    if not isinstance(error, _DecisionsRefused):
+        return None if error is None else problem_of(error, _LABELS)
+    controls = {
+        prefix + question.category.text: (f"{prefix[:-1]}-{number}", question.category.text)
+        for number, question in enumerate(questions, 1)
+        for prefix in (_CATEGORY, _OTHER)
+    }
+    linked: list[Problem] = []
+    for problem in error.problems:
+        control, name = controls.get(problem.field, (_OTHERS, "All the others"))
+        linked.append(problem._replace(field=control, label=isolated(name)))
+    return linked[0]._replace(others=linked[1:])
+
+
 def _in_words(visit: PageRequest, found: ConsoleImport, row: FileRow) -> str:
-    """Return why a row is refused, in the words of the page."""
+    """Return why a row is refused, all of it in the words of the page."""
+    reasons = _NEXT_REASON.split(row.reason)
+    return ". ".join(_reason_in_words(visit, found, row, reason) for reason in reasons)
+
+
+def _reason_in_words(visit: PageRequest, found: ConsoleImport, row: FileRow, reason: str) -> str:
     named = "name or the " if visit.may("listCategories") else ""
-    problem = problem_of(InvalidBody(row.reason), _LABELS)
-    text = f"{problem.label}: {problem.text}" if problem.field else in_plain_words(row.reason)
+    problem = problem_of(InvalidBody(reason), _LABELS)
+    text = f"{problem.label}: {problem.text}" if problem.field else in_plain_words(reason)
     for exact, plain in _IN_WORDS.items():
         text = text.replace(exact, plain.format(named))
     got = found.layout.cells(row).get("status", "") if problem.field == "status" else ""

@@ -182,11 +182,13 @@ class _Preparation:
         ids = await ids_of_categories(self._store, set(names.values()))
         self._layout.name_categories(rows, names, ids)
         unknown = {place: name for place, name in names.items() if name not in ids}
-        numbers = {n: row.pet.category_id for n, row in enumerate(rows) if row.pet is not None}
+        found = ((place, self._layout.category_number(row)) for place, row in enumerate(rows))
+        numbers = {place: number for place, number in found if number is not None}
         registered = await names_of_categories(self._store, set(numbers.values()))
         for place, number in numbers.items():
             if number not in registered:
-                rows[place] = rows[place].refused(unknown_category(number).message)
+                reason = unknown_category(number).message
+                rows[place] = self._layout.of_no_category(rows[place], reason)
                 unknown[place] = str(number)
         if self._named_categories:
             for place, text in sorted(unknown.items()):
@@ -197,9 +199,8 @@ class _Preparation:
 
         A file with thousands of categories asks nobody about each of them.
         """
-        with_any = self._layout.with_category(row, 1)
-        if with_any.pet is None:
-            return with_any
+        if self._layout.with_category(row, 1).pet is None:
+            return row
         key = category_key(text)
         if key not in self._undecided:
             is_full = len(self._undecided) == MAX_UNDECIDED
