@@ -160,7 +160,7 @@ def killed(replica: PostgresReplica) -> Iterator[None]:
         replica.start()
 
 
-@pytest.mark.parametrize("query", ["?cursor=latest", "?until=now", "?limit=100"])
+@pytest.mark.parametrize("query", ["?cursor=latest", "?until=now", "?wait=25"])
 def test_lists_are_as_new_as_the_events_that_a_caller_has_read(
     replica: PostgresReplica, service: SharedService, query: str
 ) -> None:
