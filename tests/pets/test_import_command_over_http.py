@@ -345,10 +345,13 @@ def test_an_import_costs_as_many_requests_as_it_has_animals(
 def test_an_import_uses_up_the_day_and_goes_on_the_next_one(
     server: ServerProcess, tmp_path: Path
 ) -> None:
-    key = server.issue("enterprise", "--per-day", "105")
     file = tmp_path / "animals.csv"
     file.write_text(HEADER + "".join(f"Day {n},1,\n" for n in range(110)))
-    result = Shop(server.url, key)("pets", "import", file)
+    for _ in range(2):  # it may be midnight in between
+        key = server.issue("enterprise", "--per-day", "105")
+        result = Shop(server.url, key)("pets", "import", file)
+        if result.exit_code:
+            break
     assert result.exit_code == 7
     assert "Run the same command with --from-line 107 to go on" in result.stderr
 
