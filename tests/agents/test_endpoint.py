@@ -18,7 +18,7 @@ from petstore.errors import InvalidKey, RateLimitExceeded, Unavailable
 from petstore.limits.minutes import MinuteLimiter
 from petstore.logs import RequestLine
 from petstore.settings import Settings
-from support.agents import agent_over_http, listening, served_agents
+from support.agents import USAGE_BODY, agent_over_http, listening, served_agents
 from support.error_body import assert_error
 from support.odd_service import SILENCE, error, odd_service, response
 from support.process import free_port
@@ -28,14 +28,6 @@ pytestmark = pytest.mark.anyio
 
 MODERN = "2026-07-28"
 LIST: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-USAGE_BODY: dict[str, Any] = {
-    "plan": "free",
-    "minute": {"limit": 60, "remaining": 12, "reset": 1795226353},
-    "day": {"limit": 1000, "remaining": 940, "reset": 1795305600},
-    "bannedUntil": None,
-    "days": [],
-    "deprecated": [],
-}
 USAGE = {"name": "get_usage", "arguments": {}}
 CALL: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": USAGE}
 JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}

@@ -1,13 +1,11 @@
 """What an agent is offered, and what it is told."""
 
-from typing import Any
-
 import pytest
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from petstore.agents.tools import TOOLS
-from support.agents import agent, agent_in, listening
+from support.agents import USAGE_BODY, agent, agent_in, listening
 from support.keys import change
 from support.odd_service import error, odd_service, response
 from support.process import free_port
@@ -18,14 +16,6 @@ pytestmark = pytest.mark.anyio
 
 ALL = [tool.name for tool in TOOLS]
 READING = [tool.name for tool in TOOLS if not tool.writes]
-USAGE: dict[str, Any] = {
-    "plan": "free",
-    "minute": {"limit": 60, "remaining": 12, "reset": 1795226353},
-    "day": {"limit": 1000, "remaining": 940, "reset": 1795305600},
-    "bannedUntil": None,
-    "days": [],
-    "deprecated": [],
-}
 
 
 async def test_an_agent_only_reads_unless_it_may_write(service: Service) -> None:
@@ -61,7 +51,7 @@ async def test_an_agent_is_offered_what_its_key_may_do(
 async def test_a_store_of_an_earlier_version_decides_itself(service: Service) -> None:
     del service
     refusal = error(403, "missing_scope", "this key lacks the scope pets:read")
-    with odd_service(response(200, USAGE), refusal) as store:
+    with odd_service(response(200, USAGE_BODY), refusal) as store:
         async with agent(store.url, "a-key") as made:
             assert await made.tools() == READING
             told = await made.fail("list_pets")

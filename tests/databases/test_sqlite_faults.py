@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 import pytest
@@ -124,19 +125,32 @@ async def test_when_the_disk_is_full_every_write_of_the_group_fails(store: Sqlit
     assert await count_pets(store) == 0
 
 
-async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
-    connections: list[apsw.Connection], store: SqliteStore
-) -> None:
-    disk_is_asked, disk_responds = threading.Event(), threading.Event()
+class SlowDisk(NamedTuple):
+    """A disk that is asked to commit, and responds once the test says so."""
+
+    is_asked: threading.Event
+    responds: threading.Event
+
+
+@pytest.fixture
+def slow_disk(connections: list[apsw.Connection], store: SqliteStore) -> SlowDisk:
+    del store  # it has opened the connections
+    disk = SlowDisk(threading.Event(), threading.Event())
 
     def commit() -> bool:
-        disk_is_asked.set()
-        return not disk_responds.wait(30)
+        disk.is_asked.set()
+        return not disk.responds.wait(30)
 
     connections[-2].set_commit_hook(commit)
+    return disk
+
+
+async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
+    store: SqliteStore, slow_disk: SlowDisk
+) -> None:
     with impatient(store):
         first = asyncio.create_task(store.write(create_pet(BELLA)))
-        await eventually(disk_is_asked.is_set)
+        await eventually(slow_disk.is_asked.is_set)
         started = time.monotonic()
         for _ in range(2):
             with pytest.raises(Unavailable, match="in time"):
@@ -145,7 +159,7 @@ async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
         assert await count_pets(store) == 0
         with pytest.raises(Unavailable, match="in time"):
             await first
-    disk_responds.set()
+    slow_disk.responds.set()
     await store.write(create_pet(NewPet("after", 1)))
     names = [row[1] for row in await store.read(select_pets(10))]
     assert "late" not in names
@@ -153,26 +167,17 @@ async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
 
 
 async def test_a_change_that_was_made_in_time_may_be_committed_after_its_deadline(
-    connections: list[apsw.Connection],
-    store: SqliteStore,
-    monkeypatch: pytest.MonkeyPatch,
+    store: SqliteStore, slow_disk: SlowDisk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the caller would be refused, and the change made all the same."""
     monkeypatch.setattr("petstore.databases.sqlite_commits._COMMIT_SECONDS", 60)
-    disk_is_asked, disk_responds = threading.Event(), threading.Event()
-
-    def commit() -> bool:
-        disk_is_asked.set()
-        return not disk_responds.wait(30)
-
-    connections[-2].set_commit_hook(commit)
     with impatient(store):
         first = asyncio.create_task(store.write(create_pet(BELLA)))
-        await eventually(disk_is_asked.is_set)
+        await eventually(slow_disk.is_asked.is_set)
         with pytest.raises(Unavailable, match="in time"):
             await store.write(create_pet(NewPet("late", 1)))  # its deadline is later
         assert not first.done()
-        disk_responds.set()
+        slow_disk.responds.set()
         assert (await first).id == 1
 
 

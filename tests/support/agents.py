@@ -21,6 +21,15 @@ from petstore.settings import Settings
 from support.service import Service
 
 _DEFAULTS = Settings()
+USAGE_BODY: dict[str, Any] = {
+    "plan": "free",
+    "minute": {"limit": 60, "remaining": 12, "reset": 1795226353},
+    "day": {"limit": 1000, "remaining": 940, "reset": 1795305600},
+    "bannedUntil": None,
+    "days": [],
+    "deprecated": [],
+}
+"""What a store responds to a question about a key."""
 
 
 @asynccontextmanager
