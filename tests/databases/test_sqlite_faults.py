@@ -134,7 +134,8 @@ class SlowDisk(NamedTuple):
 
 @pytest.fixture
 def slow_disk(connections: list[apsw.Connection], store: SqliteStore) -> SlowDisk:
-    del store  # it has opened the connections
+    """The disk of ``store``. A test names it first: it sees what ``store`` opens."""
+    del store
     disk = SlowDisk(threading.Event(), threading.Event())
 
     def commit() -> bool:
@@ -146,7 +147,7 @@ def slow_disk(connections: list[apsw.Connection], store: SqliteStore) -> SlowDis
 
 
 async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
-    store: SqliteStore, slow_disk: SlowDisk
+    slow_disk: SlowDisk, store: SqliteStore
 ) -> None:
     with impatient(store):
         first = asyncio.create_task(store.write(create_pet(BELLA)))
@@ -167,7 +168,7 @@ async def test_on_a_slow_disk_changes_are_refused_in_time_and_reads_succeed(
 
 
 async def test_a_change_that_was_made_in_time_may_be_committed_after_its_deadline(
-    store: SqliteStore, slow_disk: SlowDisk, monkeypatch: pytest.MonkeyPatch
+    slow_disk: SlowDisk, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the caller would be refused, and the change made all the same."""
     monkeypatch.setattr("petstore.databases.sqlite_commits._COMMIT_SECONDS", 60)
