@@ -54,7 +54,7 @@ DISABLED_WORDS: Mapping[DisabledReason, str] = {
 }
 """Why the service disabled a webhook, in words."""
 
-# The errors of deliveries are for those who write a receiver. Each pattern has what is left of one.
+# Errors of deliveries are worded for developers of receivers. Each pattern captures what is kept.
 _OUTCOMES = {
     r"no response within ([\d.]+) seconds": "The receiver did not answer in {} s.",
     r"no connection within ([\d.]+) seconds": "The receiver could not be reached in {} s.",
