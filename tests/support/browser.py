@@ -19,7 +19,14 @@ from playwright.sync_api import (
 
 from support.programs import needs
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# The first has no code for windows, and takes less than half of the processor time of the others.
+_NAMES = (
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 _QUIET = (
     "--no-sandbox",  # which root, as in a container, has no use of
     "--disable-gpu",
