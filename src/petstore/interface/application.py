@@ -162,14 +162,15 @@ class RequestIds:
 
     def __init__(self) -> None:
         self._prefix = os.urandom(6).hex()
-        self._count = count(1)
+        self._count = count(0x100000001)
 
     def id_of(self, request: Request) -> str:
         """Return the id that the client has chosen, if it can be one, else a new one."""
         given = request.fields.get(b"x-request-id")
         if given is not None and _REQUEST_ID.match(given):
             return given.decode("ascii")
-        return f"{self._prefix}{next(self._count):08x}"
+        # Half of what a format with eight digits costs.
+        return self._prefix + hex(next(self._count))[3:]
 
 
 class Application:
@@ -397,7 +398,9 @@ class Application:
         query: Query[Any] = _NO_QUERY
         if operation.query is not None:
             query = decode_query(request.query, operation.query)
-        path_ids = [decode_path_id(text) for text in exchange.parameters]
+        parameters = exchange.parameters
+        path_id = decode_path_id(parameters[0]) if parameters else 0
+        child_id = decode_path_id(parameters[1]) if len(parameters) > 1 else 0
         conditions = conditions_of(request) if operation.is_conditional else NO_CONDITIONS
         target = Target(exchange.root, request.path, query.filters)
         is_post = operation.method == "POST"
@@ -412,7 +415,7 @@ class Application:
             once=_idempotent(operation, request, target, key, body) if is_post else None,
             client=request,
         )
-        call = Call(query.values, body, *path_ids)
+        call = Call(query.values, body, path_id, child_id)
         if operation.cached and not self.services.readers.has_replica:
             if shows_lapse(operation, self.services):
                 await self.services.reservations.settle()

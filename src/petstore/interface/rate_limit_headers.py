@@ -25,7 +25,6 @@ def rate_limit_headers(decision: Decision) -> bytes:
     per_minute, per_day = limits
     minute_left, day_left, is_day = decision.left()
     # Whole seconds, rounded up: clock.seconds_up without its calls.
-    second = -(-now // SECOND)
     minute_end = -(-(decision.minute_started + MINUTE) // SECOND)
     day_end = (decision.day_number + 1) * _DAY
     if decision.verdict == "banned":
@@ -34,14 +33,16 @@ def rate_limit_headers(decision: Decision) -> bytes:
         limit, left, reset = per_day, day_left, day_end
     else:
         limit, left, reset = per_minute, minute_left, minute_end
-    minute, day = (minute_left, minute_end - second), (day_left, day_end - second)
+    if per_day == per_minute == UNLIMITED:
+        return _SHOWN % (limit, left, reset)
+    second, policy = -(-now // SECOND), _policy(limits)
+    minute_ends_in, day_ends_in = minute_end - second, day_end - second
     if per_day == UNLIMITED:
-        if per_minute == UNLIMITED:
-            return _SHOWN % (limit, left, reset)
-        return _WITH_MINUTE % (limit, left, reset, _policy(limits), *minute)
+        return _WITH_MINUTE % (limit, left, reset, policy, minute_left, minute_ends_in)
     if per_minute == UNLIMITED:
-        return _WITH_DAY % (limit, left, reset, _policy(limits), *day)
-    return _WITH_BOTH % (limit, left, reset, _policy(limits), *minute, *day)
+        return _WITH_DAY % (limit, left, reset, policy, day_left, day_ends_in)
+    both = minute_left, minute_ends_in, day_left, day_ends_in
+    return _WITH_BOTH % (limit, left, reset, policy, *both)
 
 
 class Holder(NamedTuple):

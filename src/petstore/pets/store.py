@@ -29,6 +29,7 @@ from petstore.pets.model import (
 from petstore.pets.rows import COLUMNS, VALUES, NameKeys, inserted_words, keys_of, pet_of, values_of
 
 _SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
+_SELECT_ONE = f"{_SELECT} WHERE id = ?1"
 _INSERTED = f"{', '.join(VALUES)}, name_key, words"
 _INSERT = f"INSERT INTO pets ({_INSERTED}) VALUES"
 _WIDTH = len(VALUES)
@@ -94,7 +95,7 @@ async def count_pets_after(store: Reader, wanted: PetFilter, after: int | None, 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
     """Return one pet, or raise ``NotFound``."""
-    select = Statement(f"{_SELECT} WHERE id = ?1", (pet_id,), name="select_pet")
+    select = Statement(_SELECT_ONE, (pet_id,), name="select_pet")
     return found(await store.read(select), pet_of, "pet", pet_id)
 
 
