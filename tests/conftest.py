@@ -1,6 +1,7 @@
 """Fixtures of all tests."""
 
 import gc
+import logging
 import os
 import signal
 from collections import Counter
@@ -204,3 +205,13 @@ def pooled_url(postgres_url: str) -> Iterator[str]:
     """The address of an empty store behind a pooler in transaction mode."""
     with pooler(postgres_url) as url:
         yield f"{url}?pgbouncer=true"
+
+
+@pytest.fixture
+def root() -> Iterator[logging.Logger]:
+    """The root logger, left as it was found."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    root.handlers = []
+    yield root
+    root.handlers, root.level = handlers, level

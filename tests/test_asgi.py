@@ -1,6 +1,7 @@
 """The service as an ASGI application: its lifespan, and requests as any server hands them over."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -63,8 +64,11 @@ class Server:
 
 
 @pytest.fixture
-async def server(database: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
+async def server(
+    database: Path, monkeypatch: pytest.MonkeyPatch, root: logging.Logger
+) -> AsyncIterator[Server]:
     """The service, started with settings from the environment."""
+    del root  # which the service takes for itself
     monkeypatch.setenv("PETSTORE_DATABASE", f"sqlite:///{database}")
     server = Server(AsgiApp())
     assert await server.start() == {"type": "lifespan.startup.complete"}

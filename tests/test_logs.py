@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import select
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -43,16 +43,6 @@ class FailingDisk(io.BytesIO):
         if self.full:
             self.refused += 1
             raise OSError(28, "No space left on device")
-
-
-@pytest.fixture
-def root() -> Iterator[logging.Logger]:
-    """The root logger, left as it was found."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    root.handlers = []
-    yield root
-    root.handlers, root.level = handlers, level
 
 
 class TerminalStream(io.BytesIO):

@@ -54,6 +54,7 @@ def test_it_ends_quietly_if_the_agent_no_longer_reads(server: ServerProcess, tok
         assert (process.wait(60), process.stderr.read()) == (0, b"")
 
 
+@pytest.mark.usefixtures("root")
 def test_over_http_it_serves_until_a_stop_signal(monkeypatch: pytest.MonkeyPatch) -> None:
     from petstore.agents import serving
 

@@ -1,6 +1,7 @@
 """The pages of people, for administrators."""
 
 import re
+from functools import partial
 from typing import Any
 
 import httpx
@@ -19,6 +20,7 @@ from support.people import (
     signed_in_again,
     signed_in_person,
 )
+from support.races import just_before_a_write
 from support.service import Service
 from support.stores import do
 from support.visitor import Visitor, signed_in, words
@@ -183,14 +185,18 @@ class TestChanging:
         await succeed(ada, undone, "Redo")
         assert await find_person(service.store, before.id, None) == after
 
+    @pytest.mark.parametrize("is_late", [False, True])
     async def test_using_the_console_causes_no_conflict(
-        self, service: Service, ada: Visitor
+        self, service: Service, ada: Visitor, *, is_late: bool
     ) -> None:
         person = await add_active(service.store, service.clock)
         form = await fields_of(ada, person.id)
-        await service.store.write(
-            do("UPDATE api_keys SET seen_at = ?1 WHERE id = ?2", service.clock(), person.id)
-        )
+        seen = do("UPDATE api_keys SET seen_at = ?1 WHERE id = ?2", service.clock(), person.id)
+        use = partial(service.store.write, seen)
+        if is_late:
+            just_before_a_write(service.store, use)
+        else:
+            await use()
         changed = await ada.submit(f"/people/{person.id}", **form | {"name": "Grace H."})
         assert "Grace H. is changed." in words(changed)
 

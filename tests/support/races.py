@@ -1,8 +1,9 @@
-"""Units of work that run side by side for longer than they would."""
+"""Units of work that run side by side for longer than they would, or just before another."""
 
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from petstore.databases.contract import Duplicate, Statement, Unit
+from petstore.databases.contract import Duplicate, Statement, Store, Unit
 
 T = TypeVar("T")
 
@@ -24,3 +25,15 @@ def lingering(unit: Unit[T]) -> Unit[T]:
     except StopIteration as finished:
         result: T = finished.value
         return result
+
+
+def just_before_a_write(store: Store, act: Callable[[], Awaitable[object]]) -> None:
+    """Do something once, after the next change of ``store`` was decided and before it is made."""
+    write = store.write
+
+    async def written(unit: Unit[T]) -> T:
+        store.write = write  # type: ignore[method-assign]
+        await act()
+        return await write(unit)
+
+    store.write = written  # type: ignore[method-assign]

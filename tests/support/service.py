@@ -49,8 +49,8 @@ async def running_service(
     Background work (saving counts, noticing changed keys) runs every 10 ms.
     """
     usual: dict[str, Any] = {
-        "key_refresh_seconds": 0.01,
-        "limits_save_seconds": 0.01,
+        "key_refresh_seconds": 0.05,
+        "limits_save_seconds": 0.05,
         "database_timeout": 10,  # on a busy machine slow is no failure
     }
     bare = bare_app(database, clock, **(usual | settings))

@@ -1,6 +1,7 @@
 """The pages of webhooks."""
 
 import re
+from functools import partial
 from typing import Any, get_args
 
 import httpx
@@ -12,6 +13,7 @@ from petstore.webhooks.model import MAX_WEBHOOKS
 from petstore.webhooks.pages import DISABLED_WORDS, EVENT_WORDS, outcome_in_words
 from petstore.webhooks.schedule import DisabledReason
 from support.page_forms import conflict_of, form_of, form_to, press, succeed
+from support.races import just_before_a_write
 from support.service import Service, running_service
 from support.stores import do
 from support.visitor import Visitor, signed_in, words
@@ -127,10 +129,17 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(staff: Visi
     assert form_of(saved, "Save").fields["description"] == "Mine"
 
 
-async def test_a_delivery_does_not_cause_a_conflict(service: Service, staff: Visitor) -> None:
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_delivery_does_not_cause_a_conflict(
+    service: Service, staff: Visitor, *, is_late: bool
+) -> None:
     await create(staff)
     page = await staff.get("/webhooks/1")
-    await service.store.write(do("UPDATE webhooks SET last_success_at = 1"))
+    deliver = partial(service.store.write, do("UPDATE webhooks SET last_success_at = 1"))
+    if is_late:
+        just_before_a_write(service.store, deliver)
+    else:
+        await deliver()
     assert "The webhook is changed." in words(
         await succeed(staff, page, "Save", description="Mine")
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -25,6 +26,7 @@ from petstore.errors import (
     InvalidParameter,
     MissingKey,
     PetstoreError,
+    PreconditionFailed,
 )
 from petstore.events.model import Author
 from petstore.http.messages import Request, Response
@@ -62,6 +64,7 @@ _BY_ID = {operation.id: operation for operation in OPERATIONS}
 # A person has neither limits nor a token.
 _OF_KEYS = ("getUsage", "rotateCurrentKey")
 _SECOND_CLICK_SECONDS = 0.05
+_ATTEMPTS = 5
 # Changes of animals, categories and orders. Keys, people and webhooks can be changed at the limit:
 # a key that others have used up must be replaced.
 _CHARGED: frozenset[Scope | None] = frozenset({"pets:write", "orders:write"})
@@ -101,6 +104,22 @@ class ConsolePage:
     def takes_files(self) -> bool:
         """Whether its form may have a file."""
         return self.has_file and self.method == "POST" and self.max_bytes > MAX_FORM
+
+
+def again_if_used(update: Handler) -> Handler:
+    """Return a handler that changes a resource which is used meanwhile.
+
+    Its version is another one with each use: perhaps since ``update`` has read it, too. Then it
+    begins again, and raises ``PreconditionFailed`` only for what somebody has changed.
+    """
+
+    async def updated(visit: "PageRequest") -> Response:
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(PreconditionFailed):
+                return await update(visit)
+        return await update(visit)
+
+    return updated
 
 
 class PageRequest(Struct):

@@ -201,7 +201,9 @@ class NewEvent(NamedTuple):
 def resource_event(kind: ResourceEventType, item: Struct, before: Struct | None = None) -> NewEvent:
     """Return the event that an ``item`` began, ended, or changed from what it was ``before``."""
     resource = f"{kind.partition('.')[0]}/{item.id}"  # type: ignore[attr-defined] # each has one
-    return NewEvent(kind, resource, item, None if before is None else changed_members(before, item))
+    return NewEvent(
+        kind, resource, item, None if before is None else _changed_members(before, item)
+    )
 
 
 def actor_of(author: str) -> Actor:
@@ -227,7 +229,7 @@ def scope_of_kind(kind: str) -> Scope | None:
     return _SCOPES.get(kind)
 
 
-def changed_members(before: Struct, after: Struct) -> dict[str, Any]:
+def _changed_members(before: Struct, after: Struct) -> dict[str, Any]:
     """Return the members of ``before`` that differ in ``after``; ``None`` for an absent one."""
     # Equal moments may differ in their offset, and so in JSON.
     old, new = to_builtins(before), to_builtins(after)

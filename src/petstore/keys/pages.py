@@ -11,7 +11,13 @@ from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet, Texts
 from petstore.console.forms import Problem
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import HOME, ConsolePage, PageRequest, operation_in_words
+from petstore.console.page import (
+    HOME,
+    ConsolePage,
+    PageRequest,
+    again_if_used,
+    operation_in_words,
+)
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
@@ -135,6 +141,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     )
 
 
+@again_if_used
 async def _update(visit: PageRequest) -> Response:
     before, fields = await _get(visit), key_form(visit.caller)
     # The form has no version: a key that is used has another one every minute.

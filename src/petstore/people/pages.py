@@ -7,7 +7,7 @@ from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet, choice, undo_fields
 from petstore.console.forms import Problem
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.page import ConsolePage, PageRequest, again_if_used
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
 from petstore.errors import LastAdministrator, PetstoreError, ResponseSealed
@@ -109,6 +109,7 @@ def _problem(visit: PageRequest, error: PetstoreError | None) -> Problem | None:
     return _LAST if isinstance(error, LastAdministrator) and is_own else None
 
 
+@again_if_used
 async def _update(visit: PageRequest) -> Response:
     before, fields = await _get(visit), _form(visit.caller)
     # The form has no version: a person who works has another one every minute.

@@ -9,7 +9,7 @@ from petstore.clock import rfc3339_milliseconds
 from petstore.console.fields import Field, FieldSet, choice, optional, undo_fields, words
 from petstore.console.forms import Problem, number_or_text
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.page import ConsolePage, PageRequest, again_if_used
 from petstore.errors import InvalidParameter, PetstoreError, ResponseSealed
 from petstore.events.model import EventType, readable_types
 from petstore.http.messages import Response
@@ -216,6 +216,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     )
 
 
+@again_if_used
 async def _update(visit: PageRequest) -> Response:
     fields = _form(visit)
     before = await visit.execute("getWebhook")
