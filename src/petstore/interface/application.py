@@ -75,6 +75,8 @@ _PUBLIC = b"x-request-id: %b\r\nx-content-type-options: nosniff"
 _KEYED = _PUBLIC + b"\r\nvary: Authorization\r\n"
 _PRIVATE = _KEYED + b"cache-control: private, no-cache"
 _NO_STORE = _KEYED + b"cache-control: no-store"
+# So that hex() gives each number twelve digits after its 1: a format costs twice as much.
+_FIRST_ID = 0x1_000000000001
 _FIRST_ERROR = 400
 _TOO_MANY = 429
 _PAGE_METHODS = ["GET", "HEAD"]
@@ -162,15 +164,14 @@ class RequestIds:
 
     def __init__(self) -> None:
         self._prefix = os.urandom(6).hex()
-        self._count = count(0x100000001)
+        self._count = count(_FIRST_ID)
 
     def id_of(self, request: Request) -> str:
         """Return the id that the client has chosen, if it can be one, else a new one."""
         given = request.fields.get(b"x-request-id")
         if given is not None and _REQUEST_ID.match(given):
             return given.decode("ascii")
-        # Half of what a format with eight digits costs.
-        return self._prefix + hex(next(self._count))[3:]
+        return self._prefix + hex(next(self._count))[len("0x1") :]
 
 
 class Application:
