@@ -214,4 +214,5 @@ def root() -> Iterator[logging.Logger]:
     handlers, level = root.handlers[:], root.level
     root.handlers = []
     yield root
-    root.handlers, root.level = handlers, level
+    root.handlers = handlers
+    root.setLevel(level)  # loggers keep in mind what is logged, until they are told

@@ -41,15 +41,6 @@ pytestmark = pytest.mark.anyio
 BELLA = NewPet("Bella", 1)
 
 
-@pytest.fixture
-def root_logger(monkeypatch: pytest.MonkeyPatch) -> logging.Logger:
-    """The logger that the service configures; it is as before when the test ends."""
-    root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", list(root.handlers))
-    monkeypatch.setattr(root, "level", root.level)
-    return root
-
-
 async def test_a_missing_database_stops_the_start(database: Path) -> None:
     bare = bare_app(database)
     database.unlink()
@@ -206,7 +197,7 @@ async def test_the_settings_take_effect_in_the_service(database: Path) -> None:
 
 def test_a_service_can_be_created_from_settings_alone(
     database: Path,
-    root_logger: logging.Logger,
+    root: logging.Logger,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -214,12 +205,12 @@ def test_a_service_can_be_created_from_settings_alone(
     monkeypatch.setattr(sys, "stderr", stderr)
     settings = Settings(database=f"sqlite:///{database}", log_format="text")
     assert isinstance(serve_settings(settings), Application)
-    root_logger.error("it fell")
-    root_logger.handlers[0].close()
+    root.error("it fell")
+    root.handlers[0].close()
     assert " error    it fell\n" in capfd.readouterr().err
 
 
-@pytest.mark.usefixtures("root_logger")
+@pytest.mark.usefixtures("root")
 async def test_a_slow_disk_of_the_deliverer_does_not_block_other_processes(database: Path) -> None:
     disk = threading.Event()
     settings = Settings(database=f"sqlite:///{database}", database_timeout=30)
