@@ -23,12 +23,11 @@ from petstore.domain.fields import (
 )
 from petstore.errors import InvalidBody
 
-EVERY_CHARACTER = [chr(code) for code in range(sys.maxunicode + 1)]
-
 
 def test_exactly_the_whitespace_of_python_is_blank() -> None:
-    blank = {character for character in EVERY_CHARACTER if not re.search(NOT_BLANK, character)}
-    assert blank == {"\0", *filter(re.compile(r"\s").match, EVERY_CHARACTER)}
+    characters = list(map(chr, range(sys.maxunicode + 1)))
+    blank = {character for character in characters if not re.search(NOT_BLANK, character)}
+    assert blank == {"\0", *filter(re.compile(r"\s").match, characters)}
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\0", "a\0", "\0a", "a\n\0", " \n\u3000"])
