@@ -48,6 +48,11 @@ def client(pair: ServerProcess) -> Iterator[httpx.Client]:
         yield client
 
 
+def events(server: ServerProcess) -> list[str]:
+    """Return the events in the log."""
+    return [line["event"] for line in server.log_lines()]
+
+
 def errors(server: ServerProcess) -> list[str]:
     """Return the messages of the errors in the log."""
     lines = (line for line in server.log_lines() if line["level"] == "error")
@@ -121,12 +126,13 @@ def test_hanging_processes_are_killed_at_a_stop_and_leave_no_wal(
 ) -> None:
     with redis_server() as redis:
         server = start("--workers", "2", "--redis", redis.url, "--shutdown-timeout", "2")
+        # One that is still starting would end at once.
+        assert within(30, lambda: "started" in events(server))
         hanging = server.workers()
         for worker in hanging:
             os.kill(worker, signal.SIGSTOP)
         assert list(tmp_path.glob("*-wal"))
         assert server.stop() == 0
-    events = [line["event"] for line in server.log_lines()]
     for worker in hanging:
-        assert f"process {worker} did not end in time and was killed" in events
+        assert f"process {worker} did not end in time and was killed" in events(server)
     assert not list(tmp_path.glob("*-wal"))
