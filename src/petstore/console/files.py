@@ -13,7 +13,7 @@ OPEN_OF_KEY = 4
 """How many files of a key may be on their way at once."""
 
 _OPEN = 64
-# Each of them adds a slice of time to every round of the event loop.
+# Each of them has a batch of rows in memory.
 _IN_WORK = 2
 
 
