@@ -37,7 +37,12 @@ from petstore.interface.bodies import BodyReader
 from petstore.interface.client_address import Network, client_address
 from petstore.interface.cross_origin import cross_origin_headers, is_preflight, preflight_response
 from petstore.interface.deprecation_headers import check_sunset, deprecation_headers
-from petstore.interface.entity_tags import NO_CONDITIONS, conditional, conditions_of
+from petstore.interface.entity_tags import (
+    NO_CONDITIONS,
+    Conditions,
+    conditional,
+    conditions_of,
+)
 from petstore.interface.idempotency import idempotency_key, request_digest
 from petstore.interface.idempotency_records import Attempt
 from petstore.interface.messages import NO_STORE, error_response, refusal_response
@@ -404,8 +409,39 @@ class Application:
         child_id = decode_path_id(parameters[1]) if len(parameters) > 1 else 0
         conditions = conditions_of(request) if operation.is_conditional else NO_CONDITIONS
         target = Target(exchange.root, request.path, query.filters)
-        is_post = operation.method == "POST"
-        context = Context(
+        call = Call(query.values, body, path_id, child_id)
+        if operation.cached and not self.services.readers.has_replica:
+            if shows_lapse(operation, self.services):
+                await self.services.reservations.settle()
+            page = (exchange.root, request.path, request.query)
+            read = partial(self._read_page, exchange, operation, key, target, call)
+            response = await self._response_cache.get(page, read)
+        else:
+            is_post = operation.method == "POST"
+            once = _idempotent(operation, request, target, key, body) if is_post else None
+            context = self._context(exchange, key, conditions, once)
+            response = encode_result(operation, target, await execute(operation, context, call))
+        return conditional(conditions, response) if operation.method == "GET" else response
+
+    async def _read_page(
+        self,
+        exchange: Exchange,
+        operation: Operation,
+        key: Caller,
+        target: Target,
+        call: Call[Any, Any],
+    ) -> tuple[Response, Extent | None]:
+        result = await execute(operation, self._context(exchange, key), call)
+        return encode_result(operation, target, result), result.extent
+
+    def _context(
+        self,
+        exchange: Exchange,
+        key: Caller,
+        conditions: Conditions = NO_CONDITIONS,
+        once: IdempotentRequest | None = None,
+    ) -> Context:
+        return Context(
             self.services,
             key,
             exchange.client,
@@ -413,19 +449,9 @@ class Application:
             exchange.request_id,
             token=exchange.token,
             conditions=conditions,
-            once=_idempotent(operation, request, target, key, body) if is_post else None,
-            client=request,
+            once=once,
+            client=exchange.request,
         )
-        call = Call(query.values, body, path_id, child_id)
-        if operation.cached and not self.services.readers.has_replica:
-            if shows_lapse(operation, self.services):
-                await self.services.reservations.settle()
-            page = (exchange.root, request.path, request.query)
-            read = partial(_read_page, operation, target, context, call)
-            response = await self._response_cache.get(page, read)
-        else:
-            response = encode_result(operation, target, await execute(operation, context, call))
-        return conditional(conditions, response) if operation.method == "GET" else response
 
     def _headers(self, exchange: Exchange, response: Response, size: int) -> Headers:
         operation, decision = exchange.operation, exchange.decision
@@ -485,13 +511,6 @@ class Application:
 
 def _absent_body(operation: Operation) -> bytes:
     return b"" if operation.body_required else _EMPTY_BODY
-
-
-async def _read_page(
-    operation: Operation, target: Target, context: Context, call: Call[Any, Any]
-) -> tuple[Response, Extent | None]:
-    result = await execute(operation, context, call)
-    return encode_result(operation, target, result), result.extent
 
 
 def _idempotent(
