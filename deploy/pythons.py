@@ -17,7 +17,7 @@ from pathlib import Path
 
 import httpx
 
-from packages import ROOT, install
+from packages import ROOT
 
 TIMEOUT = 60
 """Seconds that a service may take to start; only a fault reaches them."""
@@ -72,10 +72,13 @@ def use_wheels(python: Path, wheels: list[Path]) -> None:
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        subprocess.run([python, "-m", "venv", "--without-pip", folder / "env"], check=True)
+        subprocess.run([python, "-m", "venv", folder / "env"], check=True)
         inside = folder / "env/bin/python"
-        install(inside, "--require-hashes", "--requirement", ROOT / "requirements.lock")
-        install(inside, "--no-index", "--no-deps", *wheels)
+        # Its own pip: that of Debian 12 does not run on Python 3.12.
+        install = [str(inside), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+        locked = ["--require-hashes", "--requirement", str(ROOT / "requirements.lock")]
+        subprocess.run([*install, *locked], check=True)
+        subprocess.run([*install, "--no-index", "--no-deps", *wheels], check=True)
         with demo(inside.with_name("petstore"), folder) as (url, token):
             headers = {"Authorization": f"Bearer {token}"}
             listed = httpx.get(f"{url}/pets?limit=1", headers=headers, timeout=TIMEOUT)
