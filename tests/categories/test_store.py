@@ -14,6 +14,7 @@ from petstore.errors import CategoryNameTaken
 from petstore.keys.store import unconditional
 from support.changes import create_category, update_category
 from support.units import by_hand
+from support.waiting import turns_during
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -76,6 +77,13 @@ async def test_many_categories_are_found_by_their_names_in_any_case(
     wanted = {"DOGS", "dogs", "Birds", "élans", decomposed, "cats", "a\0b", ""}
     found = await ids_of_categories(store, wanted)
     assert found == {"DOGS": 1, "dogs": 1, "cats": 2, "élans": 3, decomposed: 3}
+
+
+async def test_others_have_the_event_loop_while_many_names_are_looked_up(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("petstore.time_slices._SLICE_SECONDS", 0)
+    assert await turns_during(ids_of_categories(store, [f"Kind {n}" for n in range(100)])) > 100
 
 
 async def test_only_registered_categories_have_names(store: Store) -> None:

@@ -66,6 +66,12 @@ def test_no_character_folds_to_more_than_four() -> None:
     assert max(len(chr(n).casefold()) for n in range(sys.maxunicode + 1)) == 3
 
 
+def test_a_text_too_long_for_a_name_is_its_own_key() -> None:
+    longest = "A\N{COMBINING ACUTE ACCENT}" * 510
+    assert name_key(longest) == "\u00e1" * 510
+    assert name_key(f"{longest}A") == f"{longest}A"
+
+
 @pytest.mark.parametrize("character", ["ΐ", "\u1f82", "\ufb03", "\U0001d1c0", "İ", "\U0010ffff"])
 def test_the_longest_search_key_is_complete_and_the_longest_name_key_fits_an_index(
     character: str,

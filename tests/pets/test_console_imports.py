@@ -1,9 +1,8 @@
 """Imports of the console: the rows of a file, stored and added batch by batch."""
 
 import asyncio
-from collections.abc import Coroutine
 from io import BytesIO
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
@@ -42,7 +41,7 @@ from support.manual_clock import ManualClock
 from support.pet_rows import select_pets
 from support.retention import prune_table
 from support.stores import do, open_store
-from support.waiting import eventually
+from support.waiting import eventually, turns_during
 
 pytestmark = pytest.mark.anyio
 each_database = pytest.mark.each_database
@@ -122,16 +121,6 @@ async def test_a_file_that_is_not_a_table_of_animals_leaves_nothing(
     assert refused.value.message.startswith(message)
     assert await store.read(Statement("SELECT id FROM console_imports")) == []
     assert await store.read(Statement("SELECT start FROM console_import_batches")) == []
-
-
-async def turns_during(reading: Coroutine[Any, Any, object]) -> int:
-    """Return how often others have the event loop meanwhile."""
-    turns, task = 0, asyncio.create_task(reading)
-    while not task.done():
-        await asyncio.sleep(0)
-        turns += 1
-    await task
-    return turns
 
 
 @pytest.mark.parametrize(

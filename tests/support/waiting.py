@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from inspect import isawaitable
+from typing import Any
 
 
 def within(seconds: float, happened: Callable[[], object]) -> bool:
@@ -26,3 +27,33 @@ async def eventually(happened: Callable[[], object], seconds: float = 30) -> Non
     async with asyncio.timeout(seconds):
         while not await has_happened():  # noqa: ASYNC110 - nothing to subscribe to
             await asyncio.sleep(0.005)
+
+
+async def turns_during(reading: Coroutine[Any, Any, object]) -> int:
+    """Return how often others have the event loop meanwhile."""
+    turns, task = 0, asyncio.create_task(reading)
+    while not task.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await task
+    return turns
+
+
+async def rounds_of(*works: Coroutine[Any, Any, object]) -> list[int]:
+    """Return in which round of the loop each work is done."""
+    loop, round_, rounds = asyncio.get_running_loop(), 0, [0] * len(works)
+
+    def begin_round() -> None:
+        nonlocal round_
+        round_ += 1
+        if 0 in rounds:
+            loop.call_soon(begin_round)
+
+    async def note(place: int, work: Coroutine[Any, Any, object]) -> None:
+        await work
+        rounds[place] = round_
+
+    loop.call_soon(begin_round)
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(note(place, work) for place, work in enumerate(works)))
+    return rounds

@@ -23,6 +23,7 @@ from petstore.domain.names import name_key
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
 from petstore.events.model import SERVICE, Author, resource_event
 from petstore.events.store import record
+from petstore.time_slices import TimeSlices
 
 _SELECT = "SELECT id, name, description FROM categories"
 _NAMES_AT_ONCE = 500
@@ -62,8 +63,11 @@ async def names_of_categories(store: Reader, ids: Collection[int]) -> dict[int, 
 
 async def ids_of_categories(store: Reader, names: Collection[str]) -> dict[str, int]:
     """Return the ids of those categories among ``names`` that are registered, ignoring case."""
-    # PostgreSQL has no U+0000 in a text.
-    keys = {name: name_key(name) for name in names if "\0" not in name}
+    keys, slices = dict[str, str](), TimeSlices()
+    for name in names:
+        await slices.rest()
+        if "\0" not in name:  # PostgreSQL has none in a text
+            keys[name] = name_key(name)
     wanted, ids = sorted(set(keys.values())), dict[str, int]()
     for start in range(0, len(wanted), _NAMES_AT_ONCE):
         some = wanted[start : start + _NAMES_AT_ONCE]

@@ -10,6 +10,9 @@ MAX_SEARCHED = 100
 MAX_SEARCH_KEY = 4 * MAX_SEARCHED
 """The most characters of a search key."""
 
+_LONGEST = 4 * 255
+"""Characters: a name has 255, which may be four times as many until they are composed."""
+
 _BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
 _LAST = "\U0010ffff"
 
@@ -17,8 +20,11 @@ _LAST = "\U0010ffff"
 def name_key(name: str) -> str:
     """Return a key that is equal for names that differ only in case or in composed accents.
 
-    It is the canonical caseless form of Unicode (chapter 3.13, D145), composed.
+    It is the canonical caseless form of Unicode (chapter 3.13, D145), composed. A text that is too
+    long for a name is its own key.
     """
+    if len(name) > _LONGEST:  # it would take time with the square of the marks on one letter
+        return name
     return normalize("NFC", normalize("NFD", name).casefold())
 
 

@@ -199,12 +199,12 @@ class _Preparation:
 
         A file with thousands of categories asks nobody about each of them.
         """
-        if self._layout.with_category(row, 1).pet is None:
+        if len(text) > _MAX_CATEGORY_NAME or self._layout.with_category(row, 1).pet is None:
             return row
         key = category_key(text)
         if key not in self._undecided:
             is_full = len(self._undecided) == MAX_UNDECIDED
-            if is_full or len(text) > _MAX_CATEGORY_NAME or not {"\0", "\r", "\n"}.isdisjoint(text):
+            if is_full or not {"\0", "\r", "\n"}.isdisjoint(text):
                 return row
             self._undecided[key] = UndecidedCategory(text, 0)
         known = self._undecided[key]
