@@ -6,6 +6,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from threading import Event
 
 import pytest
@@ -443,6 +444,31 @@ def test_a_connection_beyond_the_budget_of_unread_responses_is_closed(app: Echo)
         assert within(30, lambda: app.seen and in_memory(Connection) == 0)
         received = b"".join(iter(lambda: caller.recv(65536), b""))
     assert len(received) < 100 * app.size
+
+
+@contextmanager
+def slow_callers(server: Served) -> Iterator[list[socket.socket]]:
+    """Ten clients of large responses, of which a connection holds one piece apart."""
+    with ExitStack() as opened:
+        callers = [opened.enter_context(slow_caller(server, 4096)) for _ in range(10)]
+        for caller in callers:
+            caller.sendall(CLOSING)
+        yield callers
+
+
+def test_large_responses_of_connections_count_as_a_whole(app: Echo) -> None:
+    app.size = 2_000_000
+    limits = {"buffer_bytes": 4_000_000, "seconds": 60}
+    with served(app, **limits) as server, slow_callers(server):
+        assert within(30, lambda: len(app.seen) == 10 and in_memory(Connection) <= 4)
+
+
+def test_connections_hold_a_shared_response_together(app: Echo) -> None:
+    app.size, app.is_shared = 2_000_000, True
+    with served(app, buffer_bytes=4_000_000) as server, slow_callers(server) as callers:
+        assert within(30, lambda: len(app.seen) == 10)
+        received = [b"".join(iter(partial(each.recv, 65536), b"")) for each in callers]
+    assert all(one.endswith(b"." * app.size) for one in received)
 
 
 @pytest.mark.parametrize("size", [300_000, 5_000_000])

@@ -26,6 +26,7 @@ class Echo:
         self.status = 200
         self.is_free: Callable[[], bool] = lambda: True
         self.reads_at_once = True
+        self.is_shared = False
 
     async def __call__(self, request: Request, receive: Receive) -> Response:
         """Respond to one request."""
@@ -45,7 +46,8 @@ class Echo:
         await self._wait()
         told = b"%s %s?%s " % (request.method.encode(), request.path.encode(), request.query)
         told += body + b"." * self.size
-        return Response(self.status, told, [b"content-length: %d" % len(told)])
+        length = b"content-length: %d" % len(told)
+        return Response(self.status, told, [length], is_shared=self.is_shared)
 
     async def _wait(self) -> None:
         while not self.is_free():  # noqa: ASYNC110 - a thread of the test decides

@@ -91,6 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         self._body: RequestBody | None = None
         self._task: asyncio.Task[None] | None = None  # the loop itself has only a weak reference
         self._buffered = 0  # bytes, as the budget knows them
+        self._sending = 0  # bytes of the body that is sent in pieces, if it is this client's alone
         self._has_eof = False
         self._takes_turns = True  # the client is new, or was rejected
         self._is_paused = False  # we do not read what the client sends
@@ -319,6 +320,7 @@ class Connection(asyncio.BufferedProtocol):
         buffered = len(self._parser.unparsed)
         if self._body is not None and self._input is _BODY:
             buffered += self._body.held
+        buffered += self._sending
         if self._writer.is_stalled:
             buffered += self._writer.measure_unsent()
         if buffered or self._buffered:
@@ -339,11 +341,10 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _serve(self, request: Request, receive: Receive) -> None:
         try:
-            response = await self._respond(request, receive)
-            if len(response.body) > _LARGE_BODY:
-                response = replace(response, body=b"", file=BytesIO(response.body))
+            response = self._in_pieces(await self._respond(request, receive))
             if response.file is not None:
                 await self._send_file(response, response.file)
+                self._sending = 0
         except Exception:  # noqa: BLE001 - the application should have responded
             _LOG.exception("a response was not sent")
             self._transport.abort()
@@ -366,6 +367,15 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_paused or self._buffered:
             self._regulate()
 
+    def _in_pieces(self, response: Response) -> Response:
+        """Return a response whose large body is a file, and note what that holds in memory."""
+        size = len(response.body)
+        if size <= _LARGE_BODY:
+            return response
+        if not response.is_shared:
+            self._sending = min(size, self._shared.budget.largest)
+        return replace(response, body=b"", file=BytesIO(response.body))
+
     def _is_last(self, response: Response) -> bool:
         has_all = self._has_eof and not self._parser.unparsed
         can_stay = self._input is _PIPELINED and not (has_all or self._shared.is_stopping)
@@ -376,6 +386,7 @@ class Connection(asyncio.BufferedProtocol):
         with file:
             if not self._transport.is_closing():
                 self._writer.write(response, self._shared.date, is_last=self._is_last(response))
+                self._regulate()
             await self._writer.write_file(file)
 
     def _end(self) -> None:

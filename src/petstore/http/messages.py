@@ -66,7 +66,8 @@ class Response(msgspec.Struct, frozen=True):
 
     Large content is in a ``file``, which the server closes, and ``body`` is empty. ``tag`` is the
     value of the ``ETag`` header, if there is one. An error has its ``code``, and a 429 has the
-    ``limit`` that was reached. A long poll has ``waited`` this many seconds for events.
+    ``limit`` that was reached. A long poll has ``waited`` this many seconds for events. A body that
+    ``is_shared`` is in memory once, however many clients receive it.
     """
 
     status: int
@@ -78,6 +79,7 @@ class Response(msgspec.Struct, frozen=True):
     limit: str | None = None
     waited: float = 0.0
     file: IO[bytes] | None = None
+    is_shared: bool = False
 
     @property
     def size(self) -> int:

@@ -74,6 +74,8 @@ class BufferBudget:
     """
 
     def __init__(self, max_bytes: int) -> None:
+        self.largest = max_bytes // 4
+        """The most bytes that a response counts, so that none ends itself."""
         self._max = max_bytes
         self._total = 0
         self._totals: Counter[Hashable] = Counter()

@@ -243,7 +243,11 @@ class Application:
         if request.method == "HEAD":
             response, size = _without_content(response), 0
         self._note(exchange, response, size)
-        return Response(response.status, response.body, headers, is_last, file=response.file)
+        return Response(
+            *(response.status, response.body, headers, is_last),
+            file=response.file,
+            is_shared=response.is_shared,
+        )
 
     def _begin(self, request: Request) -> Exchange:
         started = time.perf_counter()

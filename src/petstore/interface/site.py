@@ -173,7 +173,7 @@ class Site:
                 return Response(_NOT_MODIFIED, b"", shared)
             coded = [] if coding is None else [f"content-encoding: {coding}".encode()]
             body = self._content(file.name, coding)
-            return Response(200, body, [*headers, *coded, *shared], tag=tag)
+            return Response(200, body, [*headers, *coded, *shared], tag=tag, is_shared=True)
 
         return respond
 
