@@ -1,15 +1,32 @@
 """Long work on the event loop."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import UTC, date, datetime
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
+from petstore.databases.contract import Store
+from petstore.keys.uses import KeysWanted, find_keys
+from petstore.pets.model import PetFilter
+from petstore.pets.search import search_pets
+from petstore.sales.model import day_range
+from petstore.sales.store import get_sales
 from petstore.time_slices import TimeSlices
+from support.waiting import rounds_of
 
 pytestmark = pytest.mark.anyio
 
 WORKS, SLICES = 10, 5
+WEEK = day_range(date(2026, 10, 1), date(2026, 10, 7), "UTC", datetime(2026, 10, 8, tzinfo=UTC))
+LONG_READS: dict[str, Callable[[Store], Coroutine[Any, Any, object]]] = {
+    "animals by name": lambda store: search_pets(store, "a", PetFilter(), None, 20),
+    "keys": lambda store: find_keys(store, KeysWanted("production"), 20, 0),
+    "sales by day": lambda store: get_sales(store, WEEK, "day", "USD"),
+    "sales by category": lambda store: get_sales(store, WEEK, "category", "USD"),
+}
 
 
 async def test_the_loop_reads_between_two_slices_however_many_work() -> None:
@@ -48,3 +65,47 @@ async def test_work_within_its_slice_goes_on() -> None:
     asyncio.get_running_loop().call_soon(others.set)
     await TimeSlices(3600).rest()
     assert not others.is_set()
+
+
+async def test_one_work_begins_in_each_round() -> None:
+    rounds = await rounds_of(*(TimeSlices().begin() for _ in range(WORKS)))
+    assert all(before < after for before, after in pairwise(rounds))
+
+
+async def test_work_that_is_alone_begins_at_once() -> None:
+    for _ in range(2):
+        others = asyncio.Event()
+        asyncio.get_running_loop().call_soon(others.set)
+        await TimeSlices().begin()
+        assert not others.is_set()
+        await asyncio.sleep(0)
+
+
+async def test_work_that_is_cancelled_before_it_begins_takes_no_turn_from_others() -> None:
+    first, cancelled, last = [asyncio.create_task(TimeSlices().begin()) for _ in range(3)]
+    await first
+    cancelled.cancel()
+    async with asyncio.timeout(30):
+        await last
+    assert cancelled.cancelled()
+
+
+async def test_work_begins_without_a_wait_for_all_that_rests() -> None:
+    *rested, _, began = await rounds_of(
+        *(TimeSlices(0).rest() for _ in range(WORKS)), TimeSlices().begin(), TimeSlices().begin()
+    )
+    assert began < max(rested)
+
+
+async def test_work_that_others_wait_for_does_not_queue() -> None:
+    *rested, went_on = await rounds_of(
+        *(TimeSlices(0).rest() for _ in range(WORKS)), TimeSlices(0, queues=False).rest()
+    )
+    assert went_on < max(rested)
+
+
+@pytest.mark.parametrize("read", LONG_READS.values(), ids=LONG_READS)
+async def test_many_long_reads_begin_one_after_the_other(
+    store: Store, read: Callable[[Store], Coroutine[Any, Any, object]]
+) -> None:
+    assert len({*await rounds_of(*(read(store) for _ in range(WORKS)))}) == WORKS

@@ -20,6 +20,7 @@ from petstore.pets.selection import box_of
 from support.service import SERVICE_URL, Service, running_service
 from support.stores import do, locked
 from support.visitor import FORM, SAME_ORIGIN, Visitor, left_today, newcomer, signed_in, words
+from support.waiting import rounds_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
@@ -94,6 +95,11 @@ async def test_a_page_needs_a_session(everybody: Service) -> None:
         else:
             assert response.status_code == 303, page
             assert response.headers["location"].startswith("/console/sign-in")
+
+
+async def test_many_pages_begin_one_after_the_other(staff: Visitor) -> None:
+    pages = await rounds_of(*(staff.get("/help") for _ in range(10)))
+    assert len({*pages}) == 10
 
 
 async def test_a_page_needs_the_scope_of_its_operation(everybody: Service) -> None:

@@ -9,6 +9,7 @@ import pytest
 from petstore.databases.contract import Unit
 from petstore.databases.sqlite import SqliteStore
 from petstore.pets.model import NewPet
+from petstore.time_slices import TimeSlices
 from support.changes import create_pet
 from support.memory_folder import folder_in_memory
 from support.pet_rows import select_pets
@@ -67,6 +68,30 @@ async def test_others_run_between_the_statements_of_a_long_unit(store: SqliteSto
 
     _, seen = await asyncio.gather(store.write(unit()), read())
     assert seen == 0
+
+
+async def test_a_long_unit_does_not_queue_behind_long_reads(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("petstore.databases.sqlite_commits._SLICE_SECONDS", 0)
+    turns = 0
+
+    async def read() -> None:
+        nonlocal turns
+        while True:
+            await TimeSlices(0).rest()
+            turns += 1
+
+    def unit() -> Unit[int]:
+        before = turns
+        for _ in range(10):
+            yield select_pets(1)
+        return turns - before
+
+    reads = [asyncio.create_task(read()) for _ in range(20)]
+    assert await store.write(unit()) <= 20  # each of its ten rests would take that long
+    for task in reads:
+        task.cancel()
 
 
 async def test_a_group_that_has_taken_its_time_leaves_the_rest_to_the_next(

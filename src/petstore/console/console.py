@@ -69,6 +69,7 @@ from petstore.pets import pages as pets
 from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
 from petstore.sessions.store import Session, find_session, touch_session
+from petstore.time_slices import TimeSlices
 from petstore.usage import pages as usage
 from petstore.webhooks import pages as webhooks
 from petstore.webhooks import replay_pages as replays
@@ -239,6 +240,7 @@ class Console:
             raise visit.beyond or error from None
 
     async def _visited(self, page: ConsolePage, visit: PageRequest) -> Response:
+        await TimeSlices().begin()
         if page.method == "POST" and visit.session is not None and visit.request.content is None:
             await visit.find_session_again()
         if page.method == "GET" and visit.session is not None and not visit.is_refresh:

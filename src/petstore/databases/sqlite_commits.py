@@ -193,7 +193,8 @@ class GroupCommit:
     async def _run_group(self, group: list[_Waiting]) -> list[_Outcome]:
         """Run the units of a group until it has taken its time; the others are in the next one."""
         loop, outcomes = asyncio.get_running_loop(), list[_Outcome]()
-        slices = TimeSlices(inf if self._brief_locks else _SLICE_SECONDS)
+        # All other changes wait for this group.
+        slices = TimeSlices(inf if self._brief_locks else _SLICE_SECONDS, queues=False)
         ends = loop.time() + _GROUP_SECONDS
         for place, waiting in enumerate(group):
             if outcomes and loop.time() >= ends:

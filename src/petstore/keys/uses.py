@@ -110,6 +110,7 @@ async def find_keys(store: Reader, wanted: KeysWanted, limit: int, now: Millisec
     """
     is_descending, by = wanted.sort.startswith("-"), wanted.sort.removeprefix("-")
     words, slices = name_key(wanted.words[:MAX_SEARCHED]).split(), TimeSlices()
+    await slices.begin()
     best: list[KeyPosition] = []
     async for outlines in _outlines(store, wanted):
         found = (_position(each, by, now) for each in outlines if _matches(each, words))

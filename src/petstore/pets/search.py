@@ -188,6 +188,7 @@ async def search_pets(
     size = limit + 1 if wanted == PetFilter() else _CHUNK
     found: list[Pet] = []
     scanned, slices = 0, TimeSlices()
+    await slices.begin()
     while True:
         ranges = search.ranges(after)
         rows = await store.read(_select_ranges(ranges, size))

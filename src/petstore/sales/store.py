@@ -46,6 +46,7 @@ async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> lis
         return _rows(await _by_category(store, days, currency), currency)
     totals: _Totals = {(day, None, currency): (0, 0) for day in days.days}
     slices = TimeSlices()
+    await slices.begin()
     for stretch in stretches(days):
         for index, *numbers in await store.read(_select_by_day(stretch)):
             day = stretch.first + timedelta(days=index)
@@ -57,6 +58,7 @@ async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> lis
 async def _by_category(store: Reader, days: DayRange, currency: str) -> _Totals:
     totals: _Totals = {}
     slices = TimeSlices()
+    await slices.begin()
     # Without days there is less to add up the more weeks a statement reads.
     for start in range(days.start, days.end, _FOUR_WEEKS):
         select = _select_by_category(start, min(start + _FOUR_WEEKS, days.end))
