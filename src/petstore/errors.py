@@ -1,7 +1,7 @@
 """The one tree of errors. Each carries its HTTP status and its machine-readable code.
 
 Handlers raise, they never format: the outermost layer of ``petstore.interface`` turns any of these
-into the Error body of interface.md (``code``, ``message``, ``status``).
+into the Error body (``code``, ``message``, ``status``).
 """
 
 from collections.abc import Sequence

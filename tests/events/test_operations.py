@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 EVENTS = "/v1/events"
 BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 WAIT = 25
-RESOURCE = "resource: expected a kind of resource, pet or order or category or key or webhook, a"
+RESOURCE = "resource: expected pet, order, category, key or webhook, then a slash"
 NO_RESOURCES = (
     *("", "pet", "pet/", "/17", "dog/17", "Pet/17", "pets/17", "pet/17/1", "pet 17", " pet/17"),
     *("pet/0", "pet/-1", "pet/+1", "pet/017", "pet/1.0", "pet/1_0", "pet/\uff11", "pet/17\n"),

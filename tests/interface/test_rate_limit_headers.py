@@ -12,7 +12,7 @@ from petstore.app import create_app
 from petstore.backends import database_of
 from petstore.clock import DAY, SECOND
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.interface.rate_limit_headers import KEY, rate_limit_headers, refusal
+from petstore.interface.rate_limit_headers import KEY, limit_reached, rate_limit_headers
 from petstore.limits.contract import NEVER, Decision
 from petstore.limits.database import StoredRateLimits
 from petstore.logs import RequestLog
@@ -65,7 +65,7 @@ def test_a_key_without_limits_has_no_policy_header() -> None:
 @pytest.mark.parametrize(("late", "seconds"), [(0, 60), (1, 60), (1_000, 59), (59_999, 1)])
 def test_waiting_times_are_counted_from_the_decision(late: int, seconds: int) -> None:
     decision = decided(Limits(5, UNLIMITED), 5, 5, NOON + late)
-    assert refusal(decision, KEY).headers == {"Retry-After": str(seconds)}
+    assert limit_reached(decision, KEY).headers == {"Retry-After": str(seconds)}
     assert told(decision)["ratelimit"] == f'"minute";r=0;t={60 - -(-late // SECOND)}'
 
 

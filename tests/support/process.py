@@ -8,6 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection, HTTPException
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,12 +28,24 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
+# Below those that Linux gives to whoever asks for any, and apart from those of other workers.
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_FIRST_PORT = 10_000 + 1_000 * (_WORKER % 22)
+_PORTS = cycle(range(_FIRST_PORT, _FIRST_PORT + 1_000))
+
+
 def free_port() -> int:
-    """Return a free port."""
+    """Return a free port, which no other test gets meanwhile."""
+    return next(port for port in _PORTS if _is_free(port))
+
+
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def petstore(

@@ -17,6 +17,7 @@ from petstore.errors import WebhooksNotConfigured
 from petstore.events.model import SERVICE, Author, Event, NewEvent
 from petstore.events.store import publish_all, read_feed, record
 from petstore.keys.store import unconditional
+from petstore.logs import LogEvent
 from petstore.pets.model import NewPet, PetPatch
 from petstore.pets.store import update_pet
 from petstore.webhooks.deliveries import list_deliveries
@@ -141,6 +142,13 @@ async def disabled(store: Store) -> None:
         return not is_enabled
 
     await eventually(is_disabled, 30)
+
+
+def logged_members(caplog: pytest.LogCaptureFixture) -> dict[str, int | str]:
+    """Return what programs read of the last event in the log."""
+    event = caplog.records[-1].msg
+    assert isinstance(event, LogEvent)
+    return event.members
 
 
 async def disabled_event(store: Store, key_id: int) -> Event:
@@ -500,6 +508,7 @@ async def test_a_410_disables_the_webhook_at_once(
     }
     (logged,) = caplog.messages
     assert logged == f"webhook 1 of key {key_id} was disabled: gone"
+    assert logged_members(caplog)["error"] == "expected a status of 2xx, not 410"
     # Enabled again, it continues with the delivery that got the 410.
     enable = WebhookPatch(enabled=True)
     await store.write(change_webhook(1, enable, key_id, clock.now, unconditional))
@@ -560,6 +569,12 @@ async def test_a_webhook_without_success_for_five_days_is_disabled(
         f"deliveries to webhook 1 of key {key_id} fail",
         f"webhook 1 of key {key_id} was disabled: failing",
     ]
+    assert logged_members(caplog) == {
+        "webhook": 1,
+        "key": key_id,
+        "reason": "failing",
+        "error": "expected a status of 2xx, not 500",
+    }
 
 
 async def test_a_success_resets_the_failures(

@@ -8,7 +8,7 @@ from petstore.chores import PeriodicTask
 from petstore.coalescing import SharedCalls
 from petstore.errors import InvalidKey, PetstoreError, RateLimitExceeded, Unavailable
 from petstore.interface.authentication import invalid_key
-from petstore.interface.rate_limit_headers import LOOKUP, refusal
+from petstore.interface.rate_limit_headers import LOOKUP, limit_reached
 from petstore.limits.minutes import MinuteLimiter
 from petstore_client import PetstoreError as ClientError
 from petstore_client.errors import Forbidden, RateLimited, Unauthorized
@@ -52,7 +52,7 @@ class Callers:
             return
         is_new = key not in self._valid
         if is_new and (decision := self._look_ups.take(address)).verdict != "admitted":
-            raise refusal(decision, LOOKUP)
+            raise limit_reached(decision, LOOKUP)
         fault = await self._checks.call(key, lambda: self._check(key))
         is_refused = isinstance(fault, InvalidKey) or (
             is_new and isinstance(fault, RateLimitExceeded)

@@ -13,7 +13,7 @@ from petstore.errors import InvalidKey, PetstoreError, Unavailable
 from petstore.generations import Generations
 from petstore.interface.authentication import authenticate
 from petstore.interface.operation import Services
-from petstore.interface.rate_limit_headers import Holder, refusal
+from petstore.interface.rate_limit_headers import Holder, limit_reached
 from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER
 from petstore.limits.minutes import MinuteLimiter, network_of
@@ -128,7 +128,7 @@ class SessionLimits:
     def charge_address(self, address: str) -> PetstoreError | None:
         """Charge an attempt to an address; return the 429 if that is beyond its limit."""
         decision = self._services.look_ups.take(address)
-        return None if decision.verdict == "admitted" else refusal(decision, _ADDRESS)
+        return None if decision.verdict == "admitted" else limit_reached(decision, _ADDRESS)
 
     def give_back(self, address: str, beyond: PetstoreError | None) -> None:
         """Give the charge of an attempt back to its address, if it was not ``beyond`` its limit.
@@ -149,7 +149,7 @@ class SessionLimits:
         """
         decision = self._windows.take((key_id, network_of(address)))
         if decision.verdict != "admitted":
-            raise refusal(decision, _SIGN_IN)
+            raise limit_reached(decision, _SIGN_IN)
 
     @contextmanager
     def password_attempt(
@@ -187,7 +187,7 @@ class SessionLimits:
         # Charged first: so many at once are no more than one after another.
         decision = self._wrong.take(holder)
         if decision.verdict != "admitted":
-            refused = refusal(decision, _PASSWORD)
+            refused = limit_reached(decision, _PASSWORD)
             seconds = refused.headers["Retry-After"]
             refused.message = f"too many wrong passwords for this login. Wait {seconds} seconds"
             raise refused

@@ -1,4 +1,4 @@
-"""Plans and the request rates they grant (interface.md, section "Request rate, by plan")."""
+"""Plans and the request rates they grant (docs/limits.md)."""
 
 from typing import Literal, NamedTuple, TypeAlias
 

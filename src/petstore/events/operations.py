@@ -34,7 +34,7 @@ from petstore.keys.model import Caller
 
 LATEST = "latest"
 _MAX_SEARCHES = 10
-_RESOURCE = f"a kind of resource, {' or '.join(KINDS)}, a slash and an id, such as pet/17"
+_RESOURCE = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}, then a slash and an id, such as pet/17"
 
 
 class ListEventsQuery(Struct, frozen=True):

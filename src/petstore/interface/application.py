@@ -62,8 +62,8 @@ from petstore.interface.rate_limit_headers import (
     KEY,
     LOOKUP,
     Holder,
+    limit_reached,
     rate_limit_headers,
-    refusal,
 )
 from petstore.interface.response_cache import ResponseCache
 from petstore.interface.results import encode_result
@@ -361,7 +361,7 @@ class Application:
             return
         decision = exchange.decision = await self.services.limiter.charge(key, requests - 1)
         if decision.verdict != "admitted":
-            raise refusal(decision, KEY, requests)
+            raise limit_reached(decision, KEY, requests)
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
         """Return the key as it is after a wait for the client.
@@ -398,7 +398,7 @@ class Application:
 
     def _refuse_unadmitted(self, decision: Decision, holder: Holder) -> None:
         if decision.verdict != "admitted":
-            raise refusal(decision, holder)
+            raise limit_reached(decision, holder)
 
     async def _execute(
         self, exchange: Exchange, operation: Operation, key: Caller, body: object

@@ -29,7 +29,7 @@ def json_response(status: int, content: object, headers: Headers | None = None) 
 
 
 def error_response(error: PetstoreError, root: str) -> Response:
-    """Return the Error body of interface.md: exactly ``code``, ``message`` and ``status``.
+    """Return the Error body: exactly ``code``, ``message`` and ``status``.
 
     A link with the relation ``help`` leads to the explanation of the code, below ``root``, the URL
     of the service (RFC 8288).

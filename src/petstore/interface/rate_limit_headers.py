@@ -1,4 +1,4 @@
-"""The headers of limits, and the 429 beyond one (interface.md, section "Rate limit headers")."""
+"""The headers of limits, and the 429 beyond one (docs/limits.md)."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -57,7 +57,7 @@ ADDRESS = Holder("address", "this address without a valid key")
 LOOKUP = Holder("lookup", "this address with keys that the service has not seen yet")
 
 
-def refusal(decision: Decision, holder: Holder, requests: int = 1) -> PetstoreError:
+def limit_reached(decision: Decision, holder: Holder, requests: int = 1) -> PetstoreError:
     """Return the 429 of a request that was not admitted; ``holder`` owns the limit.
 
     It costs as much as so many ``requests``.

@@ -94,7 +94,9 @@ def _sale_options(command: Command) -> Command:
     buyer = click.option("--buyer", type=TEXT, help="Who buys it.")
     note = click.option("--note", type=TEXT, help="What the staff should know.")
     amount = click.option(
-        "--amount", type=_AMOUNT, help="The price, in the smallest unit of the currency."
+        "--amount",
+        type=_AMOUNT,
+        help="The price in the smallest unit of the currency: 1250 is 12.50.",
     )
     return buyer(note(amount(command)))
 
@@ -171,7 +173,11 @@ def show(*, order_id: int, client: "Client", as_json: bool) -> None:
 @click.option("--no-buyer", is_flag=True, help="Remove the buyer.")
 @click.option("--note", type=TEXT, help="What the staff should know.")
 @click.option("--no-note", is_flag=True, help="Remove the note.")
-@click.option("--amount", type=OrWord(_AMOUNT, "none"), help="The price; or none.")
+@click.option(
+    "--amount",
+    type=OrWord(_AMOUNT, "none"),
+    help="The price in the smallest unit of the currency; or none.",
+)
 @resource_options
 def change(
     *,

@@ -272,8 +272,9 @@ def moved(order: Order, wanted: OrderStatus, now: datetime, moves: OrderMoves = 
     """
     following = moves[order.status]
     if wanted not in following:
-        choices = " or ".join(following) or "nothing else"
-        msg = f"status: {order.status} can become {choices}, not {wanted}"
+        msg = f"status: {order.status} is final; it cannot become {wanted}"
+        if following:
+            msg = f"status: {order.status} can become {' or '.join(following)}, not {wanted}"
         raise IllegalTransition(msg)
     return replace(
         order,

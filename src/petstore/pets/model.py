@@ -1,4 +1,4 @@
-"""Animals, as interface.md (section "Resources and their fields") describes them."""
+"""Animals, as docs/pets.md describes them."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias, get_args

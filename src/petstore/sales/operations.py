@@ -61,9 +61,10 @@ OPERATIONS = (
         summary="Count the sales",
         description=(
             "Returns how many orders were delivered between two days, both included, and the sums"
-            " of their amounts, by day or by category. A cancelled sale is none. By day, each day"
-            " has a row, even without sales. There are at most 366 days. Amounts are added up by"
-            " currency: a day or category with sales in several currencies has a row for each."
+            " of their amounts, by day or by category. A cancelled sale does not count. By day,"
+            " each day has a row, even without sales. There are at most 366 days. Amounts are added"
+            " up by currency: a day or category with sales in several currencies has a row for"
+            " each."
         ),
         handler=_get,
         scope="orders:read",

@@ -80,11 +80,15 @@ class Outcome(NamedTuple):
 
 
 class WebhookNotice(NamedTuple):
-    """Bad news of a webhook. Without a ``reason`` it is failing, with one it was disabled."""
+    """Bad news of a webhook: its last ``error``.
+
+    Without a ``reason`` it is failing, with one it was disabled.
+    """
 
     webhook_id: int
     key_id: int
     reason: DisabledReason | None
+    error: str
 
 
 class Backlog(NamedTuple):
@@ -385,7 +389,8 @@ def _update_webhook(
         yield record(now, NewEvent("webhook.disabled", resource, webhook_of(row), was, key_id))
     elif not failures < NOTICED_FAILURES <= health.failures:
         return []
-    return [WebhookNotice(webhook_id, key_id, reason)]
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    return [WebhookNotice(webhook_id, key_id, reason, next(reversed(errors), ""))]
 
 
 def delivery_of(row: Row, *, is_gone: bool = False) -> Delivery:

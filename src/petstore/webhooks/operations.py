@@ -377,7 +377,7 @@ OPERATIONS = (
         path="/webhooks/{webhookId}/deliveries/{deliveryId}/retry",
         summary="Send one event again",
         description=(
-            "Sends the event of a delivery again, whatever became of that. Returns the delivery"
+            "Sends the event of a delivery again, even if it succeeded. Returns the delivery"
             " that sends it: a new one, or this one if it is pending, whose next attempt is made"
             " now instead of later. The id of the event stays the same."
         ),

@@ -60,7 +60,11 @@ class OutcomeWriter:
 
 def _log(notice: WebhookNotice) -> None:
     webhook = f"webhook {notice.webhook_id} of key {notice.key_id}"
-    members = {"webhook": notice.webhook_id, "key": notice.key_id}
+    members: dict[str, int | str] = {
+        "webhook": notice.webhook_id,
+        "key": notice.key_id,
+        "error": notice.error,
+    }
     if notice.reason is None:
         _LOG.warning(LogEvent("webhook_failing", f"deliveries to {webhook} fail", **members))
     else:

@@ -1,4 +1,4 @@
-"""The feed of events, followed for ever.
+"""The feed of events, followed forever.
 
 ``Following`` has the policy and no I/O. The two streams, for threads and for tasks, carry it out.
 """

@@ -577,10 +577,10 @@ class SalesCounts(Resource[D]):
         """Count the sales.
 
         Returns how many orders were delivered between two days, both included, and the sums of
-        their amounts, by day or by category. A cancelled sale is none. By day, each day has a
-        row, even without sales. There are at most 366 days. Amounts are added up by currency: a
-        day or category with sales in several currencies has a row for each. Your key needs the
-        scope ``orders:read``.
+        their amounts, by day or by category. A cancelled sale does not count. By day, each day
+        has a row, even without sales. There are at most 366 days. Amounts are added up by
+        currency: a day or category with sales in several currencies has a row for each. Your
+        key needs the scope ``orders:read``.
 
         Args:
             from_: The first day. By default six days before ``to``.
@@ -1292,7 +1292,7 @@ class Webhooks(Resource[D]):
     ) -> Call[Delivery]:
         """Send one event again.
 
-        Sends the event of a delivery again, whatever became of that. Returns the delivery that
+        Sends the event of a delivery again, even if it succeeded. Returns the delivery that
         sends it: a new one, or this one if it is pending, whose next attempt is made now
         instead of later. The id of the event stays the same. Your key needs the scope
         ``webhooks:write``.

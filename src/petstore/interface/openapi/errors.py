@@ -193,7 +193,7 @@ def _illegal_transition(operation: Operation) -> str:
     return {
         "updatePet": "status: sold can become available, not pending",
         "updateOrder": "status: placed can become approved or cancelled, not delivered",
-        "cancelOrder": "status: delivered can become nothing else, not cancelled",
+        "cancelOrder": "status: delivered is final; it cannot become cancelled",
     }[operation.id]
 
 

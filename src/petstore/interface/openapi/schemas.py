@@ -47,7 +47,7 @@ def component_schemas(operations: Sequence[Operation]) -> dict[str, Any]:
         }
         for name, schema in found.items()
     }
-    # interface.md names these two. In the code they are aliases, which have no name.
+    # The interface names these two. In the code they are aliases, which have no name.
     return components | {
         "Pets": {"title": "Pets", **_list_of(Pet)},
         "PetStatus": {
