@@ -341,7 +341,9 @@ class Connection(asyncio.BufferedProtocol):
 
     async def _serve(self, request: Request, receive: Receive) -> None:
         try:
-            response = self._in_pieces(await self._respond(request, receive))
+            response = await self._respond(request, receive)
+            if len(response.body) > _LARGE_BODY:
+                response = self._in_pieces(response)
             if response.file is not None:
                 await self._send_file(response, response.file)
                 self._sending = 0
@@ -369,11 +371,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _in_pieces(self, response: Response) -> Response:
         """Return a response whose large body is a file, and note what that holds in memory."""
-        size = len(response.body)
-        if size <= _LARGE_BODY:
-            return response
         if not response.is_shared:
-            self._sending = min(size, self._shared.budget.largest)
+            self._sending = min(len(response.body), self._shared.budget.largest)
         return replace(response, body=b"", file=BytesIO(response.body))
 
     def _is_last(self, response: Response) -> bool:

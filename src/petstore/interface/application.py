@@ -244,7 +244,10 @@ class Application:
             response, size = _without_content(response), 0
         self._note(exchange, response, size)
         return Response(
-            *(response.status, response.body, headers, is_last),
+            response.status,
+            response.body,
+            headers,
+            is_last,
             file=response.file,
             is_shared=response.is_shared,
         )
