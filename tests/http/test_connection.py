@@ -5,6 +5,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from threading import Event
@@ -456,11 +457,26 @@ def slow_callers(server: Served) -> Iterator[list[socket.socket]]:
         yield callers
 
 
+def received_by(caller: socket.socket) -> int:
+    """Return how many bytes a client gets of its response."""
+    caller.sendall(CLOSING)
+    return sum(map(len, iter(partial(caller.recv, 1 << 20), b"")))
+
+
 def test_large_responses_of_connections_count_as_a_whole(app: Echo) -> None:
     app.size = 2_000_000
     limits = {"buffer_bytes": 4_000_000, "seconds": 60}
     with served(app, **limits) as server, slow_callers(server):
         assert within(30, lambda: len(app.seen) == 10 and in_memory(Connection) <= 4)
+
+
+def test_large_responses_to_clients_that_read_are_not_cut_off(app: Echo) -> None:
+    app.size, app.is_free = 100_000, lambda: len(app.seen) == 20  # all at the same time
+    with served(app, buffer_bytes=1_000_000) as server, ExitStack() as opened:
+        callers = [opened.enter_context(slow_caller(server, 1 << 20)) for _ in range(20)]
+        with ThreadPoolExecutor(20) as pool:
+            sizes = [*pool.map(received_by, callers)]
+    assert min(sizes) > app.size
 
 
 def test_connections_hold_a_shared_response_together(app: Echo) -> None:

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import httpx
 import pytest
@@ -579,6 +580,13 @@ async def test_a_text_that_no_category_can_have_is_refused(staff: Visitor, name:
     _, page = await preview(staff, content.encode())
     assert "Categories to decide about" not in page
     assert "Category: no category has the name" in page
+
+
+async def test_a_decomposed_name_of_an_undecided_category_waits_too(staff: Visitor) -> None:
+    name = "\u00c9" * 60
+    content = f"name;category\nA;{name}\nB;{normalize('NFD', name)}\n"
+    path, _ = await preview(staff, content.encode())
+    assert "2 rows to decide about" in words(await staff.get(path))
 
 
 async def test_a_row_with_another_fault_asks_nothing(staff: Visitor) -> None:

@@ -86,7 +86,7 @@ QUESTIONS = {
     "singer": "pipelines",
     "etl": "pipelines",
     "warehouse": "pipelines",
-    "sync": "pipelines",
+    "sync": "guides/keep-two-stores-equal",
     "pagination": "pagination",
     "paging": "pagination",
     "quickstart": "tutorials/sell-an-animal-curl",

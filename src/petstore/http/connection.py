@@ -207,11 +207,11 @@ class Connection(asyncio.BufferedProtocol):
     def give_up(self) -> None:
         """Drop what is buffered, if possible with a response that says so."""
         self._buffered = 0
-        if self._writer.is_stalled or self._input is _IGNORED:
+        if self._writer.is_stalled or (self._input is _IGNORED and not self._sending):
             self.abort()
         elif self._input is _HEAD:
             self._refuse(Refusal(503, _NO_MEMORY))
-        else:
+        elif self._input is not _IGNORED:  # else the client reads, and counts again if it stops
             is_incomplete = self._input is _BODY
             self._ignore_input(Overload(_NO_MEMORY))
             if self._body is not None and is_incomplete:

@@ -191,7 +191,9 @@ class _Preparation:
                 rows[place] = self._layout.of_no_category(rows[place], reason)
                 unknown[place] = str(number)
         if self._named_categories:
+            slices = TimeSlices()
             for place, text in sorted(unknown.items()):
+                await slices.rest()
                 rows[place] = self._undecided_row(rows[place], text)
 
     def _undecided_row(self, row: FileRow, text: str) -> FileRow:
@@ -199,12 +201,13 @@ class _Preparation:
 
         A file with thousands of categories asks nobody about each of them.
         """
-        if len(text) > _MAX_CATEGORY_NAME or self._layout.with_category(row, 1).pet is None:
+        # A name may be four times as long until it is composed.
+        if len(text) > 4 * _MAX_CATEGORY_NAME or self._layout.with_category(row, 1).pet is None:
             return row
         key = category_key(text)
         if key not in self._undecided:
             is_full = len(self._undecided) == MAX_UNDECIDED
-            if is_full or not {"\0", "\r", "\n"}.isdisjoint(text):
+            if is_full or len(text) > _MAX_CATEGORY_NAME or not {"\0", "\r", "\n"}.isdisjoint(text):
                 return row
             self._undecided[key] = UndecidedCategory(text, 0)
         known = self._undecided[key]
