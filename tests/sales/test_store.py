@@ -1,6 +1,5 @@
 """Sales are counted by day and category, exactly, and those that were undone are not."""
 
-import asyncio
 from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,6 +17,7 @@ from petstore.sales.model import MAX_CATEGORIES, By, SalesRow, day_range
 from petstore.sales.store import get_sales
 from support.changes import create_pets
 from support.stores import do
+from support.waiting import turns_during
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -138,18 +138,8 @@ async def test_others_have_the_event_loop_between_the_weeks(
     store: Store, by: By, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("petstore.time_slices._SLICE_SECONDS", 0)
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
     year = day_range(date(2026, 1, 1), date(2026, 12, 31), "UTC", datetime.now(BERLIN))
-    others = asyncio.create_task(count_turns())
-    await get_sales(store, year, by, "USD")
-    others.cancel()
+    turns = await turns_during(get_sales(store, year, by, "USD"))
     assert turns > {"day": 50, "category": 13}[by]
 
 
@@ -159,12 +149,8 @@ async def test_others_have_the_event_loop_between_categories(
     for category_id in range(1, 61):
         await sell(store, at(25, 12), category=category_id)
     monkeypatch.setattr("petstore.time_slices._SLICE_SECONDS", 0)
-    counting = asyncio.create_task(get_sales(store, DAYS, "category", "USD"))
-    turns = 0
-    while not counting.done():
-        await asyncio.sleep(0)
-        turns += 1
-    assert turns > len(await counting) == 60
+    turns = await turns_during(get_sales(store, DAYS, "category", "USD"))
+    assert turns > len(await get_sales(store, DAYS, "category", "USD")) == 60
 
 
 async def test_a_category_has_one_row_for_many_weeks(store: Store) -> None:

@@ -168,7 +168,7 @@ class _Preparation:
         start, size, slices = 0, 0, TimeSlices()
         async for rows in batches:
             await slices.rest()
-            await self._check_categories(rows)
+            await self._check_categories(rows, slices)
             if rows:
                 size += await self._store.write(add_rows(import_id, key_id, start, rows))
             if size > _MAX_STORED:
@@ -176,7 +176,7 @@ class _Preparation:
                 raise InvalidBody(msg)
             start += len(rows)
 
-    async def _check_categories(self, rows: list[FileRow]) -> None:
+    async def _check_categories(self, rows: list[FileRow], slices: TimeSlices) -> None:
         """Replace the rows whose categories are names, and those whose categories there are not."""
         names = self._layout.category_names(rows) if self._named_categories else {}
         ids = await ids_of_categories(self._store, set(names.values()))
@@ -191,7 +191,6 @@ class _Preparation:
                 rows[place] = self._layout.of_no_category(rows[place], reason)
                 unknown[place] = str(number)
         if self._named_categories:
-            slices = TimeSlices()
             for place, text in sorted(unknown.items()):
                 await slices.rest()
                 rows[place] = self._undecided_row(rows[place], text)
