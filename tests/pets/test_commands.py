@@ -41,8 +41,8 @@ def lines(text: str) -> list[list[str]]:
         ),
         (("show", 0), "Invalid value for 'ID'"),
         (("show", "1/../2"), "Invalid value for 'ID'"),
-        (("set-status", 1), "Missing argument '{available|pending|sold|none}'."),
-        (("set-status", 1, "lost"), "Invalid value for"),
+        (("set-status", 1), "Missing argument 'STATUS'. Choose from:"),
+        (("set-status", 1, "lost"), "Invalid value for 'STATUS': 'lost' is not one of 'available',"),
         (("change", 1), "nothing to change: name at least one option"),
         (("change", 1, "--status", "lost"), "Invalid value for '--status'"),
         (

@@ -118,10 +118,10 @@ def change(*, pet_id: int, client: "Client", as_json: bool, **options: Any) -> N
 
 @pets.command("set-status")
 @_id_argument
-@click.argument("status", type=_STATUS_OR_NONE)
+@click.argument("status", type=_STATUS_OR_NONE, metavar="STATUS")
 @resource_options
 def set_status(*, pet_id: int, status: str, client: "Client", as_json: bool) -> None:
-    """Set the status of an animal, or remove it with none."""
+    """Set the status of an animal to available, pending or sold; none removes it."""
     wanted = None if status == _NO_STATUS else status
     _PETS.show(client.pets.update.raw(pet_id, status=wanted), as_json=as_json)
 
