@@ -5,10 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
+from petstore.categories.model import Category
 from petstore.errors import PetstoreError, UnusableDatabase
 from petstore.interface.operation import BASE
 from petstore.interface.operations import OPERATIONS
+from petstore.keys.status import KeyWithToken
+from petstore.orders.model import Order
+from petstore.people.model import Person
+from petstore.pets.model import Pet
+from petstore.webhooks.model import Delivery, Webhook
 from website.lists import LISTS, with_list
 from website.navigation import sections
 
@@ -42,6 +49,25 @@ def test_the_page_of_errors_has_a_section_for_every_code_and_no_other() -> None:
     page = (ROOT / "docs/errors.md").read_text().partition("\n## From a balancer\n")[0]
     assert sorted(codes(page)) == sorted({(str(error.status), error.code) for error in errors()})
     assert len(re.findall("^### ", page, re.MULTILINE)) == len(codes(page))
+
+
+@pytest.mark.parametrize(
+    ("page", "resource"),
+    [
+        ("categories", Category),
+        ("keys", KeyWithToken),
+        ("orders", Order),
+        ("people", Person),
+        ("pets", Pet),
+        ("webhooks", Delivery),
+        ("webhooks", Webhook),
+    ],
+)
+def test_every_field_of_a_resource_has_a_row_on_its_page(page: str, resource: type[Struct]) -> None:
+    text = (ROOT / f"docs/{page}.md").read_text()
+    tables = re.findall(r"^\| Field \|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    first_cells = " ".join(re.findall(r"^\|([^|]+)", "".join(tables), re.MULTILINE))
+    assert set(resource.__struct_encode_fields__) <= set(re.findall(r"`(\w+)`", first_cells))
 
 
 @pytest.mark.parametrize("name", LISTS)
