@@ -17,7 +17,7 @@ import asyncpg  # type: ignore[import-untyped]
 import httpx
 
 from petstore.webhooks.secrets import LENGTH, text_of_master
-from proof.ledger import Rows, StoredOrder, StoredPet
+from proof.ledger import Rows, StoredCategory, StoredOrder, StoredPet
 from support.postgres import PostgresServer
 from support.process import ServerProcess, is_ready
 from support.redis_server import RedisServer
@@ -28,6 +28,7 @@ _READY_SECONDS = 60
 _NETWORK = ("--webhook-network", "127.0.0.0/8")
 _PETS = "SELECT id, name, category_id, status FROM pets"
 _ORDERS = "SELECT id, ship_date, pet_id, status FROM orders"
+_CATEGORIES = "SELECT id, name FROM categories"
 
 
 class Deployment:
@@ -174,33 +175,34 @@ class Deployment:
     # What it holds
 
     def rows(self) -> Rows:
-        """Return all animals and orders, read from the database by another program."""
+        """Return all rows of one moment, read from the database by another program."""
         if self.postgres is not None:
-            pets, orders = asyncio.run(self._rows_of_postgres())
+            pets, orders, categories = asyncio.run(self._rows_of_postgres())
         else:
-            pets, orders = self._rows_of_sqlite()
+            pets, orders, categories = self._rows_of_sqlite()
         return Rows(
             [StoredPet(*row) for row in pets],
             [
                 StoredOrder(number, datetime.fromisoformat(tag).isoformat(), pet_id, status)
                 for number, tag, pet_id, status in orders
             ],
+            [StoredCategory(*row) for row in categories],
         )
 
-    async def _rows_of_postgres(self) -> tuple[Any, Any]:
+    async def _rows_of_postgres(self) -> list[Any]:
         assert self.postgres is not None
         connection = await asyncpg.connect(self.postgres.url(self.database.rpartition("/")[2]))
         try:
             async with connection.transaction(isolation="repeatable_read"):
-                return await connection.fetch(_PETS), await connection.fetch(_ORDERS)
+                return [await connection.fetch(query) for query in (_PETS, _ORDERS, _CATEGORIES)]
         finally:
             await connection.close()
 
-    def _rows_of_sqlite(self) -> tuple[Any, Any]:
+    def _rows_of_sqlite(self) -> list[Any]:
         connection = self._sqlite()
         try:
-            connection.execute("BEGIN")  # both of one moment
-            return connection.execute(_PETS).fetchall(), connection.execute(_ORDERS).fetchall()
+            connection.execute("BEGIN")  # all of one moment
+            return [connection.execute(query).fetchall() for query in (_PETS, _ORDERS, _CATEGORIES)]
         finally:
             connection.close()
 

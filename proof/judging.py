@@ -78,6 +78,8 @@ def _resources(rows: Rows) -> dict[str, Record]:
         resources[f"pet/{pet.id}"] = members
     for order in rows.orders:
         resources[f"order/{order.id}"] = {"petId": order.pet_id, "status": order.status}
+    for category in rows.categories:
+        resources[f"category/{category.id}"] = {"name": category.name}
     return resources
 
 

@@ -35,11 +35,19 @@ class StoredOrder(NamedTuple):
     status: str
 
 
+class StoredCategory(NamedTuple):
+    """A row of a category."""
+
+    id: int
+    name: str
+
+
 class Rows(NamedTuple):
-    """All animals and orders of a database."""
+    """All animals, orders and categories of a database."""
 
     pets: list[StoredPet]
     orders: list[StoredOrder]
+    categories: list[StoredCategory]
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """An import goes on after a kill, and a row that is added twice is noticed."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -10,6 +11,7 @@ from proof.deployments import Deployment, deployed
 from proof.experiment import Trial
 from proof.experiments.imports import _Way, import_by
 from proof.importers import Person, over_http
+from proof.judging import judge_feed
 from support.memory_folder import folder_in_memory
 
 
@@ -30,6 +32,15 @@ def test_an_import_that_is_killed_adds_each_row_once(trial: Trial, deployment: D
     assert trial.broken == []
     assert trial.seen["rows imported"] == 30
     assert trial.seen["kills"] == 1
+
+
+def test_the_feed_ends_with_the_rows_of_a_store_that_has_categories(
+    trial: Trial, deployment: Deployment
+) -> None:
+    deployment.register_category()
+    asyncio.run(judge_feed(trial, deployment, [], "at the end"))
+    assert trial.broken == []
+    assert trial.seen["events compared"] > 0
 
 
 def test_a_file_that_is_imported_twice_breaks_the_promise(

@@ -28,7 +28,7 @@ def ledger() -> Ledger:
 
 
 def contradictions(pets: list[StoredPet], orders: list[StoredOrder]) -> str:
-    return "; ".join(ledger().contradictions(Rows(pets, orders)))
+    return "; ".join(ledger().contradictions(Rows(pets, orders, [])))
 
 
 @pytest.mark.parametrize(
@@ -78,5 +78,5 @@ def test_a_store_that_differs_from_the_responses_is_a_contradiction(
 def test_an_animal_that_was_deleted_must_be_gone() -> None:
     known = ledger()
     known.pets[1].may_exist = {False}
-    (said,) = known.contradictions(Rows([REX], [ORDER]))
+    (said,) = known.contradictions(Rows([REX], [ORDER], []))
     assert said == "animal 1 is there after its deletion"
