@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
@@ -32,13 +33,19 @@ def _stores(trial: Trial, number: int) -> Iterator[tuple[Deployment, Deployment]
 def _run(trial: Trial) -> None:
     for number in trial.rounds():
         with _stores(trial, number) as (shop, copy):
-            keep_equal(trial, shop, copy)
+            # The state of the program belongs to these two stores.
+            folder = trial.folder / f"mirror-{number}"
+            folder.mkdir()
+            keep_equal(trial, folder, shop, copy)
 
 
-def keep_equal(trial: Trial, shop: Deployment, copy: Deployment) -> None:
-    """Kill the program and the services in turn while animals change, then compare the stores."""
+def keep_equal(trial: Trial, folder: Path, shop: Deployment, copy: Deployment) -> None:
+    """Kill the program and the services in turn while animals change, then compare the stores.
+
+    The program keeps its state in ``folder``.
+    """
     with client_of(shop) as client, client_of(copy) as other:
-        mirror = start_mirror(trial.folder, shop, copy)
+        mirror = start_mirror(folder, shop, copy)
         targets = {
             "the program": mirror.stop_and_start,
             "the service of the shop": shop.kill_service,
@@ -55,7 +62,7 @@ def keep_equal(trial: Trial, shop: Deployment, copy: Deployment) -> None:
             trial.expect(is_equal, "the stores are not equal")
             if is_equal:
                 total = animals(client).total()
-                is_lean = within(_EQUAL_SECONDS, lambda: kept_rows(trial.folder) == total)
+                is_lean = within(_EQUAL_SECONDS, lambda: kept_rows(folder) == total)
                 trial.expect(is_lean, "the program keeps rows of deleted animals")
             trial.expect(mirror.is_running, "the program ended by itself")
             trial.count("animals compared", animals(client).total())

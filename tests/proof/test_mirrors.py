@@ -44,6 +44,17 @@ def test_two_stores_are_equal_after_a_kill_of_the_program_and_of_each_service(
     }
 
 
+def test_the_program_of_each_round_begins_without_the_state_of_the_round_before(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mirrors, "_KILLS", 1)
+    monkeypatch.setattr(Trial, "rounds", lambda _: iter(range(2)))
+    conduct(EXPERIMENT, trial)
+    assert trial.broken == []
+    states = sorted(path.relative_to(trial.folder) for path in trial.folder.rglob("mirror.db"))
+    assert [str(state) for state in states] == ["mirror-0/mirror.db", "mirror-1/mirror.db"]
+
+
 def test_the_program_ends_if_its_key_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mirror.py").write_text(program())
     with odd_service(error(401, "invalid_api_key")) as shop:
@@ -69,5 +80,5 @@ def test_an_animal_that_is_in_the_copy_alone_breaks_the_promise(
     with deployed(tmp := trial.folder / "shop") as shop, deployed(tmp.with_name("copy")) as copy:
         with client_of(copy) as client:
             client.pets.create(name="Rex", category_id=1)
-        mirrors.keep_equal(trial, shop, copy)
+        mirrors.keep_equal(trial, trial.folder, shop, copy)
     assert trial.broken == ["the stores are not equal"]
