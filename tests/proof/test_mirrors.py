@@ -47,7 +47,7 @@ def test_two_stores_are_equal_after_a_kill_of_the_program_and_of_each_service(
 def test_the_program_of_each_round_begins_without_the_state_of_the_round_before(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mirrors, "_KILLS", 1)
+    monkeypatch.setattr(mirrors, "_KILLS", 2)
     monkeypatch.setattr(Trial, "rounds", lambda _: iter(range(2)))
     conduct(EXPERIMENT, trial)
     assert trial.broken == []
