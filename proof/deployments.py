@@ -26,9 +26,11 @@ from support.waiting import within
 
 _READY_SECONDS = 60
 _NETWORK = ("--webhook-network", "127.0.0.0/8")
-_PETS = "SELECT id, name, category_id, status FROM pets"
-_ORDERS = "SELECT id, ship_date, pet_id, status FROM orders"
-_CATEGORIES = "SELECT id, name FROM categories"
+_ROWS = (
+    "SELECT id, name, category_id, status FROM pets",
+    "SELECT id, ship_date, pet_id, status FROM orders",
+    "SELECT id, name FROM categories",
+)
 
 
 class Deployment:
@@ -194,7 +196,7 @@ class Deployment:
         connection = await asyncpg.connect(self.postgres.url(self.database.rpartition("/")[2]))
         try:
             async with connection.transaction(isolation="repeatable_read"):
-                return [await connection.fetch(query) for query in (_PETS, _ORDERS, _CATEGORIES)]
+                return [await connection.fetch(query) for query in _ROWS]
         finally:
             await connection.close()
 
@@ -202,7 +204,7 @@ class Deployment:
         connection = self._sqlite()
         try:
             connection.execute("BEGIN")  # all of one moment
-            return [connection.execute(query).fetchall() for query in (_PETS, _ORDERS, _CATEGORIES)]
+            return [connection.execute(query).fetchall() for query in _ROWS]
         finally:
             connection.close()
 
