@@ -59,6 +59,7 @@ STRICTER = {
     "`Content-Length` more than once, or with a list": "Content-Length",
     "`Transfer-Encoding` beside `Content-Length`, in a trailer too": "Transfer-Encoding can't be",
     "an invalid chunk extension": "its framing is broken",
+    "HTTP/1.2 and later without `Host`, as HTTP/1.1": "Host: expected exactly once",
     "chunks in HTTP/1.0, or an unknown transfer coding": "chunks as the last transfer coding",
 }
 """What we refuse and h11 accepts, each with a pattern of our message for it."""

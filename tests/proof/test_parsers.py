@@ -34,6 +34,7 @@ EXAMPLES = {
     "`Content-Length` more than once": HEAD + b"Content-Length: 1, 1\r\n\r\nx",
     "`Transfer-Encoding` beside": CHUNKED + b"Content-Length: 1\r\n\r\n0\r\n\r\n",
     "an invalid chunk extension": CHUNKED + b"\r\n1;\ra\r\nx\r\n0\r\n\r\n",
+    "HTTP/1.2 and later without": b"GET / HTTP/1.2\r\nHHost: a\r\n\r\n",
     "chunks in HTTP/1.0": CHUNKED.replace(b"1.1", b"1.0") + b"\r\n0\r\n\r\n",
 }
 REQUEST = Parsed("GET", "/", b"", {b"host": b"a"}, b"")
