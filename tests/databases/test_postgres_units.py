@@ -1,4 +1,4 @@
-"""Units of work on PostgreSQL take as few round trips as their statements allow."""
+"""Units of work and reads on PostgreSQL take as few round trips as their statements allow."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ from petstore.events.model import NewEvent
 from petstore.events.store import publish_all, read_feed, record
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.pets.model import NewPet, Pet, PetPatch
-from petstore.pets.store import create_pet, delete_pet, update_pet
+from petstore.pets.store import create_pet, delete_pet, get_pet, update_pet
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.postgres import PostgresServer, database_name
@@ -121,6 +121,15 @@ async def test_animals_that_are_added_at_once_share_a_transaction(
     ]
     assert await events(store) == [f"pet/{pet.id}" for pet in pets]
     assert "COMMIT" not in log.first_words()
+
+
+async def test_animals_that_are_read_at_once_share_a_query(
+    store: PostgresStore, postgres: PostgresServer
+) -> None:
+    pets = await asyncio.gather(*(store.write(add(f"{number}")) for number in range(8)))
+    log = Log(postgres)
+    assert await asyncio.gather(*(get_pet(store, pet.id) for pet in pets)) == pets
+    assert log.first_words() == ["SELECT id"]
 
 
 async def test_units_with_different_statements_do_not_wait_for_each_other(

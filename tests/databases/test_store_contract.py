@@ -14,6 +14,7 @@ from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import Conflict, PetstoreError
 from petstore.pets.model import NewPet, Pet
 from petstore.pets.rows import pet_of
+from petstore.pets.store import get_pet
 from support.changes import create_pet, create_pets
 from support.pet_rows import select_pet, select_pets
 from support.postgres_stores import open_postgres_store
@@ -75,6 +76,15 @@ async def all_pets(store: Store) -> list[Pet]:
 def add_and_refuse(new: NewPet, error: Exception) -> Unit[Pet]:
     yield from create_pet(new)
     raise error
+
+
+async def test_each_of_those_who_read_at_once_gets_the_animal_of_its_own_id(store: Store) -> None:
+    bella, rex = await store.write(create_pets([BELLA, NewPet("Rex", 2)]))
+    ids = rex.id, INT64_MAX, bella.id, rex.id
+    found = await asyncio.gather(*(get_pet(store, each) for each in ids), return_exceptions=True)
+    assert [rex, "there is no pet 9223372036854775807", bella, rex] == [
+        getattr(each, "message", each) for each in found
+    ]
 
 
 async def test_a_unit_that_raises_changes_nothing_and_its_caller_gets_the_error(

@@ -41,7 +41,9 @@ async def count_categories(store: Reader, limit: int) -> int:
 
 async def get_category(store: Reader, category_id: int) -> Category:
     """Return one category, or raise ``NotFound``."""
-    select = Statement(f"{_SELECT} WHERE id = ?1", (category_id,), name="select_category")
+    select = Statement(
+        f"{_SELECT} WHERE id = ?1", (category_id,), by_id=True, name="select_category"
+    )
     return found(await store.read(select), _category_of, "category", category_id)
 
 

@@ -37,11 +37,15 @@ class Statement(Struct, frozen=True, gc=False):
     that may wait, of other names: in no order, and none of them sees what another one changes. A
     unit of such statements alone may share its transaction with others.
 
+    With ``by_id``, it is a SELECT that ends in ``WHERE id = ?1``, and its first column is that id.
+    PostgreSQL may read the rows of many callers as one.
+
     Metrics and traces show ``name``: no data of a client is in it.
     """
 
     sql: str
     parameters: Sequence[Value] = ()
+    by_id: bool = False
     gives_id: str = ""
     may_wait: bool = False
     name: str = "unnamed"

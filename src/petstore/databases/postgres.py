@@ -15,7 +15,7 @@ from typing import Any
 
 from petstore.clock import SECOND, Milliseconds
 from petstore.coalescing import Batches
-from petstore.databases.contract import Row, Statement, T, Unit, as_unavailable
+from petstore.databases.contract import Row, Statement, T, Unit, Value, as_unavailable
 from petstore.databases.migrations import Schema
 from petstore.databases.migrations.postgres import inspect, migrate
 from petstore.databases.postgres_connection import (
@@ -34,6 +34,9 @@ _MIGRATION_SECONDS = 60
 _CALLS_AT_ONCE = 4096
 _UNITS_AT_ONCE = 100
 _SQL_AT_ONCE = 1024
+_ROWS_AT_ONCE = 256
+_ONE_ID = "= ?1"
+_MANY_IDS = "= ANY(CAST(string_to_array(?1, ' ') AS BIGINT[]))"
 _TAKING_IDS = 0.8
 """The part of the timeout of a change that taking its ids may need."""
 
@@ -50,6 +53,7 @@ class PostgresStore:
         self._versions = Batches[None, str](self._read_versions, _CALLS_AT_ONCE)
         self._ids = Batches[str, int](self._next_ids, _CALLS_AT_ONCE)
         self._deferred = lru_cache(_SQL_AT_ONCE)(self._new_batches)
+        self._rows = lru_cache(_SQL_AT_ONCE)(self._new_rows)
         self._units = 0
         self._has_no_unit = asyncio.Event()
         self._has_no_unit.set()
@@ -121,12 +125,24 @@ class PostgresStore:
         if not statement.sql.startswith("SELECT"):
             msg = "only a unit of work may change the database"
             raise InternalError(msg)
+        if statement.by_id:
+            return await self._rows(statement.sql).call(statement.parameters[0])
         with as_unavailable(OPERATIONAL_ERRORS):
             async with asyncio.timeout(self._timeout):
                 try:
                     return await self._read(statement)
                 except CONNECTION_ERRORS:
                     return await self._read(statement)
+
+    def _new_rows(self, sql: str) -> Batches[Value, list[Row]]:
+        return Batches(partial(self._read_by_ids, sql), _ROWS_AT_ONCE)
+
+    async def _read_by_ids(self, sql: str, ids: Sequence[Value]) -> list[list[Row]]:
+        """Run a ``sql`` by id for all ``ids``, and return for each of them its row, if any."""
+        select = sql.removesuffix(_ONE_ID) + _MANY_IDS
+        found = await self.read(Statement(select, (" ".join(map(str, ids)),), name="select_by_ids"))
+        rows = {row[0]: [row] for row in found}
+        return [rows.get(each, []) for each in ids]
 
     async def _read(self, statement: Statement) -> list[Row]:
         async with self._pool.acquire() as connection:

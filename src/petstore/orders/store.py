@@ -116,7 +116,7 @@ async def _placed_before(store: Reader, moment: datetime) -> Below:
 
 async def get_order(store: Reader, order_id: int) -> Order:
     """Return one order, or raise ``NotFound``."""
-    select = Statement(f"{_SELECT} WHERE id = ?1", (order_id,), name="select_order")
+    select = Statement(f"{_SELECT} WHERE id = ?1", (order_id,), by_id=True, name="select_order")
     return found(await store.read(select), order_of, "order", order_id)
 
 

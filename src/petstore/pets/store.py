@@ -95,7 +95,7 @@ async def count_pets_after(store: Reader, wanted: PetFilter, after: int | None, 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
     """Return one pet, or raise ``NotFound``."""
-    select = Statement(_SELECT_ONE, (pet_id,), name="select_pet")
+    select = Statement(_SELECT_ONE, (pet_id,), by_id=True, name="select_pet")
     return found(await store.read(select), pet_of, "pet", pet_id)
 
 
