@@ -35,7 +35,8 @@ async def test_other_processes_can_write_while_a_change_is_being_synced(
     store: SqliteStore, database: Path
 ) -> None:
     disk = Event()
-    store._connections.thread.submit(disk.wait)  # noqa: SLF001 - a slow disk
+    slow = asyncio.get_running_loop(), disk.wait, lambda _: None
+    store._connections.calls.put(slow)  # noqa: SLF001 - a slow disk
     writing = asyncio.create_task(store.write(create_pet(BELLA)))
     other = apsw.Connection(str(database))
     await eventually(lambda: other.execute("SELECT count(*) FROM pets").get == 1)

@@ -7,8 +7,9 @@ others run: they read what is committed.
 
 import asyncio
 from collections import Counter, deque
-from concurrent.futures import Future
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import Any, TypeAlias
 
@@ -119,20 +120,19 @@ class GroupCommit:
         connections, loop = self._connections, asyncio.get_running_loop()
         committed: asyncio.Future[bool] = loop.create_future()
 
-        def settle_all(error: BaseException | None) -> None:
+        def settle_all(ended: object) -> None:
+            error = ended if isinstance(ended, BaseException) else None
             is_safe = error is None and connections.files.log_is_in_place()
             if is_safe:
                 for outcome in outcomes:
                     settle(*outcome)
             settle(committed, error or is_safe)
 
-        ended: Future[Any]
+        commit: Callable[[], object] = partial(connections.write, "COMMIT")
         if self._brief_locks:
-            connections.write("COMMIT")
-            ended = connections.thread.submit(connections.files.sync_log)
-        else:
-            ended = connections.thread.submit(connections.write, "COMMIT")
-        ended.add_done_callback(lambda _: loop.call_soon_threadsafe(settle_all, ended.exception()))
+            commit()
+            commit = connections.files.sync_log
+        connections.calls.put((loop, commit, settle_all))
         if not await committed:
             await connections.save_log()
             for outcome in outcomes:

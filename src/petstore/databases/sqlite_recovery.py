@@ -7,14 +7,17 @@ in use. Then what was committed to the log is saved, and the files are opened ag
 import asyncio
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, NoReturn, TypeAlias
 
 import apsw
 
 from petstore.clock import SECOND, Milliseconds
+from petstore.coalescing import settle
 from petstore.databases.contract import T, as_unavailable
 from petstore.databases.sqlite_connection import OPERATIONAL_ERRORS, connect, files_of
 from petstore.errors import PetstoreError, Unavailable
@@ -25,13 +28,16 @@ _RETRY_SECONDS = 0.05
 _READER_TIMEOUT: Milliseconds = 50
 _LOG = logging.getLogger(__name__)
 
+_Call: TypeAlias = tuple[asyncio.AbstractEventLoop, Callable[[], object], Callable[[Any], object]]
+"""A function, and the one that gets what it returned or raised, in that event loop."""
+
 
 class SqliteConnections:
     """A reader and a writer on the file ``path``, once they are open.
 
-    The thread of the event loop uses both; ``thread`` has the writer while the loop waits for it.
-    ``read`` and ``write`` execute a statement and return a cursor. With ``syncs``, a COMMIT returns
-    once it is on disk.
+    The thread of the event loop uses both. What waits for the disk or for a lock is put into
+    ``calls``, for a thread that has the writer while the loop waits for it. ``read`` and ``write``
+    execute a statement and return a cursor. With ``syncs``, a COMMIT returns once it is on disk.
     """
 
     def __init__(self, path: Path, timeout: Milliseconds, *, syncs: bool) -> None:
@@ -45,7 +51,12 @@ class SqliteConnections:
         """Connect in the process that uses the file: SQLite must not be forked."""
         with as_unavailable(OPERATIONAL_ERRORS):
             self._connect(self.timeout)
-        self.thread = ThreadPoolExecutor(1, "sqlite-commit")
+        # A ThreadPoolExecutor takes as long for a call as SQLite for the statements of a change.
+        self.calls = SimpleQueue[_Call | None]()
+        self._thread = Thread(
+            target=_make_each, args=(self.calls,), name="sqlite-commit", daemon=True
+        )
+        self._thread.start()
 
     async def close(self) -> None:
         """Save what is only in a deleted log, and close the file."""
@@ -54,7 +65,8 @@ class SqliteConnections:
                 await self.save_log()
             except (PetstoreError, *OPERATIONAL_ERRORS) as error:
                 _LOG.warning("%s: its log was not saved: %s", self._path, error)
-        self.thread.shutdown()
+        self.calls.put(None)
+        self._thread.join()
         self._opened.close()
 
     def _connect(self, timeout: Milliseconds) -> None:
@@ -90,7 +102,10 @@ class SqliteConnections:
 
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
         """Run a ``function`` that waits for the disk or for a lock."""
-        return await asyncio.get_running_loop().run_in_executor(self.thread, function, *arguments)
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        self.calls.put((loop, partial(function, *arguments), partial(settle, done)))
+        return await done
 
     async def reopen(self) -> None:
         """Open files again that ``replace_files`` has closed.
@@ -147,6 +162,25 @@ class SqliteConnections:
             frames, done = self.writer.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_PASSIVE)
             return frames == done
         return False
+
+
+def _make_each(calls: SimpleQueue[_Call | None]) -> None:
+    for call in iter(calls.get, None):
+        _make(*call)
+        del call  # or what it refers to stays in memory until the next one
+
+
+def _make(
+    loop: asyncio.AbstractEventLoop,
+    function: Callable[[], object],
+    take_outcome: Callable[[Any], object],
+) -> None:
+    try:
+        outcome = function()
+    except BaseException as error:  # noqa: BLE001 - it concerns who waits for the call
+        loop.call_soon_threadsafe(take_outcome, error)
+    else:
+        loop.call_soon_threadsafe(take_outcome, outcome)
 
 
 def _refuse_read(*_: object) -> NoReturn:
