@@ -178,7 +178,7 @@ def _measure_on(small: Stage, large: Stage, peers: list[Peer], plan: Plan) -> li
             for one, environment in environments
         ]
         series = _measure(entries, plan)
-        peaks = {entry.peer.name: entry.server.peak_megabytes for entry in entries}
+        megabytes = {entry.peer.name: entry.server.proportional_megabytes for entry in entries}
     return [
         PeerResults(
             name=one.name,
@@ -186,7 +186,7 @@ def _measure_on(small: Stage, large: Stage, peers: list[Peer], plan: Plan) -> li
             versions=one.versions,
             differences=differences[one.name],
             starts=[seconds for name, seconds in starts if name == one.name],
-            peak_megabytes=peaks.get(one.name, 0),
+            megabytes=megabytes.get(one.name, 0),
             series=series.get(one.name, []),
         )
         for one in peers

@@ -1,6 +1,7 @@
 """The report of a comparison, in Markdown, from its results."""
 
 from collections.abc import Iterator, Sequence
+from decimal import ROUND_FLOOR, Context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ FOLDER = Path(__file__).parent / "results"
 _ROOT = Path(__file__).parent.parent
 OURS = "petstore"
 MANY = 32  # connections, unless a target names others
+# Else 1.797 reads "1.8 ×, missed".
+_ROUNDED_DOWN = Context(prec=3, rounding=ROUND_FLOOR)
 
 _HOW = """\
 Written by `make bench`: {results.rounds} rounds of {results.seconds} s of each work. In each round
@@ -34,8 +37,8 @@ the services take turns, and another one begins. Figures are medians; brackets h
 - *same list* is the exception: one page, asked for again and again with the same bytes.
 - Percentiles are wrk's: a stall counts for each request that it kept from being sent. Requests
   without a response at the end of a round are not in them, which favors slow services. CPU is that
-  of the server's processes, per request. Memory is the sum of the largest resident set of each
-  process.
+  of the server's processes, per request. Memory is the sum of the proportional set
+  sizes (PSS) of its processes after the last round: a page that two of them share counts once.
 """
 _OWN_CORE = "The server under load has a core to itself; wrk, PostgreSQL and Redis share the other."
 _ONE_CORE = "The server, wrk, PostgreSQL and Redis share one core."
@@ -117,7 +120,7 @@ def _resources(peers: list[PeerResults]) -> str:
                 metric(one, "list", "cpu", 0),
                 metric(one, "mix", "p99", 1),
                 f"{span(one.starts).median:.2f}",
-                f"{one.peak_megabytes:.0f}",
+                f"{one.megabytes:.0f}",
             )
             for one in peers
             if one.starts
@@ -183,6 +186,7 @@ def targets(results: Results) -> list[Target]:
         _faster("mix, vs Go", alone, "go", "mix", 1.8),
         _faster("mix, vs Fastify", alone, "fastify", "mix", 1.5),
         _quickest("p99 of the mix", alone),
+        _smaller("memory after all works", alone, 100),
         *(
             _faster(f"PostgreSQL + Redis, {work}, vs the FastAPI stack", shared, "fastapi", work, 5)
             for work in ("list", "create")
@@ -207,7 +211,8 @@ def _faster(
     if not ours or not theirs:
         return Target(what, connections, wanted, "not measured", None)
     ratio = _times(ours, theirs)
-    return Target(what, connections, wanted, f"{_digits(ratio)} ×", ratio >= times)
+    seen = _ROUNDED_DOWN.create_decimal(f"{ratio:.6g}").normalize()
+    return Target(what, connections, wanted, f"{seen:f} ×", ratio >= times)
 
 
 def _leaner(what: str, among: dict[str, PeerResults], peer: str, work: str) -> Target:
@@ -230,6 +235,14 @@ def _quickest(what: str, among: dict[str, PeerResults]) -> Target:
         return Target(what, MANY, wanted, "not measured", None)
     mine, (best, title) = ours.span("p99").median, min((ms, title) for title, ms in mixes.items())
     return Target(what, MANY, wanted, f"{mine:.1f} ms, {title} {best:.1f} ms", mine < best)
+
+
+def _smaller(what: str, among: dict[str, PeerResults], megabytes: int) -> Target:
+    wanted = f"≤ {megabytes} MB"
+    ours = among.get(OURS)
+    if not ours or not ours.megabytes:
+        return Target(what, MANY, wanted, "not measured", None)
+    return Target(what, MANY, wanted, f"{ours.megabytes:.0f} MB", ours.megabytes <= megabytes)
 
 
 def _by_name(peers: list[PeerResults]) -> dict[str, PeerResults]:
@@ -295,12 +308,12 @@ def _cells(series: ComparedSeries, ours: ComparedSeries | None) -> tuple[str, ..
 
 def _starts(peers: list[PeerResults]) -> str:
     return table(
-        ("Service", "First response after s", "Max memory, MB", "Versions"),
+        ("Service", "First response after s", "Memory, MB", "Versions"),
         [
             (
                 one.title,
                 "{:.2f} ({:.2f}-{:.2f})".format(*span(one.starts)),
-                f"{one.peak_megabytes:.0f}",
+                f"{one.megabytes:.0f}",
                 one.versions,
             )
             for one in peers

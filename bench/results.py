@@ -15,7 +15,7 @@ class ComparedSeries(Series, frozen=True, kw_only=True):
 class PeerResults(msgspec.Struct, frozen=True):
     """A peer, how it differs from the interface, and its results if it does not.
 
-    Starts are in seconds, to the first response; memory in MB.
+    Starts are in seconds, to the first response; memory, after the last round, in MB.
     """
 
     name: str
@@ -23,7 +23,7 @@ class PeerResults(msgspec.Struct, frozen=True):
     versions: str
     differences: list[str] = []
     starts: list[float] = []
-    peak_megabytes: float = 0
+    megabytes: float = 0
     series: list[ComparedSeries] = []
 
     def at(self, work: str, connections: int) -> ComparedSeries | None:

@@ -39,6 +39,11 @@ class Server(NamedTuple):
         return _tree_megabytes(self.pid, "VmRSS")
 
     @property
+    def proportional_megabytes(self) -> float:
+        """The proportional set sizes of its processes (PSS): what they share counts once."""
+        return sum(_proportional_megabytes(pid) for pid in processes(self.pid))
+
+    @property
     def peak_megabytes(self) -> float:
         """The largest resident set that each of its processes has had, added up."""
         return _tree_megabytes(self.pid, "VmHWM")
@@ -155,6 +160,13 @@ def memory_megabytes(pid: int, field: str = "VmRSS") -> float:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     line = next((line for line in lines if line.startswith(f"{field}:")), f"{field}: 0 kB")
     return int(line.split()[1]) / 1024
+
+
+def _proportional_megabytes(pid: int) -> float:
+    """Return the PSS of a process (proc_pid_smaps(5)) in megabytes."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    (kilobytes,) = [line.split()[1] for line in lines if line.startswith("Pss:")]
+    return int(kilobytes) / 1024
 
 
 def only_child(pid: int) -> int:

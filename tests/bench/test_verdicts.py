@@ -17,14 +17,16 @@ def measured(rate: float = 9_000, p99: float = 1, cpu: float = 10, errors: int =
     return Round(rate=rate, p50=1, p99=p99, p999=2, cpu=cpu, errors=errors)
 
 
-def peer(name: str, work: str, *rounds: Round, connections: int = 32) -> PeerResults:
+def peer(
+    name: str, work: str, *rounds: Round, connections: int = 32, megabytes: float = 70
+) -> PeerResults:
     return PeerResults(
         name=name,
         title=name.title(),
         versions="1.0",
         differences=[],
         starts=[0.1, 0.3, 0.2],
-        peak_megabytes=70,
+        megabytes=megabytes,
         series=[Series(work=work, connections=connections, rounds=list(rounds))],
     )
 
@@ -54,7 +56,8 @@ def target(what: str, compared: Results, connections: int = 32) -> Target:
     ("what", "work", "other", "ours", "theirs", "connections", "expected"),
     [
         ("list, vs the FastAPI stack", "list", "fastapi", 4500, 100, 32, ("45 ×", True)),
-        ("list, vs the FastAPI stack", "list", "fastapi", 4500, 101, 32, ("44.6 ×", False)),
+        ("list, vs the FastAPI stack", "list", "fastapi", 4500, 101, 32, ("44.5 ×", False)),
+        ("mix, vs Go", "mix", "go", 1797, 1000, 32, ("1.79 ×", False)),
         ("get, vs Go", "get", "go", 30, 20, 256, ("1.5 ×", True)),
         ("deep page, vs Go", "deep page", "go", 30, 20, 32, ("1.5 ×", True)),
         ("durable create, vs Go", "create", "go", 7, 10, 1, ("0.7 ×", False)),
@@ -97,6 +100,15 @@ def test_the_p99_of_the_mix_must_be_below_the_best_of_the_peers(
     times = {"petstore": 4, "a": 9, "b": quickest}
     peers = (peer(name, "mix", measured(p99=p99)) for name, p99 in times.items())
     assert target("p99 of the mix", results(*peers)).is_met is is_met
+
+
+@pytest.mark.parametrize(("megabytes", "is_met"), [(100, True), (101, False)])
+def test_the_memory_after_all_works_must_be_100_megabytes_at_most(
+    megabytes: int, *, is_met: bool
+) -> None:
+    ours = peer("petstore", "list", measured(), megabytes=megabytes)
+    found = target("memory after all works", results(ours))
+    assert found[3:] == (f"{megabytes} MB", is_met)
 
 
 def test_peers_on_postgresql_and_redis_are_compared_on_the_same_back_ends() -> None:
