@@ -94,11 +94,11 @@ async def test_a_call_that_fails_without_waiting_callers_is_not_an_error(
 class Group:
     """Runs batches: it remembers them, and each ends when it may."""
 
-    def __init__(self, max_size: int = 100) -> None:
+    def __init__(self, max_size: int = 100, at_once: int = 1) -> None:
         self.sizes: list[int] = []
         self.may_end = asyncio.Event()
         self.fault: Exception | None = None
-        self.batches: Batches[int, int] = Batches(self.run, max_size)
+        self.batches: Batches[int, int] = Batches(self.run, max_size, at_once)
 
     async def run(self, arguments: Sequence[int]) -> Sequence[int | Exception]:
         self.sizes.append(len(arguments))
@@ -132,6 +132,44 @@ async def test_an_error_of_one_call_fails_no_other_call_of_its_batch() -> None:
     outcomes = await asyncio.gather(*group.calls(1, 0, 3), return_exceptions=True)
     assert [str(outcome) for outcome in outcomes] == ["2", "zero", "6"]
     assert group.sizes == [3]
+
+
+async def test_a_batch_that_fails_beside_others_fails_only_its_own_calls() -> None:
+    may_end = asyncio.Event()
+
+    async def run(arguments: Sequence[int]) -> Sequence[int]:
+        await may_end.wait()
+        if 1 in arguments:
+            msg = "gone"
+            raise OSError(msg)
+        return arguments
+
+    batches: Batches[int, int] = Batches(run, 100, at_once=2)
+    calls: list[asyncio.Task[int]] = []
+    for more in ((1, 2), (3,), (4,)):
+        calls += [asyncio.create_task(batches.call(each)) for each in more]
+        await turns()
+    may_end.set()
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [str(outcome) for outcome in outcomes] == ["gone", "gone", "3", "4"]
+
+
+async def test_so_many_batches_run_at_once_and_the_next_one_has_all_that_wait() -> None:
+    group = Group(max_size=3, at_once=2)
+    calls: list[asyncio.Task[int]] = []
+    for more in ((1, 2), (3,), (4, 5), (6, 7)):
+        calls += group.calls(*more)
+        await turns()
+    assert group.sizes == [2, 1]
+    group.may_end.set()
+    assert await asyncio.gather(*calls) == [2, 4, 6, 8, 10, 12, 14]
+    assert group.sizes == [2, 1, 3, 1]
+
+
+async def test_a_call_that_follows_the_result_of_another_one_at_once_is_made() -> None:
+    group = Group()
+    group.may_end.set()
+    assert [await group.batches.call(each) for each in (1, 2, 3)] == [2, 4, 6]
 
 
 async def test_calls_during_a_batch_are_in_the_next_one() -> None:

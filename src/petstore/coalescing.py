@@ -41,20 +41,27 @@ class SharedCalls(Generic[K, R]):
 
 
 class Batches(Generic[T, R]):
-    """Calls that are made while a batch runs are in the next one, up to ``max_size`` of them.
+    """Calls that are made at once are in one batch, up to ``max_size`` of them.
 
     ``run`` makes the calls with these arguments, and returns the result of each: an exception is
-    raised to its caller. If ``run`` itself raises one, every waiting call fails with it at once:
-    the next batch would fail as late. A caller that is cancelled does not cancel its call.
+    raised to its caller. ``at_once`` batches run at a time; while so many run, calls wait for the
+    end of one. If ``run`` itself raises an exception, its calls fail with it. With one batch at a
+    time so does every waiting call: the next batch would fail as late. A caller that is cancelled
+    does not cancel its call.
     """
 
     def __init__(
-        self, run: Callable[[Sequence[T]], Awaitable[Sequence[R | Exception]]], max_size: int
+        self,
+        run: Callable[[Sequence[T]], Awaitable[Sequence[R | Exception]]],
+        max_size: int,
+        at_once: int = 1,
     ) -> None:
         self._run = run
         self._max_size = max_size
+        self._at_once = at_once
         self._waiting: list[tuple[T, asyncio.Future[R]]] = []
-        self._running: asyncio.Task[None] | None = None
+        self._running: set[asyncio.Task[None] | None] = set()
+        self._is_collecting = False
 
     async def call(self, argument: T) -> R:
         """Return the result of a call.
@@ -64,32 +71,38 @@ class Batches(Generic[T, R]):
         """
         done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((argument, done))
-        if self._running is None:
-            self._running = asyncio.create_task(self._run_all())
+        if not self._is_collecting and len(self._running) < self._at_once:
+            self._is_collecting = True
+            self._running.add(asyncio.create_task(self._run_all()))
         return await done
 
     def cancel(self) -> None:
         """Drop every call that has no result."""
-        if self._running is not None:
-            self._running.cancel()
+        for running in filter(None, self._running):
+            running.cancel()
 
     async def _run_all(self) -> None:
         try:
-            while self._waiting:
+            while self._is_collecting:
                 await asyncio.sleep(0)  # calls in the loop's queue join
                 batch = self._waiting[: self._max_size]
                 del self._waiting[: self._max_size]
+                self._is_collecting = False
                 await self._settle(batch)
+                if self._is_collecting:  # another one
+                    break
+                self._is_collecting = bool(self._waiting)
         finally:
-            self._running = None
+            self._running.discard(asyncio.current_task())
 
     async def _settle(self, batch: list[tuple[T, asyncio.Future[R]]]) -> None:
         results: Sequence[R | Exception]
         try:
             results = await self._run([argument for argument, _ in batch])
         except Exception as error:  # noqa: BLE001 - it concerns the callers
-            batch += self._waiting
-            self._waiting.clear()
+            if self._at_once == 1:
+                batch += self._waiting
+                self._waiting.clear()
             results = [error] * len(batch)
         for (_, done), result in zip(batch, results, strict=True):
             settle(done, result)

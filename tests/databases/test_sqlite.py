@@ -1,6 +1,7 @@
 """How the SQLite store commits: in groups, synced, and always before the response."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import apsw
@@ -8,7 +9,8 @@ import pytest
 
 from petstore.databases.contract import Unit
 from petstore.databases.sqlite import SqliteStore
-from petstore.pets.model import NewPet
+from petstore.errors import Unavailable
+from petstore.pets.model import NewPet, Pet
 from petstore.time_slices import TimeSlices
 from support.changes import create_pet
 from support.memory_folder import folder_in_memory
@@ -162,3 +164,30 @@ async def test_the_statement_of_a_page_is_compiled_once(
     assert first > 0
     await store.read(select_pets(51, after=2))
     assert len(compiled) == first
+
+
+async def test_a_change_of_a_store_that_was_closed_is_refused_at_once(database: Path) -> None:
+    async with open_store(database) as store:
+        pass
+    with pytest.raises(Unavailable, match="the database is closed"):
+        await store.write(create_pet(BELLA))
+    await store.close()
+
+
+def test_a_loop_that_ends_during_a_commit_leaves_the_store_to_another_one(database: Path) -> None:
+    store, disk = SqliteStore(database), threading.Event()
+    store.migrate()
+
+    async def begin() -> None:
+        await store.open()
+        slow = asyncio.get_running_loop(), disk.wait, lambda _: None
+        store._connections.calls.put(slow)  # noqa: SLF001 - a slow disk
+
+    async def go_on() -> Pet:
+        pet = await store.write(create_pet(BELLA))
+        await store.close()
+        return pet
+
+    asyncio.run(begin())
+    disk.set()
+    assert asyncio.run(go_on()).id == 1

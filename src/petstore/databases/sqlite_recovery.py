@@ -101,7 +101,14 @@ class SqliteConnections:
         return connection
 
     async def in_thread(self, function: Callable[..., T], *arguments: object) -> T:
-        """Run a ``function`` that waits for the disk or for a lock."""
+        """Run a ``function`` that waits for the disk or for a lock.
+
+        Raises:
+            Unavailable: the files were closed for good.
+        """
+        if not self._thread.is_alive():
+            msg = "the database is closed"
+            raise Unavailable(msg)
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         self.calls.put((loop, partial(function, *arguments), partial(settle, done)))
@@ -175,12 +182,13 @@ def _make(
     function: Callable[[], object],
     take_outcome: Callable[[Any], object],
 ) -> None:
-    try:
-        outcome = function()
-    except BaseException as error:  # noqa: BLE001 - it concerns who waits for the call
-        loop.call_soon_threadsafe(take_outcome, error)
-    else:
-        loop.call_soon_threadsafe(take_outcome, outcome)
+    with suppress(RuntimeError):  # the loop was closed meanwhile
+        try:
+            outcome = function()
+        except BaseException as error:  # noqa: BLE001 - it concerns who waits for the call
+            loop.call_soon_threadsafe(take_outcome, error)
+        else:
+            loop.call_soon_threadsafe(take_outcome, outcome)
 
 
 def _refuse_read(*_: object) -> NoReturn:
