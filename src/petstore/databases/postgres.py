@@ -56,6 +56,7 @@ class PostgresStore:
         self._deferred = lru_cache(_SQL_AT_ONCE)(self._new_batches)
         self._rows = lru_cache(_SQL_AT_ONCE)(self._new_rows)
         self._units = 0
+        self._reads_by_id = 0
         self._has_no_unit = asyncio.Event()
         self._has_no_unit.set()
         self._connect = partial(connect, url, timeout / SECOND, timeout)
@@ -126,22 +127,24 @@ class PostgresStore:
         if not statement.sql.startswith("SELECT"):
             msg = "only a unit of work may change the database"
             raise InternalError(msg)
-        if statement.by_id:
-            return await self._read_by_id(statement)
         with as_unavailable(OPERATIONAL_ERRORS):
             async with asyncio.timeout(self._timeout):
+                if not statement.by_id:
+                    return await self._read(statement)
+                self._reads_by_id += 1
                 try:
-                    return await self._read(statement)
-                except CONNECTION_ERRORS:
-                    return await self._read(statement)
-
-    async def _read_by_id(self, statement: Statement) -> list[Row]:
-        with as_unavailable(OPERATIONAL_ERRORS):
-            async with asyncio.timeout(self._timeout):
-                return await self._rows(statement.sql).call(statement.parameters[0])
+                    if self._reads_by_id == 1:  # a batch of one would take longer
+                        return await self._read(statement)
+                    return await self._rows(statement.sql).call(statement.parameters[0])
+                finally:
+                    self._reads_by_id -= 1
 
     def _new_rows(self, sql: str) -> Batches[Value, list[Row]]:
-        return Batches(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, self.connections)
+        return Batches(
+            partial(self._read_by_ids, sql),
+            _ROWS_AT_ONCE,
+            int(__import__("os").environ.get("RBI", "4")),
+        )
 
     async def _read_by_ids(self, sql: str, ids: Sequence[Value]) -> list[list[Row]]:
         """Run a ``sql`` by id for all ``ids``, and return for each of them its row, if any."""
@@ -153,6 +156,12 @@ class PostgresStore:
         return [rows.get(each, []) for each in ids]
 
     async def _read(self, statement: Statement) -> list[Row]:
+        try:
+            return await self._fetch(statement)
+        except CONNECTION_ERRORS:
+            return await self._fetch(statement)
+
+    async def _fetch(self, statement: Statement) -> list[Row]:
         async with self._pool.acquire() as connection:
             return await fetch(connection, statement)
 
