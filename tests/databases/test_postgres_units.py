@@ -129,7 +129,7 @@ async def test_animals_that_are_read_at_once_share_a_query(
     pets = await asyncio.gather(*(store.write(add(f"{number}")) for number in range(8)))
     log = Log(postgres)
     assert await asyncio.gather(*(get_pet(store, pet.id) for pet in pets)) == pets
-    assert log.first_words() == ["SELECT id", "SELECT id"]  # the first of them was alone
+    assert log.first_words().count("SELECT id") == 2  # the first of them was alone
 
 
 async def test_units_with_different_statements_do_not_wait_for_each_other(

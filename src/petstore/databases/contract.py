@@ -38,7 +38,7 @@ class Statement(Struct, frozen=True, gc=False):
     unit of such statements alone may share its transaction with others.
 
     With ``by_id``, it is a SELECT that ends in ``WHERE id = ?1``, and its first column is that id.
-    PostgreSQL may read the rows of many callers as one.
+    PostgreSQL may read the rows of many callers with one query.
 
     Metrics and traces show ``name``: no data of a client is in it.
     """
