@@ -66,7 +66,7 @@ lint: .venv/installed-dev ## Run ruff and mypy alone
 	$(BIN)/mypy
 
 # As root, it installs what the peers are built with from Debian.
-bench: .venv/installed-dev ## Compare with the peers, alone on the machine; 15 minutes
+bench: .venv/installed-dev ## Compare with the peers, alone on the machine; 20 minutes
 	@missing="$$($(BIN)/python bench/compare.py --missing)"; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \

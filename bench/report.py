@@ -211,8 +211,7 @@ def _faster(
     if not ours or not theirs:
         return Target(what, connections, wanted, "not measured", None)
     ratio = _times(ours, theirs)
-    seen = _ROUNDED_DOWN.create_decimal(f"{ratio:.6g}").normalize()
-    return Target(what, connections, wanted, f"{seen:f} ×", ratio >= times)
+    return Target(what, connections, wanted, f"{_digits(ratio)} ×", ratio >= times)
 
 
 def _leaner(what: str, among: dict[str, PeerResults], peer: str, work: str) -> Target:
@@ -327,5 +326,5 @@ def _span(values: Span) -> str:
 
 
 def _digits(ratio: float) -> str:
-    """Return a ratio with three significant digits."""
-    return f"{ratio:.0f}" if ratio >= 100 else f"{ratio:.3g}"
+    """Return a ratio with three significant digits, rounded down."""
+    return f"{_ROUNDED_DOWN.create_decimal(f'{ratio:.6g}').normalize():f}"
