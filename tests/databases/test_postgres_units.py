@@ -4,13 +4,14 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, suppress
+from itertools import count
 from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 import msgspec
 import pytest
 
-from petstore.databases.contract import Statement, Unit
+from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Unavailable
 from petstore.events.model import NewEvent
@@ -130,6 +131,32 @@ async def test_animals_that_are_read_at_once_share_a_query(
     log = Log(postgres)
     assert await asyncio.gather(*(get_pet(store, pet.id) for pet in pets)) == pets
     assert log.first_words().count("SELECT id") == 2  # the first of them was alone
+
+
+@pytest.mark.parametrize("read", ["a version", "an animal"])
+async def test_connections_that_are_silent_delay_only_who_reads_there(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch, read: str
+) -> None:
+    pet = await store.write(add())
+    fetch, silent, begun = store._fetch, asyncio.Event(), count(1)  # noqa: SLF001 - a lost message
+
+    async def fetch_or_wait(statement: Statement) -> list[Row]:
+        if next(begun) <= 2:
+            await silent.wait()
+        return await fetch(statement)
+
+    async def ask() -> object:
+        return await (store.version() if read == "a version" else get_pet(store, pet.id))
+
+    monkeypatch.setattr(store, "_fetch", fetch_or_wait)
+    waiting = []
+    for _ in range(2):
+        waiting.append(asyncio.create_task(ask()))
+        await turns()
+    assert await ask()
+    assert not any(each.done() for each in waiting)
+    silent.set()
+    assert all(await asyncio.gather(*waiting))
 
 
 async def test_units_with_different_statements_do_not_wait_for_each_other(

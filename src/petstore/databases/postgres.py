@@ -51,7 +51,7 @@ class PostgresStore:
     def __init__(self, url: str, timeout: Milliseconds = 1500, connections: int = 10) -> None:
         self._timeout = timeout / SECOND
         self.connections = connections
-        self._versions = Batches[None, str](self._read_versions, _CALLS_AT_ONCE)
+        self._versions = Batches[None, str](self._read_versions, _CALLS_AT_ONCE, connections)
         self._ids = Batches[str, int](self._next_ids, _CALLS_AT_ONCE)
         self._deferred = lru_cache(_SQL_AT_ONCE)(self._new_batches)
         self._rows = lru_cache(_SQL_AT_ONCE)(self._new_rows)
