@@ -140,11 +140,7 @@ class PostgresStore:
                     self._reads_by_id -= 1
 
     def _new_rows(self, sql: str) -> Batches[Value, list[Row]]:
-        return Batches(
-            partial(self._read_by_ids, sql),
-            _ROWS_AT_ONCE,
-            int(__import__("os").environ.get("RBI", "4")),
-        )
+        return Batches(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, self.connections)
 
     async def _read_by_ids(self, sql: str, ids: Sequence[Value]) -> list[list[Row]]:
         """Run a ``sql`` by id for all ``ids``, and return for each of them its row, if any."""
