@@ -1,7 +1,8 @@
 """The store on a PostgreSQL server, which many processes may share.
 
-A read is one round trip, a unit of work one transaction. Units that end as the same statement share
-one: those that arrive during a transaction are in the next.
+A read is one round trip, a unit of work one transaction. Reads by id that come at once share a
+round trip. Units that end as the same statement share a transaction: those that arrive during it
+are in the next.
 
 Only prepared statements and the timeout of reads outlive a transaction. Without those two, a pooler
 may stand in between.
