@@ -1,6 +1,7 @@
 """Cached pages are never stale, are read again only if a change shows on them, and have a limit."""
 
 import asyncio
+import tracemalloc
 from collections.abc import Iterator
 from itertools import cycle
 from typing import Any, Literal, NamedTuple
@@ -12,10 +13,12 @@ from msgspec import UNSET
 
 from petstore.events.changes import Extent
 from petstore.http.messages import Response
-from petstore.interface.operation import BASE
+from petstore.interface.operation import BASE, Result, Target
+from petstore.interface.operations import OPERATIONS
 from petstore.interface.response_cache import ResponseCache
+from petstore.interface.results import encode_result
 from petstore.keys.model import SCOPES
-from petstore.pets.model import NewPet
+from petstore.pets.model import NewPet, Pet
 from petstore.pets.store import create_pets
 from support.changes import create_pet
 from support.exploration import explored
@@ -255,3 +258,25 @@ def test_two_processes_show_every_page_as_one_that_has_just_begun(
 ) -> None:
     with folder_in_memory() as folder:
         asyncio.run(walk(f"sqlite:///{folder / 'petstore.db'}", limit, work))
+
+
+async def test_pages_take_no_more_memory_than_is_counted_for_them(service: Service) -> None:
+    operation = next(each for each in OPERATIONS if each.id == "listPets")
+    cache = ResponseCache(service.store)
+    pages: Any = cache._pages  # noqa: SLF001 - nobody else knows what is counted
+    pets = [Pet(number, f"Bella {number}", 1, "available") for number in range(20)]
+
+    async def read() -> tuple[Response, Extent]:
+        extent = Extent.of("pet", range(1, 21), UNSET, UNSET)
+        return encode_result(operation, Target("", "/v1/pets"), Result(pets)), extent
+
+    room = pages._room  # noqa: SLF001
+    tracemalloc.start()
+    try:
+        for n in range(1000):
+            await cache.get(("", "/v1/pets", b"limit=20&cursor=%011d" % n), read)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The rest is for what allocators lose.
+    assert taken <= 0.75 * (room - pages._room)  # noqa: SLF001
