@@ -112,6 +112,16 @@ def test_a_request_may_arrive_byte_by_byte() -> None:
     assert (parser.unparsed, parser.is_whole, parser.keeps_alive) == (b"", True, True)
 
 
+@pytest.mark.parametrize("length", range(1, 8))
+def test_a_bare_lf_is_refused_wherever_a_piece_ends(length: int) -> None:
+    head = b"H\nA\r\nBC"
+    parser = parser_with(head[:length])
+    with pytest.raises(Refusal, match="CR LF"):  # noqa: PT012 - with the first or the second piece
+        parser.next_request()
+        parser.unparsed += head[length:]
+        parser.next_request()
+
+
 def test_a_line_with_a_bare_lf_is_refused_when_it_arrives() -> None:
     parser = parser_with(b"GET / HTTP/1.1\r\nHost: a\r")
     assert parser.next_request() is None

@@ -102,7 +102,8 @@ class RequestParser:
         if len(data) > MAX_HEAD:
             raise _too_large(data)
         new = data[self._searched :]
-        if new.count(b"\n") > new.count(b"\r\n") + new.startswith(b"\n"):
+        is_cut = data.startswith(b"\r\n", self._searched - 1)  # its CR is behind us
+        if new.count(b"\n") > new.count(b"\r\n") + is_cut:
             raise Refusal(400, "the head: expected lines that end with CR LF")
         self.head_begins = not self._searched
         self._searched = max(1, len(data) - len(_BLANK_LINE) + 1)
