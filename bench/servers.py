@@ -41,7 +41,7 @@ class Server(NamedTuple):
     @property
     def proportional_megabytes(self) -> float:
         """The proportional set sizes of its processes (PSS): what they share counts once."""
-        return sum(_proportional_megabytes(pid) for pid in processes(self.pid))
+        return _tree_megabytes(self.pid, "Pss", "smaps_rollup")
 
     @property
     def peak_megabytes(self) -> float:
@@ -146,27 +146,18 @@ def exact_cpu_seconds(pid: int) -> float:
     return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
 
 
-def _tree_megabytes(pid: int, field: str) -> float:
-    return memory_megabytes(pid, field) + sum(
-        _tree_megabytes(child, field) for child in _children(pid)
-    )
+def _tree_megabytes(pid: int, field: str, file: str = "status") -> float:
+    return sum(memory_megabytes(each, field, file) for each in processes(pid))
 
 
-def memory_megabytes(pid: int, field: str = "VmRSS") -> float:
-    """Return one measure of a process's memory (proc(5), /proc/pid/status) in megabytes.
+def memory_megabytes(pid: int, field: str = "VmRSS", file: str = "status") -> float:
+    """Return one measure of a process's memory (a ``file`` of proc(5), in /proc/pid) in megabytes.
 
     One that has ended, and whose end nobody has asked for yet, has none.
     """
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
     line = next((line for line in lines if line.startswith(f"{field}:")), f"{field}: 0 kB")
     return int(line.split()[1]) / 1024
-
-
-def _proportional_megabytes(pid: int) -> float:
-    """Return the PSS of a process (proc_pid_smaps(5)) in megabytes."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    (kilobytes,) = [line.split()[1] for line in lines if line.startswith("Pss:")]
-    return int(kilobytes) / 1024
 
 
 def only_child(pid: int) -> int:

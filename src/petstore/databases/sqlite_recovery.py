@@ -185,7 +185,7 @@ def _make(
     with suppress(RuntimeError):  # the loop was closed meanwhile
         try:
             outcome = function()
-        except BaseException as error:  # noqa: BLE001 - it concerns who waits for the call
+        except BaseException as error:  # noqa: BLE001 - its caller gets it
             loop.call_soon_threadsafe(take_outcome, error)
         else:
             loop.call_soon_threadsafe(take_outcome, outcome)
