@@ -8,6 +8,8 @@ import pytest
 from petstore.limits.contract import RateLimiter
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.redis import RedisLimiter
+from petstore.redis_client.client import KeysApart, RedisClient
+from petstore.redis_client.script import BatchedScript
 from support.manual_clock import ManualClock
 from support.outages import LOST, HurriedClient, comes_back
 from support.redis_cluster import RedisCluster, redis_cluster, watched
@@ -74,6 +76,21 @@ async def test_flushed_scripts_and_moved_slots_do_not_cause_failures(
         assert await admitted_of_each([limiter], range(111, 120), 25) == [10] * 9
         assert await admitted_of_each([limiter], range(111, 120), 25) == [0] * 9
     assert said(caplog) == []
+
+
+async def test_behind_an_address_of_one_server_each_key_has_a_command_after_the_first_refusal(
+    cluster: RedisCluster,
+) -> None:
+    server = cluster.server_of("1")
+    names = [name for name in map(str, range(20)) if cluster.server_of(name) is server]
+    client = RedisClient(server.url)
+    script = BatchedScript(client, b"return KEYS", PATIENT)
+    refused = await asyncio.gather(*(script.run(n, b"") for n in names), return_exceptions=True)
+    assert {type(error) for error in refused} == {KeysApart}
+    assert await asyncio.gather(*(script.run(n, b"") for n in names)) == [
+        name.encode() for name in names
+    ]
+    await client.close()
 
 
 @pytest.mark.parametrize("fault", ["killed", "hanging"])

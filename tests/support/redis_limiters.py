@@ -28,14 +28,23 @@ class TimedClient(RedisClient):
         """Judge at the time of the clock, and tell that time in heartbeats."""
         replies = await super().try_each([self._timed(command) for command in commands], seconds)
         return [
-            [reply[0], self._clock()] if isinstance(reply, list) else reply for reply in replies
+            [reply[0], self._clock()] if isinstance(reply, list) and not _judges(command) else reply
+            for command, reply in zip(commands, replies, strict=True)
         ]
 
     def _timed(self, command: Command) -> Command:
-        *others, last = command
-        if not isinstance(last, bytes):
+        if not _judges(command):
             return command
-        return (*others, msgpack.encode(msgpack.decode(last) | {"now": self._clock()}))
+        name, script, keys, *rest = command
+        arguments = [self._at_time(argument) for argument in rest[keys:]]
+        return (name, script, keys, *rest[:keys], *arguments)
+
+    def _at_time(self, argument: Any) -> bytes:
+        return msgpack.encode(msgpack.decode(argument) | {"now": self._clock()})
+
+
+def _judges(command: Command) -> bool:
+    return isinstance(command[-1], bytes)
 
 
 @asynccontextmanager

@@ -1,22 +1,18 @@
--- The limiter of decide.py as one atomic script, on one hash: the state of a key or of an address.
+-- The limiter of decide.py as one atomic script. It judges the requests of several keys or addresses.
 --
--- DEFAULTS  the fields of State in contract.py; shared.py puts them before this text
--- KEYS[1]   the hash; it has the fields that differ from their defaults
--- ARGV[1]   a Call of shared.py, in MessagePack; tests add ``now``, to replace the server's clock
--- Returns a Judgement of shared.py, in MessagePack. Without a hash and without ``call.state`` it
--- returns nil and does nothing. A look is never refused.
+-- DEFAULTS  the fields of State in contract.py; redis_judge.py puts them before this text
+-- KEYS      a hash for each request; it has the fields of its state that differ from their defaults
+-- ARGV      a JudgeCall of redis_judge.py for each, in MessagePack; tests add ``now``, to replace
+--           the server's clock
+-- Returns a Judgement of redis_judge.py for each, in MessagePack. Without a hash and without
+-- ``call.state`` it is nil, and nothing is done. A look is never refused.
 
 local NEVER = DEFAULTS.banned_at
 local SECOND, MINUTE, DAY = 1000, 60000, 86400000
 
-local call = cmsgpack.unpack(ARGV[1])
-local rules = call.rules
-local now = call.now
-if not now then
-  local time = redis.call('TIME')
-  now = time[1] * SECOND + math.floor(time[2] / 1000)
-end
-local today = math.floor(now / DAY)
+local time = redis.call('TIME')
+local server_now = time[1] * SECOND + math.floor(time[2] / 1000)
+local call, rules, now, today  -- of the request that is judged
 
 local function heed_unban(state)
   if call.unbanned_at > state.unbanned_at then
@@ -99,40 +95,51 @@ local function charge(state)
   return 'admitted'
 end
 
-local stored = redis.call('HGETALL', KEYS[1])
-local exists = #stored > 0
-if not exists and not call.state then
-  return nil
-end
-local state, before = not exists and call.state or {}, {}
-for index = 1, #stored, 2 do
-  before[stored[index]] = tonumber(stored[index + 1])
-end
-for name, default in pairs(DEFAULTS) do
-  state[name] = before[name] or state[name] or default
-end
-
-heed_unban(state)
-local verdict, begins_ban = 'admitted', false
-if call.mode == 'take' then
-  verdict, begins_ban = take(state)
-elseif call.mode == 'charge' then
-  verdict = charge(state)
-end
-if now - state.used_at >= MINUTE then  -- after a look, or banned: to the minute
-  state.used_at = now
-end
-
-local changes = {}
-for name, default in pairs(DEFAULTS) do
-  if state[name] ~= (before[name] or default) then
-    changes[#changes + 1] = name
-    changes[#changes + 1] = string.format('%.0f', state[name])
+local function judge(key)
+  local stored = redis.call('HGETALL', key)
+  local exists = #stored > 0
+  if not exists and not call.state then
+    return false  -- a nil would end the list of results
   end
+  local state, before = not exists and call.state or {}, {}
+  for index = 1, #stored, 2 do
+    before[stored[index]] = tonumber(stored[index + 1])
+  end
+  for name, default in pairs(DEFAULTS) do
+    state[name] = before[name] or state[name] or default
+  end
+
+  heed_unban(state)
+  local verdict, begins_ban = 'admitted', false
+  if call.mode == 'take' then
+    verdict, begins_ban = take(state)
+  elseif call.mode == 'charge' then
+    verdict = charge(state)
+  end
+  if now - state.used_at >= MINUTE then  -- after a look, or banned: to the minute
+    state.used_at = now
+  end
+
+  local changes = {}
+  for name, default in pairs(DEFAULTS) do
+    if state[name] ~= (before[name] or default) then
+      changes[#changes + 1] = name
+      changes[#changes + 1] = string.format('%.0f', state[name])
+    end
+  end
+  -- A look makes no hash.
+  if #changes > 0 and (exists or call.mode ~= 'look') then
+    redis.call('HSET', key, unpack(changes))
+    redis.call('PEXPIRE', key, call.expires_after)
+  end
+  return cmsgpack.pack({ verdict = verdict, now = now, state = state, begins_ban = begins_ban })
 end
--- A look makes no hash.
-if #changes > 0 and (exists or call.mode ~= 'look') then
-  redis.call('HSET', KEYS[1], unpack(changes))
-  redis.call('PEXPIRE', KEYS[1], call.expires_after)
+
+local judgements = {}
+for index, key in ipairs(KEYS) do
+  call = cmsgpack.unpack(ARGV[index])
+  rules, now = call.rules, call.now or server_now
+  today = math.floor(now / DAY)
+  judgements[index] = judge(key)
 end
-return cmsgpack.pack({ verdict = verdict, now = now, state = state, begins_ban = begins_ban })
+return judgements

@@ -10,7 +10,7 @@ from redis.asyncio.cluster import ClusterNode
 from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, NoScriptError
+from redis.exceptions import AuthenticationError, ClusterCrossSlotError, NoScriptError
 from redis.exceptions import ConnectionError as ConnectionLost
 
 from petstore.redis_client.url import parse_redis_url
@@ -35,6 +35,10 @@ class UnknownScript(RedisUnavailable):
     """The server has not seen the script of an EVALSHA since it started."""
 
 
+class KeysApart(RedisUnavailable):
+    """A command has keys of several slots of a cluster."""
+
+
 class RedisClient:
     """A client for the Redis, the cluster or the Sentinels at ``url``.
 
@@ -44,6 +48,11 @@ class RedisClient:
 
     def __init__(self, url: str) -> None:
         self._client = _connect(url)
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether a command may only have keys of one slot."""
+        return isinstance(self._client, RedisCluster)
 
     async def execute(self, commands: Sequence[Command], seconds: float) -> list[Any]:
         """Return the replies to ``commands``, sent in one round trip.
@@ -165,6 +174,8 @@ def _adapted(error: Exception) -> RedisUnavailable:
     text = str(error) or type(error).__name__
     if isinstance(error, NoScriptError):
         return UnknownScript(text)
+    if isinstance(error, ClusterCrossSlotError):
+        return KeysApart(text)
     if isinstance(error, AuthenticationError):
         return CredentialsRefused(text)
     return RedisUnavailable("no response in time" if isinstance(error, TimeoutError) else text)
