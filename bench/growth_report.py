@@ -21,8 +21,7 @@ smallest: a time is to stay within {limit} × of it.
 - One process on SQLite, asked on 32 connections where they are not what grows. Memory is the
   largest resident set of each of its processes, added up.
 - No list comes from memory: each has an unknown parameter with a value of its own.
-- Of the keys each has asked before. A *get* is of another animal each time, *the same get* of one
-  for all: the service knows the bytes of a thousand such requests, not of a million."""
+- Each get is of another animal. Of the keys, each has asked before."""
 
 
 class Cell(Series, frozen=True, kw_only=True):
