@@ -35,9 +35,9 @@ class TimedClient(RedisClient):
     def _timed(self, command: Command) -> Command:
         if not _judges(command):
             return command
-        name, script, keys, *rest = command
-        arguments = [self._at_time(argument) for argument in rest[keys:]]
-        return (name, script, keys, *rest[:keys], *arguments)
+        # A name, a script, the number of keys, and as many keys and arguments.
+        first = len(command) - int(command[2])
+        return (*command[:first], *map(self._at_time, command[first:]))
 
     def _at_time(self, argument: Any) -> bytes:
         return msgpack.encode(msgpack.decode(argument) | {"now": self._clock()})

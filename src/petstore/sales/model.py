@@ -15,13 +15,11 @@ from petstore.pets.model import CategoryId
 
 By: TypeAlias = Literal["day", "category"]
 
-MAX_DAYS = 366
-"""The most days of one range."""
-
 MAX_CATEGORIES = 1_000
 """The most categories of one response; the others share a row."""
 
 _DEFAULT_DAYS = 7
+_MAX_DAYS = 366
 _ONE_DAY = timedelta(days=1)
 # How many days are read at once: a week is what people ask for most.
 _IN_A_STRETCH = 7
@@ -114,8 +112,8 @@ def day_range(
     _require_day("to", until)
     since = first if first is not UNSET else max(_FIRST, until - (_DEFAULT_DAYS - 1) * _ONE_DAY)
     _require_day("from", since)
-    if not 0 <= (until - since).days < MAX_DAYS:
-        msg = f"from: expected a date up to 'to', and at most {MAX_DAYS} days in all"
+    if not 0 <= (until - since).days < _MAX_DAYS:
+        msg = f"from: expected a date up to 'to', and at most {_MAX_DAYS} days in all"
         raise InvalidParameter(msg)
     return DayRange(since, until, zone)
 
