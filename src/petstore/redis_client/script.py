@@ -11,7 +11,7 @@ from petstore.redis_client.client import KeysApart, RedisClient, UnknownScript
 # Bounded, so that a round trip is short whatever many processes send at once: a script runs some
 # 20 µs on the server for each key.
 _MAX_BATCH = 256
-# A command costs as much as judging a key. While it runs, the server serves nobody else.
+# While a command runs, the server serves nobody else.
 _KEYS_AT_ONCE = 32
 
 _Call: TypeAlias = tuple[str, bytes]
