@@ -15,10 +15,26 @@ from petstore.cli.serve import announce
 from petstore.databases.sqlite import SqliteStore
 from petstore.server.listeners import listen
 from petstore.settings import Settings
-from support.process import ServerProcess, free_port
+from support.process import UNREACHABLE, ServerProcess, free_port
 from support.servers import StartServer
 from support.stores import locked
 from support.waiting import within
+
+INTERRUPTED_IN_A_FINALIZER = f"""
+import gc, io, sys
+from petstore.cli.main import main
+
+{UNREACHABLE}
+
+class Terminal(io.StringIO):
+    def flush(self):
+        Unreachable()
+        gc.collect()
+
+
+sys.stdout = Terminal()
+main(["serve", "--port", sys.argv[1]], "petstore")
+"""
 
 
 def test_two_services_can_start_at_once_on_a_new_database(
@@ -145,3 +161,15 @@ def test_a_worker_begins_with_the_program_exempt_from_garbage_collection() -> No
         "Supervisor([work], 1, 5, lambda: None, Lifecycle(1, '')).run()\n"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True\n"
+
+
+def test_ctrl_c_while_the_address_is_printed_ends_the_service(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IN_A_FINALIZER, str(free_port())],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")

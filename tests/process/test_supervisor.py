@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.process import UNREACHABLE
+
 TIMEOUT = 30  # seconds, for what should happen at once
 PROGRAM = """
 import os, signal, sys, time
@@ -74,20 +76,11 @@ main = supervisor.Supervisor([work], 1, 1, lambda: None, Told(1, ""))
 sys.exit(main.run())
 """
 
-INTERRUPTED_IN_A_FINALIZER = """
-import os, signal
+INTERRUPTED_IN_A_FINALIZER = f"""
 from petstore.server import supervisor
 from petstore.server.lifecycle import Lifecycle
 
-
-class Unreachable:
-    def __init__(self):
-        self.itself = self
-
-    def __del__(self):
-        os.kill(os.getpid(), signal.SIGINT)
-        bool()  # where the interpreter looks for signals
-
+{UNREACHABLE}
 
 Unreachable()
 main = supervisor.Supervisor([lambda worker_id, link: None], 1, 1, lambda: None, Lifecycle(1, ""))

@@ -18,6 +18,21 @@ from click.testing import CliRunner
 from petstore.cli.main import main
 from support.waiting import within
 
+UNREACHABLE = """
+import os, signal
+
+
+class Unreachable:
+    # Interrupts its process once it is collected as garbage.
+
+    def __init__(self):
+        self.itself = self
+
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        bool()  # where the interpreter looks for signals
+"""
+
 _STARTS = 3
 # Becomes a command, with a socket as systemd passes it: file descriptor 3, for this process alone.
 _WITH_SOCKET = """
