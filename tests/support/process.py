@@ -43,10 +43,11 @@ os.execv(sys.argv[2], sys.argv[2:])
 """
 
 
-# Below those that Linux gives to whoever asks for any, and apart from those of other workers.
+# Below those that Linux gives to whoever asks for any, apart from those of other workers. Each
+# process begins elsewhere: else two suites on one machine take the same ones at the same time.
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _FIRST_PORT = 10_000 + 1_000 * (_WORKER % 22)
-_PORTS = cycle(range(_FIRST_PORT, _FIRST_PORT + 1_000))
+_PORTS = cycle(_FIRST_PORT + (os.getpid() + number) % 1_000 for number in range(1_000))
 
 
 def free_port() -> int:
