@@ -60,6 +60,7 @@ STRICTER = {
     "`Transfer-Encoding` beside `Content-Length`, in a trailer too": "Transfer-Encoding can't be",
     "an invalid chunk extension": "its framing is broken",
     "HTTP/1.2 and later without `Host`, as HTTP/1.1": "Host: expected exactly once",
+    "a tab after `chunked`": "Request has invalid `Transfer-Encoding`",
     "chunks in HTTP/1.0, or an unknown transfer coding": "chunks as the last transfer coding",
 }
 """What we refuse and h11 accepts, each with a pattern of our message for it."""

@@ -35,6 +35,7 @@ EXAMPLES = {
     "`Transfer-Encoding` beside": CHUNKED + b"Content-Length: 1\r\n\r\n0\r\n\r\n",
     "an invalid chunk extension": CHUNKED + b"\r\n1;\ra\r\nx\r\n0\r\n\r\n",
     "HTTP/1.2 and later without": b"GET / HTTP/1.2\r\nHHost: a\r\n\r\n",
+    "a tab after": HEAD + b"Transfer-Encoding: chunked\t\r\n\r\n0\r\n\r\n",
     "chunks in HTTP/1.0": CHUNKED.replace(b"1.1", b"1.0") + b"\r\n0\r\n\r\n",
 }
 REQUEST = Parsed("GET", "/", b"", {b"host": b"a"}, b"")
