@@ -8,7 +8,6 @@ memory where there is room; the time that a commit waits for a disk is measured 
 
 import argparse
 import asyncio
-import json
 import platform
 import statistics
 import sys
@@ -16,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import cycle, repeat
+from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,33 +33,33 @@ from servers import (
     Server,
     cpu_seconds,
     free_port,
-    memory_megabytes,
     only_child,
     running,
     tree_cpu_seconds,
 )
 from stage import postgres_server
-from stock import fill, issue_key
+from stock import ANIMALS, fill, issue_many
 from support.postgres import PostgresServer
 from support.redis_server import RedisServer, redis_server
 from tables import Span, span
-from works import get, orders, request, updates
+from works import KEYS, Sources, get, requests_of, sources, updates
 
-ANIMALS = 100_000
 CONNECTIONS = 32
-_LIST = "/v1/pets?status=available&limit=20"
 _SAVES = 30
 
 
 class Site(NamedTuple):
-    """The servers under load, and the tokens of two keys: one that writes and one that does not."""
+    """The servers under load, and what requests to them are made of.
+
+    ``given`` has keys that write, and ``readers`` has keys that do not.
+    """
 
     service: Server
     beside_replica: Server
     postgres: PostgresServer
     redis: RedisServer
-    writer: str
-    reader: str
+    given: Sources
+    readers: Sources
 
     @property
     def postmaster(self) -> int:
@@ -120,8 +119,10 @@ def _site(folder: Path) -> Iterator[Site]:
             # PostgreSQL stands in for its own replica: the work is the same.
             _service(folder, *back_ends, "--read-database", url) as beside_replica,
         ):
-            keys = issue_key(url), issue_key(url)
-            yield Site(service, beside_replica, postgres, redis, *keys)
+            tokens = issue_many(url, 2 * KEYS, folder)
+            given = sources(service.url, tokens[:KEYS])
+            readers = given._replace(tokens=tokens[KEYS:])
+            yield Site(service, beside_replica, postgres, redis, given, readers)
 
 
 @contextmanager
@@ -148,26 +149,23 @@ def _measure_all(site: Site, rounds: int, seconds: float) -> Measured:
         works={name: _summary(result) for name, result in results.items()},
         pet_bytes=pet_bytes,
         order_bytes=site.number("SELECT pg_total_relation_size('orders') / count(*) FROM orders"),
-        limit_bytes=site.redis.call("MEMORY", "USAGE", "petstore:key:{1}"),
         saving=_measure_saving(site),
         fsync=_measure_fsync(),
-        process_megabytes=round(memory_megabytes(only_child(site.service.pid))),
     )
 
 
 def _works(site: Site) -> list[Work]:
-    service, writer = site.service, site.writer
-    body = json.dumps({"name": "Bella", "categoryId": 1, "status": "available"})
-    one_after_the_other = (get(f"/v1/pets/{pet_id}", writer) for pet_id in cycle(range(1, ANIMALS)))
+    service, given = site.service, site.given
+    inventory = cycle([get("/v1/store/inventory", token) for token in given.tokens])
     return [
-        Work("list", repeat(get(_LIST, writer)), 200, service),
-        Work("list, one connection", repeat(get(_LIST, writer)), 200, service, 1),
-        Work("list, from a replica", repeat(get(_LIST, site.reader)), 200, site.beside_replica),
-        Work("get", one_after_the_other, 200, service),
-        Work("inventory", repeat(get("/v1/store/inventory", writer)), 200, service),
-        Work("create", repeat(request("POST", "/v1/pets", writer, body)), 201, service),
-        Work("update", updates(writer), 200, service),
-        Work("place order", orders(repeat(writer)), 201, service),
+        Work("list", requests_of("list", given), 200, service),
+        Work("list, one connection", requests_of("list", given), 200, service, 1),
+        Work("list, from a replica", requests_of("list", site.readers), 200, site.beside_replica),
+        Work("get", requests_of("get", given), 200, service),
+        Work("inventory", inventory, 200, service),
+        Work("create", requests_of("create", given), 201, service),
+        Work("update", updates(given.tokens[0]), 200, service),
+        Work("place order", requests_of("place order", given), 201, service),
     ]
 
 

@@ -39,10 +39,8 @@ class Measured(msgspec.Struct, frozen=True):
     works: dict[str, WorkCosts]
     pet_bytes: int
     order_bytes: int
-    limit_bytes: int
     saving: Saving
     fsync: Span
-    process_megabytes: int
 
 
 def read_measured() -> Measured:

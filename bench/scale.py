@@ -19,38 +19,30 @@ def shape(measured: Measured, per_minute: float) -> dict[str, float]:
     """Return what so many requests a minute need. Cores are those in use."""
     works, rate, half = measured.works, per_minute / 60, CORES * BUSY
 
-    def cores(part: Callable[[WorkCosts], Span], lists: str = "list") -> float:
-        """Return the cores of one part, for this kind of list."""
-        kinds = {lists if name == "list" else name: share for name, share in MIX.items()}
-        return rate * sum(kinds[name] * part(works[name]).median for name in kinds) / 1e6
+    def cores(part: Callable[[WorkCosts], Span]) -> float:
+        """Return the cores of one part."""
+        return rate * sum(share * part(works[name]).median for name, share in MIX.items()) / 1e6
 
     def total(size: Callable[[WorkCosts], int]) -> float:
         """Return the bytes a second."""
         return rate * sum(share * size(works[name]) for name, share in MIX.items())
 
-    list_cores = rate * MIX["list"] * works["list"].database.median / 1e6
-    primary = cores(lambda one: one.database)
-    replicas = 0 if primary <= half else ceil(list_cores / half)
-    lists = "list, from a replica" if replicas else "list"
-    processes = max(
-        2, ceil(cores(lambda one: one.service, lists) / BUSY)
-    )  # two, to restart one at a time
-    redis = cores(lambda one: one.redis, lists)
+    primary, redis = cores(lambda one: one.database), cores(lambda one: one.redis)
+    # Two, to restart one at a time.
+    processes = max(2, ceil(cores(lambda one: one.service) / BUSY))
     if redis > BUSY:  # of several masters none gets enough checks at once to share a round trip
         alone = works["list, one connection"].redis.median
         redis += rate * (alone - works["list"].redis.median) / 1e6
     keys = per_minute / PER_KEY
     seen = keys * (1 - exp(-rate / processes * SAVE_SECONDS / keys))  # by each process, on average
     saves = processes * seen / SAVE_SECONDS
-    primary -= list_cores if replicas else 0
     commits = rate * (MIX["create"] + MIX["place order"])
     new = measured.pet_bytes * MIX["create"] + measured.order_bytes * MIX["place order"]
     return {
         "Processes": processes,
         "Redis: cores in use": redis,
         "Redis: masters": 1 if redis <= BUSY else max(3, ceil(redis / BUSY)),
-        "PostgreSQL: replicas for lists": replicas,
-        "PostgreSQL: cores in use, primary": primary,
+        "PostgreSQL: cores in use": primary,
         "PostgreSQL: counts saved per second": saves,
         "PostgreSQL: primaries": ceil((primary + saves * measured.saving.database / 1e6) / half),
         "PostgreSQL: commits per second": commits,

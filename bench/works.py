@@ -56,10 +56,13 @@ def work(name: str, given: Sources, seconds: int) -> Work:
     """Return the work of that name, for so many seconds at most; chance is the same each time."""
     if name == "same list":
         return first_page(given.tokens[0])
-    requests, number = _MAKERS[name](given, Random(5)), _DIFFERENT  # noqa: S311 - no secrets
-    if name == "place order":
-        number = seconds * _ORDERS_PER_SECOND
-    return Work(name, [with_ids(one) for one in islice(requests, number)])
+    number = seconds * _ORDERS_PER_SECOND if name == "place order" else _DIFFERENT
+    return Work(name, [with_ids(one) for one in islice(requests_of(name, given), number)])
+
+
+def requests_of(name: str, given: Sources) -> Iterator[bytes]:
+    """Yield the requests of a work, without ids of their own."""
+    return _MAKERS[name](given, Random(5))  # noqa: S311 - no secrets
 
 
 def with_ids(one: bytes) -> bytes:
