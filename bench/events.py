@@ -4,8 +4,8 @@
     python bench/events.py --against ../before    and what a change costs beside another tree
     python bench/events.py --save                 writes bench/results/events.md, too
 
-The other tree has a ``.venv`` of its own. Where there are two cores, one process of the service has
-one and everything else the other. Only compare numbers of the same run.
+The other tree has a ``.venv`` of its own. How soon is measured on all cores. For what it costs, a
+service has a core of its own if there are two. Only compare numbers of the same run.
 """
 
 import argparse
@@ -247,7 +247,11 @@ async def _beside(here: Site, there: Site) -> list[tuple[str, ...]]:
 
 @contextmanager
 def _served(
-    folder: Path, database: str, *options: str, python: str = sys.executable, core: str | None
+    folder: Path,
+    database: str,
+    *options: str,
+    python: str = sys.executable,
+    core: str | None = None,
 ) -> Iterator[Site]:
     folder.mkdir(exist_ok=True)
     port = free_port()
@@ -262,23 +266,11 @@ def _sqlite(folder: Path) -> str:
     return f"sqlite:///{folder / 'store.db'}"
 
 
-def _report(folder: Path, against: Path | None, core: str | None) -> str:
+def _report(folder: Path, against: Path | None) -> str:
     parts = [_HOW.format(machine=machine.machine(), system=machine.system(), load=_load())]
-    with postgres_server() as postgres, redis_server() as redis:
-        shared = ("--workers", "2", "--redis", redis.url)
-        with (
-            _served(folder, _sqlite(folder / "lag"), core=core) as alone,
-            _served(folder, postgres.new_database(), *shared, core=None) as two,
-        ):
-            rows = [
-                asyncio.run(_lag_row("SQLite, one process", alone)),
-                asyncio.run(_lag_row("PostgreSQL and Redis, two workers", two)),
-            ]
-        head = ("Database", "idle: median", "p99", f"{_WRITERS} writers: median", "p99")
-        parts += [
-            "Milliseconds from the response to a change until a waiting client has its event:"
-        ]
-        parts += [table(head, rows)]
+    parts += _how_soon(folder)
+    core = leave_one_core()
+    with postgres_server() as postgres:
         databases = [_sqlite(folder / name) for name in ("alone", "crowded")]
         for database in databases:
             fill(folder, database, _ANIMALS)
@@ -294,6 +286,22 @@ def _report(folder: Path, against: Path | None, core: str | None) -> str:
         if against is not None:
             parts += _costs(folder, against, postgres, core)
     return "\n\n".join(parts) + "\n"
+
+
+def _how_soon(folder: Path) -> Iterator[str]:
+    """Yield the table of the time until a client has an event."""
+    with postgres_server() as postgres, redis_server() as redis:
+        shared = ("--workers", "2", "--redis", redis.url)
+        with (
+            _served(folder, _sqlite(folder / "lag")) as alone,
+            _served(folder, postgres.new_database(), *shared) as two,
+        ):
+            rows = [
+                asyncio.run(_lag_row("SQLite, one process", alone)),
+                asyncio.run(_lag_row("PostgreSQL and Redis, two workers", two)),
+            ]
+    yield "Milliseconds from the response to a change until a waiting client has its event:"
+    yield table(("Database", "idle: median", "p99", f"{_WRITERS} writers: median", "p99"), rows)
 
 
 def _costs(
@@ -328,9 +336,8 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help=f"write {_REPORT.name}")
     options = parser.parse_args()
     allow_many_files()
-    core = leave_one_core()
     with tempfile.TemporaryDirectory(prefix="petstore-bench-") as folder:
-        report = _report(Path(folder), options.against, core)
+        report = _report(Path(folder), options.against)
     print(report)
     if options.save:
         _REPORT.write_text(report)
