@@ -246,7 +246,7 @@ def _report(folder: Path, animals: int, core: str | None) -> Iterator[str]:
         with _served(folder / "many", animals, core) as many:
             rows = list(_pages(few, many))
         head = ("Page", f"{_FEW:,} animals", f"{animals:,} animals", "ratio")
-        yield "Milliseconds of CPU of a page, medians of 3 rounds:"
+        yield "Milliseconds of CPU of a page, medians of 3 rounds and of their ratios:"
         yield table(head, rows)
         with _served(folder / "other", _FEW, core) as other:
             rows = []

@@ -13,9 +13,9 @@ _HOW = """\
 # How cost grows
 
 Written by `bench/growth.py --save`: {growth.rounds} rounds of {growth.seconds} s, sizes in turn
-within each. Time is the latency of one request after another; CPU is the server's per request. The
-median counts; brackets hold min and max. The last column is the largest size to the
-smallest: a time is to stay within {limit} × of it.
+within each. Time is one second divided by the responses of a second, on all connections together;
+CPU is the server's per request. The median counts; brackets hold min and max. The last column is
+the largest size to the smallest: a time is to stay within {limit} × of it.
 
 - Machine: {growth.machine}; {growth.system}; load average before {growth.load_average:.1f}.
 - One process on SQLite, asked on 32 connections where they are not what grows. Memory is the

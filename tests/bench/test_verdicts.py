@@ -53,6 +53,17 @@ def target(what: str, compared: Results, connections: int = 32) -> Target:
 
 
 @pytest.mark.parametrize(
+    ("lists", "expected"), [(10_000, ("0.8 ×", True)), (10_001, ("0.799 ×", False))]
+)
+def test_the_mix_is_compared_with_the_lists_of_the_same_service(
+    lists: int, expected: tuple[str, bool]
+) -> None:
+    ours = peer("petstore", "mix", measured(8_000))
+    ours.series.extend(peer("petstore", "list", measured(lists)).series)
+    assert target("mix, vs lists alone", results(ours))[3:] == expected
+
+
+@pytest.mark.parametrize(
     ("what", "work", "other", "ours", "theirs", "connections", "expected"),
     [
         ("list, vs the FastAPI stack", "list", "fastapi", 4500, 100, 32, ("45 ×", True)),
