@@ -117,6 +117,18 @@ async def test_a_peek_at_an_unknown_key_creates_no_redis_key(
         assert redis.call("KEYS", "*") == []
 
 
+@pytest.mark.parametrize("value", ["2.5", "nan", "inf", "1e300", "many"])
+async def test_a_number_that_is_no_count_and_no_time_is_ignored(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller, value: str
+) -> None:
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        await limiter.take(key)
+        for name in ("day_used", "minute_used", "banned_until"):
+            redis.call("HSET", f"petstore:key:{{{key.id}}}", name, value)
+        decision = await limiter.take(key)
+    assert (decision.verdict, decision.minute.remaining) == ("admitted", 59)
+
+
 async def test_every_redis_key_has_an_expiry(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:

@@ -103,7 +103,10 @@ local function judge(key)
   end
   local state, before = not exists and call.state or {}, {}
   for index = 1, #stored, 2 do
-    before[stored[index]] = tonumber(stored[index + 1])
+    local number = tonumber(stored[index + 1])
+    if number and number % 1 == 0 and math.abs(number) < 2 ^ 53 then  -- none of ours is another
+      before[stored[index]] = number
+    end
   end
   for name, default in pairs(DEFAULTS) do
     state[name] = before[name] or state[name] or default
