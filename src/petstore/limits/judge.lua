@@ -104,7 +104,8 @@ local function judge(key)
   local state, before = not exists and call.state or {}, {}
   for index = 1, #stored, 2 do
     local number = tonumber(stored[index + 1])
-    if number and number % 1 == 0 and math.abs(number) < 2 ^ 53 then  -- none of ours is another
+    -- Somebody else may have written another number, such as 2.5: it counts as none.
+    if number and number % 1 == 0 and math.abs(number) < 2 ^ 53 then
       before[stored[index]] = number
     end
   end
