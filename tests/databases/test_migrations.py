@@ -3,6 +3,7 @@
 import fcntl
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
@@ -14,8 +15,10 @@ import pytest
 from petstore.clock import DAY
 from petstore.databases import migrations
 from petstore.databases.contract import Row
+from petstore.databases.migrations.sqlite import migrate
 from petstore.databases.sqlite import SqliteStore
-from petstore.databases.sqlite_connection import one_at_a_time
+from petstore.databases.sqlite_connection import one_at_a_time, read_only
+from petstore.databases.sqlite_files import has_lock
 from petstore.errors import Unavailable, UnusableDatabase
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import digest
@@ -185,6 +188,29 @@ def test_a_migration_waits_for_another_one_but_not_for_ever(database: Path) -> N
     os.close(folder)
     waiting.join()
     assert schema(database)
+
+
+def test_the_schema_of_a_store_that_is_being_made_is_read_once_it_is_made(
+    database: Path,
+) -> None:
+    database.touch()
+    folder = os.open(database.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    with ThreadPoolExecutor() as threads, closing(apsw.Connection(str(database))) as maker:
+        reading = threads.submit(SqliteStore(database).schema)
+        assert wait([reading], 0.1).not_done
+        maker.pragma("journal_mode", "wal")
+        migrate(maker)
+        os.close(folder)
+        assert reading.result() == (VERSION, VERSION)
+
+
+def test_nobody_opens_a_store_that_is_read_without_a_log(database: Path) -> None:
+    SqliteStore(database).migrate()
+    with read_only(database, 50), database.open("rb") as file:
+        assert not has_lock(file.fileno())
+    with database.open("rb") as file:
+        assert has_lock(file.fileno())
 
 
 def test_a_store_in_a_missing_folder_is_refused(database: Path) -> None:

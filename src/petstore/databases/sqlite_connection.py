@@ -45,12 +45,7 @@ def connect(
 
 
 @contextmanager
-def connected(
-    path: Path,
-    timeout: Milliseconds,
-    uri: str | None = None,
-    flags: int = apsw.SQLITE_OPEN_READWRITE,
-) -> Iterator[apsw.Connection]:
+def connected(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
     """Give a connection to the database at ``path``, beside the processes that have it open.
 
     Raises:
@@ -59,7 +54,7 @@ def connected(
     """
     with files_of(path) as files, ExitStack() as opened:
         with files.opening(timeout):
-            connection = opened.enter_context(closing(connect(uri or path, timeout, flags)))
+            connection = opened.enter_context(closing(connect(path, timeout)))
             connection.pragma("schema_version")  # SQLite opens the log only to read it
         yield connection
 
@@ -71,16 +66,18 @@ def read_only(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
     It raises what ``connected`` does.
     """
     file, flags = path.resolve(), apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    if Path(f"{file}{LOG}").exists():
-        with connected(path, timeout, f"{file.as_uri()}?mode=ro", flags) as connection:
-            yield connection
-    else:
-        # Nobody uses the file, or it is just being made. To read it, SQLite would make a log, if
-        # not "immutable".
-        uri = f"{file.as_uri()}?immutable=1"
-        with files_of(path) as files, closing(connect(uri, timeout, flags)) as connection:
-            files.require_whole()
-            yield connection
+    log = Path(f"{file}{LOG}")
+    with ExitStack() as opened:
+        if not log.exists():
+            opened.enter_context(one_at_a_time(path, timeout))  # it may just be being made
+        files = opened.enter_context(files_of(path))
+        opened.enter_context(files.opening(timeout))  # to the end: "immutable" takes no lock
+        # Without a log nobody uses the file. To read it, SQLite would make one, if not "immutable".
+        query = "mode=ro" if log.exists() else "immutable=1"
+        uri = f"{file.as_uri()}?{query}"
+        connection = opened.enter_context(closing(connect(uri, timeout, flags)))
+        connection.pragma("schema_version")  # SQLite opens the log only to read it
+        yield connection
 
 
 @contextmanager

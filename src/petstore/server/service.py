@@ -94,7 +94,6 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
     """
     settings.check()
     secret_file_of(settings)
-    require_secret(settings)
     require_room(settings.max_connections)
     with ExitStack() as opened:
         inherited = inherited_listener()
@@ -105,6 +104,7 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
             shared_metrics = opened.enter_context(share_metrics(metrics, settings.workers))
         if settings.redis:
             _check_redis(settings.redis)
+        require_secret(settings)
         store_at(settings.database, _MIGRATION_TIMEOUT).migrate()
         yield Service(settings, listener, inherited is not None, shared_metrics)
 
