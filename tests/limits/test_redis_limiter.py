@@ -129,6 +129,21 @@ async def test_a_number_that_is_no_count_and_no_time_is_ignored(
     assert (decision.verdict, decision.minute.remaining) == ("admitted", 59)
 
 
+async def test_what_somebody_else_wrote_instead_of_a_hash_is_replaced(
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
+) -> None:
+    names = f"petstore:key:{{{key.id}}}", "petstore:address:{192.0.2.1}"
+    async with redis_limiter(redis.url, states, clock) as limiter:
+        await limiter.take(key)
+        await limiter.save()
+        for name in names:
+            redis.call("SET", name, "mine")
+        of_key, of_address = await limiter.take(key), await limiter.take_address("192.0.2.1")
+        assert not limiter.has_fallen_back
+    assert (of_key.minute.remaining, of_address.minute.remaining) == (58, 1)
+    assert {redis.call("TYPE", name) for name in names} == {"hash"}
+
+
 async def test_every_redis_key_has_an_expiry(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
@@ -494,21 +509,19 @@ async def test_a_server_that_returns_errors_counts_as_unavailable(
 
 
 async def test_redis_is_not_back_while_the_server_of_a_failed_check_fails(
-    redis: RedisServer,
+    server: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,
     key: Caller,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """As in a cluster, where one server may fail and another count processes well."""
-    probe = f"petstore:processes:petstore:key:{{{key.id}}}"
-    async with redis_limiter(redis.url, states, clock) as limiter:
-        redis.call("SET", f"petstore:key:{{{key.id}}}", "no hash")
-        redis.call("SET", probe, "no set")
+    async with redis_limiter(server.url, states, clock) as limiter:
+        server.call("ACL", "SETUSER", "default", "resetkeys", "~petstore:processes")
         await limiter.take(key)
         await limiter.heartbeat()
         assert said(caplog) == [LOST]
-        redis.call("DEL", probe, f"petstore:key:{{{key.id}}}")
+        server.call("ACL", "SETUSER", "default", "allkeys")
         await comes_back(limiter, caplog)
 
 

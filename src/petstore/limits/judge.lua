@@ -96,7 +96,11 @@ local function charge(state)
 end
 
 local function judge(key)
-  local stored = redis.call('HGETALL', key)
+  local stored = redis.pcall('HGETALL', key)
+  if stored.err then  -- somebody else wrote another type: it counts as none, too
+    redis.call('DEL', key)
+    stored = {}
+  end
   local exists = #stored > 0
   if not exists and not call.state then
     return false  -- a nil would end the list of results
