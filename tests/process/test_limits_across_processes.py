@@ -180,8 +180,9 @@ async def test_every_process_applies_a_ban_and_its_end_with_and_without_redis(
         assert {response.body["bannedUntil"] for response in responses} == {None}
     await get_banned(banning, token)
     with closing(apsw.Connection(str(banning.folder / "petstore.db"))) as database:
-        banned = "SELECT count(*) FROM rate_limits WHERE banned_until > 0"
-        await eventually(lambda: database.execute(banned).get)
+        until = redis.call("HGET", "petstore:key:{1}", "banned_until")
+        saved = "SELECT banned_until = ? FROM rate_limits WHERE key_id = 1"
+        await eventually(lambda: database.execute(saved, (int(until),)).get)
     redis.kill()
     try:
         responses = await request_at_once(banning.port, token, 40)
