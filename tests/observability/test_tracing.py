@@ -251,7 +251,8 @@ def test_a_running_service_exports_traces_until_it_stops(
     named_parts = {
         (part.name, attributes(part)["db.system.name"]) for part in parts_of(collector, span)
     }
-    assert named_parts == {
+    # A Redis that is slow to respond makes the service ask the replica how far it is.
+    assert named_parts - {("select_replayed_position", "postgresql")} == {
         ("select_key_by_digest", "postgresql"),
         ("limiter take", "redis"),
         ("select_categories", "postgresql"),
