@@ -61,8 +61,8 @@ class AsgiApp:
         phase = "startup"
         try:
             settings = settings_from_environment()
-            await asyncio.to_thread(require_secret, settings)
             await asyncio.to_thread(migrate, settings.database)
+            await asyncio.to_thread(require_secret, settings)
             app = self._app = serve_settings(settings)
             async with app.lifespan():
                 await send({"type": "lifespan.startup.complete"})

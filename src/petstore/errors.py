@@ -37,6 +37,10 @@ class UnusableDatabase(PetstoreError):
     """This version cannot use the database; the message says why. Only the operator sees it."""
 
 
+class UnfinishedChange(UnusableDatabase):
+    """A killed process has left a change of a SQLite file that must be undone before it is read."""
+
+
 class ForbiddenAddress(PetstoreError):
     """A delivery may not go to an address. Only the webhook's holder sees it, as a failure."""
 

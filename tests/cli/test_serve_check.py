@@ -5,15 +5,21 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import apsw
 import pytest
 
 from petstore.databases.migrations import APPLICATION_ID, scripts
+from petstore.databases.sqlite import SqliteStore
+from petstore.server.checks import run_checks
+from petstore.settings import Settings
 from petstore.webhooks.secrets import text_of_master
 from support.command import Command
+from support.permissions import without_root
 from support.postgres import PostgresServer
 from support.process import free_port
+from support.stores import leave_half_written
 
 SQLITE, POSTGRES = len(scripts("sqlite")), len(scripts("postgres"))
 
@@ -150,8 +156,39 @@ def test_a_missing_folder_is_reported(command: Command, tmp_path: Path, port: st
     command.database = tmp_path / "none" / "petstore.db"
     result = command("serve", "--check", "--port", port)
     assert result.exit_code == 1
-    failed = f"{command.database}: this user cannot read and write {tmp_path / 'none'}"
+    failed = f"{command.database}: there is no folder {tmp_path / 'none'}"
     assert results(result.stdout)[-1] == f"failed  database: {failed}"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("petstore.db", "this user cannot read and write it"), ("new.db", "cannot create files in")],
+)
+def test_a_store_that_this_user_may_not_change_is_reported(name: str, reason: str) -> None:
+    with TemporaryDirectory() as folder:
+        database = Path(folder) / "petstore.db"
+        SqliteStore(database).migrate()
+        database.chmod(0o400)
+        database.parent.chmod(0o555)
+        settings = Settings(database=f"sqlite:///{folder}/{name}", port=free_port())
+        tuple(run_checks(settings))  # to import what an ordinary user may not read
+        with without_root():
+            findings = {finding.name: finding for finding in run_checks(settings)}
+    assert not findings["database"].passed
+    assert findings["database"].message.startswith(f"{folder}/{name}: ")
+    assert reason in findings["database"].message
+
+
+def test_an_unfinished_change_is_reported_and_the_start_undoes_it(
+    command: Command, tmp_path: Path, port: str
+) -> None:
+    leave_half_written(command.database)
+    before = files(tmp_path)
+    printed = command.succeed("serve", "--check", "--port", port)
+    assert results(printed)[-1] == (
+        "ok      database: a process was killed while it changed it; the start undoes that"
+    )
+    assert files(tmp_path) == before
 
 
 def test_each_problem_is_reported_on_its_own_line(

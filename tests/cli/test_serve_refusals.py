@@ -61,7 +61,7 @@ def test_an_impossible_database_path_is_named(
     command.database = tmp_path / name
     words = command.fail("serve", "--port", port, *demo, status=1)
     assert words in {
-        f"{tmp_path / name}: unable to open database file",
+        f"{tmp_path / name}: there is no folder {(tmp_path / name).parent}",
         f"{tmp_path / name}: expected a file, found a folder, link or pipe",
     }
 

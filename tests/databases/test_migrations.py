@@ -15,11 +15,10 @@ import pytest
 from petstore.clock import DAY
 from petstore.databases import migrations
 from petstore.databases.contract import Row
-from petstore.databases.migrations.sqlite import migrate
-from petstore.databases.sqlite import SqliteStore
-from petstore.databases.sqlite_connection import one_at_a_time, read_only
-from petstore.databases.sqlite_files import has_lock
-from petstore.errors import Unavailable, UnusableDatabase
+from petstore.databases.sqlite import SqliteStore, put_log_away
+from petstore.databases.sqlite_connection import connected, one_at_a_time, read_only
+from petstore.databases.sqlite_files import OpenFiles, has_lock
+from petstore.errors import Unavailable, UnfinishedChange, UnusableDatabase
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import digest
 from petstore.keys.status import get_key
@@ -29,10 +28,11 @@ from petstore.pets.model import Inventory, NewPet, PetFilter
 from petstore.pets.search import fill_name_keys, search_pets
 from petstore.pets.store import get_inventory
 from support.changes import create_pet
+from support.idle_user import IdleUser
 from support.manual_clock import ManualClock
 from support.migrators import migrate_at_once
 from support.permissions import umask
-from support.stores import open_store
+from support.stores import half_written, leave_half_written, open_store
 
 PETS = 0x50455453
 VERSION = len(migrations.scripts("sqlite"))
@@ -149,7 +149,7 @@ def test_a_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_not_created(tmp_path: Path) -> None:
-    with pytest.raises(UnusableDatabase, match=r"^.*/missing/petstore\.db: unable to open"):
+    with pytest.raises(UnusableDatabase, match=r"^.*/missing/petstore\.db: there is no folder"):
         SqliteStore(tmp_path / "missing" / "petstore.db").migrate()
     assert list(tmp_path.iterdir()) == []
 
@@ -190,19 +190,53 @@ def test_a_migration_waits_for_another_one_but_not_for_ever(database: Path) -> N
     assert schema(database)
 
 
-def test_the_schema_of_a_store_that_is_being_made_is_read_once_it_is_made(
+def test_half_of_a_change_is_never_read(database: Path) -> None:
+    with half_written(database), pytest.raises(UnusableDatabase, match="database is locked"):
+        SqliteStore(database, timeout=50).schema()
+    assert SqliteStore(database).schema() == (VERSION, VERSION)
+
+
+def test_half_of_a_change_by_a_killed_process_is_undone_before_a_store_is_read(
     database: Path,
 ) -> None:
-    database.touch()
-    folder = os.open(database.parent, os.O_RDONLY)
-    fcntl.flock(folder, fcntl.LOCK_EX)
-    with ThreadPoolExecutor() as threads, closing(apsw.Connection(str(database))) as maker:
-        reading = threads.submit(SqliteStore(database).schema)
-        assert wait([reading], 0.1).not_done
-        maker.pragma("journal_mode", "wal")
-        migrate(maker)
-        os.close(folder)
-        assert reading.result() == (VERSION, VERSION)
+    leave_half_written(database)
+    with pytest.raises(UnfinishedChange, match="was killed while it changed it"):
+        SqliteStore(database).schema()
+    SqliteStore(database).migrate()
+    assert SqliteStore(database).schema() == (VERSION, VERSION)
+    assert run_sql(database, "SELECT count(*) FROM categories") == [(0,)]
+
+
+def test_a_store_without_a_log_that_another_program_reads_can_be_opened(database: Path) -> None:
+    SqliteStore(database).migrate()
+    run_sql(database, "PRAGMA journal_mode = delete")
+    with IdleUser(database, reads=True), connected(database, 50) as connection:
+        assert connection.pragma("journal_mode") == "delete"
+        assert SqliteStore(database, timeout=50).schema() == (VERSION, VERSION)
+
+
+def test_a_store_whose_maker_makes_a_log_just_now_can_be_opened(database: Path) -> None:
+    SqliteStore(database).migrate()
+    run_sql(database, "PRAGMA journal_mode = delete")
+    log = database.with_name("petstore.db-wal")
+    with IdleUser(database, reads=True), closing(OpenFiles(database)) as files:
+        with files.opening(50):
+            log.touch()
+        assert log.exists()
+
+
+def test_a_log_is_put_away_once_another_process_has_opened_it(database: Path) -> None:
+    SqliteStore(database).migrate()
+    log = database.with_name("petstore.db-wal")
+    with IdleUser(database):
+        assert log.exists()
+    with database.open("rb") as file, ThreadPoolExecutor() as threads:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        putting_away = threads.submit(put_log_away, database)
+        assert wait([putting_away], 0.1).not_done
+        fcntl.flock(file, fcntl.LOCK_UN)
+        putting_away.result()
+    assert not log.exists()
 
 
 def test_nobody_opens_a_store_that_is_read_without_a_log(database: Path) -> None:
@@ -214,7 +248,7 @@ def test_nobody_opens_a_store_that_is_read_without_a_log(database: Path) -> None
 
 
 def test_a_store_in_a_missing_folder_is_refused(database: Path) -> None:
-    with pytest.raises(UnusableDatabase, match="unable to open database file"):
+    with pytest.raises(UnusableDatabase, match="there is no folder"):
         SqliteStore(database.parent / "missing" / "petstore.db").migrate()
 
 

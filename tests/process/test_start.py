@@ -17,7 +17,7 @@ from petstore.server.listeners import listen
 from petstore.settings import Settings
 from support.process import UNREACHABLE, ServerProcess, free_port
 from support.servers import StartServer
-from support.stores import locked
+from support.stores import leave_half_written, locked
 from support.waiting import within
 
 INTERRUPTED_IN_A_FINALIZER = f"""
@@ -54,6 +54,14 @@ def test_two_services_can_start_at_once_on_a_new_database(
         statuses = [server.stop() for server in servers]
     assert ids == [1, 2]
     assert statuses == [0, 0]
+
+
+def test_a_service_starts_on_a_store_that_was_half_made(tmp_path: Path, start: StartServer) -> None:
+    leave_half_written(tmp_path / "petstore.db")
+    server = start()
+    headers = {"Authorization": f"Bearer {server.issue()}"}
+    assert httpx.get(f"{server.url}/v1/categories", headers=headers).json() == []
+    assert server.stop() == 0
 
 
 def test_settings_from_the_environment_apply_and_only_addresses_are_printed(

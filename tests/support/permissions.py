@@ -1,8 +1,10 @@
-"""The default permissions of new files of this process."""
+"""What this process may do, and the permissions of its new files."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_NOBODY = 65534
 
 
 @contextmanager
@@ -13,3 +15,14 @@ def umask(mask: int) -> Iterator[None]:
         yield
     finally:
         os.umask(before)
+
+
+@contextmanager
+def without_root() -> Iterator[None]:
+    """Have the rights of an ordinary user, until the block ends."""
+    user = os.geteuid()
+    os.seteuid(user or _NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)

@@ -1,7 +1,8 @@
 """Stores on real files, and what another program does to such a file."""
 
+import shutil
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, closing, contextmanager, nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -83,6 +84,30 @@ def locked(path: Path, store: Any = None) -> Iterator[None]:
             yield
     finally:
         connection.close()
+
+
+@contextmanager
+def half_written(database: Path) -> Iterator[None]:
+    """Have a store without a log, and half of a change in its file, until the block ends."""
+    SqliteStore(database).migrate()
+    with closing(apsw.Connection(str(database))) as connection:
+        connection.pragma("journal_mode", "delete")
+        size = database.stat().st_size
+        connection.pragma("cache_size", 1)  # the rest is written to the file at once
+        connection.execute("BEGIN")
+        names = ((f"name {number}",) for number in range(5_000))
+        connection.executemany("INSERT INTO categories (name, name_key) VALUES (?1, ?1)", names)
+        assert database.stat().st_size > size
+        yield
+
+
+def leave_half_written(database: Path) -> None:
+    """Leave a store as a process does that is killed in the middle of such a change."""
+    source = database.with_name("source.db")
+    with half_written(source):
+        for ending in ("", "-journal"):
+            shutil.copy(f"{source}{ending}", f"{database}{ending}")
+    source.unlink()
 
 
 def do(sql: str, *parameters: Value) -> Unit[list[Row]]:

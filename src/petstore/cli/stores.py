@@ -11,7 +11,7 @@ import click
 from petstore.cli.output import plain_failures, printable
 from petstore.clock import SECOND
 from petstore.databases.contract import Statement, Store
-from petstore.databases.private_files import LEADS_NOWHERE, leads_nowhere
+from petstore.databases.private_files import obstacle
 from petstore.settings import is_postgres, sqlite_path
 
 T = TypeVar("T")
@@ -59,9 +59,9 @@ def note_new_store(database: str) -> None:
 
 
 def _exists(path: Path) -> bool:
-    """Return whether there is a file; refuse a link to none: no store is made there."""
-    if leads_nowhere(path):
-        msg = f"{path}: {LEADS_NOWHERE}"
+    """Return whether there is a file; refuse a name at which none can be made."""
+    if reason := obstacle(path):
+        msg = f"{path}: {reason}"
         raise click.ClickException(printable(msg))
     return path.exists()
 

@@ -11,8 +11,6 @@ from typing import BinaryIO
 
 from petstore.errors import Conflict
 
-LEADS_NOWHERE = "it is a link that leads nowhere"
-
 
 def create(path: Path) -> BinaryIO:
     """Create a file that only its owner may read and write, and open it.
@@ -24,9 +22,12 @@ def create(path: Path) -> BinaryIO:
     return open(path, "x+b", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
 
 
-def leads_nowhere(path: Path) -> bool:
-    """Return whether ``path`` is a link to no file. None is made there: who planted the link?"""
-    return path.is_symlink() and not path.exists()
+def obstacle(path: Path) -> str:
+    """Return why no file can be at ``path``, or nothing."""
+    if path.is_symlink() and not path.exists():  # who planted it?
+        return "it is a link that leads nowhere"
+    folder = path.absolute().parent
+    return "" if folder.is_dir() else f"there is no folder {folder}"
 
 
 def require_own(

@@ -5,7 +5,7 @@ import os
 import secrets
 from pathlib import Path
 
-from petstore.databases.private_files import LEADS_NOWHERE, create_once, leads_nowhere, require_own
+from petstore.databases.private_files import create_once, obstacle, require_own
 from petstore.errors import WebhooksNotConfigured
 from petstore.webhooks.secrets import LENGTH, master_of_text, text_of_master
 
@@ -76,8 +76,8 @@ class SecretFile:
 
 def _content(path: Path) -> bytes:
     """Return what is in a file that is this user's."""
-    if leads_nowhere(path):
-        raise FileNotFoundError(LEADS_NOWHERE)
+    if reason := obstacle(path):
+        raise FileNotFoundError(reason)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would block
     try:
         require_own(path, os.fstat(descriptor), is_secret=True)

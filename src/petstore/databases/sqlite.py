@@ -27,6 +27,7 @@ from petstore.databases.sqlite_recovery import DATA_VERSION, SqliteConnections
 from petstore.errors import PetstoreError
 
 _MIGRATION_TIMEOUT: Milliseconds = 10 * SECOND
+_READ_TIMEOUT: Milliseconds = 2 * SECOND
 
 
 class SqliteStore:
@@ -63,9 +64,10 @@ class SqliteStore:
             connection.pragma("journal_mode", "wal")
 
     def schema(self) -> Schema:
-        """Return the version of the schema; change nothing, not even a file beside it.
+        """Return the version of the schema; change nothing.
 
         Raises:
+            UnfinishedChange: the next migration undoes a change first.
             UnusableDatabase: the file is no database of this version, or cannot be opened.
         """
         timeout = self._connections.timeout
@@ -119,7 +121,7 @@ def file_has_webhooks(path: Path) -> bool:
     Raises:
         UnusableDatabase: the file is no database, or cannot be opened.
     """
-    with unusable(path), read_only(path, _MIGRATION_TIMEOUT) as connection:
+    with unusable(path), read_only(path, _READ_TIMEOUT) as connection:
         is_new = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'webhooks'").get
         return bool(is_new and connection.execute("SELECT EXISTS (SELECT 1 FROM webhooks)").get)
 
@@ -127,9 +129,10 @@ def file_has_webhooks(path: Path) -> bool:
 def put_log_away(path: Path) -> None:
     """Checkpoint the log and remove it, as the last process to close it does.
 
-    Of processes that close it at the same moment, each may leave that to the other.
+    Of processes that close it at the same moment, each may leave that to the other; and a process
+    that only reads cannot remove it.
     """
-    with suppress(apsw.Error, PetstoreError), connected(path, 0):
+    with suppress(apsw.Error, PetstoreError), connected(path, SECOND):
         pass
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import apsw
 
 from petstore.clock import SECOND, Milliseconds
-from petstore.databases.private_files import LEADS_NOWHERE, leads_nowhere
-from petstore.databases.sqlite_files import LOG, OpenFiles, has_lock
-from petstore.errors import UnusableDatabase
+from petstore.databases.private_files import obstacle
+from petstore.databases.sqlite_files import OpenFiles, has_lock
+from petstore.errors import UnfinishedChange, UnusableDatabase
 
 OPERATIONAL_ERRORS = (
     OSError,
@@ -61,23 +61,21 @@ def connected(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
 
 @contextmanager
 def read_only(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
-    """Give a connection that changes nothing, not even a file beside the database.
+    """Give a connection that changes nothing but SQLite's index of an existing log.
 
-    It raises what ``connected`` does.
+    It raises what ``connected`` does, and ``apsw.ReadOnlyError`` if a killed process has left a
+    change that must be undone first.
     """
-    file, flags = path.resolve(), apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    log = Path(f"{file}{LOG}")
-    with ExitStack() as opened:
-        if not log.exists():
-            opened.enter_context(one_at_a_time(path, timeout))  # it may just be being made
-        files = opened.enter_context(files_of(path))
-        opened.enter_context(files.opening(timeout))  # to the end: "immutable" takes no lock
-        # Without a log nobody uses the file. To read it, SQLite would make one, if not "immutable".
-        query = "mode=ro" if log.exists() else "immutable=1"
-        uri = f"{file.as_uri()}?{query}"
-        connection = opened.enter_context(closing(connect(uri, timeout, flags)))
-        connection.pragma("schema_version")  # SQLite opens the log only to read it
-        yield connection
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    with files_of(path) as files, files.opening(timeout):
+        # Without a log, nobody uses the file. To read it, SQLite would make a log that a reader
+        # cannot delete, if not "immutable". That takes no lock, so nobody else may open the file.
+        is_alone = files.has_log_mode and not Path(files.log).exists()
+        query = "immutable=1" if is_alone else "mode=ro"
+        uri = f"{path.resolve().as_uri()}?{query}"
+        with closing(connect(uri, timeout, flags)) as connection:
+            connection.pragma("schema_version")  # SQLite opens the log only to read it
+            yield connection
 
 
 @contextmanager
@@ -86,7 +84,7 @@ def files_of(path: Path) -> Iterator[OpenFiles]:
     try:
         files = OpenFiles(path)
     except OSError as error:
-        msg = LEADS_NOWHERE if leads_nowhere(path) else "unable to open database file"
+        msg = obstacle(path) or "unable to open database file"
         raise apsw.CantOpenError(msg) from error
     with closing(files):
         yield files
@@ -119,6 +117,9 @@ def unusable(path: Path, part: Path | None = None) -> Iterator[None]:
         yield
     except (apsw.Error, UnusableDatabase) as error:
         msg = f"{path}: {error}"
+        if getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_ROLLBACK:
+            msg = f"{path}: a process was killed while it changed it; `petstore serve` undoes that"
+            raise UnfinishedChange(msg) from error
         if part is not None and isinstance(error, apsw.FullError | apsw.IOError):
             msg = f"{path} cannot be copied to {part}: a disk is full or failing"
         raise UnusableDatabase(msg) from error

@@ -91,16 +91,17 @@ class OpenFiles:
                 or a deleted log was saved beside it.
         """
         self._lock(timeout, self._obstacle)
-        are_shared = self._user() is not None
+        are_shared = self._is_shared()
         before = self._identities()
         try:
-            self.require_whole()
+            if self._saved.exists():
+                raise Unavailable(self._way_on())
             self._require_own()
             yield
             self._require_own()
             self._opened = self._identities()
             # Who closes the database last deletes the files beside it.
-            are_shared = are_shared and self._user() is not None
+            are_shared = are_shared and self._is_shared()
             if are_shared and self._opened != before:
                 msg = f"{self._path}: a file beside it was deleted while it was opened"
                 raise Unavailable(msg)
@@ -110,11 +111,6 @@ class OpenFiles:
                 # SQLite has just made it, and nobody may take it for the log of the others.
                 Path(self.log).unlink(missing_ok=True)
             fcntl.flock(self._descriptor.number, fcntl.LOCK_UN)
-
-    def require_whole(self) -> None:
-        """Refuse a database that lacks what is in a saved log (``Unavailable``)."""
-        if self._saved.exists():
-            raise Unavailable(self._way_on())
 
     def close(self) -> None:
         """Note that no connection has them open anymore."""
@@ -179,6 +175,16 @@ class OpenFiles:
                 raise Unavailable(obstacle)
             time.sleep(_RETRY_SECONDS)
 
+    @property
+    def has_log_mode(self) -> bool:
+        """Whether the database has a log when in use: not while it is made, nor in a backup."""
+        # Its write version (https://www.sqlite.org/fileformat.html).
+        return os.pread(self._descriptor.number, 1, 18) == b"\2"
+
+    def _is_shared(self) -> bool:
+        """Return whether another process has a log open."""
+        return self.has_log_mode and self._user() is not None
+
     def _user(self) -> int | None:
         return _locked_by(self._descriptor.number, DATABASE_LOCKS)
 
@@ -189,7 +195,7 @@ class OpenFiles:
         user, index_user = self._user(), self._index_user()
         if user is None and index_user is not None:
             return f"{self._path} was replaced while {process_text(index_user)} uses the old file"
-        if user is None:
+        if user is None or not self.has_log_mode:
             return ""
         if self._saved.exists():
             return self._way_on(f" ({process_text(user)} still does)")

@@ -201,10 +201,10 @@ def _saved(state: Path | None) -> str | None:
     """
     if state is None:
         return None
-    from petstore.databases.private_files import LEADS_NOWHERE, leads_nowhere
+    from petstore.databases.private_files import obstacle
 
-    if leads_nowhere(state):
-        raise _unusable(state, LEADS_NOWHERE)
+    if reason := obstacle(state):
+        raise _unusable(state, reason)
     if not state.exists():
         return None
     if not state.is_file():

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 from petstore.backends import require_secret, secret_file_of
 from petstore.clock import SECOND
-from petstore.databases.private_files import LEADS_NOWHERE, leads_nowhere
+from petstore.databases.private_files import obstacle
 from petstore.databases.sqlite import SqliteStore
-from petstore.errors import PetstoreError
+from petstore.errors import PetstoreError, UnfinishedChange
 from petstore.http.open_files import require_room
 from petstore.server.listeners import listen
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
@@ -84,17 +84,21 @@ def _address(host: str, port: int) -> str:
 
 
 def _exists(path: Path) -> bool:
-    """Return whether a regular file exists; refuse one that this user cannot write or create."""
-    if leads_nowhere(path):
-        msg = f"{path}: {LEADS_NOWHERE}"
+    """Return whether a regular file exists; refuse one that this user cannot use or create."""
+    if reason := obstacle(path):
+        msg = f"{path}: {reason}"
         raise OSError(msg)
     exists = path.exists()
     if exists and not path.is_file():  # opening a pipe would block
         msg = f"{path}: expected a file"
         raise OSError(msg)
-    target = path if exists else path.absolute().parent
-    if not os.access(target, os.R_OK | os.W_OK):
-        msg = f"{path}: this user cannot read and write {target}"
+    if exists and not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
+        msg = f"{path}: this user cannot read and write it"
+        raise PermissionError(msg)
+    folder = Path(os.path.realpath(path)).parent
+    # SQLite makes files beside the database.
+    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
+        msg = f"{path}: this user cannot create files in {folder}"
         raise PermissionError(msg)
     return exists
 
@@ -103,7 +107,10 @@ def _database(settings: Settings) -> str:
     if is_postgres(settings.database):
         version, newest = _postgres(settings.database).schema()
     elif _exists(path := sqlite_path(settings.database)):
-        version, newest = SqliteStore(path, _TIMEOUT * SECOND).schema()
+        try:
+            version, newest = SqliteStore(path, _TIMEOUT * SECOND).schema()
+        except UnfinishedChange:
+            return "a process was killed while it changed it; the start undoes that"
     else:
         return f"there is no {path} yet; the start creates it"
     if version == newest:

@@ -104,8 +104,8 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
             shared_metrics = opened.enter_context(share_metrics(metrics, settings.workers))
         if settings.redis:
             _check_redis(settings.redis)
-        require_secret(settings)
         store_at(settings.database, _MIGRATION_TIMEOUT).migrate()
+        require_secret(settings)
         yield Service(settings, listener, inherited is not None, shared_metrics)
 
 
