@@ -70,7 +70,7 @@ def read_only(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
     with files_of(path) as files, files.opening(timeout):
         # Without a log, nobody uses the file. To read it, SQLite would make a log that a reader
         # cannot delete, if not "immutable". That takes no lock, so nobody else may open the file.
-        is_alone = files.has_log_mode and not Path(files.log).exists()
+        is_alone = files.is_in_wal_mode and not Path(files.log).exists()
         query = "immutable=1" if is_alone else "mode=ro"
         uri = f"{path.resolve().as_uri()}?{query}"
         with closing(connect(uri, timeout, flags)) as connection:

@@ -176,14 +176,14 @@ class OpenFiles:
             time.sleep(_RETRY_SECONDS)
 
     @property
-    def has_log_mode(self) -> bool:
-        """Whether the database has a log when in use: not while it is made, nor in a backup."""
+    def is_in_wal_mode(self) -> bool:
+        """Whether the database has a log in use: not while it is being made, nor in a backup."""
         # Its write version (https://www.sqlite.org/fileformat.html).
         return os.pread(self._descriptor.number, 1, 18) == b"\2"
 
     def _is_shared(self) -> bool:
         """Return whether another process has a log open."""
-        return self.has_log_mode and self._user() is not None
+        return self.is_in_wal_mode and self._user() is not None
 
     def _user(self) -> int | None:
         return _locked_by(self._descriptor.number, DATABASE_LOCKS)
@@ -195,7 +195,7 @@ class OpenFiles:
         user, index_user = self._user(), self._index_user()
         if user is None and index_user is not None:
             return f"{self._path} was replaced while {process_text(index_user)} uses the old file"
-        if user is None or not self.has_log_mode:
+        if user is None or not self.is_in_wal_mode:
             return ""
         if self._saved.exists():
             return self._way_on(f" ({process_text(user)} still does)")
