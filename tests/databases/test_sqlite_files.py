@@ -392,14 +392,30 @@ async def test_a_change_by_another_process_to_a_deleted_wal_is_copied(
                 assert recovered.execute("SELECT name FROM pets").fetchall() == [("late",)] * 2
 
 
-async def test_a_wal_that_cannot_be_checkpointed_is_copied_when_the_store_closes(
+async def test_while_a_deleted_log_is_in_use_its_users_are_named_and_not_the_copy_of_it(
     store: SqliteStore, database: Path
+) -> None:
+    await store.close()
+    with IdleUser(database, reads=True) as one, IdleUser(database) as other:
+        delete(database, ("-wal",))
+        beside(database, "-wal-saved").touch(0o600)
+        with pytest.raises(Unavailable, match="-wal: deleted while in use, and ") as refusal:
+            await SqliteStore(database, timeout=50).open()
+        for user in (one, other):
+            assert f"process {user.pid} (" in str(refusal.value)
+    beside(database, "-wal-saved").unlink()
+    await store.open()
+
+
+async def test_a_wal_that_cannot_be_checkpointed_is_copied_when_the_store_closes(
+    store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     await store.write(create_pet(BELLA))
     with IdleUser(database, reads=True):
         await store.write(create_pets(MANY))
         delete(database, ("-wal", "-shm"))
         await store.close()
+        assert caplog.messages[-1].endswith(f"rename it to {database}-wal, and start again")
         assert await ids_with_copy(database) == {*range(1, 1002)}
     beside(database, "-wal-saved").unlink()
     await store.open()

@@ -67,8 +67,8 @@ def test_the_error_says_what_is_wrong_with_the_json(text: bytes, reason: str) ->
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        *((b"null", "null"), (b"true", "bool"), (b"7", "int"), (b"7.5", "float")),
-        *((b'"Bella"', "str"), (b"[]", "array"), (b"[" + PET + b"]", "array")),
+        *((b"null", "null"), (b"true", "a boolean"), (b"7", "a number"), (b"7.5", "a number")),
+        *((b'"Bella"', "a string"), (b"[]", "an array"), (b"[" + PET + b"]", "an array")),
     ],
 )
 def test_only_an_object_is_accepted(text: bytes, kind: str) -> None:
@@ -403,7 +403,7 @@ def test_a_list_is_decoded_item_by_item() -> None:
     ("text", "reason"),
     [
         (b"", "; it is empty"),
-        (b"[" + PET, "; Input data was truncated"),
+        (b"[" + PET, "; it ends too early"),
         (b"[" + PET + b",]", "; trailing comma in array (byte 36)"),
         (b"[" + PET + b"]x", "; trailing characters (byte 37)"),
         (b"[" + 101 * b"0," + b"x]", "; invalid character (byte 203)"),
@@ -411,7 +411,7 @@ def test_a_list_is_decoded_item_by_item() -> None:
         (b"[" * 60_000, "; it is nested too deeply"),
         (b'[{"a":' + b"[" * 30_000 + b"]" * 30_000 + b"}]", "; it is nested too deeply"),
         (b"null", ", got null"),
-        (PET, ", got object"),
+        (PET, ", got an object"),
         (b"[]", ", got none"),
         (b"[" + 100 * b"0," + b"0]", ", got more"),
     ],

@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 import pytest
 
+from petstore.clock import HOUR, system_clock
 from petstore.keys.model import is_token
 from support.command import Command
 from support.process import free_port, petstore
@@ -491,6 +492,17 @@ def test_a_key_that_is_not_banned_can_be_unbanned(command: Command) -> None:
     command.create_key()
     result = command("keys", "unban", "1")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "Key 1 unbanned.\n")
+
+
+def test_a_banned_key_is_shown_and_listed_as_banned_until_it_is_unbanned(command: Command) -> None:
+    command.create_key()
+    with closing(apsw.Connection(str(command.database))) as service:
+        ban = system_clock(), system_clock() + HOUR
+        service.execute("INSERT INTO rate_limits VALUES (1, 0,0,0,0,0,0,0,0, ?, ?, 1, 0)", ban)
+    assert "state             banned\n" in command.succeed("keys", "show", "1")
+    assert " banned " in command.succeed("keys", "list")
+    command.succeed("keys", "unban", "1")
+    assert "state             active\n" in command.succeed("keys", "show", "1")
 
 
 def test_wrong_usage_ends_with_exit_status_2(tmp_path: Path) -> None:

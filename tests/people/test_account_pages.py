@@ -131,8 +131,8 @@ async def test_the_password_is_changed_with_the_one_until_now(
 @pytest.mark.parametrize(
     ("current", "password", "told"),
     [
-        (WRONG_PASSWORD, OTHER_PASSWORD, "Present password: this is not your password"),
-        ("", OTHER_PASSWORD, "Present password: this is not your password"),
+        (WRONG_PASSWORD, OTHER_PASSWORD, "Current password: this is not your password"),
+        ("", OTHER_PASSWORD, "Current password: this is not your password"),
         (PASSWORD, "x" * 9, "New password: expected 10 to 200 characters"),
         (PASSWORD, "x" * 201, "New password: expected 10 to 200 characters"),
     ],

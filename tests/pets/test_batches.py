@@ -58,11 +58,12 @@ async def test_one_invalid_animal_refuses_the_batch(service: Service, token: str
 async def test_each_invalid_animal_is_named(service: Service, token: str) -> None:
     body = [*animals(2), {"name": "", "categoryId": 1}, 7, {"name": 5, "categoryId": 1}]
     message = assert_error(await send(service, token, body), 400, "invalid_body")
-    assert message == f"[2].name, [4].name: {NAME}; [3]: expected a JSON object, got int"
+    assert message == f"[2].name, [4].name: {NAME}; [3]: expected a JSON object, got a number"
 
 
 @pytest.mark.parametrize(
-    ("body", "got"), [([], "got none"), (animals(101), "got more"), (animals(1)[0], "got object")]
+    ("body", "got"),
+    [([], "got none"), (animals(101), "got more"), (animals(1)[0], "got an object")],
 )
 async def test_a_batch_is_1_to_100_animals(
     service: Service, token: str, body: object, got: str

@@ -264,7 +264,7 @@ def test_every_status_is_read_in_any_case_and_an_empty_one_is_none() -> None:
     ("line", "reason"),
     [
         (b"Bella", "the line: expected a JSON object; invalid character"),
-        (b'["Bella"]', "the line: expected a JSON object, got array"),
+        (b'["Bella"]', "the line: expected a JSON object, got an array"),
         (b'{"name": "Bella"}', f"categoryId: required; {INTEGER}"),
         (b'{"name": "Bella", "categoryId": "1"}', f"categoryId: {INTEGER}"),
         (b'{"name": "Bella", "categoryId": 1, "status": ""}', f"status: {STATUS}"),

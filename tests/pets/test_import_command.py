@@ -134,7 +134,7 @@ def test_a_column_that_is_not_sure_is_refused_until_it_is_chosen(
     file = tmp_path / "animals.csv"
     file.write_text("Tier,Category,Zustand\nRex,1,Sold\n")
     assert command.fail("pets", "import", str(file), status=1) == (
-        "line 1: expected a column name; got Tier, Category, Zustand."
+        "line 1: no column is the name; the columns are Tier, Category, Zustand."
         " Choose one: --column name=COLUMN"
     )
     chosen = ("--column", "name=Tier", "--column", "status= Zustand")

@@ -62,10 +62,7 @@ _ENDS: Mapping[SessionEnd, str] = {
     ),
     "device": "You were signed out here by an administrator, or from another of your devices.",
 }
-_WRONG = (
-    "The login or the password is wrong. Check both; the password also for small and capital"
-    " letters."
-)
+_WRONG = "The login or the password is wrong. Check both. In the password, capital letters count."
 # The page of a link has the secret in its address, which is told to nobody; see the Referrer-Policy
 # of the other pages for why it is not "no-referrer".
 _ORIGIN_ONLY = b"referrer-policy: strict-origin"

@@ -95,7 +95,7 @@ class OpenFiles:
         before = self._identities()
         try:
             if self._saved.exists():
-                raise Unavailable(self._way_on())
+                raise Unavailable(self.way_on())
             self._require_own()
             yield
             self._require_own()
@@ -197,13 +197,16 @@ class OpenFiles:
             return f"{self._path} was replaced while {process_text(index_user)} uses the old file"
         if user is None or not self.is_in_wal_mode:
             return ""
-        if self._saved.exists():
-            return self._way_on(f" ({process_text(user)} still does)")
         gone = [] if Path(self.log).exists() else [self.log]
         gone += [] if index_user is not None else [self.index]
-        return _kept(gone, [process_text(user)]) if gone else ""
+        if gone:
+            return _kept(gone, list(map(process_text, self._holders() or [user])))
+        if self._saved.exists():
+            return self.way_on(f" ({process_text(user)} still does)")
+        return ""
 
-    def _way_on(self, still_used: str = "") -> str:
+    def way_on(self, still_used: str = "") -> str:
+        """Say what to do with a saved log."""
         return (
             f"{self._saved} has confirmed changes that are not in {self._path}. Once no process"
             f" uses the database{still_used}, rename it to {self.log}, and start again"

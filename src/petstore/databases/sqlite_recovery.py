@@ -62,7 +62,8 @@ class SqliteConnections:
         """Save what is only in a deleted log, and close the file."""
         if self.files.are_open:
             try:
-                await self.save_log()
+                if not await self.save_log():
+                    _LOG.error("%s", self.files.way_on())
             except (PetstoreError, *OPERATIONAL_ERRORS) as error:
                 _LOG.warning("%s: its log was not saved: %s", self._path, error)
         self.calls.put(None)

@@ -31,6 +31,17 @@ _BODY = "the body"
 _OBJECT = "a JSON object"
 _ARRAY = f"a JSON array of 1 to {MAX_ITEMS} items"
 _FIELD = re.compile(r"\w+")
+_FOUND = re.compile(r", got `(\w+)`")
+_JSON_TYPES = {
+    "str": "a string",
+    "int": "a number",
+    "float": "a number",
+    "bool": "a boolean",
+    "array": "an array",
+    "object": "an object",
+    "null": "null",
+}
+"""What msgspec calls the types of JSON."""
 # Anchored: the message may quote the refused value, which can look like it.
 _MISSING = re.compile(r"\AObject missing required field `(\w+)`")
 
@@ -199,14 +210,16 @@ def _split(text: bytes, split: Callable[[bytes], Any], expected: str) -> tuple[m
         if not text.isascii():
             text.decode()  # msgspec does not check the UTF-8 of what it skips
     except msgspec.ValidationError as error:
-        got = str(error).partition(", ")[2].replace("`", "") or "got more"
-        msg = f"{_BODY}: expected {expected}, {got}"
+        found = _FOUND.search(str(error))
+        got = _JSON_TYPES[found[1]] if found else "more"
+        msg = f"{_BODY}: expected {expected}, got {got}"
     except UnicodeDecodeError:
         msg = f"{_BODY}: expected JSON in UTF-8"
     except RecursionError:
         msg = f"{_BODY}: expected {expected}; it is nested too deeply"
     except msgspec.DecodeError as error:
         reason = str(error).removeprefix("JSON is malformed: ") if text.strip() else "it is empty"
+        reason = reason.replace("Input data was truncated", "it ends too early")
         msg = f"{_BODY}: expected {expected}; {reason}"
     else:
         return astuple(members)

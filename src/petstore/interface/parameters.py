@@ -45,7 +45,10 @@ def decode_path_id(text: str) -> int:
     # Of what is no id, int() would accept " 7", "+7", "1_0" and full-width digits.
     is_plain = text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0")
     if not is_plain or len(text) > _LONGEST_ID or (number := int(text)) > INT64_MAX:
-        msg = "there is no resource at this path; an id has only digits, without leading zeros"
+        msg = (
+            "there is no resource at this path; an id has only digits, without leading zeros, and"
+            f" is at most {INT64_MAX}"
+        )
         raise NotFound(msg)
     return number
 

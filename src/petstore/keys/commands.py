@@ -207,7 +207,7 @@ def show(*, key_id: int, as_json: bool, database: str) -> None:
     if as_json:
         print_json(key)
         return
-    for name, value in key.items():
+    for name, value in (key | {"state": _state(key)}).items():
         label = re.sub("([A-Z])", r" \1", name).lower()
         unlimited = value is None and name in ("perMinute", "perDay")
         click.echo(f"{label:16}  {'unlimited' if unlimited else printable(_text(value))}")
@@ -392,11 +392,16 @@ def _row(key: dict[str, Any]) -> dict[str, str]:
         "per min/day": _limits(key["perMinute"], key["perDay"]),
         "scopes": " ".join(key["scopes"]),
         "environment": key["environment"],
-        "state": "banned" if key["bannedUntil"] and key["state"] == "active" else key["state"],
+        "state": _state(key),
         "created": _text(key["createdAt"])[:_DATE],
         "expires": _text(key["expiresAt"])[:_DATE],
         "last used (UTC)": _text(key["lastUsedAt"])[:_TO_THE_MINUTE].replace("T", " "),
     }
+
+
+def _state(key: dict[str, Any]) -> str:
+    is_banned = key["bannedUntil"] and key["state"] == "active"
+    return "banned" if is_banned else key["state"]
 
 
 def _event_row(event: KeyEvent, about: dict[str, int]) -> dict[str, str]:

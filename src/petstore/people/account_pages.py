@@ -25,7 +25,7 @@ _FORM = FieldSet(
         attributes={"aria-required": "true", "maxlength": 100, "autocomplete": "name"},
     )
 )
-_LABELS = {"current": "Present password", "password": "New password"}
+_LABELS = {"current": "Current password", "password": "New password"}
 
 
 class _OwnName(Struct, frozen=True):

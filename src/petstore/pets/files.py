@@ -144,7 +144,7 @@ def _meant(unknown: Sequence[str], known: Sequence[str]) -> dict[str, list[str]]
     """Return up to three of the names that are ``known`` for each that is not."""
     keys = {name_key(name): name for name in known}
     return {
-        name: [keys[key] for key in get_close_matches(name_key(name[:_SHOWN]), keys)]
+        name: [keys[key] for key in get_close_matches(name_key(name[:_SHOWN]), keys, cutoff=0.7)]
         for name in unknown
     }
 
