@@ -134,7 +134,7 @@ def test_a_column_that_is_not_sure_is_refused_until_it_is_chosen(
     file = tmp_path / "animals.csv"
     file.write_text("Tier,Category,Zustand\nRex,1,Sold\n")
     assert command.fail("pets", "import", str(file), status=1) == (
-        "line 1: no column is the name; the columns are Tier, Category, Zustand."
+        "line 1: no column is surely the name; the columns are Tier, Category, Zustand."
         " Choose one: --column name=COLUMN"
     )
     chosen = ("--column", "name=Tier", "--column", "status= Zustand")
@@ -179,13 +179,17 @@ def test_categories_are_names_if_that_is_wanted(command: Command, tmp_path: Path
 
 def test_a_category_that_is_nearly_another_one_is_told_so(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "animals.csv"
-    file.write_text("name,category\nRex,Dgos\n")
+    file.write_text("name,category\nRex,Dgos\nMo,Rabits\n")
     command.make_store()
-    command.execute("INSERT INTO categories (name, name_key) VALUES ('Dogs', 'dogs')")
+    for name in ("Dogs", "Rabbits", "Rats", "Cats"):
+        command.execute(
+            f"INSERT INTO categories (name, name_key) VALUES ('{name}', lower('{name}'))"
+        )
     result = command("pets", "import", str(file), "--category-names")
-    assert result.stderr == (
-        "line 2: categoryId: no category has the name 'Dgos'; did you mean 'Dogs'?\n"
-    )
+    assert result.stderr.splitlines() == [
+        "line 2: categoryId: no category has the name 'Dgos'; did you mean 'Dogs'?",
+        "line 3: categoryId: no category has the name 'Rabits'; did you mean 'Rabbits' or 'Rats'?",
+    ]
 
 
 def test_the_imported_file_is_not_overwritten_with_its_own_refused_rows(

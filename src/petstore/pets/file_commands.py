@@ -168,7 +168,7 @@ def _report_columns(columns: Columns) -> None:
     if columns.unsure:
         field = {field: option for option, field in _FIELDS.items()}[columns.unsure[0]]
         msg = (
-            f"line 1: no column is the {field}; the columns are {_listed(columns.names)}."
+            f"line 1: no column is surely the {field}; the columns are {_listed(columns.names)}."
             f" Choose one: --column {field}=COLUMN"
         )
         raise InvalidBody(msg)
