@@ -421,6 +421,33 @@ async def test_a_wal_that_cannot_be_checkpointed_is_copied_when_the_store_closes
     await store.open()
 
 
+async def test_a_deleted_wal_is_saved_on_close_even_if_another_process_opens_the_database(
+    store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await store.write(create_pet(BELLA))
+    with IdleUser(database, reads=True), database.open("rb") as file, impatient(store):
+        await store.write(create_pet(BELLA))
+        delete(database, ("-wal",))
+        fcntl.flock(file, fcntl.LOCK_EX)
+        await store.close()
+        assert await ids_with_copy(database) == {1, 2}
+    assert caplog.messages[-1].endswith(f"rename it to {database}-wal, and start again")
+    beside(database, "-wal-saved").unlink()
+    await store.open()
+
+
+async def test_a_store_that_was_put_into_rollback_mode_is_in_wal_mode_once_it_is_open(
+    store: SqliteStore, database: Path
+) -> None:
+    await store.close()
+    with closing(apsw.Connection(str(database))) as other:
+        assert other.pragma("journal_mode", "delete") == "delete"
+    await store.open()
+    await store.write(create_pet(BELLA))
+    with closing(apsw.Connection(str(database))) as other:
+        assert other.pragma("journal_mode") == "wal"
+
+
 async def test_a_deleted_wal_that_cannot_be_saved_on_close_is_logged(
     store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -67,7 +67,13 @@ def test_the_error_says_what_is_wrong_with_the_json(text: bytes, reason: str) ->
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        *((b"null", "null"), (b"true", "a boolean"), (b"7", "a number"), (b"7.5", "a number")),
+        *(
+            (b"null", "null"),
+            (b"true", "a boolean"),
+            (b"7", "a number"),
+            (b"7.5", "a number"),
+            (b"1e400", "a number"),
+        ),
         *((b'"Bella"', "a string"), (b"[]", "an array"), (b"[" + PET + b"]", "an array")),
     ],
 )
@@ -403,7 +409,7 @@ def test_a_list_is_decoded_item_by_item() -> None:
     ("text", "reason"),
     [
         (b"", "; it is empty"),
-        (b"[" + PET, "; it ends too early"),
+        (b"[" + PET, "; it ends too early, or has half of a surrogate pair"),
         (b"[" + PET + b",]", "; trailing comma in array (byte 36)"),
         (b"[" + PET + b"]x", "; trailing characters (byte 37)"),
         (b"[" + 101 * b"0," + b"x]", "; invalid character (byte 203)"),

@@ -306,11 +306,19 @@ def test_what_is_no_regular_file_is_refused_as_state(
 
 
 def test_a_state_that_cannot_be_saved_is_reported_in_one_line(tmp_path: Path) -> None:
-    state = tmp_path / "nowhere" / "state"
+    state, part = tmp_path / "state", tmp_path / "state.part"
+    part.mkdir()
     with odd_service(feed(EVENT)) as service:
         result = Shop(service.url, "a-key")("events", "listen", "--state", str(state))
     assert result.exit_code == 1
-    assert result.stderr.splitlines()[-1] == f"Error: {state}: No such file or directory"
+    reason = "it is a link, or not your file; remove it"
+    assert result.stderr.splitlines()[-1] == f"Error: {part}: {reason}"
+
+
+def test_a_state_in_a_missing_folder_is_refused_at_once(shop: Shop, tmp_path: Path) -> None:
+    state = tmp_path / "nowhere" / "state"
+    words = shop.fail("events", "listen", "--state", str(state), status=1)
+    assert words == f"{state}: there is no folder {state.parent}"
 
 
 def test_an_expired_state_is_reported_with_how_to_begin_again(tmp_path: Path) -> None:

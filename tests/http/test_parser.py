@@ -64,7 +64,7 @@ FRAMING = "the body: expected a Content-Length, or chunks as the last transfer c
         (
             b"FETCH / HTTP/1.1\r\n\r\n",
             501,
-            "the method: expected one that HTTP defines, such as GET",
+            "the method: expected one of HTTP, such as GET",
         ),
         (b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400, "the head: expected an HTTP/1.1 request; "),
         (b"GET x:// HTTP/1.1\r\n\r\n", 400, "the target: expected a path or a URL"),

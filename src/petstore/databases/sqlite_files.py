@@ -119,16 +119,25 @@ class OpenFiles:
             os.close(self._log)
         _close(self._descriptor)
 
-    def save_log(self, timeout: Milliseconds, checkpoint: Callable[[], bool]) -> bool:
+    def save_log(
+        self, timeout: Milliseconds, checkpoint: Callable[[], bool], *, is_last: bool = False
+    ) -> bool:
         """Keep a copy of the deleted log for as long as ``checkpoint`` returns that it is needed.
 
-        Whoever commits to the log afterwards finds that it was deleted, and makes a new copy.
+        Whoever commits to the log afterwards finds that it was deleted, and makes a new copy. A
+        process that ends (``is_last``) makes one even if another process has the lock.
 
         Raises:
             Unavailable: another process opens the files or saves the log.
             OSError: the copy cannot be written.
         """
-        self._lock(timeout, lambda: "")
+        try:
+            self._lock(timeout, lambda: "")
+        except Unavailable:
+            if not is_last:
+                raise
+            self._copy_log()
+            return False
         try:
             is_in_database = checkpoint()
             if is_in_database:

@@ -62,7 +62,7 @@ class SqliteConnections:
         """Save what is only in a deleted log, and close the file."""
         if self.files.are_open:
             try:
-                if not await self.save_log():
+                if not await self.save_log(is_last=True):
                     _LOG.error("%s", self.files.way_on())
             except (PetstoreError, *OPERATIONAL_ERRORS) as error:
                 _LOG.warning("%s: its log was not saved: %s", self._path, error)
@@ -75,6 +75,7 @@ class SqliteConnections:
             files = opened.enter_context(files_of(self._path))
             with files.opening(timeout):
                 writer = self._open_connection(opened, self.timeout)
+                writer.pragma("journal_mode", "wal")  # restored under a worker that starts again
                 writer.pragma("synchronous", "full" if self._syncs else "normal")
                 writer.pragma("foreign_keys", "on")
                 # SQLite copies each page that a savepoint changes. In a temporary file, the copies
@@ -153,7 +154,7 @@ class SqliteConnections:
                 self.files.kept(),
             )
 
-    async def save_log(self) -> bool:
+    async def save_log(self, *, is_last: bool = False) -> bool:
         """Bring to the database what is only in a log without a name: SQLite still has it open.
 
         While another program reads, SQLite may not bring everything there. Then a copy of the log
@@ -162,7 +163,8 @@ class SqliteConnections:
         self.files.check_log()
         if self.files.log_is_in_place():
             return True
-        return await self.in_thread(self.files.save_log, self.timeout // 2, self._checkpoint)
+        save = partial(self.files.save_log, self.timeout // 2, self._checkpoint, is_last=is_last)
+        return await self.in_thread(save)
 
     def _checkpoint(self) -> bool:
         """Bring to the database what readers allow; return whether that was everything."""

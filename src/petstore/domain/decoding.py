@@ -30,6 +30,7 @@ _PATH = " - at `$."
 _BODY = "the body"
 _OBJECT = "a JSON object"
 _ARRAY = f"a JSON array of 1 to {MAX_ITEMS} items"
+_TRUNCATED = "Input data was truncated"
 _FIELD = re.compile(r"\w+")
 _FOUND = re.compile(r", got `(\w+)`")
 _JSON_TYPES = {
@@ -210,20 +211,25 @@ def _split(text: bytes, split: Callable[[bytes], Any], expected: str) -> tuple[m
         if not text.isascii():
             text.decode()  # msgspec does not check the UTF-8 of what it skips
     except msgspec.ValidationError as error:
-        found = _FOUND.search(str(error))
-        got = _JSON_TYPES[found[1]] if found else "more"
-        msg = f"{_BODY}: expected {expected}, got {got}"
+        msg = f"{_BODY}: expected {expected}, got {_found(str(error))}"
     except UnicodeDecodeError:
         msg = f"{_BODY}: expected JSON in UTF-8"
     except RecursionError:
         msg = f"{_BODY}: expected {expected}; it is nested too deeply"
     except msgspec.DecodeError as error:
         reason = str(error).removeprefix("JSON is malformed: ") if text.strip() else "it is empty"
-        reason = reason.replace("Input data was truncated", "it ends too early")
+        reason = reason.replace(_TRUNCATED, "it ends too early, or has half of a surrogate pair")
         msg = f"{_BODY}: expected {expected}; {reason}"
     else:
         return astuple(members)
     raise InvalidBody(msg)
+
+
+def _found(refusal: str) -> str:
+    """Return what the text is instead, from the message of msgspec."""
+    if found := _FOUND.search(refusal):
+        return _JSON_TYPES[found[1]]
+    return "more" if "length" in refusal else "a number"  # one that is out of range
 
 
 @cache

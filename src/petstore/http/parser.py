@@ -148,7 +148,7 @@ class RequestParser:
         except HttpParserUpgrade:
             self._reset()  # an offer of another protocol, which we decline (RFC 9110 section 7.8)
         except HttpParserInvalidMethodError:
-            raise Refusal(501, "the method: expected one that HTTP defines, such as GET") from None
+            raise Refusal(501, "the method: expected one of HTTP, such as GET") from None
         except HttpParserError as error:
             msg = f"the head: expected an HTTP/1.1 request; {error}"
             raise Refusal(400, msg) from None
