@@ -75,7 +75,8 @@ class SqliteConnections:
             files = opened.enter_context(files_of(self._path))
             with files.opening(timeout):
                 writer = self._open_connection(opened, self.timeout)
-                writer.pragma("journal_mode", "wal")  # restored under a worker that starts again
+                # A backup that was restored since the migration is in rollback mode.
+                writer.pragma("journal_mode", "wal")
                 writer.pragma("synchronous", "full" if self._syncs else "normal")
                 writer.pragma("foreign_keys", "on")
                 # SQLite copies each page that a savepoint changes. In a temporary file, the copies
