@@ -17,7 +17,7 @@ SITE_SOURCES := $(shell find README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md 
 # Else each of the hundreds of processes that tests start compiles the whole service anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve test check times docs lists screenshots client lint bench prove mutants dist release lock browser node pipelines clean help
+.PHONY: serve test check times docs lists screenshots client lint weight bench prove mutants dist release lock browser node pipelines clean help
 
 serve: .venv/installed $(SITE) ## Serve a demo store; PORT=8001 and DATABASE=sqlite:///shop.db choose others
 	@exec $(BIN)/petstore serve --demo$(if $(PORT), --port $(PORT))$(if $(DATABASE), --database $(DATABASE))
@@ -38,7 +38,7 @@ QUICK := $(addprefix tests/,categories deprecations domain events http interface
   usage webhooks) --ignore tests/interface/test_openapi_linters.py --ignore tests/webhooks/test_deliverer.py \
   --ignore-glob '*command*' --ignore-glob '*pages.py' --ignore-glob '*many*'
 
-check: lint $(SITE) ## Lint, and run the quick tests; ONLY=src/petstore/pets those of one package
+check: lint weight $(SITE) ## Lint, and run the quick tests; ONLY=src/petstore/pets those of one package
 	tests="$(if $(ONLY),$$(PYTHONPATH=tests $(BIN)/python -m support.beside $(ONLY)),$(QUICK))" \
 	  && $(BIN)/python -m $(PYTEST) auto -q -k "not postgresql" $$tests
 
@@ -64,6 +64,9 @@ lint: .venv/installed-dev ## Run ruff and mypy alone
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+weight: .venv/installed-dev ## Hold the lines and words of the project against the budget of weight.toml
+	@PYTHONPATH=tests $(BIN)/python -m support.weight
 
 # As root, it installs what the peers are built with from Debian.
 bench: .venv/installed-dev ## Compare with the peers, alone on the machine; 20 minutes

@@ -3,7 +3,7 @@
 import ast
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import cache, partial
 from graphlib import CycleError, TopologicalSorter
@@ -13,10 +13,8 @@ from types import FrameType
 import petstore
 
 ROOT = Path(petstore.__file__).parent
-LONGEST = 40
+LONGEST = 60
 """How many lines a function may have."""
-
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @cache
@@ -45,13 +43,6 @@ def classes_named_twice() -> list[str]:
         if isinstance(node, ast.ClassDef)
     )
     return sorted(name for name, count in names.items() if count > 1)
-
-
-def public_names() -> int:
-    """Return how many functions, classes and constants modules offer to others."""
-    return sum(
-        not name.startswith("_") for tree in trees().values() for name in _defined(tree.body)
-    )
 
 
 def import_circle() -> list[str]:
@@ -94,16 +85,6 @@ async def _files_run(act: Callable[[], Awaitable[object]]) -> set[str]:
 def _lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
     return (node.end_lineno or 0) - first.lineno + 1
-
-
-def _defined(body: list[ast.stmt]) -> Iterator[str]:
-    for node in body:
-        if isinstance(node, Definition):
-            yield node.name
-        elif isinstance(node, ast.Assign):
-            yield from (target.id for target in node.targets if isinstance(target, ast.Name))
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
 
 
 def _imports_of_modules() -> dict[str, set[str]]:

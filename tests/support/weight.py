@@ -1,0 +1,41 @@
+"""What the project weighs, against a budget that only falls: ``make weight``."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BUDGET = ROOT / "weight.toml"
+
+
+def main() -> int:
+    """Print each weight beside its budget; return 1 if one is above it or a budget is too high."""
+    wrong = 0
+    for name, part in tomllib.loads(BUDGET.read_text(encoding="utf-8")).items():
+        weight = sum(_weight_of(path) for path in _files(*part["files"]))
+        remedy = ""
+        if weight > part["budget"]:
+            remedy = "  too heavy: remove something"
+            wrong = 1
+        elif weight < part["budget"]:
+            remedy = f"  lighter: you can write {weight} into {BUDGET.name}"
+        sys.stdout.write(f"{name:<28}{weight:>8,} of {part['budget']:>8,}{remedy}\n")
+    return wrong
+
+
+def _files(*patterns: str) -> list[Path]:
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    # What is deleted and not yet committed is listed as well.
+    return [path for name in listed.stdout.split() if (path := ROOT / name).is_file()]
+
+
+def _weight_of(path: Path) -> int:
+    """Return the lines of a Python file, the words of any other."""
+    text = path.read_text(encoding="utf-8")
+    return text.count("\n") if path.suffix == ".py" else len(text.split())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
