@@ -1,5 +1,7 @@
-"""How a backup reads a store that is in use."""
+"""How a backup reads a store that is in use, and what a restore that fails leaves."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,19 @@ import pytest
 
 from petstore.databases.backups import back_up
 from petstore.databases.sqlite import SqliteStore
+from support.endless_writer import EndlessWriter
+
+RESTORE = """
+import os, sys
+from pathlib import Path
+from petstore.databases.backups import restore
+
+def end(*_):
+    {end}
+
+Path.replace = end
+restore(Path(sys.argv[1]), Path(sys.argv[2]), lambda *_: None)
+"""
 
 
 @pytest.fixture
@@ -46,3 +61,20 @@ def test_the_wal_can_be_truncated_while_a_backup_is_checked(
     back_up(database, tmp_path / "backup.db", lambda *_: None)
     service.close()
     assert sizes == [0]
+
+
+@pytest.mark.parametrize(
+    "end", ["os.kill(os.getpid(), 9)", "raise OSError"], ids=["killed", "failed"]
+)
+def test_a_restore_that_ends_just_before_the_rename_keeps_all_acknowledged_changes(
+    database: Path, tmp_path: Path, end: str
+) -> None:
+    backup = tmp_path / "backup.db"
+    SqliteStore(database).migrate()
+    back_up(database, backup, lambda *_: None)
+    with EndlessWriter(database) as writer:
+        writer.wait_for(100)
+    code = RESTORE.format(end=end)
+    assert subprocess.run([sys.executable, "-c", code, backup, database], check=False).returncode
+    found = apsw.Connection(str(database)).execute("SELECT id FROM pets").fetchall()
+    assert {(pet_id,) for pet_id in writer.acknowledged} <= {*found}

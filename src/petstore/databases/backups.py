@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ from petstore.databases.migrations.sqlite import inspect, migrate
 from petstore.databases.private_files import part_of, replacing, sync_names
 from petstore.databases.sqlite_connection import connect, connected, unusable
 from petstore.databases.sqlite_files import DATABASE_LOCKS, INDEX, LOG, SAVED
-from petstore.errors import Conflict, UnusableDatabase
+from petstore.errors import Conflict, Unavailable, UnusableDatabase
 
 OnProgress: TypeAlias = Callable[[int, int], object]
 """Takes the number of pages copied, and the number of all pages."""
@@ -44,7 +44,20 @@ def restore(backup: Path, database: Path, on_progress: OnProgress) -> None:
         Conflict: ``database`` is in use, ``backup`` itself, or no regular file.
         OSError: a file cannot be written.
     """
-    _replace(database.resolve(), backup, on_progress, as_newest=True)
+    path = database.resolve()
+    if path.is_file():
+        _checkpoint(path)
+    _replace(path, backup, on_progress, as_newest=True)
+
+
+def _checkpoint(path: Path) -> None:
+    """Bring to ``path`` what a killed service has left in its log, which is removed later.
+
+    A restore that fails then leaves every change. What is damaged or in use stays as it is.
+    """
+    faults = apsw.CorruptError, apsw.NotADBError, apsw.BusyError, Unavailable
+    with unusable(path), suppress(*faults), connected(path, _TIMEOUT) as connection:
+        connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 def _replace(path: Path, source: Path, on_progress: OnProgress, *, as_newest: bool) -> None:
