@@ -2,8 +2,10 @@
 
 import getpass
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import click
@@ -27,6 +29,22 @@ def in_store(database: str, action: Callable[[Store], Awaitable[T]], *, create: 
         require_store(database)
     migrate(database)
     return _run_in(database, action)
+
+
+@contextmanager
+def readable(database: str) -> Iterator[str]:
+    """Give the address of a store to read: that of a copy, if the file system is read-only."""
+    # Imported where it is used, so that `petstore --help` is instant.
+    from petstore.databases.backups import back_up
+    from petstore.databases.sqlite_connection import why_read_only
+
+    if is_postgres(database) or not why_read_only(path := sqlite_path(database)):
+        yield database
+        return
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, path.name)
+        back_up(path, copy, lambda _copied, _pages: None)
+        yield f"sqlite:///{copy}"
 
 
 @plain_failures()

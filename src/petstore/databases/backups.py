@@ -12,7 +12,7 @@ import apsw
 from petstore.databases.migrations import APPLICATION_ID
 from petstore.databases.migrations.sqlite import inspect, migrate
 from petstore.databases.private_files import part_of, replacing, sync_names
-from petstore.databases.sqlite_connection import connect, connected, unusable
+from petstore.databases.sqlite_connection import connect, connected, reading, unusable
 from petstore.databases.sqlite_files import DATABASE_LOCKS, INDEX, LOG, SAVED
 from petstore.errors import Conflict, Unavailable, UnusableDatabase
 
@@ -83,8 +83,8 @@ def _replace(path: Path, source: Path, on_progress: OnProgress, *, as_newest: bo
 
 def _copy(source: Path, part: Path, on_progress: OnProgress, *, as_newest: bool) -> None:
     with closing(connect(part, 0)) as writing:
-        with connected(source, _TIMEOUT) as reading:
-            _copy_pages(reading, writing, on_progress)
+        with reading(source, _TIMEOUT) as original:
+            _copy_pages(original, writing, on_progress)
         # One file, without a log beside it.
         writing.pragma("journal_mode", "delete")
         found = writing.execute("PRAGMA integrity_check(1)").get
@@ -100,18 +100,18 @@ def _copy(source: Path, part: Path, on_progress: OnProgress, *, as_newest: bool)
 
 
 def _copy_pages(
-    reading: apsw.Connection, writing: apsw.Connection, on_progress: OnProgress
+    original: apsw.Connection, writing: apsw.Connection, on_progress: OnProgress
 ) -> None:
     """Copy a store in one transaction, which is short: while it lasts, the log only grows."""
-    reading.execute("BEGIN")
-    if reading.pragma("application_id") != APPLICATION_ID:
+    original.execute("BEGIN")
+    if original.pragma("application_id") != APPLICATION_ID:
         msg = "it contains no petstore store"
         raise UnusableDatabase(msg)
-    with writing.backup("main", reading, "main") as copying:
+    with writing.backup("main", original, "main") as copying:
         while not copying.done:
             copying.step(_PAGES_AT_ONCE)
             on_progress(copying.page_count - copying.remaining, copying.page_count)
-    reading.execute("ROLLBACK")
+    original.execute("ROLLBACK")
 
 
 @contextmanager

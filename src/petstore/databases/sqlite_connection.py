@@ -52,6 +52,7 @@ def connected(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
         apsw.Error: it cannot be opened.
         Unavailable: another user may change it, or others use files of it that were deleted.
     """
+    require_writable(path)
     with files_of(path) as files, ExitStack() as opened:
         with files.opening(timeout):
             connection = opened.enter_context(closing(connect(path, timeout)))
@@ -76,6 +77,28 @@ def read_only(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
         with closing(connect(uri, timeout, flags)) as connection:
             connection.pragma("schema_version")  # SQLite opens the log only to read it
             yield connection
+
+
+@contextmanager
+def reading(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
+    """Give a connection to read the database at ``path``, perhaps on a read-only file system."""
+    connecting = read_only if why_read_only(path) else connected
+    with connecting(path, timeout) as connection:
+        yield connection
+
+
+def why_read_only(path: Path) -> str:
+    """Return why no file beside the database at ``path`` can be written, or nothing."""
+    with suppress(OSError):  # there is no such folder
+        if os.statvfs(path.resolve().parent).f_flag & os.ST_RDONLY:
+            return "its file system is read-only"
+    return ""
+
+
+def require_writable(path: Path) -> None:
+    """Raise ``apsw.ReadOnlyError`` with a reason: SQLite has none if it cannot create a log."""
+    if reason := why_read_only(path):
+        raise apsw.ReadOnlyError(reason)
 
 
 @contextmanager

@@ -19,7 +19,12 @@ import apsw
 from petstore.clock import SECOND, Milliseconds
 from petstore.coalescing import settle
 from petstore.databases.contract import T, as_unavailable
-from petstore.databases.sqlite_connection import OPERATIONAL_ERRORS, connect, files_of
+from petstore.databases.sqlite_connection import (
+    OPERATIONAL_ERRORS,
+    connect,
+    files_of,
+    require_writable,
+)
 from petstore.errors import PetstoreError, Unavailable
 
 DATA_VERSION = "PRAGMA data_version"
@@ -71,6 +76,7 @@ class SqliteConnections:
         self._opened.close()
 
     def _connect(self, timeout: Milliseconds) -> None:
+        require_writable(self._path)
         with ExitStack() as opened:
             files = opened.enter_context(files_of(self._path))
             with files.opening(timeout):

@@ -22,7 +22,7 @@ from petstore.cli.output import (
     replacing_text,
     text_output,
 )
-from petstore.cli.stores import in_store, note_new_store, require_store
+from petstore.cli.stores import in_store, note_new_store, readable, require_store
 from petstore.clock import SECOND, system_clock
 from petstore.databases.private_files import part_of
 from petstore.errors import InvalidBody, Unavailable
@@ -300,12 +300,13 @@ def export_file(
         progress("Exporting") as on_progress,
     ):
         if is_for_database:
-            count = in_store(
-                database,
-                lambda store: export_pets(
-                    store, out, chosen, on_progress, spreadsheet_safe=spreadsheet_safe
-                ),
-            )
+            with readable(database) as store_address:
+                count = in_store(
+                    store_address,
+                    lambda store: export_pets(
+                        store, out, chosen, on_progress, spreadsheet_safe=spreadsheet_safe
+                    ),
+                )
         else:
             write = pet_writer(out, chosen, spreadsheet_safe=spreadsheet_safe)
             with client_of(service, wait_in_bar(on_progress), lambda: outcome) as client:

@@ -13,6 +13,7 @@ from petstore.backends import require_secret, secret_file_of
 from petstore.clock import SECOND
 from petstore.databases.private_files import obstacle
 from petstore.databases.sqlite import SqliteStore
+from petstore.databases.sqlite_connection import why_read_only
 from petstore.errors import PetstoreError, UnfinishedChange
 from petstore.http.open_files import require_room
 from petstore.server.listeners import listen
@@ -85,7 +86,7 @@ def _address(host: str, port: int) -> str:
 
 def _exists(path: Path) -> bool:
     """Return whether a regular file exists; refuse one that this user cannot use or create."""
-    if reason := obstacle(path):
+    if reason := obstacle(path) or why_read_only(path):
         msg = f"{path}: {reason}"
         raise OSError(msg)
     exists = path.exists()
