@@ -10,9 +10,9 @@ from petstore.backends import (
     create_limiter,
     create_readers,
     database_of,
-    file_check,
     replica_of,
     secret_file_of,
+    watched_files,
 )
 from petstore.chores import PeriodicTask, background
 from petstore.clock import Clock, system_clock
@@ -110,7 +110,9 @@ def create_app(
         bodies=bodies,
         rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
         hooks=_hooks(log, observers),
-        lifespan=partial(_running, services, log, observers, chores_of(settings, services, bodies)),
+        lifespan=partial(
+            _running, settings, services, log, observers, chores_of(settings, services, bodies)
+        ),
         on_retire=health.shut_down,
     )
 
@@ -154,13 +156,8 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         "event_days": settings.event_days,
         "history_days": settings.history_days,
     }
-    of_database = (
-        [publishing(store)]
-        if is_postgres(settings.database)
-        else [file_check(store), listing(store)]
-    )
     return [
-        *of_database,
+        publishing(store) if is_postgres(settings.database) else listing(store),
         # Reservations that lapsed during a stop are free before the first request.
         services.reservations.chore,
         *limiter_chores(services.limiter, save_seconds),
@@ -178,7 +175,11 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
 
 @asynccontextmanager
 async def _running(
-    services: Services, log: RequestLog, observers: Observers, chores: list[PeriodicTask]
+    settings: Settings,
+    services: Services,
+    log: RequestLog,
+    observers: Observers,
+    chores: list[PeriodicTask],
 ) -> AsyncIterator[None]:
     """Open the parts, and do the chores until the block ends."""
     async with AsyncExitStack() as opened:
@@ -188,6 +189,8 @@ async def _running(
             opened.push_async_callback(part.close)
         opened.push_async_callback(services.feed.close)
         opened.push_async_callback(services.limiter.close)
+        if not is_postgres(settings.database):
+            await opened.enter_async_context(watched_files(services.store))
         await opened.enter_async_context(background(*chores))
         for observer in observers:
             await opened.enter_async_context(observer.running())

@@ -1,6 +1,10 @@
 """The databases, the rate limiter and the secret file that settings name."""
 
-from petstore.chores import PeriodicTask
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from petstore.chores import PeriodicTask, background
 from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Store
 from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
@@ -8,6 +12,7 @@ from petstore.databases.replicas import LastWrites, Readers, ReplicaReaders
 from petstore.databases.secret_files import SecretFile
 from petstore.databases.sqlite import SqliteStore, file_has_webhooks
 from petstore.domain.plans import UNLIMITED, Limits
+from petstore.errors import LostFiles
 from petstore.limits.contract import BanRules, RateLimiter
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.memory import MemoryLimiter
@@ -46,10 +51,28 @@ def store_at(
     return PostgresStore(database, timeout, connections)
 
 
-def file_check(store: Store) -> PeriodicTask:
-    """Return what notices that a file of a SQLite database was deleted while in use."""
-    # Until all processes have noticed it, none of them can write.
-    return PeriodicTask(store.check, 0.2, "database check failed")
+@asynccontextmanager
+async def watched_files(store: Store) -> AsyncIterator[None]:
+    """Stop this process (SIGTERM) if a file of its SQLite database is deleted or replaced.
+
+    Raises:
+        LostFiles: at the end of the block.
+    """
+    lost: list[LostFiles] = []
+
+    async def check() -> None:
+        try:
+            await store.check()
+        except LostFiles as error:
+            if not lost:
+                lost.append(error)
+                signal.raise_signal(signal.SIGTERM)
+            raise
+
+    async with background(PeriodicTask(check, 0.2, "database check failed")):
+        yield
+    if lost:
+        raise lost[0]
 
 
 def create_readers(

@@ -37,10 +37,6 @@ class UnusableDatabase(PetstoreError):
     """This version cannot use the database; the message says why. Only the operator sees it."""
 
 
-class UnfinishedChange(UnusableDatabase):
-    """A killed process has left a change of a SQLite file that must be undone before it is read."""
-
-
 class ForbiddenAddress(PetstoreError):
     """A delivery may not go to an address. Only the webhook's holder sees it, as a failure."""
 
@@ -264,6 +260,13 @@ class Unavailable(PetstoreError, status=503, code="service_unavailable"):
 
     def __str__(self) -> str:
         return self.detail
+
+
+class LostFiles(Unavailable):
+    """A file of a SQLite database was deleted or replaced while in use.
+
+    Every confirmed change is in the database. The process that used it has to end.
+    """
 
 
 class Overloaded(Unavailable):

@@ -201,31 +201,6 @@ async def test_a_missing_file_is_an_error_and_is_not_created(database: Path) -> 
     assert not database.exists()
 
 
-async def test_a_deleted_file_is_noticed_until_it_is_restored(
-    store: SqliteStore, database: Path
-) -> None:
-    await store.write(create_pet(BELLA))
-    aside = database.rename(database.with_name("aside"))
-    with pytest.raises(Unavailable):
-        await store.write(create_pet(BELLA))
-    with pytest.raises(Unavailable):
-        await store.check()
-    assert await count_pets(store) == 1
-    aside.rename(database)
-    await store.check()
-    assert (await store.write(create_pet(BELLA))).id == 2
-    assert await count_pets(store) == 2
-
-
-async def test_a_replaced_file_is_noticed(store: SqliteStore, database: Path) -> None:
-    database.rename(database.with_name("aside"))
-    database.touch()
-    with pytest.raises(Unavailable, match="replaced while in use"):
-        await store.write(create_pet(BELLA))
-    with pytest.raises(Unavailable, match="replaced while in use"):
-        await store.check()
-
-
 async def damage(database: Path, page: int) -> None:
     """Overwrite one page of a store of 200 animals."""
     async with open_store(database) as store:

@@ -13,6 +13,7 @@ if sys.argv[2:]:
 connection.pragma("schema_version")
 print("open", flush=True)
 sys.stdin.read()
+connection.close()
 """
 
 
@@ -34,6 +35,10 @@ class IdleUser:
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == b"open\n"
         return self
+
+    def end(self) -> None:
+        """Let it close the database, as programs do that are not killed."""
+        self._process.communicate()
 
     def __exit__(self, *_: object) -> None:
         with self._process:

@@ -13,7 +13,7 @@ from petstore.databases.migrations import APPLICATION_ID
 from petstore.databases.migrations.sqlite import inspect, migrate
 from petstore.databases.private_files import part_of, replacing, sync_names
 from petstore.databases.sqlite_connection import connect, connected, reading, unusable
-from petstore.databases.sqlite_files import DATABASE_LOCKS, INDEX, LOG, SAVED
+from petstore.databases.sqlite_files import DATABASE_LOCKS, INDEX, LOG
 from petstore.errors import Conflict, Unavailable, UnusableDatabase
 
 OnProgress: TypeAlias = Callable[[int, int], object]
@@ -75,7 +75,7 @@ def _replace(path: Path, source: Path, on_progress: OnProgress, *, as_newest: bo
                 _copy(source, part, on_progress, as_newest=as_newest)
             os.fsync(file.fileno())
             # SQLite would take an old log for that of the new file.
-            for ending in (LOG, INDEX, SAVED, "-journal"):
+            for ending in (LOG, INDEX, "-journal"):
                 path.with_name(path.name + ending).unlink(missing_ok=True)
             sync_names(path.parent)
         sync_names(path.parent)

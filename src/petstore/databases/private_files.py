@@ -30,45 +30,29 @@ def obstacle(path: Path) -> str:
     return "" if folder.is_dir() else f"there is no folder {folder}"
 
 
-def require_own(
-    path: Path, opened: os.stat_result | None = None, *, is_secret: bool = False
-) -> None:
-    """Refuse a file that another user may have put at ``path``, or may change.
+def require_private(path: Path, opened: os.stat_result, *, is_secret: bool = False) -> None:
+    """Refuse a file that other users can change, or plant another file beside; name the command.
 
-    It belongs to this user, to root, or to whoever owns the folder and could replace it anyway. A
-    group may write where the folder is the group's, as Kubernetes mounts volumes. A secret of this
-    user may not be read by others either; root decides who reads its own. ``opened`` is the status
-    of the open file.
+    The owner of the folder and the groups are the operator's choice. ``opened`` is the status of
+    the open file. Others may not read a secret of this user either. Root decides who reads its own,
+    and container platforms mount secrets in folders that are open to all, and read-only.
 
     Raises:
         PermissionError: the reason alone, without the name.
-        OSError: there is no such file.
     """
-    found, folder = path.lstat(), path.absolute().parent.stat()
-    owners = {os.geteuid(), 0, folder.st_uid}
-    _require_owner(found, owners)
-    if stat.S_ISLNK(found.st_mode) and opened is not None:
-        require_own(path.resolve(), opened, is_secret=is_secret)
-        return
-    status = opened or found
-    _require_owner(status, owners)
-    if not stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG(opened.st_mode):
         msg = "expected a file, found a folder, link or pipe"
         raise PermissionError(msg)
-    refused = 0o066 if is_secret and status.st_uid == os.geteuid() else 0o022
-    if status.st_gid == folder.st_gid and folder.st_mode & 0o020:
-        refused &= 0o006
-    if status.st_mode & refused:
-        verb = "change" if status.st_mode & refused & 0o022 else "read"
-        mode = f"{status.st_mode & 0o777:04o}"
-        msg = f"other users may {verb} it (mode {mode}); chmod 600 keeps them out"
+    if opened.st_mode & (0o006 if is_secret and opened.st_uid == os.geteuid() else 0o002):
+        verb = "read" if not opened.st_mode & 0o002 else "change"
+        msg = f"other users can {verb} it; run: chmod o-rw {path}"
         raise PermissionError(msg)
-
-
-def _require_owner(status: os.stat_result, owners: set[int]) -> None:
-    if status.st_uid not in owners:
-        msg = f"it belongs to user {status.st_uid}; expected user {os.geteuid()} or root"
-        raise PermissionError(msg)
+    for folder in () if is_secret else (path.absolute().parent, path.resolve().parent):
+        mode = folder.stat().st_mode
+        if mode & 0o002:
+            fix = "use a folder of your own" if mode & stat.S_ISVTX else f"run: chmod o-w {folder}"
+            msg = f"other users can create files in {folder}; {fix}"
+            raise PermissionError(msg)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import os
 import secrets
 from pathlib import Path
 
-from petstore.databases.private_files import create_once, obstacle, require_own
+from petstore.databases.private_files import create_once, obstacle, require_private
 from petstore.errors import WebhooksNotConfigured
 from petstore.webhooks.secrets import LENGTH, master_of_text, text_of_master
 
@@ -80,7 +80,7 @@ def _content(path: Path) -> bytes:
         raise FileNotFoundError(reason)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would block
     try:
-        require_own(path, os.fstat(descriptor), is_secret=True)
+        require_private(path, os.fstat(descriptor), is_secret=True)
         return os.read(descriptor, _MAX_BYTES)
     finally:
         os.close(descriptor)

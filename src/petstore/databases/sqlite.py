@@ -17,13 +17,13 @@ from petstore.databases.migrations.sqlite import inspect, migrate
 from petstore.databases.private_files import create
 from petstore.databases.sqlite_commits import GroupCommit
 from petstore.databases.sqlite_connection import (
+    DATA_VERSION,
     OPERATIONAL_ERRORS,
+    SqliteConnections,
     connected,
     one_at_a_time,
-    read_only,
     unusable,
 )
-from petstore.databases.sqlite_recovery import DATA_VERSION, SqliteConnections
 from petstore.errors import PetstoreError
 
 _MIGRATION_TIMEOUT: Milliseconds = 10 * SECOND
@@ -64,14 +64,13 @@ class SqliteStore:
             connection.pragma("journal_mode", "wal")
 
     def schema(self) -> Schema:
-        """Return the version of the schema; change nothing.
+        """Return the version of the schema. Half a change of a killed process is undone first.
 
         Raises:
-            UnfinishedChange: the next migration undoes a change first.
             UnusableDatabase: the file is no database of this version, or cannot be opened.
         """
         timeout = self._connections.timeout
-        with unusable(self.path), read_only(self.path, timeout) as connection:
+        with unusable(self.path), connected(self.path, timeout) as connection:
             return inspect(connection)
 
     async def open(self) -> None:
@@ -84,22 +83,20 @@ class SqliteStore:
         await self._connections.close()
 
     async def check(self) -> None:
-        """Return if the file is still there and can be read.
+        """Return if the file and its log are still there and can be read.
 
-        If the log or its index was deleted, this replaces it.
+        Raises:
+            LostFiles: one was deleted or replaced, and the database has every change.
+            Unavailable: it cannot be read, or does not have every change yet.
         """
-        if not self._connections.files.are_in_place():
+        if self._connections.has_lost_files():
             await self.write(_nothing())
         await self.version()
 
-    async def version(self) -> tuple[int, int]:
-        """Return what changes with every commit: the data version of the connection that reads.
-
-        That of another connection may differ, so it says which one it is of.
-        """
-        connections = self._connections
+    async def version(self) -> object:
+        """Return what changes with every commit: the data version of the connection that reads."""
         try:
-            return connections.opened_times, connections.read(DATA_VERSION).get
+            return self._connections.read(DATA_VERSION).get
         except OPERATIONAL_ERRORS as error:
             raise unavailable(error) from error
 
@@ -116,12 +113,12 @@ class SqliteStore:
 
 
 def file_has_webhooks(path: Path) -> bool:
-    """Return whether the store at ``path``, of any version, has webhooks; change nothing.
+    """Return whether the store at ``path``, of any version, has webhooks.
 
     Raises:
         UnusableDatabase: the file is no database, or cannot be opened.
     """
-    with unusable(path), read_only(path, _READ_TIMEOUT) as connection:
+    with unusable(path), connected(path, _READ_TIMEOUT) as connection:
         is_new = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'webhooks'").get
         return bool(is_new and connection.execute("SELECT EXISTS (SELECT 1 FROM webhooks)").get)
 
@@ -137,5 +134,5 @@ def put_log_away(path: Path) -> None:
 
 
 def _nothing() -> Unit[None]:
-    """Change nothing: the commit checks the files."""
+    """Change nothing: it is refused in its turn."""
     yield Statement("SELECT 1", name="nothing")

@@ -19,8 +19,7 @@ from msgspec import Struct
 from petstore.clock import SECOND
 from petstore.coalescing import settle
 from petstore.databases.contract import T, Unit, as_unavailable
-from petstore.databases.sqlite_connection import OPERATIONAL_ERRORS
-from petstore.databases.sqlite_recovery import SqliteConnections
+from petstore.databases.sqlite_connection import OPERATIONAL_ERRORS, SqliteConnections
 from petstore.errors import Unavailable
 from petstore.time_slices import TimeSlices
 
@@ -115,14 +114,14 @@ class GroupCommit:
     async def _commit_durably(self, outcomes: list[_Outcome]) -> None:
         """Commit in the thread, and settle all outcomes in the very next turn of the loop.
 
-        If the log lost its name, what was committed to it is saved first.
+        If a file lost its name, that waits until what was committed is in the database.
         """
         connections, loop = self._connections, asyncio.get_running_loop()
         committed: asyncio.Future[bool] = loop.create_future()
 
         def settle_all(ended: object) -> None:
             error = ended if isinstance(ended, BaseException) else None
-            is_safe = error is None and connections.files.log_is_in_place()
+            is_safe = error is None and not connections.has_lost_files()
             if is_safe:
                 for outcome in outcomes:
                     settle(*outcome)
@@ -131,10 +130,11 @@ class GroupCommit:
         commit: Callable[[], object] = partial(connections.write, "COMMIT")
         if self._brief_locks:
             commit()
-            commit = connections.files.sync_log
+            commit = connections.sync_log
         connections.calls.put((loop, commit, settle_all))
         if not await committed:
-            await connections.save_log()
+            if not await connections.is_safe():
+                raise Unavailable(connections.lost)
             for outcome in outcomes:
                 settle(*outcome)
 
@@ -148,22 +148,10 @@ class GroupCommit:
                 settle(waiting.done, error)
 
     async def _begin(self) -> None:
-        """Take the write lock on files that still have their names."""
-        connections = self._connections
-        if not connections.files.are_open:
-            await connections.reopen()
-        try:
-            await self._lock()
-        except apsw.BusyError:
-            # Who has the lock may keep it for long.
-            if not connections.files.log_is_in_place():
-                connections.warn_once()
-                await connections.save_log()
-            raise
-        if not connections.files.may_be_written():
-            connections.write("ROLLBACK")
-            await connections.replace_files()
-            await self._lock()
+        """Take the write lock, unless a file was deleted."""
+        if self._connections.has_lost_files():
+            raise await self._connections.refusal()
+        await self._lock()
 
     async def _lock(self) -> None:
         """Take the write lock, waiting for another process's transaction."""
@@ -176,7 +164,7 @@ class GroupCommit:
                 await self._poll_lock()
                 return
             connections.writer.set_busy_timeout(connections.timeout)
-            await connections.in_thread(connections.write, "BEGIN IMMEDIATE")
+            await connections.in_thread(partial(connections.write, "BEGIN IMMEDIATE"))
 
     async def _poll_lock(self) -> None:
         """Take the lock in a turn of the loop: a thread would have it before the loop continues."""

@@ -1,17 +1,25 @@
 """Connections to a SQLite file, and what SQLite's errors mean to the service."""
 
+import asyncio
+import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, TypeAlias
 
 import apsw
 
 from petstore.clock import SECOND, Milliseconds
+from petstore.coalescing import settle
+from petstore.databases.contract import T, as_unavailable
 from petstore.databases.private_files import obstacle
 from petstore.databases.sqlite_files import OpenFiles, has_lock
-from petstore.errors import UnfinishedChange, UnusableDatabase
+from petstore.errors import LostFiles, Unavailable, UnusableDatabase
 
 OPERATIONAL_ERRORS = (
     OSError,
@@ -30,6 +38,15 @@ OPERATIONAL_ERRORS = (
     apsw.ReadOnlyError,
 )
 """Errors of the file and its disk; any other one is a fault of a statement."""
+
+DATA_VERSION = "PRAGMA data_version"
+_MAX_LOG_BYTES = 16 * 1024 * 1024
+_READER_TIMEOUT: Milliseconds = 50
+_RETRY_SECONDS = 0.02
+_LOG = logging.getLogger(__name__)
+
+_Call: TypeAlias = tuple[asyncio.AbstractEventLoop, Callable[[], object], Callable[[Any], object]]
+"""A function, and the one that gets what it returned or raised, in that event loop."""
 
 
 def connect(
@@ -61,30 +78,18 @@ def connected(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
 
 
 @contextmanager
-def read_only(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
-    """Give a connection that changes nothing but SQLite's index of an existing log.
-
-    It raises what ``connected`` does, and ``apsw.ReadOnlyError`` if a killed process has left a
-    change that must be undone first.
-    """
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    with files_of(path) as files, files.opening(timeout):
-        # Without a log, nobody uses the file. To read it, SQLite would make a log that a reader
-        # cannot delete, if not "immutable". That takes no lock, so nobody else may open the file.
-        is_alone = files.is_in_wal_mode and not Path(files.log).exists()
-        query = "immutable=1" if is_alone else "mode=ro"
-        uri = f"{path.resolve().as_uri()}?{query}"
-        with closing(connect(uri, timeout, flags)) as connection:
-            connection.pragma("schema_version")  # SQLite opens the log only to read it
-            yield connection
-
-
-@contextmanager
 def reading(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
     """Give a connection to read the database at ``path``, perhaps on a read-only file system."""
-    connecting = read_only if why_read_only(path) else connected
-    with connecting(path, timeout) as connection:
-        yield connection
+    if not why_read_only(path):
+        with connected(path, timeout) as connection:
+            yield connection
+        return
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    with files_of(path) as files, files.opening(timeout):
+        # SQLite reads a log that is there. It cannot make one, and needs none if "immutable".
+        query = "mode=ro" if Path(files.log).exists() else "immutable=1"
+        with closing(connect(f"{path.resolve().as_uri()}?{query}", timeout, flags)) as connection:
+            yield connection
 
 
 def why_read_only(path: Path) -> str:
@@ -140,9 +145,150 @@ def unusable(path: Path, part: Path | None = None) -> Iterator[None]:
         yield
     except (apsw.Error, UnusableDatabase) as error:
         msg = f"{path}: {error}"
-        if getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_ROLLBACK:
-            msg = f"{path}: a process was killed while it changed it; `petstore serve` undoes that"
-            raise UnfinishedChange(msg) from error
         if part is not None and isinstance(error, apsw.FullError | apsw.IOError):
             msg = f"{path} cannot be copied to {part}: a disk is full or failing"
         raise UnusableDatabase(msg) from error
+
+
+class SqliteConnections:
+    """A reader and a writer on the file ``path``, once they are open.
+
+    The thread of the event loop uses both. What waits for the disk or for a lock is put into
+    ``calls``, for a thread that has the writer while the loop waits for it. ``read`` and ``write``
+    execute a statement and return a cursor. With ``syncs``, a COMMIT returns once it is on disk.
+    ``lost`` says which file was deleted or replaced since.
+    """
+
+    def __init__(self, path: Path, timeout: Milliseconds, *, syncs: bool) -> None:
+        self.timeout = timeout
+        self._path = path
+        self._syncs = syncs
+        self.lost = ""
+
+    async def open(self) -> None:
+        """Connect in the process that uses the file: SQLite must not be forked."""
+        with as_unavailable(OPERATIONAL_ERRORS), ExitStack() as opened:
+            require_writable(self._path)
+            self._files = opened.enter_context(files_of(self._path))
+            with self._files.opening(self.timeout):
+                self.writer = self._connect(opened, self.timeout)
+                # A backup that was restored since the migration is in rollback mode.
+                self.writer.pragma("journal_mode", "wal")
+                self.writer.pragma("synchronous", "full" if self._syncs else "normal")
+                self.writer.pragma("foreign_keys", "on")
+                # SQLite copies each page that a savepoint changes. In a temporary file, the copies
+                # of an import would be as much to write as the import itself.
+                self.writer.pragma("temp_store", "memory")
+                # The log grows during a long read; SQLite truncates it once it starts over.
+                self.writer.pragma("journal_size_limit", _MAX_LOG_BYTES)
+                # Readers only wait for a recovery; and the event loop waits with them.
+                reader = self._connect(opened, _READER_TIMEOUT)
+                reader.pragma("query_only", "on")
+                # One cursor each: a new one for every statement costs as much as a small statement.
+                self.write, self.read = self.writer.cursor().execute, reader.cursor().execute
+                for execute in (self.write, self.read):
+                    execute(DATA_VERSION).fetchall()  # SQLite opens the log only to read it
+            self._opened = opened.pop_all()
+        self.sync_log = self._files.sync_log
+        self.lost = ""
+        # A ThreadPoolExecutor takes as long for a call as SQLite for the statements of a change.
+        self.calls = SimpleQueue[_Call | None]()
+        self._thread = Thread(
+            target=_make_each, args=(self.calls,), name="sqlite-commit", daemon=True
+        )
+        self._thread.start()
+
+    def _connect(self, opened: ExitStack, timeout: Milliseconds) -> apsw.Connection:
+        connection = connect(self._path, timeout)
+        opened.callback(connection.close)
+        # Otherwise SQLite compiles a statement with LIMIT ?1 again for each value of ?1.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+        return connection
+
+    async def close(self) -> None:
+        """Close the file, and bring to it what is only in a deleted log."""
+        if self._thread.is_alive() and self.has_lost_files() and not await self.rescue():
+            _LOG.critical(
+                "%s does not have all changes: %s has them. Let it end, do not kill it",
+                *(self._path, self._files.user()),
+            )
+        self.lost = "the database is closed"
+        self.calls.put(None)
+        self._thread.join()
+        self._opened.close()
+
+    async def in_thread(self, function: Callable[[], T]) -> T:
+        """Run a ``function`` that waits for the disk or for a lock.
+
+        Raises:
+            Unavailable: the files were closed.
+        """
+        if not self._thread.is_alive():
+            msg = "the database is closed"
+            raise Unavailable(msg)
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
+        self.calls.put((loop, function, partial(settle, done)))
+        return await done
+
+    def has_lost_files(self) -> bool:
+        """Return whether a file was deleted or replaced since it was opened; log that once."""
+        if not self.lost and (name := self._files.lost()):
+            self.lost = f"{name} was deleted or replaced while in use"
+            _LOG.critical("%s; changes are refused until the service has started again", self.lost)
+        return bool(self.lost)
+
+    async def rescue(self) -> bool:
+        """Bring to the database what is in a log without a name: SQLite still has it open.
+
+        Return whether all of it is there: not while another program reads an older state.
+        """
+        return await self.in_thread(self._checkpoint)
+
+    async def is_safe(self) -> bool:
+        """Return whether what was committed stays, although a file has lost its name."""
+        return await self.rescue() and self._files.has_database()
+
+    async def refusal(self) -> Unavailable:
+        """Return why there are no more changes: ``LostFiles`` once the process may end."""
+        is_rescued = await self.rescue()
+        if not self._path.exists():  # the next start would make an empty one
+            return Unavailable(f"{self.lost}: put it back, or restart the service without it")
+        if not is_rescued:
+            return Unavailable(f"{self.lost}, and {self._files.user()} still reads the old one")
+        return LostFiles(self.lost)
+
+    def _checkpoint(self) -> bool:
+        """Empty the log, too: nobody may take it for the log of another database."""
+        ends = time.monotonic() + self.timeout / 2 / SECOND
+        self.writer.set_busy_timeout(_READER_TIMEOUT)
+        while True:
+            try:
+                self.writer.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except apsw.BusyError:  # or another process does it just now
+                if time.monotonic() >= ends:
+                    return False
+                time.sleep(_RETRY_SECONDS)
+            else:
+                self._files.remove_foreign_log()
+                return True
+
+
+def _make_each(calls: SimpleQueue[_Call | None]) -> None:
+    for call in iter(calls.get, None):
+        _make(*call)
+        del call  # or what it refers to stays in memory until the next one
+
+
+def _make(
+    loop: asyncio.AbstractEventLoop,
+    function: Callable[[], object],
+    take_outcome: Callable[[Any], object],
+) -> None:
+    with suppress(RuntimeError):  # the loop was closed meanwhile
+        try:
+            outcome = function()
+        except BaseException as error:  # noqa: BLE001 - its caller gets it
+            loop.call_soon_threadsafe(take_outcome, error)
+        else:
+            loop.call_soon_threadsafe(take_outcome, outcome)

@@ -1,4 +1,4 @@
-"""The checks of ``petstore serve --check``: do the settings work? They change nothing."""
+"""The checks of ``petstore serve --check``: do the settings work?"""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from petstore.clock import SECOND
 from petstore.databases.private_files import obstacle
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_connection import why_read_only
-from petstore.errors import PetstoreError, UnfinishedChange
+from petstore.errors import PetstoreError
 from petstore.http.open_files import require_room
 from petstore.server.listeners import listen
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
@@ -108,10 +108,7 @@ def _database(settings: Settings) -> str:
     if is_postgres(settings.database):
         version, newest = _postgres(settings.database).schema()
     elif _exists(path := sqlite_path(settings.database)):
-        try:
-            version, newest = SqliteStore(path, _TIMEOUT * SECOND).schema()
-        except UnfinishedChange:
-            return "a process was killed while it changed it; the start undoes that"
+        version, newest = SqliteStore(path, _TIMEOUT * SECOND).schema()
     else:
         return f"there is no {path} yet; the start creates it"
     if version == newest:

@@ -10,8 +10,7 @@ import uvloop
 
 from petstore import __version__
 from petstore.app import create_registry, open_log
-from petstore.backends import database_of, file_check, require_secret, secret_file_of
-from petstore.chores import background
+from petstore.backends import database_of, require_secret, secret_file_of, watched_files
 from petstore.clock import system_clock
 from petstore.http.open_files import room_for
 from petstore.logs import LogEvent
@@ -65,7 +64,7 @@ async def opened_deliverer(
         await store.open()
         opened.push_async_callback(store.close)
         if not on_postgres:
-            await opened.enter_async_context(background(file_check(store)))
+            await opened.enter_async_context(watched_files(store))
         if registry is not None:
             await opened.enter_async_context(registry.running())
         yield Deliverer(store, sender, secrets_of, system_clock, note_attempt, rules)

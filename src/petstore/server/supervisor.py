@@ -27,6 +27,9 @@ It sends ``READY`` or the reason why it cannot work. No two workers run under on
 
 READY = b"ready"
 
+ENDS_SERVICE = 3
+"""Exit status of a worker that must not be replaced before all others have exited."""
+
 _STOPS = frozenset({signal.SIGINT, signal.SIGTERM})
 # A worker that is not ready by then hangs, at a file or at a server that does not respond.
 _START_TIMEOUT = 60
@@ -41,9 +44,9 @@ class Supervisor:
     """Keeps one worker running for each of ``works`` until a stop signal (SIGINT or SIGTERM).
 
     The first ``serving`` of them serve clients: the service has started once they are ready, and
-    ends if none of them can start. A worker that exits unexpectedly is replaced. A worker is killed
-    if it has not exited ``shutdown_timeout`` seconds after it was asked to, or if it hangs while it
-    prepares.
+    ends if none of them can start. A worker that exits unexpectedly is replaced, unless its status
+    is ``ENDS_SERVICE``. A worker is killed if it has not exited ``shutdown_timeout`` seconds after
+    it was asked to, or if it hangs while it prepares.
     """
 
     def __init__(
@@ -126,7 +129,8 @@ class Supervisor:
         serves = worker.worker_id < self._serving
         self._lifecycle.worker_ended(worker.pid, worker.outcome, serves=serves)
         self._starts_at = worker.started + _RESTART_SECONDS
-        if serves and not worker.is_ready and not self._serving_workers():
+        is_useless = serves and not worker.is_ready and not self._serving_workers()
+        if is_useless or worker.ends_service:
             _LOG.error("no process can serve; the service ends")
             self._status = 1
             self._stop()
@@ -197,6 +201,10 @@ class _Worker:
     @property
     def has_exited(self) -> bool:
         return not self._process.is_alive()
+
+    @property
+    def ends_service(self) -> bool:
+        return self._process.exitcode == ENDS_SERVICE
 
     @property
     def outcome(self) -> str:

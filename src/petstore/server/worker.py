@@ -14,12 +14,12 @@ from typing import TypeAlias
 import uvloop
 
 from petstore.app import create_registry, open_log, serve_settings
-from petstore.errors import PetstoreError
+from petstore.errors import LostFiles, PetstoreError
 from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
 from petstore.observability.registry import SharedMetrics
 from petstore.server.deliveries import opened_deliverer
 from petstore.server.listeners import http_server
-from petstore.server.supervisor import READY, Link
+from petstore.server.supervisor import ENDS_SERVICE, READY, Link
 from petstore.settings import Settings
 
 # A worker reports requests that it cut off this long before the supervisor kills it.
@@ -46,7 +46,7 @@ def work(settings: Settings, link: Link, run: "Run") -> None:
         log.close()
         with suppress(OSError):  # the supervisor has exited
             link.send_bytes(str(error).encode())
-        sys.exit(1)
+        sys.exit(ENDS_SERVICE if isinstance(error, LostFiles) else 1)
 
 
 Run: TypeAlias = Callable[[asyncio.Event, Callable[[], None]], Awaitable[None]]
