@@ -18,6 +18,7 @@ from proof.experiment import Trial
 from proof.processes import Program
 from proof.receiver import Received, read_received
 from support.receivers import Request
+from support.waiting import within
 
 _SCOPES = ("pets:read", "orders:read", "webhooks:write")
 # A killed process keeps its lease for 15 s, and a failure is repeated after 5 s; twice for luck.
@@ -81,6 +82,12 @@ class Webhooks:
     def targets(self) -> dict[str, Callable[[], None]]:
         """Return what can be killed, by name."""
         return {"the deliverer": self._deliverer.stop_and_start, "the receiver": self.kill_receiver}
+
+    def start_deliverer_again(self, seconds: float) -> bool:
+        """Start the deliverer again once it has ended; return whether it did so by itself."""
+        has_ended = within(seconds, lambda: not self._deliverer.is_running)
+        self._deliverer.stop_and_start()
+        return has_ended
 
     def close(self) -> None:
         """End both processes."""

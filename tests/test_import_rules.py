@@ -14,7 +14,6 @@ OPENERS = (
     "petstore.databases.postgres_units",
     "petstore.databases.sqlite_connection",
     "petstore.databases.sqlite_commits",
-    "petstore.databases.sqlite_recovery",
     "petstore.databases.migrations",
     "petstore.databases.backups",
     "petstore.databases.copies",

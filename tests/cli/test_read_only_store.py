@@ -58,12 +58,12 @@ def test_a_store_on_a_read_only_file_system_can_be_read_but_not_served(
         assert refused.returncode == 1
         assert f"{database}: its file system is read-only\n" in refused.stdout + refused.stderr
     copies = [str(tmp_path / name) for name in ("backup.db", "pets.csv", "again.csv")]
-    for arguments in (
+    for works in (
         ("backup", copies[0]),
         ("pets", "export", copies[1]),
         ("pets", "export", copies[2], "--database", f"sqlite:///{copies[0]}"),
     ):
-        done = petstore(folder, *arguments)
+        done = petstore(folder, *works)
         assert done.returncode == 0, done.stderr
     exported = Path(copies[1]).read_text()
     assert exported == Path(copies[2]).read_text()

@@ -1,4 +1,4 @@
-"""Files that only their owner may use: another user can neither plant nor change one."""
+"""Files that no other user can change, and that are replaced as a whole."""
 
 import errno
 import os
