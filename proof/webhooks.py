@@ -43,9 +43,10 @@ class Webhooks:
         self._file = deployment.folder / f"received-{self._id}.jsonl"
         self._file.touch()
         self._receiver = self._start_receiver()
+        self._log = deployment.folder / "deliver.jsonl"
         self._deliverer = Program(
             deployment.folder,
-            deployment.folder / "deliver.jsonl",
+            self._log,
             deployment.server.environment(),
             lambda: (
                 *("-m", "petstore", "deliver", "--log-format", "json"),
@@ -88,6 +89,10 @@ class Webhooks:
         has_ended = within(seconds, lambda: not self._deliverer.is_running)
         self._deliverer.stop_and_start()
         return has_ended
+
+    def delivers(self, seconds: float, starts: int) -> bool:
+        """Wait until the deliverer has started so often; return whether it has, in time."""
+        return within(seconds, lambda: self._log.read_text().count("deliveries_started") == starts)
 
     def close(self) -> None:
         """End both processes."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import apsw
 import httpx
 import pytest
 
@@ -156,36 +155,6 @@ async def test_a_service_starts_a_separate_process_for_deliveries(
             await eventually(lambda: len(receiver.requests) == 2, 30)
             await eventually(are_counted, 30)
     assert await asyncio.to_thread(server.stop) == 0
-
-
-async def test_deliveries_continue_after_files_beside_the_database_are_deleted(
-    tmp_path: Path, start: StartServer, database: Path
-) -> None:
-    (tmp_path / "petstore.db.secret").touch(0o600)
-    (tmp_path / "petstore.db.secret").write_bytes(text_of_master(MASTER))
-    new = {"name": "Bella", "categoryId": 1}
-    async with receiving() as receiver:
-        async with open_store(database) as store:
-            await add_webhook(store, await issue_with_webhooks(store, system_clock), receiver.url)
-        server = await asyncio.to_thread(start, "--webhook-network", "127.0.0.0/8", delivers=True)
-        headers = {"Authorization": f"Bearer {server.issue()}"}
-        created = []
-        async with httpx.AsyncClient(base_url=server.url, headers=headers) as client:
-            for endings in [("-shm",), ("-wal",), ("-wal", "-shm")]:
-                for ending in endings:
-                    database.with_name(f"petstore.db{ending}").unlink()
-                for _ in range(20):
-                    response = await client.post("/v1/pets", json=new)
-                    if response.status_code == 201:
-                        created.append(response.json()["id"])
-                await eventually(lambda: len(by_resource(receiver)) >= len(created), 30)
-        assert await asyncio.to_thread(server.stop) == 0
-    assert set(by_resource(receiver)) >= {f"pet/{number}" for number in created}
-    assert len(created) > 20
-    assert apsw.Connection(str(database)).pragma("integrity_check") == "ok"
-    written = [line["event"] for line in server.log_lines() if "deleted while" in line["event"]]
-    # One line for each deletion at least: by whom depends on who writes next.
-    assert len(written) >= 3
 
 
 async def test_a_service_reports_the_delivery_lag_while_its_deliverer_is_frozen(
