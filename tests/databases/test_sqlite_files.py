@@ -18,6 +18,7 @@ from petstore.errors import LostFiles, Unavailable
 from petstore.pets.model import NewPet
 from support.changes import create_pet, create_pets
 from support.endless_writer import EndlessWriter
+from support.full_disk import full_disk
 from support.idle_user import IdleUser
 from support.pet_rows import select_pets
 from support.stores import impatient, locked, open_store
@@ -149,7 +150,7 @@ async def test_while_another_program_reads_a_deleted_wal_its_process_does_not_en
             await store.write(create_pets(MANY))
             delete(database, ("-wal",))
             for refused in (store.check(), store.write(create_pet(BELLA))):
-                reason = f"and process {other.pid} .* still reads the old one$|in time$"
+                reason = f"and process {other.pid} .* still reads the old one: let it end|in time$"
                 with pytest.raises(Unavailable, match=reason) as refusal:
                     await refused
                 assert not isinstance(refusal.value, LostFiles)
@@ -158,6 +159,19 @@ async def test_while_another_program_reads_a_deleted_wal_its_process_does_not_en
             await store.check()
     assert await ids_without_log(database) == {*range(1, 1002)}
     assert len(caplog.records) == 1
+
+
+async def test_on_a_full_disk_the_process_of_a_deleted_wal_does_not_end(
+    store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    await store.write(create_pets(MANY))
+    delete(database, ("-wal",))
+    with impatient(store), full_disk():
+        with pytest.raises(Unavailable, match="and it cannot be saved: ") as refusal:
+            await store.check()
+        assert not isinstance(refusal.value, LostFiles)
+        await store.close()
+    assert caplog.messages[-1].startswith(f"{database} does not have all changes: it cannot be")
 
 
 @pytest.mark.parametrize("reads", [False, True])

@@ -207,11 +207,8 @@ class SqliteConnections:
 
     async def close(self) -> None:
         """Close the file, and bring to it what is only in a deleted log."""
-        if self._thread.is_alive() and self.has_lost_files() and not await self.rescue():
-            _LOG.critical(
-                "%s does not have all changes: %s has them. Let it end, do not kill it",
-                *(self._path, self._files.user()),
-            )
+        if self._thread.is_alive() and self.has_lost_files() and (reason := await self.rescue()):
+            _LOG.critical("%s does not have all changes: %s", self._path, reason)
         self.lost = "the database is closed"
         self.calls.put(None)
         self._thread.join()
@@ -238,40 +235,43 @@ class SqliteConnections:
             _LOG.critical("%s; changes are refused until the service has started again", self.lost)
         return bool(self.lost)
 
-    async def rescue(self) -> bool:
+    async def rescue(self) -> str:
         """Bring to the database what is in a log without a name: SQLite still has it open.
 
-        Return whether all of it is there: not while another program reads an older state.
+        Return why not all of it is there, or nothing.
         """
         return await self.in_thread(self._checkpoint)
 
     async def is_safe(self) -> bool:
         """Return whether what was committed stays, although a file has lost its name."""
-        return await self.rescue() and self._files.has_database()
+        return not await self.rescue() and self._files.has_database()
 
     async def refusal(self) -> Unavailable:
         """Return why there are no more changes: ``LostFiles`` once the process may end."""
-        is_rescued = await self.rescue()
+        reason = await self.rescue()
         if not self._path.exists():  # the next start would make an empty one
             return Unavailable(f"{self.lost}: put it back, or restart the service without it")
-        if not is_rescued:
-            return Unavailable(f"{self.lost}, and {self._files.user()} still reads the old one")
+        if reason:
+            return Unavailable(f"{self.lost}, and {reason}")
         return LostFiles(self.lost)
 
-    def _checkpoint(self) -> bool:
+    def _checkpoint(self) -> str:
         """Empty the log, too: nobody may take it for the log of another database."""
         ends = time.monotonic() + self.timeout / 2 / SECOND
         self.writer.set_busy_timeout(_READER_TIMEOUT)
         while True:
             try:
                 self.writer.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            except apsw.BusyError:  # or another process does it just now
-                if time.monotonic() >= ends:
-                    return False
-                time.sleep(_RETRY_SECONDS)
-            else:
                 self._files.remove_foreign_log()
-                return True
+            except apsw.BusyError:  # or another process does it just now
+                reason = f"{self._files.user()} still reads the old one: let it end, do not kill it"
+            except OPERATIONAL_ERRORS as error:
+                reason = f"it cannot be saved: {error}"
+            else:
+                return ""
+            if time.monotonic() >= ends:
+                return reason
+            time.sleep(_RETRY_SECONDS)
 
 
 def _make_each(calls: SimpleQueue[_Call | None]) -> None:
