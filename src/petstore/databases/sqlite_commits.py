@@ -121,7 +121,7 @@ class GroupCommit:
 
         def settle_all(ended: object) -> None:
             error = ended if isinstance(ended, BaseException) else None
-            is_safe = error is None and not connections.has_lost_files()
+            is_safe = error is None and not connections.files.lost()
             if is_safe:
                 for outcome in outcomes:
                     settle(*outcome)
@@ -130,7 +130,7 @@ class GroupCommit:
         commit: Callable[[], object] = partial(connections.write, "COMMIT")
         if self._brief_locks:
             commit()
-            commit = connections.sync_log
+            commit = connections.files.sync_log
         connections.calls.put((loop, commit, settle_all))
         if not await committed:
             if not await connections.is_safe():
@@ -149,7 +149,7 @@ class GroupCommit:
 
     async def _begin(self) -> None:
         """Take the write lock, unless a file was deleted."""
-        if self._connections.has_lost_files():
+        if self._connections.lost or self._connections.files.lost():
             raise await self._connections.refusal()
         await self._lock()
 

@@ -169,8 +169,8 @@ class SqliteConnections:
         """Connect in the process that uses the file: SQLite must not be forked."""
         with as_unavailable(OPERATIONAL_ERRORS), ExitStack() as opened:
             require_writable(self._path)
-            self._files = opened.enter_context(files_of(self._path))
-            with self._files.opening(self.timeout):
+            self.files = opened.enter_context(files_of(self._path))
+            with self.files.opening(self.timeout):
                 self.writer = self._connect(opened, self.timeout)
                 # A backup that was restored since the migration is in rollback mode.
                 self.writer.pragma("journal_mode", "wal")
@@ -189,7 +189,6 @@ class SqliteConnections:
                 for execute in (self.write, self.read):
                     execute(DATA_VERSION).fetchall()  # SQLite opens the log only to read it
             self._opened = opened.pop_all()
-        self.sync_log = self._files.sync_log
         self.lost = ""
         # A ThreadPoolExecutor takes as long for a call as SQLite for the statements of a change.
         self.calls = SimpleQueue[_Call | None]()
@@ -230,7 +229,7 @@ class SqliteConnections:
 
     def has_lost_files(self) -> bool:
         """Return whether a file was deleted or replaced since it was opened; log that once."""
-        if not self.lost and (name := self._files.lost()):
+        if not self.lost and (name := self.files.lost()):
             self.lost = f"{name} was deleted or replaced while in use"
             _LOG.critical("%s; changes are refused until the service has started again", self.lost)
         return bool(self.lost)
@@ -240,11 +239,12 @@ class SqliteConnections:
 
         Return why not all of it is there, or nothing.
         """
+        self.has_lost_files()
         return await self.in_thread(self._checkpoint)
 
     async def is_safe(self) -> bool:
         """Return whether what was committed stays, although a file has lost its name."""
-        return not await self.rescue() and self._files.has_database()
+        return not await self.rescue() and self.files.has_database()
 
     async def refusal(self) -> Unavailable:
         """Return why there are no more changes: ``LostFiles`` once the process may end."""
@@ -262,9 +262,9 @@ class SqliteConnections:
         while True:
             try:
                 self.writer.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
-                self._files.remove_foreign_log()
+                self.files.remove_foreign_log()
             except apsw.BusyError:  # or another process does it just now
-                reason = f"{self._files.user()} still reads the old one: let it end, do not kill it"
+                reason = f"{self.files.user()} still reads the old one: let it end, do not kill it"
             except OPERATIONAL_ERRORS as error:
                 reason = f"it cannot be saved: {error}"
             else:
