@@ -21,7 +21,7 @@ from petstore.console.page import (
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
-from petstore.errors import InvalidParameter, PetstoreError, PreconditionFailed, ResponseSealed
+from petstore.errors import InvalidParameter, PetstoreError, PreconditionFailed, SecretAlreadyShown
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.alerts import EXPIRES_SOON, MAX_ALERTS, find_alerts
@@ -109,7 +109,7 @@ def _sort_link(typed: Texts, first: str, sort: str) -> tuple[str, str]:
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     form = key_form(visit.caller).new(visit.form, error, new_fields(visit.caller))
-    problem = _SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem
+    problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
     return visit.page("key_new.html", error=error, form=form, problem=problem)
 
 

@@ -658,8 +658,8 @@ class Keys(Resource[D]):
         Raises:
             BeyondOwnRights: The API key tries to give another key or a person more rights than
                 it has itself.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
         """
         return Call(
             "createKey",
@@ -789,8 +789,8 @@ class Keys(Resource[D]):
             BeyondOwnRights: The API key tries to give another key or a person more rights than
                 it has itself.
             KeyEnded: The API key to change is expired or revoked.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
         """
         return Call(
             "rotateKey",
@@ -818,8 +818,8 @@ class Keys(Resource[D]):
         Raises:
             BeyondOwnRights: The API key tries to give another key or a person more rights than
                 it has itself.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
             TooManyRotations: The API key has rotated itself as often as it may in one day.
         """
         return Call(
@@ -933,8 +933,8 @@ class People(Resource[D]):
             BeyondOwnRights: The API key tries to give another key or a person more rights than
                 it has itself.
             LoginTaken: Another person has this login, perhaps in another case.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
         """
         return Call(
             "createPerson",
@@ -1018,8 +1018,8 @@ class People(Resource[D]):
             BeyondOwnRights: The API key tries to give another key or a person more rights than
                 it has itself.
             PersonDisabled: The person is disabled, so nobody can invite them.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
         """
         return Call(
             "invitePerson",
@@ -1113,8 +1113,8 @@ class Webhooks(Resource[D]):
             TooManyWebhooks: The API key has the maximum number of webhooks.
             WebhooksNotConfigured: The operator has not set up webhooks: the secret file is
                 missing.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
         """
         return Call(
             "createWebhook",
@@ -1225,8 +1225,8 @@ class Webhooks(Resource[D]):
         Raises:
             WebhooksNotConfigured: The operator has not set up webhooks: the secret file is
                 missing.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
         """
         return Call(
             "rotateWebhook",
