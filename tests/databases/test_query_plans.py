@@ -44,7 +44,7 @@ from petstore.keys.cache import ApiKeyCache
 from petstore.keys.history import list_history
 from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
-from petstore.keys.status import COLUMNS, list_keys, rehearsing, stored_key, values_of
+from petstore.keys.status import COLUMNS, list_keys, stored_key, values_of
 from petstore.keys.store import (
     Owner,
     change_key,
@@ -437,7 +437,6 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(flushed_responses),
         *statements_of(flushed_refusals),
         *statements_of(lambda store: find_alerts(store, "production", NOW)),
-        *statements_of(lambda store: rehearsing(store, {7, FAR})),
         *statements_of(
             lambda store: find_use(store, SHOWN_KEY, NOW),
             {"select_key_uses": [(*KEY_ROW, None, None, None, None, NOW, 1, NOW // DAY, 1)]},

@@ -304,7 +304,7 @@ class Application:
             self.services.deprecated_calls.count(
                 key.id, operation.id, now, user_agent, exchange.request_id
             )
-            check_sunset(operation.deprecation, now, is_rehearsed=key.rehearse_sunset)
+            check_sunset(operation.deprecation, now)
         require_scope(key, operation.scope)
         body: object = None
         if operation.body is not None:

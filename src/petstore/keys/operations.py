@@ -166,7 +166,6 @@ _KEY = {
     "perDay": 10000,
     "scopes": ["orders:read", "orders:write", "pets:read", "pets:write"],
     "allowedNetworks": ["203.0.113.0/24"],
-    "rehearseSunset": False,
     "environment": "production",
     "state": "active",
     "bannedUntil": None,

@@ -631,7 +631,6 @@ class Keys(Resource[D]):
         scopes: Iterable[str] | None = None,
         expires_at: datetime | None = None,
         allowed_networks: Iterable[str] | None = None,
-        rehearse_sunset: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Call[KeyWithToken]:
         """Create a key.
@@ -651,8 +650,6 @@ class Keys(Resource[D]):
             expires_at: When the key expires, within the next 100 years; ``None`` means never.
             allowed_networks: The networks that the key may be used from, in CIDR notation or as
                 single addresses. An empty list means anywhere.
-            rehearse_sunset: Whether deprecated operations respond as they will after their
-                sunset. By default ``False``.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
@@ -674,7 +671,6 @@ class Keys(Resource[D]):
                 scopes=scopes,
                 expires_at=expires_at,
                 allowed_networks=allowed_networks,
-                rehearse_sunset=rehearse_sunset,
             ),
             idempotency_key=idempotency_key,
         )
@@ -702,7 +698,6 @@ class Keys(Resource[D]):
         scopes: Iterable[str] | UnsetType = UNSET,
         expires_at: datetime | UnsetType | None = UNSET,
         allowed_networks: Iterable[str] | UnsetType = UNSET,
-        rehearse_sunset: bool | UnsetType = UNSET,
         if_match: str | None = None,
     ) -> Call[Key]:
         """Change a key.
@@ -722,8 +717,6 @@ class Keys(Resource[D]):
             expires_at: When the key expires, within the next 100 years; ``None`` means never.
             allowed_networks: The networks that the key may be used from, in CIDR notation or as
                 single addresses. An empty list means anywhere.
-            rehearse_sunset: Whether deprecated operations respond as they will after their
-                sunset.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
@@ -745,7 +738,6 @@ class Keys(Resource[D]):
                 scopes=scopes,
                 expires_at=expires_at,
                 allowed_networks=allowed_networks,
-                rehearse_sunset=rehearse_sunset,
             ),
             if_match=if_match,
         )
