@@ -181,7 +181,7 @@ class Settings:
     )
     buyer_days: int = _setting(
         0,
-        "How many days after an order is closed its buyer and note are removed; 0 is never.",
+        "How many days after an order is closed its personal data is removed; 0 is never.",
         ge=0,
         le=36_500,
     )

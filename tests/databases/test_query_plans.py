@@ -485,6 +485,7 @@ def partial_write(unit: Unit[Any]) -> Any:
 
 RECORDED = recorded()
 IN_BATCHES = (
+    "select_idempotency_records",
     *(
         "select_recent_events",
         "select_changes",

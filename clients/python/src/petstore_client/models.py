@@ -116,7 +116,7 @@ class Order(Versioned, frozen=True, kw_only=True):
         delivered_at: When it was delivered: the time of the sale.
         cancelled_at: When it was cancelled, or its reservation lapsed.
         cancel_reason: Why it was cancelled. 1 to 200 characters, not only white space,
-            without control characters.
+            without control characters. No event has it.
     """
 
     id: int

@@ -494,7 +494,7 @@ class Orders(OrderSteps[D]):
                 without U+0000. No event has it.
             amount: The price, in the smallest unit of the currency, such as cents.
             cancel_reason: Why it was cancelled. 1 to 200 characters, not only white space,
-                without control characters.
+                without control characters. No event has it.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
