@@ -359,10 +359,14 @@ class Application:
         return key
 
     async def _charge_body(self, exchange: Exchange, key: Caller, requests: int) -> None:
-        """Charge what a request with this body costs beyond the one that ``_admit`` has charged."""
+        """Charge what a request with this body costs beyond the one that ``_admit`` has charged.
+
+        If the day has less left, the request costs nothing.
+        """
         if requests == 1:
             return
-        decision = exchange.decision = await self.services.limiter.charge(key, requests - 1)
+        charge, admitted = self.services.limiter.charge, exchange.decision
+        decision = exchange.decision = await charge(key, requests - 1, admitted)
         if decision.verdict != "admitted":
             raise limit_reached(decision, KEY, requests)
 
