@@ -398,7 +398,7 @@ class Settings:
         for origin in self.allowed_origin:
             _require(
                 _ORIGIN.match(origin),
-                f"allowed-origin: expected scheme://host or scheme://host:port or *: {origin}",
+                "allowed-origin: expected scheme://host or scheme://host:port or *",
             )
         _require(self.metrics_port != self.port, "metrics-port: expected another port than --port")
         if self.trace_endpoint:
