@@ -165,6 +165,23 @@ async def test_categories_are_beside_what_they_sold_before(service: Service, ada
     ]
 
 
+async def test_the_largest_categories_are_shown_and_the_download_has_all(
+    service: Service, ada: Visitor
+) -> None:
+    more = "These are the 100 categories with the largest sales. Download by category has all."
+    for category in range(1, 101):
+        await sell(service, NOON, 1_000 + category, category=category)
+    assert more not in words(await ada.get("/sales"))
+    await sell(service, NOON, 5_000, category=101)
+    page = await ada.get("/sales")
+    shown = rows(page, "Sales by category ")
+    assert (len(shown), shown[0]) == (100, "category 101 1 50.00 USD 0.00 USD 5%")
+    assert not [row for row in shown if row.startswith("=Dogs")]
+    assert more in words(page)
+    sent = await ada.get("/sales/sales.csv", by="category")
+    assert len(sent.text.splitlines()) == 102
+
+
 async def test_the_chart_has_the_currency_of_the_store_and_all_orders(
     service: Service, ada: Visitor
 ) -> None:
@@ -209,6 +226,14 @@ async def test_the_days_are_those_of_the_browser_unless_another_zone_is_typed(
     page = await ada.get("/sales", timeZone="America/New_York")
     assert rows(page, "Sales by day")[-1] == "Tue 1 Dec 2026 (so far) 1 7.00 USD"
     assert "timeZone=America%2FNew_York" in page.text
+
+
+async def test_an_unknown_time_zone_of_the_browser_is_named(ada: Visitor) -> None:
+    ada.client.cookies.set("petstore_time_zone", "Mars/<Base>")
+    unknown = "The time zone of your browser, Mars/<Base>, is unknown here."
+    for path in ("/sales", "/today"):
+        assert f"The days are those of UTC. {unknown}" in words(await ada.get(path))
+    assert "is unknown here" not in words(await ada.get("/sales", timeZone="Europe/Berlin"))
 
 
 async def test_ranges_are_a_click_away(ada: Visitor) -> None:

@@ -197,6 +197,12 @@ class PageRequest(Struct):
             return ZoneInfo("UTC")
 
     @property
+    def unknown_time_zone(self) -> str:
+        """The time zone of the browser if it is not known, else empty."""
+        name = time_zone_of(self.request)
+        return "" if name == self.time_zone.key else name[:64]
+
+    @property
     def _secret(self) -> bytes:
         """The secret of the session, which nobody else has."""
         return session_secret(self.request, self.root).encode("latin-1")
