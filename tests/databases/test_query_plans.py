@@ -273,8 +273,7 @@ ROWS: dict[str, list[Row]] = {
     "lock_lapsed_order": [order_row(7, 7, reserved_until=5)],
     "lock_lapsed_orders": [order_row(7, 7, reserved_until=5)],
     "lock_orders_with_old_buyers": [order_row(7, 7, "cancelled", buyer="Jane")],
-    "lock_closed_orders": [order_row(7, 7, "cancelled", buyer="Jane")],
-    "select_orders_of_buyer": [order_row(7, 7, "cancelled", buyer="Jane")],
+    "lock_orders_of_buyer": [order_row(7, 7, "cancelled", buyer="Jane")],
     "insert_key": [(7,)],
     "select_key": [(*KEY_ROW, *NEVER_USED)],
     "select_session_token": [(b"a token",)],
@@ -495,7 +494,7 @@ IN_BATCHES = (
     ),
     *("select_pending_delivery", "note_retries"),  # of 2,000 pending ones
     *("select_deliveries_since", "requeue_deliveries"),
-    *("lock_orders_with_old_buyers", "select_orders_of_buyer"),
+    *("lock_orders_with_old_buyers", "lock_orders_of_buyer"),
     *("select_skipped_deliveries", "skip_deliveries"),
     *("delete_deliveries", "select_oldest_rows", "delete_oldest_rows"),
 )

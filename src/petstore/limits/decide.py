@@ -51,12 +51,12 @@ def charge(
     now: Milliseconds,
     unbanned_at: Milliseconds,
     requests: int,
-    admitted: Decision | None = None,
+    taken: Decision | None = None,
 ) -> tuple[Decision, State]:
     """Charge ``requests`` to the day alone, all of them or none, as one step at ``now``.
 
     The minute is for requests that come one by one. A refusal is no strike, and gives the request
-    back that was ``admitted`` with these, in those of its windows that still run.
+    back that was ``taken`` with these, in those of its windows that still run.
     """
     if unbanned_at > state.unbanned_at:
         state = _unbanned(state, unbanned_at)
@@ -65,11 +65,11 @@ def charge(
         return decision(state, limits, now, "banned"), touched(state, now)
     _, _, day, day_used = _windows(state, now)
     if day_used + requests > limits.per_day:
-        if admitted is not None:
+        if taken is not None:
             state = replace(
                 state,
-                minute_used=state.minute_used - (state.minute_started == admitted.minute_started),
-                day_used=state.day_used - (state.day == admitted.day_number),
+                minute_used=state.minute_used - (state.minute_started == taken.minute_started),
+                day_used=state.day_used - (state.day == taken.day_number),
             )
         refused = decision(state, limits, now, "limited", of_day=True)
         return refused, replace(state, used_at=now)

@@ -102,12 +102,12 @@ class RedisRateLimiter:
         self.bans = 0
 
     async def judge(
-        self, mode: Mode, key: Caller, requests: int = 0, admitted: Decision | None = None
+        self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
     ) -> Decision:
         """Judge a request with ``key``, and charge it if it is admitted; or only look.
 
         To ``charge`` is to charge so many ``requests`` to the day, or to give back the one that was
-        ``admitted`` with them.
+        ``taken`` with them.
         """
         name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
         unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
@@ -115,8 +115,8 @@ class RedisRateLimiter:
             mode, *limits, unbanned_at, rules, threshold, rules.last_level, _KEY_LIFETIME
         )
         call.requests = requests
-        if admitted is not None:
-            call.minute_started, call.day = admitted.minute_started, admitted.day_number
+        if taken is not None:
+            call.minute_started, call.day = taken.minute_started, taken.day_number
         reply = await self._run(name, call)
         if reply is None:
             call.state = await self.load(key.id) or _FRESH

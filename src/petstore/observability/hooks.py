@@ -122,10 +122,8 @@ class _ObservedLimiter:
     def take(self, key: Caller) -> Coroutine[Any, Any, Decision]:
         return _observed(self._take, self._limiter.take(key))
 
-    def charge(
-        self, key: Caller, requests: int, admitted: Decision | None = None
-    ) -> Coroutine[Any, Any, Decision]:
-        return _observed(self._charge, self._limiter.charge(key, requests, admitted))
+    def charge(self, *charged: Any) -> Coroutine[Any, Any, Decision]:
+        return _observed(self._charge, self._limiter.charge(*charged))
 
     def take_address(self, address: str) -> Coroutine[Any, Any, Decision]:
         return _observed(self._take, self._limiter.take_address(address))

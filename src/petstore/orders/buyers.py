@@ -17,7 +17,7 @@ from petstore.databases.planner import unplanned
 from petstore.domain.names import name_key, plain_key
 from petstore.events.model import SERVICE, Author
 from petstore.events.store import record
-from petstore.orders.model import Order, without_personal_data
+from petstore.orders.model import OPEN_STATUSES, Order, without_personal_data
 from petstore.orders.store import COLUMNS, order_event, order_of
 
 _BATCH = 100
@@ -65,7 +65,7 @@ def forget_batch(before: Milliseconds, now: Milliseconds) -> Unit[int]:
         (before, _BATCH),
         name="lock_orders_with_old_buyers",
     )
-    yield from _forget(rows, now, SERVICE)
+    yield from _forget([order_of(row) for row in rows], now, SERVICE)
     return len(rows)
 
 
@@ -78,59 +78,49 @@ async def forget_buyer(store: Store, buyer: str, clock: Clock, by: Author) -> Fo
         Unavailable: the database is unreachable, full or failing; some orders may be done.
     """
     closed: set[int] = set()
-    still_open = after = 0
+    still_open: set[int] = set()
+    after = 0
     while True:
-        rows = await store.read(_select_of_buyer(buyer, after))
-        same = [order for row in rows if _is_of(order := order_of(row), buyer)]
-        done = await store.write(_forget_closed([order.id for order in same], buyer, clock(), by))
-        closed.update(done)
-        still_open += len(same) - len(done)
-        if len(rows) < _BATCH:
+        orders = await store.write(_forget_some(buyer, after, clock(), by))
+        for order in orders:
+            if _is_of(order, buyer):
+                (still_open if order.status in OPEN_STATUSES else closed).add(order.id)
+        if len(orders) < _BATCH:
             break
-        after = rows[-1][0]
+        after = orders[-1].id
     await _forget_in_records(store, closed, buyer)
-    return Forgotten(len(closed), still_open)
+    return Forgotten(len(closed), len(still_open))
 
 
-def _select_of_buyer(buyer: str, after: int) -> Statement:
-    """Return the SELECT of orders whose buyers' names differ from this one in case and marks."""
+def _forget_some(buyer: str, after: int, now: Milliseconds, by: Author) -> Unit[list[Order]]:
+    """Remove a buyer from some orders; return them, and those with other marks, as they were."""
     key = unplanned(1, str)
-    return Statement(
+    rows = yield Statement(
         f"SELECT {COLUMNS} FROM orders WHERE buyer_key IS NOT NULL"  # noqa: S608 - only names
         " AND /*sqlite*/ buyer_key = ?1 AND id > ?2 /*end*/"
         f" /*pg (buyer_key, id) > ({key}, ?2) AND buyer_key <= {key} */"
-        " ORDER BY buyer_key, id LIMIT ?3",
+        " ORDER BY buyer_key, id LIMIT ?3 /*pg FOR UPDATE */",
         (plain_key(buyer), after, _BATCH),
-        name="select_orders_of_buyer",
+        name="lock_orders_of_buyer",
     )
-
-
-def _forget_closed(ids: list[int], buyer: str, now: Milliseconds, by: Author) -> Unit[list[int]]:
-    """Remove a buyer from those of the orders that are closed; return their ids."""
-    rows = yield Statement(
-        f"SELECT {COLUMNS} FROM orders WHERE id IN ({placeholder_list(1, ids)})"  # noqa: S608
-        " AND status || '' IN ('delivered', 'cancelled') ORDER BY id /*pg FOR UPDATE */",
-        ids,
-        name="lock_closed_orders",
-    )
-    closed = [row for row in rows if _is_of(order_of(row), buyer)]
-    yield from _forget(closed, now, by)
-    return [row[0] for row in closed]
+    orders = [order_of(row) for row in rows]
+    closed = (each for each in orders if each.status not in OPEN_STATUSES)
+    yield from _forget([each for each in closed if _is_of(each, buyer)], now, by)
+    return orders
 
 
 async def _forget_in_records(store: Store, ids: set[int], buyer: str) -> None:
     """Remove personal data from recorded responses with one of these orders, or with the buyer."""
     after: Row = (0, "")
     while True:
-        rows = await store.read(
-            Statement(
-                "SELECT key_id, idempotency_key, answer FROM kept_answers"
-                " WHERE (key_id, idempotency_key) > (?1, ?2)"
-                " ORDER BY key_id, idempotency_key LIMIT ?3",
-                (*after, _BATCH),
-                name="select_idempotency_records",
-            )
+        select = Statement(
+            "SELECT key_id, idempotency_key, answer FROM kept_answers"
+            " WHERE (key_id, idempotency_key) > (?1, ?2)"
+            " ORDER BY key_id, idempotency_key LIMIT ?3",
+            (*after, _BATCH),
+            name="select_idempotency_records",
         )
+        rows = await store.read(select)
         for *name, answer in rows:
             if _ORDER not in answer:
                 continue
@@ -157,16 +147,15 @@ def _is_of(order: Order, buyer: str) -> bool:
     return order.buyer is not UNSET and name_key(order.buyer) == name_key(buyer)
 
 
-def _forget(rows: list[Row], now: Milliseconds, by: Author) -> Unit[None]:
+def _forget(orders: list[Order], now: Milliseconds, by: Author) -> Unit[None]:
     """Remove personal data from orders, whose rows are locked."""
-    if not rows:
+    if not orders:
         return
     yield Statement(
         "UPDATE orders SET buyer = NULL, buyer_key = NULL, note = NULL, cancel_reason = NULL"  # noqa: S608
-        f" WHERE id IN ({placeholder_list(1, rows)})",
-        [row[0] for row in rows],
+        f" WHERE id IN ({placeholder_list(1, orders)})",
+        [order.id for order in orders],
         name="forget_buyers",
     )
-    orders = [order_of(row) for row in rows]
     events = (order_event("order.updated", without_personal_data(order), order) for order in orders)
     yield record(now, *events, by=by)
