@@ -10,10 +10,9 @@ TESTERS ?= $(shell expr 2 '*' $$(nproc))
 PYTEST := pytest --dist worksteal -n
 # Absolute, for the processes that tests start in folders of their own.
 export COVERAGE_FILE := $(CURDIR)/.coverage/data
-# The site, and what it is made of: pages, the files that they link to, and what the code declares.
+# The site, and what it is made of: pages, and what the code declares.
 SITE := src/petstore/site/files.json
-SITE_SOURCES := $(shell find README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md clients/python/*.md docs deploy bench/results website \
-  src/petstore -type f -not -path '*/site/*' -not -name '*.pyc' 2>/dev/null)
+SITE_SOURCES := $(shell find docs website src/petstore -type f -not -path '*/site/*' -not -name '*.pyc')
 # Else each of the hundreds of processes that tests start compiles the whole service anew.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -27,13 +27,13 @@ from petstore.events.store import publishing
 from petstore.interface.addresses import Addresses
 from petstore.interface.application import Application, HttpRules, Pages, PublicPage, RequestHooks
 from petstore.interface.bodies import BodyReader
+from petstore.interface.documentation import HOME, Documentation
 from petstore.interface.health import HealthPages
 from petstore.interface.idempotency_records import SafeRetries
 from petstore.interface.openapi.page import DocumentPage
 from petstore.interface.operation import BASE, Services
 from petstore.interface.operations import OPERATIONS
 from petstore.interface.routes import Routes
-from petstore.interface.site import HOME, service_site
 from petstore.interface.well_known import WellKnown
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.notices import KeyNotices
@@ -74,7 +74,7 @@ def create_app(
     observers: Observers = (),
 ) -> Application:
     """Put the service together from its parts."""
-    addresses, feed = Addresses(settings.public_url), _feed(settings, store)
+    addresses, feed, docs = Addresses(settings.public_url), _feed(settings, store), Documentation()
     services = Services(
         store=store,
         readers=create_readers(settings, store, replica, clock),
@@ -103,8 +103,8 @@ def create_app(
         services=services,
         routes=Routes(BASE, OPERATIONS),
         pages=Pages(
-            _pages(health, addresses, WellKnown(addresses, settings.security_contact, clock)),
-            service_site().missing,
+            _pages(docs, health, addresses, WellKnown(addresses, settings.security_contact, clock)),
+            docs.missing,
             Console(services, bodies, visits, addresses.public_url),
         ),
         bodies=bodies,
@@ -205,17 +205,14 @@ def open_log(settings: Settings) -> RequestLog:
 
 
 def _pages(
-    health: HealthPages, addresses: Addresses, well_known: WellKnown
+    docs: Documentation, health: HealthPages, addresses: Addresses, well_known: WellKnown
 ) -> dict[str, PublicPage]:
-    site = service_site().pages(addresses.root)
+    found = docs.pages()
+    entrances = {path: well_known.linked(found[path]) for path in ("/", HOME) if path in found}
     return {
         **well_known.pages(),
-        **site,
-        **{
-            entrance: well_known.linked(site[entrance])
-            for entrance in ("/", HOME)
-            if entrance in site
-        },
+        **found,
+        **entrances,
         "/healthz": health.live,
         "/readyz": health.ready,
         f"{BASE}/openapi.json": well_known.linked(DocumentPage(OPERATIONS, addresses.root)),

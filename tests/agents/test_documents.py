@@ -6,11 +6,10 @@ import pytest
 
 from petstore.agents.documents import Documents
 from petstore.errors import NotFound
-from petstore.interface.site import Site
 
 
 def test_without_a_built_site_there_are_no_resources(tmp_path: Path) -> None:
-    documents = Documents(Site(tmp_path))
+    documents = Documents(tmp_path)
     assert documents.resources() == []
     with pytest.raises(NotFound, match="is not built; read it at "):
         documents.read("petstore://docs/index")

@@ -22,12 +22,11 @@ from mcp.types import (
 )
 
 from petstore import __version__
-from petstore.agents.documents import Documents
+from petstore.agents.documents import MARKDOWN, Documents
 from petstore.agents.failures import explain
 from petstore.agents.tools import InvalidArguments, Tool
 from petstore.clock import Clock
 from petstore.errors import NotFound
-from petstore.interface.site import MARKDOWN
 from petstore_client import AsyncClient, PetstoreError
 
 Context: TypeAlias = ServerRequestContext[Any, Any]

@@ -25,7 +25,6 @@ from petstore.agents.server import AgentServer, ClientFor, Context
 from petstore.agents.tools import TOOLS, InvalidArguments
 from petstore.chores import background
 from petstore.clock import system_clock
-from petstore.interface.site import service_site
 from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.logs import RequestLine
 from petstore.server.listeners import http_server
@@ -40,7 +39,7 @@ _STOP_SECONDS = 10
 
 def agent_server(client_for: ClientFor, *, writes: bool) -> AgentServer:
     """Return a server with all tools, and with those that change something if it ``writes``."""
-    documents = Documents(service_site())
+    documents = Documents()
     return AgentServer(TOOLS, client_for, documents, system_clock, writes=writes)
 
 

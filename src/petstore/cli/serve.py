@@ -72,10 +72,10 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
 def announce(address: str, settings: Settings, demo: "Demo | None") -> None:
     """Print the URLs of a service at ``address``, and of a demo how to try it."""
     # Imported where it is used, so that `petstore --help` is instant.
-    from petstore.interface.site import service_site
+    from petstore.interface.documentation import Documentation
 
     click.echo(f"Petstore is at  {address}/v1")
-    if service_site().is_built:
+    if Documentation().is_built:
         click.echo(f"Docs are at     {address}/docs")
     else:
         click.echo("Docs are        not built: run `make docs` in the checkout, and start again")
