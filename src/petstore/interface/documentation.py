@@ -87,7 +87,8 @@ class Documentation:
         if not self.is_built or b"text/html" not in request.fields.get(b"accept", b"").lower():
             raise NotFound(_NOTHING, {"Vary": "Accept"})
         body, _ = self._content(MISSING, None)
-        return Response(404, body, [*self._headers(_HTML), b"vary: Accept"], code=NotFound.code)
+        lines = [*self._headers(_HTML), b"vary: Accept"]
+        return Response(404, body, lines, code=NotFound.code, is_shared=True)
 
     async def _file(self, file: SiteFile, request: Request) -> Response:
         coding = choose_coding(request, CODINGS)
