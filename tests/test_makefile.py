@@ -240,9 +240,9 @@ def test_packages_and_releases_use_the_locked_development_tools(tmp_path: Path) 
 
 def test_make_prove_passes_its_arguments_to_the_experiments(tmp_path: Path) -> None:
     commands = dry_run("prove", tmp_path).replace("\\\n ", "")
-    assert commands.rstrip().endswith("python -m proof --save --minutes 50")
+    assert commands.rstrip().endswith('python -m proof --save --minutes "50"')
     commands = dry_run("prove", tmp_path, "MINUTES=2", "SEED=7", "ONLY=kill -9")
-    assert "--minutes 2 " in commands
+    assert '--minutes "2" ' in commands
     assert '--seed 7 --only "kill -9"' in commands
 
 
