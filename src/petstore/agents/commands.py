@@ -1,6 +1,7 @@
 """``petstore mcp``: a running service as tools for AI agents."""
 
-from functools import partial
+import re
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,9 +14,10 @@ from petstore.cli.output import plain_failures
 from petstore.settings import Settings
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
-    from petstore.agents.clients import Clients
+    from petstore.agents.serving import Clients
 
-_MISSING = "petstore mcp needs a package that is not installed: pip install 'petstore[mcp]'"
+_HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
+_MISSING = "petstore mcp needs a package that is not installed: pip install 'petstore-service[mcp]'"
 
 
 @click.command()
@@ -55,7 +57,6 @@ _MISSING = "petstore mcp needs a package that is not installed: pip install 'pet
         "With --http: a network of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8."
         " May be repeated."
     ),
-    log_format="With --http: text, json, or auto: text on a terminal, else json.",
 )
 @click.pass_context
 def mcp(
@@ -74,18 +75,17 @@ def mcp(
 
     The program of the agent starts this command, and speaks with it on standard input and output.
     The agent may do what the key may, and only read unless you add --write. It needs the extra
-    petstore[mcp].
+    petstore-service[mcp].
     """
     if not over_http:
         _refuse_options_of_http(ctx)
     try:
         from petstore.agents import serving
-        from petstore.agents.clients import Clients
     except ModuleNotFoundError as error:
         raise click.ClickException(_MISSING) from error
     try:
-        clients = Clients(service)
-        own = None if over_http else clients.open(read_key())
+        clients = serving.Clients(service)
+        own = None if over_http else clients.of(read_key())
     except ValueError as error:  # of the environment: a proxy that cannot be used
         raise CommandFailure(str(error), ExitStatus.FAILED) from error
     if own is None:
@@ -100,7 +100,7 @@ def _refuse_options_of_http(ctx: click.Context) -> None:
     Raises:
         click.UsageError: there is one.
     """
-    for name in ("host", "port", "allowed_hosts", "trusted_proxy", "log_format"):
+    for name in ("host", "port", "allowed_hosts", "trusted_proxy"):
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = next(each.opts[0] for each in ctx.command.params if each.name == name)
             msg = f"{option} is for --http"
@@ -120,10 +120,10 @@ def _serve_http(
     from petstore.server.listeners import listen
 
     for allowed in allowed_hosts:
-        if not serving.is_host(allowed):
+        if not _HOST.fullmatch(allowed):
             msg = f"--allowed-host: {allowed!r}: expected a host without a port"
             raise click.UsageError(msg)
-    if not (allowed_hosts or serving.is_loopback(host)):
+    if not (allowed_hosts or _is_loopback(host)):
         msg = f"--host {host}: name the hosts by which clients reach it, with --allowed-host"
         raise click.UsageError(msg)
     with plain_failures():
@@ -131,5 +131,14 @@ def _serve_http(
     with plain_failures(), listen(host, port) as listener:
         hosts = (*serving.LOOPBACK_HOSTS, *allowed_hosts)
         at = service_url("", host, listener.getsockname()[1])
-        ready = partial(click.echo, f"MCP for {clients.url} at {at}/mcp", err=True)
-        serving.run_http(listener, clients, hosts, ready, settings=settings, writes=writes)
+        click.echo(f"MCP for {clients.url} at {at}/mcp", err=True)
+        proxies = [str(network) for network in settings.trusted_networks]
+        serving.run_http(listener, serving.agent_app(clients, hosts, writes=writes), proxies)
+
+
+def _is_loopback(host: str) -> bool:
+    """Return whether only this machine can connect to ``host``."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -7,10 +7,10 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
-from jsonschema import Draft202012Validator
 from mcp.types import Tool as Description
 from mcp.types import ToolAnnotations
 
+from petstore.agents.arguments import InvalidArguments, fitted
 from petstore.agents.schemas import input_schema, operation_of, output_schema
 from petstore_client import AsyncClient
 
@@ -18,12 +18,7 @@ _DEFAULT_LIMIT = 20
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 # What the client library calls these arguments.
 _RENAMED = {"version": "if_match", "from": "from_", "type": "types"}
-_MAX_FAULTS = 5
 _MAX_MESSAGE = 300  # characters; a message may quote an argument
-
-
-class InvalidArguments(Exception):
-    """The arguments of a call do not have the schema of its tool; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -78,11 +73,9 @@ class Tool:
             InvalidArguments: the arguments do not have its schema.
             PetstoreError: the service refuses the request, or does not respond.
         """
-        if not self.writes:  # some agents name every argument, and leave those that they do not use
-            arguments = {name: value for name, value in arguments.items() if value is not None}
+        fitting = fitted(self.described.input_schema, arguments)
         try:
-            self._check(arguments)
-            return await self._call(attrgetter(self.method)(client), arguments)
+            return await self._call(attrgetter(self.method)(client), fitting)
         except (TypeError, ValueError, RecursionError) as error:  # what the schema cannot say
             raise InvalidArguments(str(error)[:_MAX_MESSAGE]) from error
 
@@ -103,27 +96,6 @@ class Tool:
         page = await anext(method.pages(**_named(arguments)))
         found = {self.result: page.response.json()}
         return found if page.cursor is None else {**found, "next": page.cursor}
-
-    @cached_property
-    def _validator(self) -> Draft202012Validator:
-        return Draft202012Validator(self.described.input_schema)
-
-    def _check(self, arguments: Mapping[str, Any]) -> None:
-        for name, schema in self.described.input_schema["properties"].items():
-            most, value = schema.get("maxItems"), arguments.get(name)
-            # The validator looks at every item, also of a list that is too long.
-            if most is not None and isinstance(value, list) and len(value) > most:
-                msg = f"{name}: expected at most {most} items"
-                raise InvalidArguments(msg)
-        faults = []
-        for error in self._validator.iter_errors(arguments):
-            where = "".join(f"[{each}]" if isinstance(each, int) else each for each in error.path)
-            message = error.message[:_MAX_MESSAGE]
-            faults.append(f"{where}: {message}" if where else message)
-            if len(faults) == _MAX_FAULTS:
-                break
-        if faults:
-            raise InvalidArguments("; ".join(faults))
 
 
 def _named(arguments: Mapping[str, Any]) -> dict[str, Any]:
