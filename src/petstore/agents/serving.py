@@ -25,17 +25,22 @@ from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from petstore.agents.server import Context, agent_server
+from petstore.http.open_files import room_for
 from petstore_client import AsyncClient
 from petstore_client._transport import LoopTransport
 from petstore_client._transport import Route as Network
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
-# A batch of animals with the longest names, in any language, is smaller.
+# A batch of animals with the longest names, in any language, is smaller, and has fewer values. The
+# SDK validates a message several times, and would hold everybody while it does that.
 _MAX_MESSAGE = 256 * 1024
-_MAX_REQUESTS = 64  # of an address at once
+_MAX_VALUES = 2000
+_MAX_REQUESTS = 64  # of an address at once; few of them are with the SDK, so that others are, too
+_MAX_AT_WORK = 4
 _ARRIVAL_SECONDS = 10  # for a head, and for a body
 _STOP_SECONDS = 10
+_MAX_CONNECTIONS = 10_000
 _MAX_CLIENTS = 200
 # An agent is told to wait, rather than kept waiting: its host gives up after a while.
 _MAX_WAIT_SECONDS = 5
@@ -94,6 +99,7 @@ def run_http(listener: socket.socket, app: Starlette, proxies: Sequence[str]) ->
         logging.getLogger(name).setLevel(logging.ERROR)
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again when it has stopped
         signal.signal(number, lambda *_: None)
+    room_for(_MAX_CONNECTIONS)
     http_server(app, proxies).run([listener])
 
 
@@ -150,7 +156,7 @@ class Endpoint:
         settings = TransportSecuritySettings(allowed_hosts=allowed)
         self._security = TransportSecurityMiddleware(settings)
         self._requests = Counter[str]()
-        self._turns = WeakValueDictionary[str, asyncio.Lock]()
+        self._turns = WeakValueDictionary[str, asyncio.Semaphore]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to a request."""
@@ -177,24 +183,27 @@ class Endpoint:
             msg = "expected Authorization: Bearer <API_KEY>"
             raise HTTPException(401, msg, {"WWW-Authenticate": 'Bearer realm="petstore"'})
         try:
-            async with (
-                asyncio.timeout(_ARRIVAL_SECONDS) as arrival,
-                self._turns.setdefault(key, asyncio.Lock()),
-            ):
+            async with asyncio.timeout(_ARRIVAL_SECONDS) as arrival, self._turn(key, 1):
                 body = await request.body()
-                arrival.reschedule(None)
-                # So the limits and networks of the store see who calls, if it trusts this process.
-                client = self._clients.of(key).with_options(headers={"X-Forwarded-For": address})
-                await self._ask(request, body, client, send)
+                if sum(map(body.count, (b"[", b"{", b",", b":"))) > _MAX_VALUES:
+                    raise HTTPException(413, f"expected at most {_MAX_VALUES} values")
+                async with self._turn(f"of {address}", _MAX_AT_WORK):
+                    arrival.reschedule(None)
+                    await self._ask(request, key, address, send)
         except TimeoutError:
             msg = "the body did not arrive in time, or another request of this key is under way"
             raise HTTPException(408, msg) from None
         except ClientDisconnect:
             pass  # nobody waits for the response
 
-    async def _ask(self, request: Request, body: bytes, client: AsyncClient, send: Send) -> None:
+    def _turn(self, name: str, count: int) -> asyncio.Semaphore:
+        return self._turns.setdefault(name, asyncio.Semaphore(count))
+
+    async def _ask(self, request: Request, key: str, address: str, send: Send) -> None:
         """Let the SDK respond to a message, until the agent leaves."""
-        messages: list[Message] = [{"type": "http.request", "body": body}]
+        messages: list[Message] = [{"type": "http.request", "body": await request.body()}]
+        # So the limits and networks of the store see who calls, if it trusts this process.
+        client = self._clients.of(key).with_options(headers={"X-Forwarded-For": address})
 
         async def receive() -> Message:
             if not messages:
@@ -216,6 +225,8 @@ class Endpoint:
 class _Connection(H11Protocol):
     """A connection on which each head begins and ends in time: uvicorn would wait for it."""
 
+    _timer: asyncio.TimerHandle | None = None
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._expect_request()
@@ -225,8 +236,10 @@ class _Connection(H11Protocol):
         super().on_response_complete()
 
     def _expect_request(self) -> None:
-        self.loop.call_later(_ARRIVAL_SECONDS, self._close_without_request, self.cycle)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(_ARRIVAL_SECONDS, self._close_without, self.cycle)
 
-    def _close_without_request(self, last: object) -> None:
-        if self.cycle is last:
+    def _close_without(self, last: object) -> None:
+        if self.cycle is last:  # there is no other request since
             self.transport.abort()
