@@ -140,10 +140,7 @@ KNOWN = {
     ),
     "console": (*BELOW_OPERATIONS, "limits.minutes", "time_slices"),
     "http": (),
-    "agents": (
-        *(*BELOW_OPERATIONS, "chores", "cli", "http", "limits.minutes", "logs", "settings"),
-        *("app", "server.listeners"),
-    ),
+    "agents": (*BELOW_OPERATIONS, "cli", "http", "settings", "server.listeners"),
     "observability": (
         *(*BELOW_OPERATIONS, "chores", "http", "logs", "settings"),
         *("databases", "limits"),
@@ -239,7 +236,7 @@ LIBRARIES = {
     "uvloop": ("petstore.server",),
     "jinja2": ("petstore.console.templates",),
     "multipart": ("petstore.console.forms",),
-    **dict.fromkeys(("jsonschema", "mcp"), ("petstore.agents",)),
+    **dict.fromkeys(("mcp", "starlette", "uvicorn"), ("petstore.agents",)),
     **dict.fromkeys(("click", "rich", "petstore_client"), COMMAND_LINE),
 }
 """Each with its adapters, which alone import it."""

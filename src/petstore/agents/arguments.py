@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 _TYPES: dict[str, tuple[type, str]] = {
@@ -27,33 +28,35 @@ def fitted(schema: Mapping[str, Any], value: Any, place: str = "") -> Any:
     Raises:
         InvalidArguments: the value cannot be meant.
     """
-    options = schema.get("anyOf", [schema])
-    kind = options[0]["type"]
-    wanted, in_words = _TYPES[kind]
+    option = schema.get("anyOf", [schema])[0]
     if value is None and _takes_null(schema):
         return None
-    if isinstance(value, str) and kind != "string":
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            value = None
-    if kind == "integer" and isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if type(value) is not wanted:  # True is no integer
-        msg = f"{place}: expected {in_words}"
-        raise InvalidArguments(msg)
+    value = _meant(option["type"], value, place)
     if isinstance(value, dict):
-        return _fitted_object(options[0], value, f"{place}." if place else "")
+        return _fitted_object(option, value, f"{place}." if place else "")
     if isinstance(value, list | str):
-        most = options[0].get("maxItems") or options[0].get("maxLength", _MAX_TEXT)
+        most = option.get("maxItems") or option.get("maxLength", _MAX_TEXT)
         if len(value) > most:
             msg = f"{place}: expected at most {most} items or characters"
             raise InvalidArguments(msg)
     if isinstance(value, list):
-        items = options[0]["items"]
+        items = option["items"]
         return [fitted(items, each, f"{place}[{index}]") for index, each in enumerate(value)]
-    if isinstance(value, str) and not re.search(options[0].get("pattern", ""), value):
-        msg = f"{place}: expected a text of the form {options[0]['pattern']}"
+    if isinstance(value, str) and not re.search(option.get("pattern", ""), value):
+        msg = f"{place}: expected a text of the form {option['pattern']}"
+        raise InvalidArguments(msg)
+    return value
+
+
+def _meant(kind: str, value: Any, place: str) -> Any:
+    if isinstance(value, str) and kind != "string":
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    wanted, in_words = _TYPES[kind]
+    if type(value) is not wanted:  # True is no integer
+        msg = f"{place}: expected {in_words}"
         raise InvalidArguments(msg)
     return value
 

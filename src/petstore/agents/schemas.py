@@ -37,8 +37,7 @@ def operation_of(operation_id: str) -> Operation:
 def input_schema(operation_id: str, items: str = "") -> dict[str, Any]:
     """Return the schema of the arguments: the parameters of an operation, and its body.
 
-    The ``items`` of a body that is a list are one argument. A change takes the version that it
-    begins with, and a POST may take an idempotency key.
+    The ``items`` of a body that is a list are one argument.
     """
     described, operation = _described(operation_id), operation_of(operation_id)
     parameters = [each for each in _parameters(described) if each["in"] != "header"]

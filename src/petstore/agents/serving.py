@@ -6,14 +6,16 @@ import os
 import re
 import signal
 import socket
+import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from weakref import WeakValueDictionary
 
 import anyio
 import uvicorn
+from anyio.to_thread import run_sync
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
@@ -24,13 +26,13 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from petstore.agents.server import Context, agent_server
+from petstore.agents.server import agent_server
 from petstore.http.open_files import room_for
 from petstore_client import AsyncClient
 from petstore_client._transport import LoopTransport
 from petstore_client._transport import Route as Network
 
-LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+_LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 # A batch of animals with the longest names, in any language, is smaller, and has fewer values. The
 # SDK validates a message several times, and would hold everybody while it does that.
@@ -58,7 +60,7 @@ class Clients:
     def __init__(self, url: str) -> None:
         self.url = url
         self._transport = LoopTransport(Network(url))
-        self.of = lru_cache(_MAX_CLIENTS)(self._open)
+        self.for_key = lru_cache(_MAX_CLIENTS)(self._open)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -82,7 +84,7 @@ def run_stdio(client: AsyncClient, *, writes: bool) -> None:
 
     async def run() -> None:
         server = agent_server(lambda _: client, writes=writes)
-        async with client, stdio_server() as (incoming, outgoing):
+        async with client, stdio_server(_lines()) as (incoming, outgoing):  # type: ignore[arg-type]
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     # Else it would wait for the thread that reads standard input. There is nothing to finish.
@@ -93,7 +95,13 @@ def run_stdio(client: AsyncClient, *, writes: bool) -> None:
         os._exit(0)
 
 
-def run_http(listener: socket.socket, app: Starlette, proxies: Sequence[str]) -> None:
+async def _lines() -> AsyncIterator[str]:
+    """Give the lines of standard input. The SDK waits for its thread, also when nobody reads."""
+    while line := await run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True):
+        yield line.decode(errors="replace")
+
+
+def run_http(listener: socket.socket, app: Starlette, proxies: Iterable[object]) -> None:
     """Serve ``app`` on ``listener`` until a stop signal; ``proxies`` tell who calls."""
     for name in ("mcp", "uvicorn"):  # their warnings quote what clients send
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -103,31 +111,28 @@ def run_http(listener: socket.socket, app: Starlette, proxies: Sequence[str]) ->
     http_server(app, proxies).run([listener])
 
 
-def http_server(app: Starlette, proxies: Sequence[str] = ()) -> uvicorn.Server:
+def http_server(app: Starlette, proxies: Iterable[object] = ()) -> uvicorn.Server:
     """Return the HTTP server for ``app``."""
     config = uvicorn.Config(
         app,
         http=_Connection,
         ws="none",
-        lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
-        forwarded_allow_ips=[*proxies],
+        forwarded_allow_ips=[str(proxy) for proxy in proxies],
         timeout_graceful_shutdown=_STOP_SECONDS,
     )
     return uvicorn.Server(config)
 
 
-def agent_app(clients: Clients, hosts: Sequence[str], *, writes: bool) -> Starlette:
-    """Return an application for agents that reach it by ``hosts``, with any port."""
-
-    def client_of(context: Context) -> AsyncClient:
-        client: AsyncClient = context.request.state.client  # type: ignore[union-attr]
-        return client
-
-    server = agent_server(client_of, writes=writes)
+def agent_app(clients: Clients, hosts: Iterable[str], *, writes: bool) -> Starlette:
+    """Return an application for agents of this machine, and those that reach it by ``hosts``."""
+    server = agent_server(lambda context: context.request.state.client, writes=writes)  # type: ignore[union-attr]
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+    allowed = [host.lower() for host in (*_LOOPBACK_HOSTS, *hosts)]
+    allowed += [f"{host}:*" for host in allowed]
+    security = TransportSecuritySettings(allowed_hosts=allowed)
 
     @asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
@@ -135,7 +140,7 @@ def agent_app(clients: Clients, hosts: Sequence[str], *, writes: bool) -> Starle
             yield
         await clients.close()
 
-    endpoint = Endpoint(manager, clients, hosts)
+    endpoint = Endpoint(manager, clients, TransportSecurityMiddleware(security))
     route = Route("/mcp", endpoint, methods=["POST"], max_body_size=_MAX_MESSAGE)
     return Starlette(routes=[route], lifespan=running)
 
@@ -148,13 +153,14 @@ class Endpoint:
     """
 
     def __init__(
-        self, manager: StreamableHTTPSessionManager, clients: Clients, hosts: Sequence[str]
+        self,
+        manager: StreamableHTTPSessionManager,
+        clients: Clients,
+        security: TransportSecurityMiddleware,
     ) -> None:
         self._manager = manager
         self._clients = clients
-        allowed = [name for host in hosts for name in (host.lower(), f"{host.lower()}:*")]
-        settings = TransportSecuritySettings(allowed_hosts=allowed)
-        self._security = TransportSecurityMiddleware(settings)
+        self._security = security
         self._requests = Counter[str]()
         self._turns = WeakValueDictionary[str, asyncio.Semaphore]()
 
@@ -202,8 +208,10 @@ class Endpoint:
     async def _ask(self, request: Request, key: str, address: str, send: Send) -> None:
         """Let the SDK respond to a message, until the agent leaves."""
         messages: list[Message] = [{"type": "http.request", "body": await request.body()}]
-        # So the limits and networks of the store see who calls, if it trusts this process.
-        client = self._clients.of(key).with_options(headers={"X-Forwarded-For": address})
+        try:  # so the limits and networks of the store see who calls, if it trusts this process
+            client = self._clients.for_key(key).with_options(headers={"X-Forwarded-For": address})
+        except ValueError:
+            raise HTTPException(400, "X-Forwarded-For: expected addresses") from None
 
         async def receive() -> Message:
             if not messages:
