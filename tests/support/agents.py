@@ -11,7 +11,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
 from petstore.agents.server import agent_server
-from petstore.agents.serving import Clients, agent_app, http_server
+from petstore.agents.serving import agent_app, clients_at, http_server
 from petstore.http.messages import Respond
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.keys.model import DEFAULT_SCOPES
@@ -75,13 +75,10 @@ def text_of(result: CallToolResult) -> str:
 @asynccontextmanager
 async def agent(url: str, key: str, *, writes: bool = False) -> AsyncIterator[Agent]:
     """Give an agent in the store at ``url``, without a transport between."""
-    clients = Clients(f"{url}/v1")
-    server = agent_server(lambda _: clients.for_key(key), writes=writes)
-    try:
+    async with clients_at(f"{url}/v1")(key) as of_key:
+        server = agent_server(lambda _: of_key, writes=writes)
         async with Client(server) as client:
             yield Agent(client)
-    finally:
-        await clients.close()
 
 
 @asynccontextmanager
@@ -95,7 +92,7 @@ async def agent_in(service: Service, *scopes: str, writes: bool = False) -> Asyn
 @asynccontextmanager
 async def served_agents(store_url: str, *hosts: str, proxy: str = "") -> AsyncIterator[str]:
     """Serve MCP over HTTP for a store until the block ends, and give the URL."""
-    app = agent_app(Clients(f"{store_url}/v1"), hosts, writes=False)
+    app = agent_app(clients_at(f"{store_url}/v1"), hosts, writes=False)
     server = http_server(app, [proxy])
     with listen("127.0.0.1", 0) as listener:
         serving = asyncio.ensure_future(server.serve([listener]))

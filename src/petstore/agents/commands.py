@@ -83,9 +83,9 @@ def mcp(
     except ModuleNotFoundError as error:
         raise click.ClickException(_MISSING) from error
     try:
-        clients = serving.Clients(service)
+        client_for = serving.clients_at(service)
         if not over_http:
-            serving.run_stdio(clients.for_key(read_key()), writes=writes)
+            serving.run_stdio(client_for(read_key()), writes=writes)
             return
     except ValueError as error:  # of the environment: a proxy that cannot be used
         raise CommandFailure(str(error), ExitStatus.FAILED) from error
@@ -98,10 +98,10 @@ def mcp(
     from petstore.server.listeners import listen
 
     settings = Settings(**options)
-    app = serving.agent_app(clients, allowed_hosts, writes=writes)
+    app = serving.agent_app(client_for, allowed_hosts, writes=writes)
     with plain_failures():
         settings.check()
         with listen(host, port) as listener:
             at = service_url("", host, listener.getsockname()[1])
-            click.echo(f"MCP for {clients.url} at {at}/mcp", err=True)
+            click.echo(f"MCP for {service} at {at}/mcp", err=True)
             serving.run_http(listener, app, settings.trusted_networks)

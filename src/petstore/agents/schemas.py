@@ -58,7 +58,12 @@ def input_schema(operation_id: str, items: str = "") -> dict[str, Any]:
         required.append("version")
     if operation.method == "POST":
         properties["idempotencyKey"] = _IDEMPOTENCY_KEY
-    return _object(properties, required)
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
 
 
 def output_schema(operation_id: str, name: str) -> dict[str, Any]:
@@ -74,15 +79,6 @@ def output_schema(operation_id: str, name: str) -> dict[str, Any]:
     more = "next" if operation.is_list else "version" if operation.tagged else None
     properties = {name: {"type": content["type"]}} | ({more: {"type": "string"}} if more else {})
     return {"type": "object", "properties": properties, "required": [name]}
-
-
-def _object(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": required,
-        "additionalProperties": False,
-    }
 
 
 @cache

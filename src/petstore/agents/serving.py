@@ -8,9 +8,10 @@ import signal
 import socket
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import anyio
@@ -48,32 +49,21 @@ _MAX_CLIENTS = 200
 _MAX_WAIT_SECONDS = 5
 _TIMEOUT_SECONDS = 10  # three times, if the store is silent
 _KEY = re.compile("[!-~]+")
+_ClientFor: TypeAlias = Callable[[str], AsyncClient]
 
 
-class Clients:
-    """The clients of the store at ``url``: each key has its own, and keeps to its limits.
+def clients_at(url: str) -> _ClientFor:
+    """Return what gives the client of a key, which keeps to its limits, for the store at ``url``.
+
+    All clients share their connections, and are closed with any of them.
 
     Raises:
         ValueError: the environment names a proxy that cannot be used.
     """
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self._transport = LoopTransport(Network(url))
-        self.for_key = lru_cache(_MAX_CLIENTS)(self._open)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._transport.aclose()
-
-    def _open(self, key: str) -> AsyncClient:
-        return AsyncClient(
-            key,
-            self.url,
-            timeout=_TIMEOUT_SECONDS,
-            max_wait=_MAX_WAIT_SECONDS,
-            transport=self._transport,
-        )
+    options = {"timeout": _TIMEOUT_SECONDS, "max_wait": _MAX_WAIT_SECONDS}
+    transport = LoopTransport(Network(url))
+    opened: Any = partial(AsyncClient, base_url=url, transport=transport, **options)
+    return lru_cache(_MAX_CLIENTS)(opened)
 
 
 def run_stdio(client: AsyncClient, *, writes: bool) -> None:
@@ -126,7 +116,7 @@ def http_server(app: Starlette, proxies: Iterable[object] = ()) -> uvicorn.Serve
     return uvicorn.Server(config)
 
 
-def agent_app(clients: Clients, hosts: Iterable[str], *, writes: bool) -> Starlette:
+def agent_app(client_for: _ClientFor, hosts: Iterable[str], *, writes: bool) -> Starlette:
     """Return an application for agents of this machine, and those that reach it by ``hosts``."""
     server = agent_server(lambda context: context.request.state.client, writes=writes)  # type: ignore[union-attr]
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
@@ -136,11 +126,10 @@ def agent_app(clients: Clients, hosts: Iterable[str], *, writes: bool) -> Starle
 
     @asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        async with manager.run():
+        async with client_for("any"), manager.run():
             yield
-        await clients.close()
 
-    endpoint = Endpoint(manager, clients, TransportSecurityMiddleware(security))
+    endpoint = Endpoint(manager, client_for, TransportSecurityMiddleware(security))
     route = Route("/mcp", endpoint, methods=["POST"], max_body_size=_MAX_MESSAGE)
     return Starlette(routes=[route], lifespan=running)
 
@@ -155,11 +144,11 @@ class Endpoint:
     def __init__(
         self,
         manager: StreamableHTTPSessionManager,
-        clients: Clients,
+        client_for: _ClientFor,
         security: TransportSecurityMiddleware,
     ) -> None:
         self._manager = manager
-        self._clients = clients
+        self._client_for = client_for
         self._security = security
         self._requests = Counter[str]()
         self._turns = WeakValueDictionary[str, asyncio.Semaphore]()
@@ -209,7 +198,7 @@ class Endpoint:
         """Let the SDK respond to a message, until the agent leaves."""
         messages: list[Message] = [{"type": "http.request", "body": await request.body()}]
         try:  # so the limits and networks of the store see who calls, if it trusts this process
-            client = self._clients.for_key(key).with_options(headers={"X-Forwarded-For": address})
+            client = self._client_for(key).with_options(headers={"X-Forwarded-For": address})
         except ValueError:
             raise HTTPException(400, "X-Forwarded-For: expected addresses") from None
 
