@@ -34,7 +34,8 @@ class Callers:
     ) -> httpx.Response:
         """Send a message with a key; the names of fields have _ for -."""
         named = {name.replace("_", "-"): value for name, value in fields.items()}
-        headers: Any = {"Content-Type": "application/json", "Authorization": f"Bearer {key}", **named}
+        own = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+        headers: Any = {**own, **named}
         content = {"content": body} if isinstance(body, bytes) else {"json": body}
         return await self._http.request(method, f"{self.url}/mcp", headers=headers, **content)
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 import anyio
@@ -60,9 +60,13 @@ def clients_at(url: str) -> _ClientFor:
     Raises:
         ValueError: the environment names a proxy that cannot be used.
     """
-    options = {"timeout": _TIMEOUT_SECONDS, "max_wait": _MAX_WAIT_SECONDS}
-    transport = LoopTransport(Network(url))
-    opened: Any = partial(AsyncClient, base_url=url, transport=transport, **options)
+    opened = partial(
+        AsyncClient,
+        base_url=url,
+        timeout=_TIMEOUT_SECONDS,
+        max_wait=_MAX_WAIT_SECONDS,
+        transport=LoopTransport(Network(url)),
+    )
     return lru_cache(_MAX_CLIENTS)(opened)
 
 
