@@ -18,7 +18,6 @@ OPENERS = (
     "petstore.databases.migrations",
     "petstore.databases.backups",
     "petstore.databases.copies",
-    "petstore.databases.last_writes",
 )
 
 
@@ -135,8 +134,7 @@ KNOWN = {
     "databases": (*BASICS, *MODELS, "chores", "time_slices"),
     "interface": (
         *(*BELOW_OPERATIONS, "chores", "logs", "limits.minutes"),
-        *("databases.replicas", "databases.schema", "databases.secret_files"),
-        *("databases.pages",),
+        *("databases.pages", "databases.schema", "databases.secret_files"),
     ),
     "console": (*BELOW_OPERATIONS, "limits.minutes", "time_slices"),
     "http": (),

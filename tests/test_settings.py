@@ -63,18 +63,6 @@ def test_an_invalid_redis_is_refused() -> None:
         replace(Settings(), redis="localhost:6379").check()
 
 
-@pytest.mark.parametrize(
-    "databases",
-    [
-        {"read_database": "postgresql://replica/store"},
-        {"database": "postgresql://primary/store", "read_database": "sqlite:///store.db"},
-    ],
-)
-def test_only_postgresql_can_have_a_replica(databases: dict[str, Any]) -> None:
-    with pytest.raises(SettingError, match=r"^read-database: expected postgresql://"):
-        replace(Settings(), **databases).check()
-
-
 def test_the_drain_timeout_cannot_exceed_the_shutdown_timeout() -> None:
     with pytest.raises(
         SettingError, match=r"^drain-timeout: expected at most --shutdown-timeout less"

@@ -48,7 +48,7 @@ SECTIONS = {
         "security_contact",
     ),
     "Store": (
-        *("database", "read_database", "redis", "database_connections", "database_timeout"),
+        *("database", "redis", "database_connections", "database_timeout"),
         *("environment", "strict_categories", "reservation_minutes"),
         *("currency", "buyer_days", "event_days", "history_days"),
     ),
@@ -112,11 +112,6 @@ class Settings:
     database: str = _setting(
         "sqlite:///petstore.db",
         "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
-        secret=True,
-    )
-    read_database: str = _setting(
-        "",
-        "A streaming replica of the PostgreSQL database, which serves the lists.",
         secret=True,
     )
     redis: str = _setting(
@@ -372,11 +367,6 @@ class Settings:
 
     def _check_databases(self) -> None:
         check_database(self.database)
-        if self.read_database:
-            _require(
-                is_postgres(self.database) and is_postgres(self.read_database),
-                "read-database: expected postgresql://…, a replica of a PostgreSQL --database",
-            )
         _require(
             not self.redis or self.redis.startswith(_REDIS_SCHEMES),
             "redis: expected redis://host:6379, rediss://… or redis+sentinel://…",

@@ -20,7 +20,6 @@ RANGES = [
 OTHERS: dict[str, Any] = {
     "host": "::1",
     "database": "sqlite:///other.db",
-    "read_database": "postgresql://replica/store",
     "redis": "redis://localhost:6379",
     "trace_endpoint": "http://collector:4318/v1/traces",
     "metrics_port": 9000,

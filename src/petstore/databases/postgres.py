@@ -76,11 +76,6 @@ class PostgresStore:
         """Return the version of the schema; change nothing. The errors are those of ``migrate``."""
         return self._run_alone(inspect, self._timeout)
 
-    def is_replica(self) -> bool:
-        """Return whether the server is a streaming replica. The errors are those of ``migrate``."""
-        select = "SELECT pg_is_in_recovery()"
-        return bool(self._run_alone(lambda connection: connection.fetchval(select), self._timeout))
-
     def _run_alone(
         self, action: Callable[[Connection], Coroutine[Any, Any, T]], seconds: float
     ) -> T:

@@ -417,7 +417,7 @@ class Application:
         conditions = conditions_of(request) if operation.is_conditional else NO_CONDITIONS
         target = Target(exchange.root, request.path, query.filters)
         call = Call(query.values, body, path_id, child_id)
-        if operation.cached and not self.services.readers.has_replica:
+        if operation.cached:
             if shows_lapse(operation, self.services):
                 await self.services.reservations.settle()
             page = (exchange.root, request.path, request.query)

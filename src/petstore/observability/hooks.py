@@ -41,8 +41,8 @@ class Observer(Protocol):
     def responded(self, line: RequestLine) -> None:
         """Note that a request has its response, in the task of ``requested``."""
 
-    def database(self, store: Store, name: str) -> StoreObserver:
-        """Return what observes ``store``, the database of this ``name``."""
+    def database(self, store: Store) -> StoreObserver:
+        """Return what observes ``store``."""
 
     def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
         """Return what notes each ``take`` and ``charge`` of ``limiter``."""
@@ -51,15 +51,15 @@ class Observer(Protocol):
         """Learn of the other parts."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Report until the block ends. The databases are open."""
+        """Report until the block ends. The database is open."""
 
 
 Observers: TypeAlias = Sequence[Observer]
 
 
-def observed_store(store: Store, name: str, observers: Observers) -> Store:
-    """Return ``store``, the database of this ``name``, with its ``observers``."""
-    for observer in [each.database(store, name) for each in observers]:
+def observed_store(store: Store, observers: Observers) -> Store:
+    """Return ``store`` with its ``observers``."""
+    for observer in [each.database(store) for each in observers]:
         store = _ObservedStore(store, observer)
     return store
 
