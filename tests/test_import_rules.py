@@ -125,13 +125,14 @@ KNOWN = {
     "chores": BASICS,
     "logs": BASICS,
     "domain": BASICS,
-    "settings": (*BASICS, *MODELS),
-    "redis_client": BASICS,
+    "settings": (*BASICS, *MODELS, "server_urls"),
+    "server_urls": (),
+    "redis_client": (*BASICS, "server_urls"),
     "limits": (
         *(*BASICS, *MODELS, "redis_client", "chores"),
         *("databases.contract", "databases.upserts"),
     ),
-    "databases": (*BASICS, *MODELS, "chores", "time_slices"),
+    "databases": (*BASICS, *MODELS, "chores", "server_urls", "time_slices"),
     "interface": (
         *(*BELOW_OPERATIONS, "chores", "logs", "limits.minutes"),
         *("databases.pages", "databases.schema", "databases.secret_files"),

@@ -61,7 +61,7 @@ def create_limiter(
         return observed_limiter(memory, observers)
     # Imported where it is used: it is slow to import.
     from petstore.limits.redis import RedisLimiter
-    from petstore.redis_client.client import RedisClient
+    from petstore.redis_client import RedisClient
 
     limiter = RedisLimiter(
         RedisClient(settings.redis),

@@ -117,6 +117,20 @@ def test_several_processes_are_refused_without_shared_limits(command: Command) -
     assert words == "--workers: more than one process needs --redis to share limits; expected 1"
 
 
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [("database", "postgresql://me:s3cret@db/shop"), ("redis", "redis://:s3cret@cache")],
+)
+def test_an_unknown_option_of_a_url_is_refused_by_name(
+    command: Command, name: str, url: str
+) -> None:
+    for arguments in (("serve",), ("serve", "--check")):
+        result = command(*arguments, option(name), f"{url}?cluster=true")
+        assert result.exit_code == 2
+        assert "unknown option 'cluster' in the URL" in result.output
+        assert "s3cret" not in result.output.replace(f"{url}?", "")
+
+
 def test_an_unknown_option_is_refused(command: Command) -> None:
     assert command.fail("serve", "--prot", "80", status=2).startswith("No such option '--prot'")
 

@@ -44,7 +44,7 @@ class Log:
 
 @pytest.fixture
 async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
-    async with open_postgres_store(f"{postgres_url}?log_statement=all") as store:
+    async with open_postgres_store(f"{postgres_url}?options=-clog_statement=all") as store:
         await store.check()
         yield store
 

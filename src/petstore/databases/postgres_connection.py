@@ -1,8 +1,10 @@
 """Connections to a PostgreSQL server, one by one and in a pool, and what its errors mean."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import asyncpg  # type: ignore[import-untyped]
@@ -10,6 +12,7 @@ import asyncpg  # type: ignore[import-untyped]
 from petstore.clock import Milliseconds
 from petstore.databases.contract import unavailable
 from petstore.errors import UnusableDatabase
+from petstore.server_urls import POSTGRES_EXPECTED, postgres_url
 
 Connection: TypeAlias = Any  # asyncpg has no types
 
@@ -64,15 +67,15 @@ async def connect(
         Unavailable: the server is unreachable.
         UnusableDatabase: ``url`` is not an address of a database.
     """
-    address, _, query = url.partition("?")
-    options = query.split("&") if query else []
+    options = url.partition("?")[2].split("&")
     is_lasting = statement_timeout is not None and _POOLED not in options
     session = {"application_name": "petstore"}
+    _forget_closed_folder()
     if is_lasting:  # otherwise abandoned reads would occupy the server
         session["statement_timeout"] = str(statement_timeout)
     try:
         connection = await asyncpg.connect(
-            f"{address}?{'&'.join(option for option in options if option != _POOLED)}",
+            postgres_url(url),
             timeout=seconds,
             statement_cache_size=_CACHED_STATEMENTS if is_lasting else 0,
             server_settings=session,
@@ -87,6 +90,15 @@ async def connect(
     except (ValueError, OverflowError) as error:
         raise UnusableDatabase(_wrong_address(error)) from None
     return connection
+
+
+def _forget_closed_folder() -> None:
+    """Let asyncpg find no ``~/.postgresql`` if this user may not open it: it would fail."""
+    with suppress(FileNotFoundError, NotADirectoryError, RuntimeError):
+        try:
+            (Path.home() / ".postgresql" / "postgresql.key").stat()
+        except PermissionError:
+            os.environ["HOME"] = os.devnull
 
 
 async def _execute_first(connection: Connection, sql: str) -> None:
@@ -172,8 +184,5 @@ def unusable() -> Iterator[None]:
 def _wrong_address(error: Exception) -> str:
     """Return what is wrong with an address without quoting it: the password may be in it."""
     if isinstance(error, asyncpg.ClientConfigurationError) and "URI" not in str(error):
-        return f"database: {error.args[0]}"  # an option after the ?
-    return (
-        "database: expected postgresql://user:password@host:port/name, and any of @ : / ? #"
-        " % in the password percent-encoded, such as %40 for @"
-    )
+        return f"database: {error.args[0]}"  # the value of an option
+    return POSTGRES_EXPECTED

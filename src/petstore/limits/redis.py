@@ -17,7 +17,7 @@ from petstore.limits.contract import NEVER, BanRules, Decision, State, UnbanStor
 from petstore.limits.memory import MemoryLimiter
 from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.limits.redis_judge import Mode, RedisRateLimiter
-from petstore.redis_client.client import RedisClient, RedisUnavailable
+from petstore.redis_client import RedisClient, RedisUnavailable
 
 _TIMEOUT = 0.14
 _UNBANS_TIMEOUT = 0.1

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from msgspec import Struct
@@ -24,8 +24,7 @@ from petstore.limits.contract import (
 from petstore.limits.decide import decision, describe
 from petstore.limits.memory import UnsavedStates
 from petstore.limits.minutes import network_of
-from petstore.redis_client.client import Command, RedisClient, RedisUnavailable
-from petstore.redis_client.script import BatchedScript
+from petstore.redis_client import BatchedScript, Command, RedisClient, RedisUnavailable
 
 Mode: TypeAlias = Literal["take", "charge", "look"]
 
@@ -95,7 +94,6 @@ class RedisRateLimiter:
         self._unsaved = UnsavedStates(store)
         self._timeout = timeout
         self._process = uuid4().hex
-        self._failed_key: str | None = None
         self.load, self.save = self._unsaved.load, self._unsaved.save
         self.bans = 0
 
@@ -110,10 +108,10 @@ class RedisRateLimiter:
             mode, *limits, unbanned_at, rules, threshold, rules.last_level, _KEY_LIFETIME
         )
         call.requests = requests
-        reply = await self._run(name, call)
+        reply = await self._script.run(name, _encode(call))
         if reply is None:
             call.state = await self.load(key.id) or _FRESH
-            reply = await self._run(name, call)
+            reply = await self._script.run(name, _encode(call))
         judged = _decode(reply)
         self.bans += judged.begins_ban
         self._unsaved.put(key.id, judged.state)
@@ -123,24 +121,20 @@ class RedisRateLimiter:
         """Judge a request without a valid key, and charge it if it is admitted; or only look."""
         name, limits = f"petstore:address:{{{network_of(address)}}}", self._address_limits
         call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _ADDRESS_LIFETIME, _FRESH)
-        return _decision(call, limits, _decode(await self._run(name, call)))
+        return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
 
     async def heartbeat(self) -> tuple[int, Milliseconds]:
         """Announce this process; return how many processes there are, and the server's time.
 
-        After a failure it succeeds only if the server of the failed key takes writes again. Its
-        timeout is longer than that of a request: no client waits for it.
+        Its timeout is longer than that of a request: no client waits for it.
         """
-        names = [_PROCESSES]
-        if self._failed_key is not None:
-            names.insert(0, f"{_PROCESSES}:{self._failed_key}")
-            await self._client.close()  # a cluster is then asked again which server has which key
-        commands: list[Command] = [
-            ("EVAL", _HEARTBEAT, 1, name, self._process, _SILENT_SECONDS) for name in names
-        ]
-        replies = await self._client.execute(commands, 3 * self._timeout)
-        self._failed_key = None
-        processes, now = replies[-1]
+        command: Command = ("EVAL", _HEARTBEAT, 1, _PROCESSES, self._process, _SILENT_SECONDS)
+        try:
+            ((processes, now),) = await self._client.execute([command], 3 * self._timeout)
+        except RedisUnavailable:
+            # Another server may have the address by now, and this one refuse changes.
+            await self._client.close()
+            raise
         return processes, now
 
     async def close(self) -> None:
@@ -148,13 +142,6 @@ class RedisRateLimiter:
         with suppress(RedisUnavailable):
             await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
         await self._client.close()
-
-    async def _run(self, name: str, call: JudgeCall) -> Any:
-        try:
-            return await self._script.run(name, _encode(call))
-        except RedisUnavailable:
-            self._failed_key = name
-            raise
 
 
 def _decision(call: JudgeCall, limits: Limits, judged: Judgement) -> Decision:

@@ -143,7 +143,7 @@ def _postgres(database: str) -> "PostgresStore":
 
 
 def _redis(settings: Settings) -> str:
-    from petstore.redis_client.client import check_redis
+    from petstore.redis_client import check_redis
 
     asyncio.run(check_redis(settings.redis))
     return "it responds"
