@@ -17,7 +17,7 @@ OPENERS = (
     "petstore.databases.sqlite_recovery",
     "petstore.databases.migrations",
     "petstore.databases.backups",
-    "petstore.databases.copies",
+    "petstore.databases.store_copies",
 )
 
 

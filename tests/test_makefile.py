@@ -173,7 +173,7 @@ def test_make_check_accepts_a_package(tmp_path: Path) -> None:
     ("source", "tests"),
     [
         ("src/petstore/pets", "tests/pets"),
-        ("src/petstore/databases/copies/contract.py", "tests/databases"),
+        ("src/petstore/databases/migrations/sqlite.py", "tests/databases"),
         ("src/petstore/app.py", "tests/test_app.py"),
         ("src/petstore", "tests"),
         ("clients/python/src", "clients/python/tests"),

@@ -12,9 +12,9 @@ import asyncpg  # type: ignore[import-untyped]
 
 from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY
-from petstore.databases.copies.contract import COPIED
 from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
+from petstore.databases.store_copies import COPIED
 from petstore.deprecations.store import DeprecatedCalls
 from petstore.events.model import Author
 from petstore.keys.model import KeyFields

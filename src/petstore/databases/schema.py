@@ -69,8 +69,7 @@ TABLES = (
     # With each import, all its rows are deleted.
     Table("console_imports", ("id",), "created_at", IMPORTS_KEPT, at_once=1),
     Table("console_import_batches", ("import_id", "start")),
-    # The inventory follows from the animals, the resources follow from the events, and the outbox
-    # is copied with the events.
+    # The inventory follows from the animals, and the resources follow from the events.
     Table("inventory", ("status",), is_copied=False),
     Table("category_inventory", ("category_id",), is_copied=False),
     Table("event_resources", ("resource", "sequence"), is_copied=False),
