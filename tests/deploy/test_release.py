@@ -223,15 +223,15 @@ def assert_has_its_section(changelog: str) -> None:
 
 
 def assert_hold_the_code_and_nothing_else(dist: Path) -> None:
-    with zipfile.ZipFile(dist / f"petstore-{NEXT}-py3-none-any.whl") as wheel:
+    with zipfile.ZipFile(dist / f"petstore_service-{NEXT}-py3-none-any.whl") as wheel:
         in_wheel = set(wheel.namelist())
     about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
-    assert in_wheel == CODE | {f"petstore-{NEXT}.dist-info/{name}" for name in about}
-    with tarfile.open(dist / f"petstore-{NEXT}.tar.gz") as sdist:
+    assert in_wheel == CODE | {f"petstore_service-{NEXT}.dist-info/{name}" for name in about}
+    with tarfile.open(dist / f"petstore_service-{NEXT}.tar.gz") as sdist:
         in_sdist = set(sdist.getnames())
     about = {"CHANGELOG.md", "LICENSE", "README.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
     files = about | {f"src/{name}" for name in CODE}
-    assert in_sdist == {f"petstore-{NEXT}/{name}" for name in files}
+    assert in_sdist == {f"petstore_service-{NEXT}/{name}" for name in files}
     needed = ("py.typed", "limits/judge.lua", "databases/migrations/sqlite_0001.sql")
     assert {f"petstore/{name}" for name in (*needed, "site/files.json")} <= CODE
 
