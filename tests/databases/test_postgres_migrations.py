@@ -234,4 +234,4 @@ def test_a_wrong_password_is_refused_and_not_shown(postgres: PostgresServer) -> 
 
 def test_a_store_can_be_created_through_a_pooler(pooled_url: str) -> None:
     PostgresStore(pooled_url).migrate()
-    PostgresStore(f"{pooled_url}&sslmode=prefer").migrate()
+    PostgresStore(f"{pooled_url}&sslmode=prefer&channel_binding=prefer&keepalives=1").migrate()
