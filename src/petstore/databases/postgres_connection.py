@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import Milliseconds
-from petstore.databases.contract import unavailable
+from petstore.databases.contract import Duplicate, unavailable
 from petstore.errors import UnusableDatabase
 
 Connection: TypeAlias = Any  # asyncpg has no types
@@ -25,24 +25,8 @@ CONNECTION_ERRORS = (
 )
 """Errors after which nothing can use the connection."""
 
-OPERATIONAL_ERRORS = (
-    *CONNECTION_ERRORS,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.InternalServerError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.PostgresSystemError,
-    asyncpg.TransactionRollbackError,
-    # Somebody removed rights or tables after the start.
-    asyncpg.InsufficientPrivilegeError,
-    asyncpg.UndefinedTableError,
-    # A pooler stands in between, and the address lacks ``pgbouncer=true``.
-    asyncpg.DuplicatePreparedStatementError,
-    asyncpg.InvalidSQLStatementNameError,
-)
-"""Errors of the server and the network; any other one is a fault of a statement."""
-
-ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError)
-"""Every error of the driver."""
+ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError, Duplicate)
+"""Every error of the server, the network and the driver."""
 
 _POOLED = "pgbouncer=true"
 _CACHED_STATEMENTS = 100

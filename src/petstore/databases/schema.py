@@ -48,7 +48,7 @@ TABLES = (
     Table("people", ("id",), ids_of="api_keys"),
     Table("api_key_tokens", ("digest",), "expires_at", "history_days"),
     Table("api_key_events", ("id",), "at", "history_days", in_order=True),
-    Table("api_key_revision", ("revision",)),
+    Table("api_key_revision", ("one",)),
     Table("webhooks", ("id",)),
     # Pending ones are deleted too: their events are not kept for longer.
     Table("webhook_deliveries", ("id",), "created_at", "event_days", in_order=True),

@@ -51,7 +51,7 @@ async def _version(connection: Connection, newest: int) -> int:
 async def _upgrade(connection: Connection, known: tuple[str, ...]) -> None:
     # Unlike a look at the catalogue, this surely sees what another process has just created.
     await connection.execute(
-        "CREATE TABLE IF NOT EXISTS petstore_schema (version INTEGER NOT NULL)"
+        "CREATE TABLE IF NOT EXISTS petstore_schema (version INTEGER PRIMARY KEY)"
     )
     version = require_known(await connection.fetchval(_VERSION), len(known))
     encoding = await connection.fetchval("SHOW server_encoding")

@@ -13,7 +13,8 @@ CREATE INDEX pets_by_category_and_status ON pets (category_id, status, id);
 -- gathered is summed up now and then.
 CREATE TABLE inventory (
     status TEXT NOT NULL,
-    pets BIGINT NOT NULL
+    pets BIGINT NOT NULL,
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY
 );
 
 CREATE FUNCTION count_pet() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -90,8 +91,11 @@ CREATE TABLE api_key_tokens (
 
 CREATE INDEX api_key_tokens_by_key ON api_key_tokens (key_id);
 
-CREATE TABLE api_key_revision (revision BIGINT NOT NULL);
-INSERT INTO api_key_revision VALUES (0);
+CREATE TABLE api_key_revision (
+    one BIGINT PRIMARY KEY CHECK (one = 1),
+    revision BIGINT NOT NULL
+);
+INSERT INTO api_key_revision VALUES (1, 0);
 
 CREATE TABLE api_key_events (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -8,15 +8,15 @@ CREATE TABLE category_inventory (
     category_id BIGINT NOT NULL,
     available BIGINT NOT NULL,
     pending BIGINT NOT NULL,
-    sold BIGINT NOT NULL
+    sold BIGINT NOT NULL,
+    id BIGINT GENERATED ALWAYS AS IDENTITY,
+    PRIMARY KEY (category_id, id)
 );
 
 INSERT INTO category_inventory
 SELECT category_id, count(*) FILTER (WHERE status = 'available'),
     count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'sold')
 FROM pets WHERE status IS NOT NULL GROUP BY category_id;
-
-CREATE INDEX category_inventory_by_category ON category_inventory (category_id);
 
 CREATE FUNCTION count_pet_of_category() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -39,8 +39,11 @@ CREATE TABLE api_key_tokens (
 CREATE INDEX api_key_tokens_by_key ON api_key_tokens (key_id);
 
 -- One row, counted up by every change to a key: how a running service notices.
-CREATE TABLE api_key_revision (revision INTEGER NOT NULL) STRICT;
-INSERT INTO api_key_revision VALUES (0);
+CREATE TABLE api_key_revision (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    revision INTEGER NOT NULL
+) STRICT;
+INSERT INTO api_key_revision VALUES (1, 0);
 
 CREATE TABLE rate_limits (
     key_id INTEGER PRIMARY KEY REFERENCES api_keys (id),
