@@ -233,19 +233,15 @@ def test_a_file_that_is_not_a_backup_is_refused(
 @pytest.mark.parametrize(
     ("name", "sql", "words"),
     [
-        (
-            "backup",
-            'CREATE TRIGGER "evil\x1b[2J" AFTER INSERT ON pets BEGIN DELETE FROM orders; END',
-            rf"version {VERSION}: the trigger evil\x1b[2J on pets is not one of petstore's",
-        ),
-        ("restore", "DROP TABLE usage", f"version {VERSION}: the table usage is missing"),
+        ("backup", "DROP INDEX open_orders", f"version {VERSION}: index open_orders is missing"),
+        ("restore", "DROP TABLE usage", f"version {VERSION}: table usage is missing"),
         (
             "restore",
             "INSERT INTO usage VALUES (99, 1, 1)",
             "it is damaged: a row of usage refers to one of api_keys that does not exist",
         ),
     ],
-    ids=["foreign trigger", "missing table", "broken reference"],
+    ids=["missing index", "missing table", "broken reference"],
 )
 def test_a_store_with_a_changed_schema_is_not_backed_up_or_restored(
     stocked: Command, file: Path, name: str, sql: str, words: str
@@ -269,7 +265,7 @@ def test_an_older_backup_with_a_changed_schema_is_refused(stocked: Command, file
     older.close()
     words = stocked.fail("restore", str(file), "--force", status=1)
     assert words == (
-        f"{file}: the database does not have the schema of version 1: the table usage is missing"
+        f"{file}: the database does not have the schema of version 1: table usage is missing"
     )
 
 

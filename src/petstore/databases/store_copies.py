@@ -59,7 +59,7 @@ async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dic
         msg = f"the target is not empty: it has rows in {', '.join(filled)}"
         raise Conflict(msg)
     await target.run(f"DELETE FROM {PRESET}")  # noqa: S608 - a name
-    tables = [await _with_columns(source, table) for table in COPIED]
+    tables = [await _with_columns(target, table) for table in COPIED]
     total = 0
     for table in tables:
         ((count,),) = await source.run(f"SELECT count(*) FROM {table.name}")  # noqa: S608 - a name
