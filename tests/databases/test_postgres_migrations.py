@@ -1,8 +1,13 @@
 """Which databases on a PostgreSQL server become a store, and which are refused and left alone."""
 
+import os
 import socket
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -124,6 +129,23 @@ def test_a_user_without_rights_on_every_table_is_refused(
     store.migrate()
 
 
+def test_a_store_without_a_column_is_refused(postgres: PostgresServer, postgres_url: str) -> None:
+    postgres.sql("ALTER TABLE usage DROP COLUMN requests", database_name(postgres_url))
+    with pytest.raises(UnusableDatabase, match='column "requests" of relation "usage" does not'):
+        PostgresStore(postgres_url).schema()
+
+
+def test_what_others_put_into_a_store_is_theirs(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    others = (
+        'CREATE TABLE "my notes" (id INTEGER); CREATE INDEX "by name" ON pets (name);'
+        " CREATE VIEW names AS SELECT name FROM pets; ALTER TABLE usage ADD COLUMN remark TEXT"
+    )
+    postgres.sql(others, database_name(postgres_url))
+    PostgresStore(postgres_url).migrate()
+
+
 def test_a_user_without_a_schema_is_refused(postgres: PostgresServer) -> None:
     url = postgres.new_database()
     with pytest.raises(UnusableDatabase, match="no schema has been selected"):
@@ -155,6 +177,28 @@ def test_an_address_without_a_database_is_refused(
         PostgresStore(url.format(port=postgres.port)).migrate()
     assert refusal.match(f"^the database is not available: .*{reason}")
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+@pytest.mark.parametrize("closed", [".", ".postgresql"])
+def test_certificates_in_a_closed_folder_are_as_good_as_absent(
+    postgres: PostgresServer, postgres_url: str, closed: str
+) -> None:
+    """As with the HOME of another user, in an image or after ``su -m``."""
+    child = (
+        "import os, sys; from petstore.databases.postgres import PostgresStore;"
+        " store = PostgresStore(sys.argv[1]); store.schema();"  # imports all that it needs
+        " os.setuid(65534); store.schema()"
+    )
+    with TemporaryDirectory(dir=postgres.folder) as home:
+        Path(home, ".postgresql").mkdir()
+        Path(home).chmod(0o755)
+        Path(home, closed).chmod(0o700)
+        subprocess.run(
+            [sys.executable, "-c", child, f"{postgres_url}?sslmode=prefer"],
+            env={**os.environ, "HOME": home},
+            check=True,
+        )
 
 
 def test_a_silent_server_is_refused_sooner_than_a_migration_may_take() -> None:

@@ -1,8 +1,10 @@
 """Connections to a PostgreSQL server, one by one and in a pool, and what its errors mean."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import asyncpg  # type: ignore[import-untyped]
@@ -54,6 +56,7 @@ async def connect(
     session = {"application_name": "petstore"}
     if is_lasting:  # otherwise abandoned reads would occupy the server
         session["statement_timeout"] = str(statement_timeout)
+    _leave_closed_home()
     try:
         connection = await asyncpg.connect(
             f"{address}?{'&'.join(option for option in options if option != _POOLED)}",
@@ -71,6 +74,15 @@ async def connect(
     except (ValueError, OverflowError) as error:
         raise UnusableDatabase(_wrong_address(error)) from None
     return connection
+
+
+def _leave_closed_home() -> None:
+    """Let asyncpg find no certificates in a home folder of another user; it would fail there."""
+    with suppress(RuntimeError):  # there is no home
+        try:
+            (Path.home() / ".postgresql" / "postgresql.key").exists()
+        except PermissionError:
+            os.environ["HOME"] = os.devnull
 
 
 async def _execute_first(connection: Connection, sql: str) -> None:
