@@ -135,7 +135,7 @@ async def test_a_repeated_request_shows_the_same_link(admin: Admin) -> None:
 async def test_the_record_of_an_invitation_is_sealed(admin: Admin) -> None:
     created = await admin.ask("POST", "", GRACE, headers={"Idempotency-Key": "a"})
     secret = created.json()["invitation"]["url"].rpartition("/")[2].encode()
-    select = Statement("SELECT answer FROM kept_answers")
+    select = Statement("SELECT answer FROM idempotency_records")
     ((record,),) = await admin.service.store.read(select)
     assert secret not in bytes(record)
 

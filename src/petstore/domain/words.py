@@ -132,11 +132,7 @@ def position_within(word_key: str, item_id: int) -> MatchPosition:
 
 
 def first_word(key: str) -> str:
-    """Return the first word of the key of a name.
-
-    Keys that older versions made have any characters. None up to the space is in a word: so keys
-    are in the order of their first words.
-    """
+    """Return the first word of the key of a name."""
     return _END_OF_WORD.split(key)[0]
 
 
