@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from pages import quoted
+from petstore import __version__
 from plots import plots
 from report import FOLDER, pages, report
 from results import Results
@@ -48,4 +49,6 @@ def test_a_page_names_what_it_measured_and_is_at_most_a_release_behind(page: Pat
     versions = re.findall(
         r"^## \[(\d+\.\d+\.\d+)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE
     )
-    assert found[1] in versions[:2], f"{page.name}: {found[1]} is too old; measure again"
+    assert found[1] in {__version__, *versions[:2]}, (
+        f"{page.name}: {found[1]} is too old; measure again"
+    )
