@@ -11,7 +11,7 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from petstore.domain.decoding import decode_json
@@ -106,8 +106,8 @@ class Exchange(Struct):
     ``client`` is the address behind trusted proxies and ``parameters`` the texts of those of the
     path. ``template`` is the path template, without values of the client, if the path has one. A
     public request needs no key, and gets ``page`` if there is one. A request of a ``section`` is
-    public here. ``root`` is the URL of the service; it, ``token``, ``caller`` and ``decision`` are
-    set as soon as they are known.
+    public here. ``root`` is the URL of the service; it, ``token``, ``caller``, ``decision`` and
+    ``guessed`` (the digest of a login that did not sign in) are set as soon as they are known.
     """
 
     request: Request
@@ -125,6 +125,7 @@ class Exchange(Struct):
     token: bytes = b""
     caller: Caller | None = None
     decision: Decision | None = None
+    guessed: str = ""
 
 
 class Section(Protocol):
@@ -502,6 +503,7 @@ class Application:
             client=exchange.client,
             key=key,
             person=person,
+            login=exchange.guessed or UNSET,
             method=exchange.request.method,
             route=exchange.template,
             operation=None if operation is None else operation.id,

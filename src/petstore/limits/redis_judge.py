@@ -31,7 +31,7 @@ Mode: TypeAlias = Literal["take", "charge", "look"]
 
 # An idle hash expires; the store has a copy of the state of a key.
 _KEY_LIFETIME = DAY
-_ADDRESS_LIFETIME = 2 * MINUTE
+_MINUTE_LIFETIME = 2 * MINUTE
 _FRESH = State()
 _FOLDER = files("petstore.limits")
 _DEFAULTS = ", ".join(f"{name} = {default}" for name, default in asdict(_FRESH).items())
@@ -121,9 +121,13 @@ class RedisRateLimiter:
 
     async def judge_address(self, mode: Mode, address: str) -> Decision:
         """Judge a request without a valid key, and charge it if it is admitted; or only look."""
-        name, limits = f"petstore:address:{{{network_of(address)}}}", self._address_limits
-        call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _ADDRESS_LIFETIME, _FRESH)
-        return _decision(call, limits, _decode(await self._run(name, call)))
+        name = f"petstore:address:{{{network_of(address)}}}"
+        return await self._judge_minute(mode, name, self._address_limits)
+
+    async def judge_attempt(self, mode: Mode, holder: str, per_minute: int) -> Decision:
+        """Judge an attempt, and charge it if it is admitted; or only look."""
+        name = f"petstore:attempt:{{{holder}}}"
+        return await self._judge_minute(mode, name, Limits(per_minute, UNLIMITED))
 
     async def heartbeat(self) -> tuple[int, Milliseconds]:
         """Announce this process; return how many processes there are, and the server's time.
@@ -148,6 +152,10 @@ class RedisRateLimiter:
         with suppress(RedisUnavailable):
             await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
         await self._client.close()
+
+    async def _judge_minute(self, mode: Mode, name: str, limits: Limits) -> Decision:
+        call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _MINUTE_LIFETIME, _FRESH)
+        return _decision(call, limits, _decode(await self._run(name, call)))
 
     async def _run(self, name: str, call: JudgeCall) -> Any:
         try:

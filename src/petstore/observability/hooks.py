@@ -117,6 +117,7 @@ class _ObservedLimiter:
         self._limiter = limiter
         self._take, self._charge = partial(begin, "take"), partial(begin, "charge")
         self.look, self.look_address = limiter.look, limiter.look_address
+        self.take_attempt, self.look_attempt = limiter.take_attempt, limiter.look_attempt
         self.heartbeat, self.save, self.close = limiter.heartbeat, limiter.save, limiter.close
 
     def take(self, key: Caller) -> Coroutine[Any, Any, Decision]:
