@@ -11,7 +11,7 @@ from petstore.domain.names import name_key
 from petstore.errors import InvalidKey, Unavailable
 from petstore.interface.authentication import authenticate
 from petstore.interface.operation import Services
-from petstore.interface.rate_limit_headers import LOOKUP, Holder, limit_reached
+from petstore.interface.rate_limit_headers import Holder, limit_reached
 from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER
 from petstore.limits.minutes import MinuteLimiter, network_of
@@ -21,7 +21,7 @@ from petstore.sessions.secrets import is_sealed
 from petstore.sessions.store import read_seal
 
 PER_MINUTE = 60
-"""Sign-ins of a key from an address, and visits there to the pages of its sessions, in a minute."""
+"""Sign-ins of a key from a network, and visits there to the pages of its sessions, in a minute."""
 
 WRONG_PASSWORDS = 10
 """Wrong passwords for a login from a network, or in a browser that knows it, in a minute."""
@@ -33,6 +33,7 @@ _SUBSCRIBER = 48
 """The length of the prefix of an IPv6 network that a subscriber may have."""
 
 _MAX_HOLDERS = 10_000
+_ADDRESS = Holder("lookup", "signing in from this address")
 _SIGN_IN = Holder("sign_in", "signing in and out with this key from this address")
 _PASSWORD = Holder("password", "wrong passwords")
 _LOOK_EVERY: Milliseconds = SECOND
@@ -123,7 +124,7 @@ class SessionLimits:
         """
         decision = self._services.look_ups.take(address)
         if decision.verdict != "admitted":
-            raise limit_reached(decision, LOOKUP)
+            raise limit_reached(decision, _ADDRESS)
 
     def charge_sign_in(self, key_id: int, address: str) -> None:
         """Charge a sign-in, or a visit to a page that ends sessions, to its key and address.
