@@ -237,7 +237,7 @@ class Console:
         try:
             visit.form = await self._form(page, visit.request, receive, largest)
         except ContentTooLarge as error:
-            raise visit.beyond or error from None
+            raise visit.refusal(error) from None
 
     async def _visited(self, page: ConsolePage, visit: PageRequest) -> Response:
         if visit.session is not None:  # else a crowd without a key would be ahead of people
@@ -319,7 +319,7 @@ class Console:
         if page.method == "POST":
             beyond = self._limits.charge_address(visit.client)
             if beyond is not None:
-                raise beyond
+                raise beyond()
             again = await self._pending(page, visit, receive, MAX_FORM)
             lost = _TOO_LATE_FOR_SECRETS if page.has_secret else _FILE_TOO_LATE
             problem = lost if again is None else _TOO_LATE

@@ -131,7 +131,7 @@ class PageRequest(Struct):
     cookie ended. ``cursor`` is the position in the feed of events before the page was read; only a
     page that a person opens has one.
 
-    ``beyond`` is the refusal of an attempt to sign in that fails, from an address that is beyond
+    ``beyond`` makes the refusal of an attempt to sign in that fails, from an address that is beyond
     its limit. ``renews_cookie`` is whether the response sets the cookie of the session once more.
     After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
     that a file cannot be. The log has the ``id``.
@@ -150,11 +150,15 @@ class PageRequest(Struct):
     form: Form = EMPTY
     session: Session | None = None
     ended: SessionEnd | None = None
-    beyond: PetstoreError | None = None
+    beyond: Callable[[], PetstoreError] | None = None
     again: PendingForm | None = None
     lost_file: bool = False
     cursor: str = ""
     renews_cookie: bool = False
+
+    def refusal(self, error: PetstoreError) -> PetstoreError:
+        """Return the error of an attempt to sign in that fails with ``error``."""
+        return error if self.beyond is None else self.beyond()
 
     @property
     def caller(self) -> Caller:

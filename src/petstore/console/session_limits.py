@@ -1,8 +1,9 @@
 """What bounds signing in, signing out and looking for sessions."""
 
 import asyncio
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from hashlib import blake2b
 from typing import TypeAlias
 
@@ -15,7 +16,7 @@ from petstore.interface.authentication import authenticate
 from petstore.interface.operation import Services
 from petstore.interface.rate_limit_headers import Holder, limit_reached
 from petstore.keys.model import Caller
-from petstore.limits.contract import NEVER
+from petstore.limits.contract import NEVER, Decision
 from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.people.accounts import has_people
 from petstore.people.passwords import Asker, Passwords, Rank
@@ -125,12 +126,13 @@ class SessionLimits:
         """Charge a look-up of a secret to the secret itself: its session or link has ended."""
         self._windows.take(_ended(secret))
 
-    def charge_address(self, address: str) -> PetstoreError | None:
-        """Charge an attempt to an address; return the 429 if that is beyond its limit."""
+    def charge_address(self, address: str) -> Callable[[], PetstoreError] | None:
+        """Charge an attempt to an address; return what makes the 429 if it is beyond its limit."""
         decision = self._services.look_ups.take(address)
-        return None if decision.verdict == "admitted" else limit_reached(decision, _ADDRESS)
+        is_admitted = decision.verdict == "admitted"
+        return None if is_admitted else partial(limit_reached, decision, _ADDRESS)
 
-    def give_back(self, address: str, beyond: PetstoreError | None) -> None:
+    def give_back(self, address: str, beyond: object) -> None:
         """Give the charge of an attempt back to its address, if it was not ``beyond`` its limit.
 
         The attempt may have made the seal, so that is worth a look, too.
@@ -187,10 +189,7 @@ class SessionLimits:
         # Charged first: so many at once are no more than one after another.
         decision = self._wrong.take(holder)
         if decision.verdict != "admitted":
-            refused = limit_reached(decision, _PASSWORD)
-            seconds = refused.headers["Retry-After"]
-            refused.message = f"too many wrong passwords for this login. Wait {seconds} seconds"
-            raise refused
+            raise _wrong_too_often(decision)
         is_wrong = False
         try:
             yield
@@ -201,12 +200,12 @@ class SessionLimits:
             if not is_wrong:
                 self._wrong.give_back(holder)
 
-    async def find_key(self, token: bytes, beyond: PetstoreError | None) -> Caller:
+    async def find_key(self, token: bytes, beyond: Callable[[], PetstoreError] | None) -> Caller:
         """Return the key of a token, also from an address that is ``beyond`` its limit.
 
         Raises:
             InvalidKey: it belongs to no key that is valid here and now.
-            PetstoreError: ``beyond``, if that is so or it has waited too long for its turn.
+            PetstoreError: of ``beyond``, if that is so or it has waited too long for its turn.
             Unavailable: the database is unreachable and the key is not in memory.
         """
         keys = self._services.keys
@@ -217,7 +216,7 @@ class SessionLimits:
                 return await self._find_in_turn(token)
             return await authenticate(token, keys)
         except (InvalidKey, TimeoutError):
-            raise beyond from None
+            raise beyond() from None
 
     def _may_try(self, holder: _Holder) -> bool:
         return self._windows.look(holder).minute.remaining > 0
@@ -226,6 +225,13 @@ class SessionLimits:
         async with asyncio.timeout(LONGEST_WAIT) as waiting, self._late:
             waiting.reschedule(None)
             return await authenticate(token, self._services.keys)
+
+
+def _wrong_too_often(decision: Decision) -> PetstoreError:
+    refused = limit_reached(decision, _PASSWORD)
+    seconds = refused.headers["Retry-After"]
+    refused.message = f"too many wrong passwords for this login. Wait {seconds} seconds"
+    return refused
 
 
 def _digest_of(login: str) -> bytes:

@@ -152,7 +152,7 @@ async def _sign_in_person(visit: PageRequest) -> Response:
     if known.marks:
         await limits.find_seal(address)
     if not has_length(password):  # no password is: it costs no hash, and counts for no login
-        raise visit.beyond or InvalidKey(_WRONG)
+        raise visit.refusal(InvalidKey(_WRONG))
     try:
         with limits.password_attempt(
             login, address, known, is_beyond=visit.beyond is not None
@@ -161,7 +161,7 @@ async def _sign_in_person(visit: PageRequest) -> Response:
             limits.charge_sign_in(account.caller.id, address)
             secret = await _session_of(visit, account, asker)
     except InvalidKey as error:
-        raise visit.beyond or error from None
+        raise visit.refusal(error) from None
     return await signed_in_person(visit, secret, login, stays=wants_to_stay(visit))
 
 
@@ -273,7 +273,7 @@ async def _session_by_link(visit: PageRequest) -> str:
         if secret is not None:
             return secret
         limits.note_end(link)
-    raise visit.beyond or InvalidKey("this link has ended")
+    raise visit.refusal(InvalidKey("this link has ended"))
 
 
 async def _link_again(visit: PageRequest, error: PetstoreError) -> Response:

@@ -32,7 +32,7 @@ _LARGE_BODY = 64 * 1024  # bytes that a client gets in pieces, as it does those 
 _REJECTIONS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _READ_AT_ONCE = 16 * 1024
 _IGNORED_AT_ONCE = 256 * 1024
-_ENDED_EARLY = "it ended early"
+_ENDED_EARLY = partial(ConnectionError, "it ended early")
 _NO_MEMORY = "unfinished requests and unread responses take up all of --buffer-bytes"
 
 
@@ -297,9 +297,7 @@ class Connection(asyncio.BufferedProtocol):
         if not (self.awaits_turn or self._input is _PIPELINED):
             self._ignore_input()
 
-    def _ignore_input(
-        self, fault: Callable[[], ConnectionError] = partial(ConnectionError, _ENDED_EARLY)
-    ) -> None:
+    def _ignore_input(self, fault: Callable[[], ConnectionError] = _ENDED_EARLY) -> None:
         self._input = _IGNORED
         self._parser.unparsed = b""
         if self._body is not None:

@@ -1,6 +1,8 @@
 """``Idempotency-Key``: a repeated request takes effect once and gets the first response."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -81,32 +83,27 @@ async def change(context: Context, unit: Unit[T], *, is_sealed: bool = False) ->
     if request is None:
         return Result(await services.store.write(unit))
     secret = context.token if is_sealed else None
-    outcome: T | Conflict | None = None
+    outcome: T | None = None
+    refused: Callable[[], Conflict] | None = None
     response: Response | None = None
 
     def recorded() -> _RecordUnit:
-        nonlocal outcome, response
+        nonlocal outcome, refused, response
         try:
             outcome = yield from unit
+            response = encode_result(request.operation, request.target, Result(outcome))
         except Conflict as error:  # raised before anything is changed
-            outcome = error
-        response = _response(request, outcome)
-        text = _encode(response)
+            refused = partial(type(error), error.message, error.headers)
+            response = error_response(error, request.target.root)
+        text = _encode(response)  # which versions before and after this one can read
         return text if secret is None else seal(text, secret)
 
     record, is_replay = await services.retries.once(request.attempt, recorded())
     if is_replay:
         return _replayed(request, record if secret is None else _opened(record, secret))
-    if isinstance(outcome, Conflict):
-        raise outcome
+    if refused is not None:
+        raise refused()
     return Result(cast("T", outcome), response=response)
-
-
-def _response(request: IdempotentRequest, outcome: object) -> Response:
-    """Return what is recorded: the response, which versions before and after this one can read."""
-    if isinstance(outcome, Conflict):
-        return error_response(outcome, request.target.root)
-    return encode_result(request.operation, request.target, Result(outcome))
 
 
 def _replayed(request: IdempotentRequest, record: bytes) -> Result[Any]:

@@ -81,14 +81,15 @@ def watch(unit: Unit[T], begin: Callable[[Statement], End]) -> Unit[T]:
         while True:
             end = begin(statement)
             rows: list[Row] = []
-            duplicate = None
             try:
-                rows = yield statement
+                try:
+                    rows = yield statement
+                finally:
+                    end(rows)
             except Duplicate as error:
-                duplicate = error
-            finally:
-                end(rows)
-            statement = unit.send(rows) if duplicate is None else unit.throw(duplicate)
+                statement = unit.throw(error)
+            else:
+                statement = unit.send(rows)
     except StopIteration as finished:
         result: T = finished.value
         return result

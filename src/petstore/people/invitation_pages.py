@@ -44,7 +44,7 @@ async def _accept(visit: PageRequest) -> Response:
         secret = None if account is None else await _session_of(visit)
         if account is None or secret is None:
             visit.limits.note_end(visit.parameter)
-            raise visit.beyond or NotFound("the invitation has ended")
+            raise visit.refusal(NotFound("the invitation has ended"))
     notice, stays = Notice(f"Your password is set. {_FROM_NOW_ON}"), wants_to_stay(visit)
     return await signed_in_person(visit, secret, account.login, notice, stays=stays)
 
