@@ -1,13 +1,13 @@
 """Files that people send and get: how many at once, and whose turn it is."""
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from weakref import WeakValueDictionary, finalize
+from weakref import finalize
 
-from petstore.errors import RateLimitExceeded, Unavailable
+from petstore.errors import Unavailable
 from petstore.http.messages import Response
+from petstore.interface.turns import Turns
 
 OPEN_OF_KEY = 4
 """How many files of a key may be on their way at once."""
@@ -27,10 +27,10 @@ class Files:
     """
 
     def __init__(self) -> None:
-        self._of_keys: Counter[int] = Counter()
+        msg = f"you have {OPEN_OF_KEY} files on their way: wait until one has arrived"
+        self._of_keys = Turns(OPEN_OF_KEY, msg, "console_files")
         self._room = asyncio.Semaphore(_OPEN)
         self._workers = asyncio.Semaphore(_IN_WORK)
-        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def respond(self, key_id: int, respond: Callable[[], Awaitable[Response]]) -> Response:
         """Return what ``respond`` returns; the file of the request is open until it is sent.
@@ -39,11 +39,7 @@ class Files:
             RateLimitExceeded: the key has too many open files.
             Unavailable: the disk has no room for a file.
         """
-        if self._of_keys[key_id] >= OPEN_OF_KEY:
-            msg = f"you have {OPEN_OF_KEY} files on their way: wait until one has arrived"
-            raise RateLimitExceeded(msg, {"Retry-After": "1"}, "console_files")
-        self._of_keys[key_id] += 1
-        response = None
+        close, response = self._of_keys.enter(key_id), None
         try:
             await self._room.acquire()
             try:
@@ -55,18 +51,13 @@ class Files:
                 self._room.release()
         finally:
             if response is None or response.file is None:
-                self._close(key_id)
+                close()
             else:
-                finalize(response.file, self._close, key_id)
+                finalize(response.file, close)
         return response
 
     @asynccontextmanager
     async def turn(self, key_id: int) -> AsyncIterator[None]:
         """Wait until a file of the key may be worked on."""
-        async with self._turns.setdefault(key_id, asyncio.Lock()), self._workers:
+        async with self._of_keys.turn(key_id), self._workers:
             yield
-
-    def _close(self, key_id: int) -> None:
-        self._of_keys[key_id] -= 1
-        if not self._of_keys[key_id]:
-            del self._of_keys[key_id]

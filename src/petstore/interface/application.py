@@ -68,6 +68,7 @@ from petstore.interface.rate_limit_headers import (
 from petstore.interface.response_cache import ResponseCache
 from petstore.interface.results import encode_result
 from petstore.interface.routes import Route, Routes, not_allowed
+from petstore.interface.turns import Turns
 from petstore.keys.model import Caller
 from petstore.limits.contract import Decision
 from petstore.logs import RequestLine
@@ -83,6 +84,7 @@ _NO_STORE = _KEYED + b"cache-control: no-store"
 # So that hex() gives each number twelve digits after its 1: a format costs twice as much.
 _FIRST_ID = 0x1_000000000001
 _FIRST_ERROR = 400
+_BATCHES_OF_KEY = 8  # each has its body and its animals in memory
 _TOO_MANY = 429
 _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY: Query[Any] = Query(None)
@@ -205,6 +207,8 @@ class Application:
         self._response_cache = ResponseCache(services.store)
         self._within = f"{pages.section.path}/"
         self._bodies = bodies
+        msg = f"this key has {_BATCHES_OF_KEY} batches in progress: wait until one has its response"
+        self._batches = Turns(_BATCHES_OF_KEY, msg, "batches")
         self._rules = rules
         self._on_request, self._on_response = hooks
         self.lifespan = lifespan
@@ -313,7 +317,8 @@ class Application:
                 key = await self._find_caller_again(exchange)
                 require_scope(key, operation.scope)
             body = decode_json(text or _absent_body(operation), operation.body)
-            await self._charge_body(exchange, key, operation.cost(body))
+            if operation.is_batch:
+                return await self._respond_to_batch(exchange, operation, key, body)
         response = await self._execute(exchange, operation, key, body)
         if operation.waits:
             key = await self._find_caller_again(exchange)
@@ -358,13 +363,21 @@ class Application:
             self._refuse_unadmitted(exchange.decision, KEY)
         return key
 
-    async def _charge_body(self, exchange: Exchange, key: Caller, requests: int) -> None:
-        """Charge what a request with this body costs beyond the one that ``_admit`` has charged."""
-        if requests == 1:
-            return
-        decision = exchange.decision = await self.services.limiter.charge(key, requests - 1)
-        if decision.verdict != "admitted":
-            raise limit_reached(decision, KEY, requests)
+    async def _respond_to_batch(
+        self, exchange: Exchange, operation: Operation, key: Caller, body: Any
+    ) -> Response:
+        """Execute a batch in its turn. Each item beyond the first one is charged as a request."""
+        leave, size = self._batches.enter(key.id), len(body)
+        try:
+            async with self._batches.turn(key.id):
+                if size > 1:
+                    decision = await self.services.limiter.charge(key, size - 1)
+                    exchange.decision = decision
+                    if decision.verdict != "admitted":
+                        raise limit_reached(decision, KEY, size)
+                return await self._execute(exchange, operation, key, body)
+        finally:
+            leave()
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
         """Return the key as it is after a wait for the client.
