@@ -28,13 +28,14 @@ class SharedCalls(Generic[K, R]):
         Raises:
             Exception: what the call raises.
         """
-        # A variable with the call would be in the traceback of its error: a circle.
-        return await asyncio.shield(self._calls.get(key) or self._begin(key, begin()))
-
-    def _begin(self, key: K, call: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
-        self._calls[key] = task = asyncio.create_task(call)
-        task.add_done_callback(partial(self._end, key))
-        return task
+        call = self._calls.get(key)
+        if call is None:
+            call = self._calls[key] = asyncio.create_task(begin())
+            call.add_done_callback(partial(self._end, key))
+        try:
+            return await asyncio.shield(call)
+        finally:
+            del call  # or it would be in the traceback of its error
 
     def _end(self, key: K, call: asyncio.Task[R]) -> None:
         del self._calls[key]
@@ -71,15 +72,15 @@ class Batches(Generic[T, R]):
         Raises:
             Exception: the call failed, or its batch.
         """
-        return await self._add(argument)  # in no variable, as above
-
-    def _add(self, argument: T) -> asyncio.Future[R]:
         done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((argument, done))
         if not self._is_collecting and len(self._running) < self._at_once:
             self._is_collecting = True
             self._running.add(asyncio.create_task(self._run_all()))
-        return done
+        try:
+            return await done
+        finally:
+            del done  # as above
 
     def cancel(self) -> None:
         """Drop every call that has no result."""

@@ -1,4 +1,4 @@
-"""One request of a key at a time."""
+"""One request of a key at a time, and few of all."""
 
 import asyncio
 

@@ -74,7 +74,7 @@ def test_an_error_is_freed_without_the_garbage_collector(refusal: Any) -> None:
     try:
         with odd_service(refusal) as service, Client(KEY, service.url, max_retries=0) as client:
             try:
-                CREATE(client)
+                client.pets.create(name="Bella", category_id=1)
             except PetstoreError as error:
                 left.append(weakref.ref(error))
         assert [one() for one in left] == [None]

@@ -17,7 +17,6 @@ from petstore.console.browsers import (
     session_secret,
 )
 from petstore.console.failures import failure_of, sentence, with_error
-from petstore.console.files import Files
 from petstore.console.forms import (
     EMPTY,
     Form,
@@ -54,6 +53,7 @@ from petstore.interface.operation import Services
 from petstore.interface.parameters import decode_path_id
 from petstore.interface.rate_limit_headers import Holder, limit_reached
 from petstore.interface.routes import Route, Routes
+from petstore.interface.turns import Turns
 from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
 from petstore.limits.minutes import MinuteLimiter
@@ -77,6 +77,9 @@ from petstore.webhooks import replay_pages as replays
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
 _CONSOLE = Holder("console", "your pages in the console")
+OPEN_FILES_OF_KEY = 4
+"""How many files of a key may be on their way at once."""
+
 # Bytes a second: lines of phones are often no faster.
 _SLOWEST = 65_536
 # So many pages may be opened in a minute for each request that the key itself may make.
@@ -151,7 +154,8 @@ class Console:
         self._limiter = limiter
         self._public_url = public_url
         self._limits = SessionLimits(services)
-        self._files = Files()
+        msg = f"you have {OPEN_FILES_OF_KEY} files on their way: wait until one has arrived"
+        self._files = Turns(OPEN_FILES_OF_KEY, msg, "console_files")
         self._templates = templates()
         self._routes = Routes(HOME, PAGES)
 

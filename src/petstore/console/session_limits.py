@@ -10,13 +10,13 @@ from typing import TypeAlias
 from petstore.clock import SECOND, Milliseconds
 from petstore.console.known_browsers import KnownBrowser
 from petstore.domain.names import name_key
-from petstore.errors import InvalidKey, PetstoreError, Unavailable
+from petstore.errors import InvalidKey, PetstoreError, RateLimitExceeded, Unavailable
 from petstore.generations import Generations
 from petstore.interface.authentication import authenticate
 from petstore.interface.operation import Services
 from petstore.interface.rate_limit_headers import Holder, limit_reached
 from petstore.keys.model import Caller
-from petstore.limits.contract import NEVER, Decision
+from petstore.limits.contract import NEVER
 from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.people.accounts import has_people
 from petstore.people.passwords import Asker, Passwords, Rank
@@ -189,7 +189,9 @@ class SessionLimits:
         # Charged first: so many at once are no more than one after another.
         decision = self._wrong.take(holder)
         if decision.verdict != "admitted":
-            raise _wrong_too_often(decision)
+            seconds = limit_reached(decision, _PASSWORD).headers["Retry-After"]
+            msg = f"too many wrong passwords for this login. Wait {seconds} seconds"
+            raise RateLimitExceeded(msg, {"Retry-After": seconds}, f"{_PASSWORD.name}_minute")
         is_wrong = False
         try:
             yield
@@ -225,13 +227,6 @@ class SessionLimits:
         async with asyncio.timeout(LONGEST_WAIT) as waiting, self._late:
             waiting.reschedule(None)
             return await authenticate(token, self._services.keys)
-
-
-def _wrong_too_often(decision: Decision) -> PetstoreError:
-    refused = limit_reached(decision, _PASSWORD)
-    seconds = refused.headers["Retry-After"]
-    refused.message = f"too many wrong passwords for this login. Wait {seconds} seconds"
-    return refused
 
 
 def _digest_of(login: str) -> bytes:

@@ -66,16 +66,16 @@ class GroupCommit:
 
     async def write(self, unit: Unit[T]) -> T:
         """Run a unit of work in the next group and return its result once it is durable."""
-        return await self._add(unit)  # in no variable: the traceback of its error would have it
-
-    def _add(self, unit: Unit[T]) -> asyncio.Future[T]:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         deadline = loop.time() + self._connections.timeout / SECOND
         self._waiting.append(_Waiting(unit, done, deadline))
         if self._group is None:
             self._group = asyncio.create_task(self._commit_groups())
-        return done
+        try:
+            return await done
+        finally:
+            del done  # or it would be in the traceback of its error
 
     async def finish(self) -> None:
         """Return once no unit of work is in progress."""
@@ -230,7 +230,7 @@ class GroupCommit:
             raise
         except Exception as error:  # noqa: BLE001 - it concerns the caller of this unit alone
             execute("ROLLBACK TO unit")
-            # Without this frame, which has the future of the error: a circle.
+            # Without this frame, which has the future of the error.
             result = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
         execute("RELEASE unit")
         return result

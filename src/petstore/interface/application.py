@@ -318,7 +318,8 @@ class Application:
                 require_scope(key, operation.scope)
             body = decode_json(text or _absent_body(operation), operation.body)
             if operation.is_batch:
-                return await self._respond_to_batch(exchange, operation, key, body)
+                respond = partial(self._respond_to_batch, exchange, operation, key, body)
+                return await self._batches.respond(key.id, respond)
         response = await self._execute(exchange, operation, key, body)
         if operation.waits:
             key = await self._find_caller_again(exchange)
@@ -367,17 +368,14 @@ class Application:
         self, exchange: Exchange, operation: Operation, key: Caller, body: Any
     ) -> Response:
         """Execute a batch in its turn. Each item beyond the first one is charged as a request."""
-        leave, size = self._batches.enter(key.id), len(body)
-        try:
-            async with self._batches.turn(key.id):
-                if size > 1:
-                    decision = await self.services.limiter.charge(key, size - 1)
-                    exchange.decision = decision
-                    if decision.verdict != "admitted":
-                        raise limit_reached(decision, KEY, size)
-                return await self._execute(exchange, operation, key, body)
-        finally:
-            leave()
+        size = len(body)
+        async with self._batches.turn(key.id):
+            if size > 1:
+                decision = await self.services.limiter.charge(key, size - 1)
+                exchange.decision = decision
+                if decision.verdict != "admitted":
+                    raise limit_reached(decision, KEY, size)
+            return await self._execute(exchange, operation, key, body)
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
         """Return the key as it is after a wait for the client.

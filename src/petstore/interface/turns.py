@@ -1,43 +1,71 @@
-"""Expensive requests, one of each key at a time."""
+"""Requests that take much time or room: how many at once, and whose turn it is."""
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize
 
-from petstore.errors import RateLimitExceeded
+from petstore.errors import RateLimitExceeded, Unavailable
+from petstore.http.messages import Response
+
+_OPEN = 64
+# Each of them has a batch of rows in memory.
+_IN_WORK = 2
 
 
 class Turns:
-    """Lets one request of a key run at a time, in the order of arrival.
+    """Keeps files or batches from taking all the time and all the room of a process.
 
-    A key that has ``most`` in progress gets 429 for another one, with the ``message`` and the name
-    of the ``limit``.
+    One is open from the request to the end of a response with a file. A key that has ``most`` open
+    ones gets 429, with a ``refusal`` and the name of the ``limit``. If the process has many, others
+    wait. One of a key is worked on at a time, and few of a process, in the order in which they
+    arrived. So a file that arrives slowly keeps nobody from sending another one.
     """
 
-    def __init__(self, most: int, message: str, limit: str) -> None:
+    def __init__(self, most: int, refusal: str, limit: str) -> None:
         self._most = most
-        self._refusal = partial(RateLimitExceeded, message, {"Retry-After": "1"}, limit)
-        self._in_progress: Counter[int] = Counter()
+        self._refusal = partial(RateLimitExceeded, refusal, {"Retry-After": "1"}, limit)
+        self._of_keys: Counter[int] = Counter()
+        self._room = asyncio.Semaphore(_OPEN)
+        self._workers = asyncio.Semaphore(_IN_WORK)
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
-    def enter(self, key_id: int) -> Callable[[], None]:
-        """Count a request as in progress until the returned function is called.
+    async def respond(self, key_id: int, respond: Callable[[], Awaitable[Response]]) -> Response:
+        """Return what ``respond`` returns; the request is open until its file is sent.
 
         Raises:
-            RateLimitExceeded: the key has too many.
+            RateLimitExceeded: the key has too many open requests.
+            Unavailable: the disk has no room for a file.
         """
-        if self._in_progress[key_id] >= self._most:
+        if self._of_keys[key_id] >= self._most:
             raise self._refusal()
-        self._in_progress[key_id] += 1
-        return partial(self._leave, key_id)
+        self._of_keys[key_id] += 1
+        response = None
+        try:
+            await self._room.acquire()
+            try:
+                response = await respond()
+            except OSError as error:
+                detail = f"cannot write a file: {error}"
+                raise Unavailable(detail, "there is no room for the file now; try again") from error
+            finally:
+                self._room.release()
+        finally:
+            if response is None or response.file is None:
+                self._close(key_id)
+            else:
+                finalize(response.file, self._close, key_id)
+        return response
 
-    def turn(self, key_id: int) -> asyncio.Lock:
-        """Return what a request of the key holds while it runs."""
-        return self._turns.setdefault(key_id, asyncio.Lock())
+    @asynccontextmanager
+    async def turn(self, key_id: int) -> AsyncIterator[None]:
+        """Wait until a request of the key may be worked on."""
+        async with self._turns.setdefault(key_id, asyncio.Lock()), self._workers:
+            yield
 
-    def _leave(self, key_id: int) -> None:
-        self._in_progress[key_id] -= 1
-        if not self._in_progress[key_id]:
-            del self._in_progress[key_id]
+    def _close(self, key_id: int) -> None:
+        self._of_keys[key_id] -= 1
+        if not self._of_keys[key_id]:
+            del self._of_keys[key_id]
