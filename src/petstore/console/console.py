@@ -77,9 +77,6 @@ from petstore.webhooks import replay_pages as replays
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
 _CONSOLE = Holder("console", "your pages in the console")
-OPEN_FILES_OF_KEY = 4
-"""How many files of a key may be on their way at once."""
-
 # Bytes a second: lines of phones are often no faster.
 _SLOWEST = 65_536
 # So many pages may be opened in a minute for each request that the key itself may make.
@@ -154,8 +151,8 @@ class Console:
         self._limiter = limiter
         self._public_url = public_url
         self._limits = SessionLimits(services)
-        msg = f"you have {OPEN_FILES_OF_KEY} files on their way: wait until one has arrived"
-        self._files = Turns(OPEN_FILES_OF_KEY, msg, "console_files")
+        msg = "you have 4 files on their way: wait until one has arrived"
+        self._files = Turns(4, msg, "console_files")
         self._templates = templates()
         self._routes = Routes(HOME, PAGES)
 

@@ -84,7 +84,6 @@ _NO_STORE = _KEYED + b"cache-control: no-store"
 # So that hex() gives each number twelve digits after its 1: a format costs twice as much.
 _FIRST_ID = 0x1_000000000001
 _FIRST_ERROR = 400
-_BATCHES_OF_KEY = 8  # each has its body and its animals in memory
 _TOO_MANY = 429
 _PAGE_METHODS = ["GET", "HEAD"]
 _NO_QUERY: Query[Any] = Query(None)
@@ -207,8 +206,8 @@ class Application:
         self._response_cache = ResponseCache(services.store)
         self._within = f"{pages.section.path}/"
         self._bodies = bodies
-        msg = f"this key has {_BATCHES_OF_KEY} batches in progress: wait until one has its response"
-        self._batches = Turns(_BATCHES_OF_KEY, msg, "batches")
+        msg = "this key has 8 batches in progress: wait until one has its response"
+        self._batches = Turns(8, msg, "batches")  # each has its body in memory
         self._rules = rules
         self._on_request, self._on_response = hooks
         self.lifespan = lifespan
