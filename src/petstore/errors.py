@@ -191,8 +191,8 @@ class IdempotencyKeyInUse(Conflict, code="idempotency_key_in_use"):
     """The first request with this Idempotency-Key is still in progress."""
 
 
-class ResponseSealed(Conflict, code="response_sealed"):
-    """The response contains a token, and was requested with another token than this one."""
+class SecretAlreadyShown(Conflict, code="secret_already_shown"):
+    """The first request with this Idempotency-Key succeeded; its response showed a secret once."""
 
 
 class Gone(PetstoreError, status=410, code="gone"):

@@ -307,7 +307,7 @@ class Application:
             self.services.deprecated_calls.count(
                 key.id, operation.id, now, user_agent, exchange.request_id
             )
-            check_sunset(operation.deprecation, now, is_rehearsed=key.rehearse_sunset)
+            check_sunset(operation.deprecation, now)
         require_scope(key, operation.scope)
         body: object = None
         if operation.body is not None:
@@ -366,12 +366,15 @@ class Application:
     async def _respond_to_batch(
         self, exchange: Exchange, operation: Operation, key: Caller, body: Any
     ) -> Response:
-        """Execute a batch in its turn. Each item beyond the first one is charged as a request."""
+        """Execute a batch in its turn, and charge what it costs beyond the request of ``_admit``.
+
+        If the day has less left, the batch costs nothing.
+        """
         size = len(body)
         async with self._batches.turn(key.id):
             if size > 1:
-                decision = await self.services.limiter.charge(key, size - 1)
-                exchange.decision = decision
+                charge, admitted = self.services.limiter.charge, exchange.decision
+                decision = exchange.decision = await charge(key, size - 1, admitted)
                 if decision.verdict != "admitted":
                     raise limit_reached(decision, KEY, size)
             return await self._execute(exchange, operation, key, body)

@@ -123,8 +123,8 @@ class _ObservedLimiter:
     def take(self, key: Caller) -> Coroutine[Any, Any, Decision]:
         return _observed(self._take, self._limiter.take(key))
 
-    def charge(self, key: Caller, requests: int) -> Coroutine[Any, Any, Decision]:
-        return _observed(self._charge, self._limiter.charge(key, requests))
+    def charge(self, *charged: Any) -> Coroutine[Any, Any, Decision]:
+        return _observed(self._charge, self._limiter.charge(*charged))
 
     def take_address(self, address: str) -> Coroutine[Any, Any, Decision]:
         return _observed(self._take, self._limiter.take_address(address))
