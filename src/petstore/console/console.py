@@ -17,7 +17,6 @@ from petstore.console.browsers import (
     session_secret,
 )
 from petstore.console.failures import failure_of, sentence, with_error
-from petstore.console.files import Files
 from petstore.console.forms import (
     EMPTY,
     Form,
@@ -53,6 +52,7 @@ from petstore.interface.operation import Services
 from petstore.interface.parameters import decode_path_id
 from petstore.interface.rate_limit_headers import Holder, limit_reached
 from petstore.interface.routes import Route, Routes
+from petstore.interface.turns import Turns
 from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
 from petstore.limits.minutes import MinuteLimiter
@@ -150,7 +150,8 @@ class Console:
         self._limiter = limiter
         self._public_url = public_url
         self._limits = SessionLimits(services)
-        self._files = Files()
+        msg = "you have 4 files on their way: wait until one has arrived"
+        self._files = Turns(4, msg, "console_files")
         self._templates = templates()
         self._routes = Routes(HOME, PAGES)
 

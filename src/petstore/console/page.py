@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from petstore.categories.store import names_of_categories
-from petstore.console.browsers import session_secret, time_zone_of
+from petstore.console.browsers import notice_cookie, notice_of, session_secret, time_zone_of
 from petstore.console.forms import EMPTY, Form, PendingForm
-from petstore.console.notices import Notice, open_notice, seal_notice
+from petstore.console.notices import Notice, read_notice, sign_notice
 from petstore.console.session_limits import SessionLimits
 from petstore.console.templates import Templates
 from petstore.domain.decoding import convert
@@ -197,6 +198,12 @@ class PageRequest(Struct):
             return ZoneInfo("UTC")
 
     @property
+    def unknown_time_zone(self) -> str:
+        """The time zone of the browser if it is not known, else empty."""
+        name = time_zone_of(self.request)
+        return "" if name == self.time_zone.key else name[:64]
+
+    @property
     def _secret(self) -> bytes:
         """The secret of the session, which nobody else has."""
         return session_secret(self.request, self.root).encode("latin-1")
@@ -281,7 +288,6 @@ class PageRequest(Struct):
             address=self.client,
             root=self.root,
             request_id=self.id,
-            # The record of a result with a token is sealed with what the person signed in with.
             token=self._secret,
             session=self.session,
             conditions=NO_CONDITIONS if is_read else _conditions(version),
@@ -330,31 +336,37 @@ class PageRequest(Struct):
     ) -> Response:
         """Return a page from its template. The status is that of the ``error``, if there is one."""
         # Without a session there is no secret: anybody could have made the notice up.
-        sealed = "" if self.session is None else self.form.text("notice")
+        is_told = self.session is not None and not self.is_refresh
+        signed = notice_of(self.request, self.root) if is_told else ""
         shown = {
             "visit": self,
             "home": self.home,
             "may": self.may,
-            "notice": open_notice(sealed, self._secret) if sealed else None,
+            "notice": read_notice(signed, self._secret) if signed else None,
             "error": error,
             "problem": context["form"].problem if "form" in context else None,
             **context,
         }
-        return self.templates.page(template, error.status if error else status, shown)
+        page = self.templates.page(template, error.status if error else status, shown)
+        if not signed:
+            return page
+        return replace(page, headers=[*page.headers, notice_cookie("", self.root)])
 
     async def redirect(self, path: str, notice: Notice | None = None) -> Response:
         """Return 303 to a page of the console, which then shows ``notice``.
 
         ``path`` may have a query, and is relative to ``HOME``.
         """
-        if notice is not None:
-            path = with_notice(path, notice, self._secret)
-        return redirect(f"{self.home}{path}")
+        response = redirect(f"{self.home}{path}")
+        if notice is None:
+            return response
+        return with_notice(response, notice, self._secret, self.root)
 
 
-def with_notice(path: str, notice: Notice, secret: bytes) -> str:
-    """Return the path of a page that shows a notice in the session with this secret."""
-    return f"{path}{'&' if '?' in path else '?'}notice={seal_notice(notice, secret)}"
+def with_notice(response: Response, notice: Notice, secret: bytes, root: str) -> Response:
+    """Return a response with a notice for the next page of the session with this secret."""
+    cookie = notice_cookie(sign_notice(notice, secret), root)
+    return replace(response, headers=[*response.headers, cookie])
 
 
 def redirect(target: str) -> Response:

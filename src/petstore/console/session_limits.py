@@ -8,7 +8,7 @@ from typing import TypeAlias
 from petstore.clock import SECOND, Milliseconds
 from petstore.console.known_browsers import KnownBrowser
 from petstore.domain.names import name_key
-from petstore.errors import InvalidKey, Unavailable
+from petstore.errors import InvalidKey, RateLimitExceeded, Unavailable
 from petstore.interface.authentication import authenticate
 from petstore.interface.operation import Services
 from petstore.interface.rate_limit_headers import Holder, limit_reached
@@ -178,10 +178,11 @@ class SessionLimits:
             for holder, per_minute in counts.items():
                 decision = await limiter.look_attempt(holder, per_minute)
                 if not decision.minute.remaining:
-                    refused = limit_reached(decision, _PASSWORD)
-                    seconds = refused.headers["Retry-After"]
-                    refused.message = f"too many wrong passwords. Wait {seconds} seconds"
-                    raise refused
+                    seconds = limit_reached(decision, _PASSWORD).headers["Retry-After"]
+                    msg = f"too many wrong passwords. Wait {seconds} seconds"
+                    raise RateLimitExceeded(
+                        msg, {"Retry-After": seconds}, f"{_PASSWORD.name}_minute"
+                    )
             try:
                 yield
             except InvalidKey:

@@ -283,10 +283,9 @@ def signed_in(
     """Return what a person gets who has just signed in: the page that they wanted."""
     again = kept_in(visit.form)
     if again is None:
-        path = page_address(visit.form.raw("next"))
+        response = redirect(visit.home + page_address(visit.form.raw("next")))
         if notice is not None:
-            path = with_notice(path, notice, secret.encode("latin-1"))
-        response = redirect(visit.home + path)
+            response = with_notice(response, notice, secret.encode("latin-1"), visit.root)
     else:
         response = visit.page("again.html", again=again)
     cookie = session_cookie(secret, visit.root, stays=stays)
@@ -308,9 +307,7 @@ async def signed_in_person(
 
 
 async def _start(visit: PageRequest) -> Response:
-    path = next(path for path, needed in _STARTS if visit.may(needed))
-    notice = visit.form.text("notice")
-    return await visit.redirect(path + (f"?{urlencode({'notice': notice})}" if notice else ""))
+    return await visit.redirect(next(path for path, needed in _STARTS if visit.may(needed)))
 
 
 async def _show_session(visit: PageRequest) -> Response:

@@ -141,9 +141,10 @@ class RateLimiter(Protocol):
     async def look(self, key: Caller) -> Decision:
         """Describe the windows of ``key`` without charging anything."""
 
-    async def charge(self, key: Caller, requests: int) -> Decision:
+    async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
         """Charge ``requests`` to the day of ``key``, all of them or none; a refusal is no strike.
 
+        If the day has no room, the request that was ``taken`` with them costs nothing either.
         ``verdict`` says whether they were charged.
         """
 

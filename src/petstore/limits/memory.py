@@ -93,11 +93,11 @@ class MemoryLimiter:
             self._keep(key.id, after)
         return describe(state, key.limits, now, key.unbanned_at or NEVER)
 
-    async def charge(self, key: Caller, requests: int) -> Decision:
+    async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
         """Charge ``requests`` to the day of ``key``: all of them, or none."""
         state = self._states.get(key.id) or await self._load(key.id)
         decision, after = charge(
-            state, key.limits, self._clock(), key.unbanned_at or NEVER, requests
+            state, key.limits, self._clock(), key.unbanned_at or NEVER, requests, taken
         )
         if after is not state:
             self._keep(key.id, after)

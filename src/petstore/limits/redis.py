@@ -74,9 +74,9 @@ class RedisLimiter:
         """Describe the windows of ``key`` without charging anything."""
         return await self._unless_unbanned("look", key)
 
-    async def charge(self, key: Caller, requests: int) -> Decision:
+    async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
         """Charge ``requests`` to the day of ``key``: all of them, or none."""
-        return await self._unless_unbanned("charge", key, requests)
+        return await self._unless_unbanned("charge", key, requests, taken)
 
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
@@ -114,25 +114,30 @@ class RedisLimiter:
         """Disconnect."""
         await self._shared.close()
 
-    async def _unless_unbanned(self, mode: Mode, key: Caller, requests: int = 0) -> Decision:
-        decision = await self._judge(mode, key, requests)
+    async def _unless_unbanned(
+        self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
+    ) -> Decision:
+        decision = await self._judge(mode, key, requests, taken)
         if decision.verdict == "banned":
             unbanned_at = await self._unbans.latest(key)
             if unbanned_at > (key.unbanned_at or NEVER):
-                return await self._judge(mode, replace(key, unbanned_at=unbanned_at), requests)
+                key = replace(key, unbanned_at=unbanned_at)
+                return await self._judge(mode, key, requests, taken)
         return decision
 
-    async def _judge(self, mode: Mode, key: Caller, requests: int) -> Decision:
+    async def _judge(
+        self, mode: Mode, key: Caller, requests: int, taken: Decision | None
+    ) -> Decision:
         local = self._local
         if local is None:
             try:
-                return await self._shared.judge(mode, key, requests)
+                return await self._shared.judge(mode, key, requests, taken)
             except RedisUnavailable as error:
                 local = self._fall_back(error)
         per_minute, per_day = key.limits.share(self._processes)
         key = replace(key, per_minute=per_minute, per_day=per_day)
         if mode == "charge":
-            return await local.charge(key, requests)
+            return await local.charge(key, requests, taken)
         return await (local.take(key) if mode == "take" else local.look(key))
 
     async def _judge_address(self, mode: Mode, address: str) -> Decision:

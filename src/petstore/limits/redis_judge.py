@@ -44,7 +44,7 @@ _SILENT_SECONDS = 5
 class JudgeCall(Struct, omit_defaults=True):
     """The argument of ``judge.lua``, with the state to begin with if Redis has none.
 
-    ``requests`` is how many to charge to the day.
+    ``requests`` is how many to charge to the day. The windows are those of a request to give back.
     """
 
     mode: Mode
@@ -57,6 +57,8 @@ class JudgeCall(Struct, omit_defaults=True):
     expires_after: Milliseconds
     state: State | None = None
     requests: int = 0
+    minute_started: Milliseconds | None = None
+    day: int | None = None
 
 
 class Judgement(Struct, gc=False):
@@ -99,10 +101,13 @@ class RedisRateLimiter:
         self.load, self.save = self._unsaved.load, self._unsaved.save
         self.bans = 0
 
-    async def judge(self, mode: Mode, key: Caller, requests: int = 0) -> Decision:
+    async def judge(
+        self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
+    ) -> Decision:
         """Judge a request with ``key``, and charge it if it is admitted; or only look.
 
-        To ``charge`` is to charge so many ``requests`` to the day.
+        To ``charge`` is to charge so many ``requests`` to the day, or to give back the one that was
+        ``taken`` with them.
         """
         name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
         unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
@@ -110,6 +115,8 @@ class RedisRateLimiter:
             mode, *limits, unbanned_at, rules, threshold, rules.last_level, _KEY_LIFETIME
         )
         call.requests = requests
+        if taken is not None:
+            call.minute_started, call.day = taken.minute_started, taken.day_number
         reply = await self._run(name, call)
         if reply is None:
             call.state = await self.load(key.id) or _FRESH

@@ -59,7 +59,7 @@ async def _page(
         MissingKey: that is the error, so there is no such page any more.
     """
     if isinstance(error, (MissingKey, NotFound)):
-        raise error
+        raise type(error)(error.message)
     services, caller = visit.services, visit.caller
     account = await read_account(services.store, caller.id)
     texts = _FORM.texts(account.caller)

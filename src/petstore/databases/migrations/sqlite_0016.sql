@@ -34,7 +34,7 @@ CREATE INDEX orders_by_delivery ON orders (delivered_at, currency, amount, categ
 -- Closed orders with something personal, by the time that they were closed.
 CREATE INDEX orders_with_buyers ON orders (
     CASE WHEN status IN ('delivered', 'cancelled') THEN coalesce(delivered_at, cancelled_at, placed_at) END
-) WHERE coalesce(buyer, note) IS NOT NULL;
+) WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL;
 
 -- A process of an earlier version, which moves an order during an update, does not know its times.
 -- Whoever knows them sets them with the status.
