@@ -44,7 +44,7 @@ from petstore.keys.cache import ApiKeyCache
 from petstore.keys.history import list_history
 from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
-from petstore.keys.status import COLUMNS, list_keys, rehearsing, stored_key, values_of
+from petstore.keys.status import COLUMNS, list_keys, stored_key, values_of
 from petstore.keys.store import (
     Owner,
     change_key,
@@ -272,8 +272,7 @@ ROWS: dict[str, list[Row]] = {
     "lock_lapsed_order": [order_row(7, 7, reserved_until=5)],
     "lock_lapsed_orders": [order_row(7, 7, reserved_until=5)],
     "lock_orders_with_old_buyers": [order_row(7, 7, "cancelled", buyer="Jane")],
-    "lock_closed_orders": [order_row(7, 7, "cancelled", buyer="Jane")],
-    "select_orders_of_buyer": [order_row(7, 7, "cancelled", buyer="Jane")],
+    "lock_orders_of_buyer": [order_row(7, 7, "cancelled", buyer="Jane")],
     "insert_key": [(7,)],
     "select_key": [(*KEY_ROW, *NEVER_USED)],
     "select_session_token": [(b"a token",)],
@@ -435,7 +434,6 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(flushed_responses),
         *statements_of(flushed_refusals),
         *statements_of(lambda store: find_alerts(store, "production", NOW)),
-        *statements_of(lambda store: rehearsing(store, {7, FAR})),
         *statements_of(
             lambda store: find_use(store, SHOWN_KEY, NOW),
             {"select_key_uses": [(*KEY_ROW, None, None, None, None, NOW, 1, NOW // DAY, 1)]},
@@ -484,6 +482,7 @@ def partial_write(unit: Unit[Any]) -> Any:
 
 RECORDED = recorded()
 IN_BATCHES = (
+    "select_idempotency_records",
     *(
         "select_recent_events",
         "select_changes",
@@ -493,7 +492,7 @@ IN_BATCHES = (
     ),
     *("select_pending_delivery", "note_retries"),  # of 2,000 pending ones
     *("select_deliveries_since", "requeue_deliveries"),
-    *("lock_orders_with_old_buyers", "select_orders_of_buyer"),
+    *("lock_orders_with_old_buyers", "lock_orders_of_buyer"),
     *("select_skipped_deliveries", "skip_deliveries"),
     *("delete_deliveries", "select_oldest_rows", "delete_oldest_rows"),
 )

@@ -132,7 +132,7 @@ async def test_no_page_of_keys_takes_a_person_for_a_key(service: Service) -> Non
     await person.get("/pets")
     for path in ("", "/history"):
         assert (await staff.get(f"/keys/{person.key_id}{path}")).status_code == 404
-    for path in ("", "/rotate", "/revoke", "/unban", "/rehearse", "/link"):
+    for path in ("", "/rotate", "/revoke", "/unban", "/link"):
         refused = await staff.post(f"/keys/{person.key_id}{path}", graceSeconds="0")
         assert refused.status_code == 404, path
     assert "Lovelace" not in (await staff.get("/keys")).text

@@ -265,10 +265,10 @@ async def test_a_page_passes_in_few_statements_over_what_other_words_have_found(
     store: Store,
 ) -> None:
     many = " ".join(f"b{number:02}" for number in range(60))
-    await add(store, [f"bella {many}"] * 70)
+    await add(store, [f"bella {many}"] * 300)
     reader = CountingReader(store)
-    page = await search_pets(reader, "b", PetFilter(), None, 70)
-    assert (len(page.items), page.next_after is None) == (70, False)
+    page = await search_pets(reader, "b", PetFilter(), None, 300)
+    assert (len(page.items), page.next_after is None) == (300, False)
     assert reader.statements <= MAX_SCANNED / 200 + 1
 
 

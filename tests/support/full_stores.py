@@ -122,7 +122,7 @@ async def fill(store: SqliteStore) -> str:
 
 async def _keys(store: SqliteStore) -> str:
     me = Principal("me")
-    new = KeyFields[int]("app", "pro", allowed_networks=("203.0.113.0/24",), rehearse_sunset=True)
+    new = KeyFields[int]("app", "pro", allowed_networks=("203.0.113.0/24",))
     await store.write(create_key(new, "production", me, NOW))
     rotated = await store.write(rotate_key(1, DAY, me, NOW, unconditional))
     await store.write(create_key(new, "production", me, NOW))

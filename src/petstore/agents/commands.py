@@ -15,7 +15,10 @@ from petstore.settings import Settings
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore.agents.clients import Clients
 
-_MISSING = "petstore mcp needs a package that is not installed: pip install 'petstore[mcp]'"
+_MISSING = (
+    "petstore mcp needs a package that is not installed; in a checkout, run:"
+    " pip install ./clients/python '.[mcp]'"
+)
 
 
 @click.command()
@@ -74,7 +77,7 @@ def mcp(
 
     The program of the agent starts this command, and speaks with it on standard input and output.
     The agent may do what the key may, and only read unless you add --write. It needs the extra
-    petstore[mcp].
+    [mcp].
     """
     if not over_http:
         _refuse_options_of_http(ctx)

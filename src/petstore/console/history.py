@@ -109,7 +109,7 @@ def gone_page(visit: PageRequest, history: History, gone: NotFound) -> Response:
         NotFound: it is not: the resource may never have existed.
     """
     if not history.lines:
-        raise gone
+        raise NotFound(gone.message)
     kind, _, number = history.resource.partition("/")
     path = visit.home + visit.request.path.removeprefix(HOME)
     name = f"{_NOUNS[kind]} {number}"

@@ -11,7 +11,7 @@ import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Duplicate, unavailable
-from petstore.errors import UnusableDatabase
+from petstore.errors import Unavailable, UnusableDatabase
 
 Connection: TypeAlias = Any  # asyncpg has no types
 
@@ -67,10 +67,10 @@ async def connect(
         if is_lasting:
             await _execute_first(connection, _ALONG_INDEXES)
     except (OSError, asyncpg.PostgresError) as error:
-        found = unavailable(error)
+        hint = ""
         if "unsupported startup parameter" in str(error):
-            found.detail += f"; behind PgBouncer add ?{_POOLED} to the address"
-        raise found from error
+            hint = f"; behind PgBouncer add ?{_POOLED} to the address"
+        raise Unavailable(unavailable(error).detail + hint) from error
     except (ValueError, OverflowError) as error:
         raise UnusableDatabase(_wrong_address(error)) from None
     return connection

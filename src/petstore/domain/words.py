@@ -19,7 +19,7 @@ MAX_PHRASE = 200
 """The most characters of the key of several words, without its space."""
 
 # Each word costs up to two rows of 800 bytes, and 255 characters may be 600 words.
-MAX_WORDS = 32
+MAX_WORDS = 8
 """How many words of a name are searched; those after them are as if they were not there."""
 
 # The accents of Latin, Greek and Cyrillic letters, and the points of Hebrew and Arabic ones. The

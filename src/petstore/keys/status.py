@@ -70,12 +70,6 @@ class Key(Struct, frozen=True, rename="camel"):
         list[str],
         Meta(description="The networks it may be used from, in CIDR notation; none is anywhere."),
     ]
-    rehearse_sunset: Annotated[
-        bool,
-        Meta(
-            description="Whether deprecated operations respond as they will from their sunset on."
-        ),
-    ]
     environment: Annotated[
         Environment, Meta(description="The environment of the services that take it.")
     ]
@@ -118,7 +112,6 @@ class StoredKey(NamedTuple):
             per_day=_limit(key.limits.per_day),
             scopes=sorted(key.scopes),
             allowed_networks=list(key.allowed_networks),
-            rehearse_sunset=key.rehearse_sunset,
             environment=key.environment,
             state=key.state(now),
             banned_until=_time(until) if is_banned else None,
@@ -157,16 +150,6 @@ async def every_key(
         page = await list_keys(store, environment, after, _READ_AT_ONCE, clock)
         yield page.items
         after = page.next_after
-
-
-async def rehearsing(store: Reader, key_ids: Collection[int]) -> set[int]:
-    """Return which of these keys rehearse a sunset."""
-    sql = (
-        "SELECT id FROM api_keys WHERE rehearse_sunset = 1"  # noqa: S608 - only placeholders
-        f" AND id IN ({placeholder_list(1, key_ids)})"
-    )
-    rows = await store.read(Statement(sql, tuple(key_ids), name="select_rehearsing_keys"))
-    return {key_id for (key_id,) in rows}
 
 
 class NamedCaller(NamedTuple):

@@ -183,7 +183,7 @@ CREATE INDEX orders_by_delivery ON orders (delivered_at) INCLUDE (currency, amou
 -- Closed orders with something personal, by the time that they were closed.
 CREATE INDEX orders_with_buyers ON orders ((
     CASE WHEN status IN ('delivered', 'cancelled') THEN coalesce(delivered_at, cancelled_at, placed_at) END
-)) WHERE coalesce(buyer, note) IS NOT NULL;
+)) WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL;
 
 -- A person is a caller, as a key is, and so a row here: one with a role and without scopes. seen_at is
 -- the last use of the console. Networks are text, such as 203.0.113.0/24, separated by spaces; none is
@@ -201,7 +201,6 @@ CREATE TABLE api_keys (
     revoked_at BIGINT,
     unbanned_at BIGINT,
     allowed_networks TEXT NOT NULL DEFAULT '',
-    rehearse_sunset BIGINT NOT NULL DEFAULT 0,
     role TEXT,
     seen_at BIGINT
 );

@@ -157,7 +157,6 @@ CREATE TABLE api_keys (
     revoked_at INTEGER,
     unbanned_at INTEGER,
     allowed_networks TEXT NOT NULL DEFAULT '',
-    rehearse_sunset INTEGER NOT NULL DEFAULT 0,
     role TEXT,
     seen_at INTEGER
 ) STRICT;
@@ -267,7 +266,7 @@ CREATE INDEX orders_by_delivery ON orders (delivered_at, currency, amount, categ
 -- Closed orders with something personal, by the time that they were closed.
 CREATE INDEX orders_with_buyers ON orders (
     CASE WHEN status IN ('delivered', 'cancelled') THEN coalesce(delivered_at, cancelled_at, placed_at) END
-) WHERE coalesce(buyer, note) IS NOT NULL;
+) WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL;
 
 -- Every change to a key; changes is JSON.
 CREATE TABLE api_key_events (
