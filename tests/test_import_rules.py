@@ -233,7 +233,6 @@ LIBRARIES = {
     "redis": ("petstore.redis_client",),
     "prometheus_client": ("petstore.observability",),
     "opentelemetry": ("petstore.observability",),
-    "cryptography": ("petstore.interface.sealing", "petstore.webhooks.secrets"),
     "httptools": ("petstore.http", "petstore.webhooks.sender"),
     "uvloop": ("petstore.server",),
     "jinja2": ("petstore.console.templates",),

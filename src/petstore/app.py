@@ -44,7 +44,6 @@ from petstore.observability.process import report_process
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
 from petstore.orders.reservations import Reservations
-from petstore.pets.search import filling_name_keys
 from petstore.settings import Settings, is_postgres
 from petstore.usage.refusals import Refusals
 from petstore.usage.responses import Responses
@@ -165,7 +164,6 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         services.refusals.chore,
         services.keys.chore(settings.key_refresh_seconds),
         bodies.chore,
-        filling_name_keys(store),
         KeyNotices(store, clock, calls.operations).chore,
         pruning(store, clock, days),
         forgetting(store, clock, settings.buyer_days),

@@ -67,7 +67,7 @@ class RedisClient:
         replies = await self.try_each(commands, seconds)
         for reply in replies:
             if isinstance(reply, RedisUnavailable):
-                raise reply
+                raise type(reply)(str(reply))
         return replies
 
     async def try_each(self, commands: Sequence[Command], seconds: float) -> list[Any]:

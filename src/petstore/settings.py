@@ -175,7 +175,7 @@ class Settings:
     )
     buyer_days: int = _setting(
         0,
-        "How many days after an order is closed its buyer and note are removed; 0 is never.",
+        "How many days after an order is closed its personal data is removed; 0 is never.",
         ge=0,
         le=36_500,
     )
@@ -382,7 +382,7 @@ class Settings:
         for origin in self.allowed_origin:
             _require(
                 _ORIGIN.match(origin),
-                f"allowed-origin: expected scheme://host or scheme://host:port or *: {origin}",
+                "allowed-origin: expected scheme://host or scheme://host:port or *",
             )
         _require(self.metrics_port != self.port, "metrics-port: expected another port than --port")
         if self.trace_endpoint:

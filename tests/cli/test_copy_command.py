@@ -94,6 +94,13 @@ def test_a_target_that_is_not_empty_is_refused(full: str, postgres_url: str) -> 
     assert contents(postgres_url) == before
 
 
+def test_what_others_added_to_the_source_stays_there(full: str, postgres_url: str) -> None:
+    before = contents(full)
+    query(full, "ALTER TABLE usage ADD COLUMN remark TEXT; CREATE TABLE _litestream_seq (id)")
+    assert copy(full, postgres_url).exit_code == 0
+    assert contents(postgres_url) == before
+
+
 def test_a_password_is_never_shown(full: str, postgres: PostgresServer) -> None:
     target = postgres.url("nowhere").replace("petstore@", "petstore:geheim@")
     for result in (copy(full, target), copy(target, full), copy(full, target.replace("@", "/x@"))):
@@ -168,7 +175,7 @@ def test_a_row_that_the_target_cannot_store_leaves_it_empty(full: str, postgres_
     query(full, "INSERT INTO usage VALUES (1, 1, 1)")
     query(full, "UPDATE api_key_events SET actor = 'a' || char(0) || 'b'")
     words = refused(full, postgres_url)
-    assert words == 'PostgreSQL: invalid byte sequence for encoding "UTF8": 0x00'
+    assert words == 'PostgreSQL: invalid byte sequence for encoding "UTF8": 0x00 (SQLSTATE 22021)'
     assert only_the_revision(contents(postgres_url))
 
 

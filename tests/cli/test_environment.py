@@ -1,12 +1,9 @@
 """Environment variables: a secret from a file, and names that are mistyped."""
 
-import re
 from pathlib import Path
 
 import pytest
 
-from petstore.cli.environment import RENAMED
-from petstore.settings import Settings
 from support.command import Command
 from support.postgres import PostgresServer
 from support.servers import StartServer
@@ -132,7 +129,6 @@ def test_a_service_logs_a_warning_about_a_password_on_its_command_line(
         ("KEYFILE", "PETSTORE_KEYFILE (did you mean PETSTORE_KEY_FILE?)"),
         ("HOST_FILE", "PETSTORE_HOST_FILE (did you mean PETSTORE_HOST?)"),
         ("XYZZY", "PETSTORE_XYZZY"),
-        ("LAME_SECONDS", "PETSTORE_LAME_SECONDS (renamed to PETSTORE_DRAIN_TIMEOUT)"),
         ("XYZZY PROT", "PETSTORE_PROT (did you mean PETSTORE_PORT?), PETSTORE_XYZZY"),
     ],
 )
@@ -143,25 +139,6 @@ def test_every_command_refuses_an_unknown_variable(
     for arguments in (("serve",), ("keys", "list"), ("pets", "list")):
         words = command.fail(*arguments, status=2, **mistyped)
         assert words == f"no such environment variable: {described}"
-
-
-@pytest.mark.parametrize("arguments", [("--lame-seconds", "5"), ("--lame-seconds=5",)])
-@pytest.mark.parametrize("name", ["serve", "deliver"])
-def test_a_renamed_option_is_refused_with_its_new_name(
-    command: Command, name: str, arguments: tuple[str, ...]
-) -> None:
-    words = command.fail(name, *arguments, status=2)
-    assert words == "--lame-seconds was renamed to --drain-timeout"
-
-
-def test_every_rename_in_the_changelog_is_known_and_names_a_setting() -> None:
-    changelog = (Path(__file__).parents[2] / "CHANGELOG.md").read_text()
-    rows = re.findall(r"^ *\| `--([a-z-]+)` \| `--([a-z-]+)` \|$", changelog, re.MULTILINE)
-    renamed = {old.replace("-", "_"): new.replace("-", "_") for old, new in rows}
-    assert renamed == RENAMED
-    settings = set(Settings.__dataclass_fields__)
-    assert settings.isdisjoint(renamed)
-    assert settings.issuperset(renamed.values())
 
 
 def test_help_works_despite_a_mistyped_variable(command: Command) -> None:

@@ -10,12 +10,13 @@ from tempfile import TemporaryDirectory
 import apsw
 import pytest
 
-from petstore.databases.migrations import APPLICATION_ID, scripts
+from petstore.databases.migrations import scripts
 from petstore.databases.sqlite import SqliteStore
 from petstore.server.checks import run_checks
 from petstore.settings import Settings
 from petstore.webhooks.secrets import text_of_master
 from support.command import Command
+from support.next_version import become_next_version
 from support.permissions import without_root
 from support.postgres import PostgresServer
 from support.process import free_port
@@ -111,15 +112,14 @@ def test_a_store_in_use_is_read_and_left_unchanged(
     service.close()
 
 
-def test_a_store_of_an_older_version_is_not_migrated(command: Command, port: str) -> None:
-    older = apsw.Connection(str(command.database))
-    older.execute(scripts("sqlite")[0])
-    older.pragma("application_id", APPLICATION_ID)
-    older.pragma("user_version", 1)
-    older.close()
+def test_a_store_of_an_older_version_is_not_migrated(
+    command: Command, port: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command.make_store()
+    become_next_version(monkeypatch)
     printed = command.succeed("serve", "--check", "--port", port)
     assert results(printed)[-1] == (
-        f"ok      database: schema version 1; the start brings it to {SQLITE}"
+        f"ok      database: schema version {SQLITE}; the start brings it to {SQLITE + 1}"
     )
 
 

@@ -120,10 +120,27 @@ def test_a_user_without_rights_on_every_table_is_refused(
     with pytest.raises(UnusableDatabase, match="permission denied for table petstore_schema"):
         store.migrate()
     postgres.sql(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {visitor}", name)
-    with pytest.raises(UnusableDatabase, match=r"user needs GRANT .* ON pets, .*, kept_answers, "):
+    with pytest.raises(UnusableDatabase, match=r"user needs GRANT .* ON pets, .*, orders, "):
         store.migrate()
     postgres.sql(f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {visitor}", name)
     store.migrate()
+
+
+def test_a_store_without_a_column_is_refused(postgres: PostgresServer, postgres_url: str) -> None:
+    postgres.sql("ALTER TABLE usage DROP COLUMN requests", database_name(postgres_url))
+    with pytest.raises(UnusableDatabase, match='column "requests" of relation "usage" does not'):
+        PostgresStore(postgres_url).schema()
+
+
+def test_what_others_put_into_a_store_is_theirs(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    others = (
+        'CREATE TABLE "my notes" (id INTEGER); CREATE INDEX "by name" ON pets (name);'
+        " CREATE VIEW names AS SELECT name FROM pets; ALTER TABLE usage ADD COLUMN remark TEXT"
+    )
+    postgres.sql(others, database_name(postgres_url))
+    PostgresStore(postgres_url).migrate()
 
 
 def test_a_user_without_a_schema_is_refused(postgres: PostgresServer) -> None:

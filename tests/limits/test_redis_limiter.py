@@ -284,6 +284,22 @@ async def test_a_request_without_a_key_detects_that_redis_is_down(
     assert said(caplog) == [LOST]
 
 
+async def test_processes_share_attempts_and_without_redis_each_has_its_share(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with (
+        redis_limiter(server.url, states, clock, processes=2) as one,
+        redis_limiter(server.url, states, clock, processes=2) as other,
+    ):
+        limiters = [one, other, one, other, one]
+        shared = [(await each.take_attempt("a", 4)).verdict for each in limiters]
+        assert shared == ["admitted"] * 4 + ["limited"]
+        server.kill()
+        alone = [(await one.take_attempt("b", 4)).verdict for _ in range(3)]
+        assert alone == ["admitted", "admitted", "limited"]
+        assert (await other.look_attempt("b", 4)).minute.remaining == 2
+
+
 async def test_without_any_redis_contact_the_share_uses_the_configured_processes(
     server: RedisServer, states: StoredRateLimits, clock: ManualClock
 ) -> None:

@@ -132,7 +132,9 @@ async def follow(redis: RedisServer, rules: BanRules, trace: list[Step]) -> None
                     caller.state = touched(caller.state, caller.clock())
                 continue
             if step.action == "charge":
-                assert await limiter.charge(key, step.times) == caller.charge(step.times)
+                admitted = caller.look()
+                charged = await limiter.charge(key, step.times, admitted)
+                assert charged == caller.charge(step.times, admitted)
                 assert stored(redis, key) == caller.state
                 continue
             for _ in range(step.times):

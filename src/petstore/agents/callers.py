@@ -6,7 +6,7 @@ from math import ceil
 from petstore.agents.clients import Clients
 from petstore.chores import PeriodicTask
 from petstore.coalescing import SharedCalls
-from petstore.errors import InvalidKey, PetstoreError, RateLimitExceeded, Unavailable
+from petstore.errors import InvalidKey, RateLimitExceeded, Unavailable
 from petstore.interface.authentication import invalid_key
 from petstore.interface.rate_limit_headers import LOOKUP, limit_reached
 from petstore.limits.minutes import MinuteLimiter
@@ -32,7 +32,7 @@ class Callers:
         self._look_ups = look_ups
         self._known: set[str] = set()  # valid within the last minute
         self._valid: set[str] = set()  # when the store was asked last
-        self._checks = SharedCalls[str, PetstoreError | None]()
+        self._checks = SharedCalls[str, None]()
         self._turns = asyncio.Semaphore(_CHECKS_AT_ONCE)
         self.chore = PeriodicTask(self.forget, _KNOWN_SECONDS, "keys not asked about again")
 
@@ -53,20 +53,24 @@ class Callers:
         is_new = key not in self._valid
         if is_new and (decision := self._look_ups.take(address)).verdict != "admitted":
             raise limit_reached(decision, LOOKUP)
-        fault = await self._checks.call(key, lambda: self._check(key))
-        is_refused = isinstance(fault, InvalidKey) or (
-            is_new and isinstance(fault, RateLimitExceeded)
-        )
-        if is_new and not is_refused:
-            self._look_ups.give_back(address)
-        if fault is not None and (is_refused or not has_body):
-            raise fault
+        is_refused = False
+        try:
+            await self._checks.call(key, lambda: self._check(key))
+        except (InvalidKey, RateLimitExceeded, Unavailable) as fault:
+            is_refused = isinstance(fault, InvalidKey) or (
+                is_new and isinstance(fault, RateLimitExceeded)
+            )
+            if is_refused or not has_body:
+                raise
+        finally:
+            if is_new and not is_refused:
+                self._look_ups.give_back(address)
 
     async def forget(self) -> None:
         """Ask about all keys again."""
         self._known.clear()
 
-    async def _check(self, key: str) -> PetstoreError | None:
+    async def _check(self, key: str) -> None:
         try:
             async with (
                 asyncio.timeout(_TIMEOUT_SECONDS),  # the turn counts, too
@@ -76,13 +80,14 @@ class Callers:
                 await client.with_options(timeout=_TIMEOUT_SECONDS, max_retries=0).usage.get()
         except (Unauthorized, Forbidden):
             self._valid.discard(key)
-            return invalid_key()
+            raise invalid_key() from None
         except RateLimited as error:
             seconds = ceil(error.retry_after or 1)
             msg = f"the store looks up no more keys now: wait {seconds} seconds"
-            return RateLimitExceeded(msg, {"Retry-After": str(seconds)}, f"{LOOKUP.name}_minute")
+            headers = {"Retry-After": str(seconds)}
+            raise RateLimitExceeded(msg, headers, f"{LOOKUP.name}_minute") from None
         except (ClientError, TimeoutError) as error:
-            return Unavailable(str(error), "the store cannot check the key now; try again")
+            reason = "the store cannot check the key now; try again"
+            raise Unavailable(str(error), reason) from None
         self._known.add(key)
         self._valid.add(key)
-        return None

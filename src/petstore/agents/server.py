@@ -82,8 +82,7 @@ class AgentServer:
                 usage = await client.usage.get()
         except PetstoreError as error:
             raise MCPError(INTERNAL_ERROR, explain(error, self._clock())) from error
-        # A store of an earlier version does not tell the scopes. It refuses what the key may not.
-        allowed = {None, *(usage.scopes or (tool.scope for tool in self._tools.values()))}
+        allowed = {None, *usage.scopes}
         return ListToolsResult(
             tools=[tool.described for tool in self._tools.values() if tool.scope in allowed]
         )

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import Milliseconds
-from petstore.databases.contract import unavailable
-from petstore.errors import UnusableDatabase
+from petstore.databases.contract import Duplicate, unavailable
+from petstore.errors import Unavailable, UnusableDatabase
 from petstore.server_urls import POSTGRES_EXPECTED, postgres_url
 
 Connection: TypeAlias = Any  # asyncpg has no types
@@ -28,24 +28,8 @@ CONNECTION_ERRORS = (
 )
 """Errors after which nothing can use the connection."""
 
-OPERATIONAL_ERRORS = (
-    *CONNECTION_ERRORS,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.InternalServerError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.PostgresSystemError,
-    asyncpg.TransactionRollbackError,
-    # Somebody removed rights or tables after the start.
-    asyncpg.InsufficientPrivilegeError,
-    asyncpg.UndefinedTableError,
-    # A pooler stands in between, and the address lacks ``pgbouncer=true``.
-    asyncpg.DuplicatePreparedStatementError,
-    asyncpg.InvalidSQLStatementNameError,
-)
-"""Errors of the server and the network; any other one is a fault of a statement."""
-
-ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError)
-"""Every error of the driver."""
+ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError, Duplicate)
+"""Every error of the server, the network and the driver."""
 
 _POOLED = "pgbouncer=true"
 _CACHED_STATEMENTS = 100
@@ -70,9 +54,9 @@ async def connect(
     options = url.partition("?")[2].split("&")
     is_lasting = statement_timeout is not None and _POOLED not in options
     session = {"application_name": "petstore"}
-    _forget_closed_folder()
     if is_lasting:  # otherwise abandoned reads would occupy the server
         session["statement_timeout"] = str(statement_timeout)
+    _leave_closed_home()
     try:
         connection = await asyncpg.connect(
             postgres_url(url),
@@ -83,20 +67,20 @@ async def connect(
         if is_lasting:
             await _execute_first(connection, _ALONG_INDEXES)
     except (OSError, asyncpg.PostgresError) as error:
-        found = unavailable(error)
+        hint = ""
         if "unsupported startup parameter" in str(error):
-            found.detail += f"; behind PgBouncer add ?{_POOLED} to the address"
-        raise found from error
+            hint = f"; behind PgBouncer add ?{_POOLED} to the address"
+        raise Unavailable(unavailable(error).detail + hint) from error
     except (ValueError, OverflowError) as error:
         raise UnusableDatabase(_wrong_address(error)) from None
     return connection
 
 
-def _forget_closed_folder() -> None:
-    """Let asyncpg find no ``~/.postgresql`` if this user may not open it: it would fail."""
-    with suppress(FileNotFoundError, NotADirectoryError, RuntimeError):
+def _leave_closed_home() -> None:
+    """Let asyncpg find no certificates in a home folder of another user; it would fail there."""
+    with suppress(RuntimeError):  # there is no home
         try:
-            (Path.home() / ".postgresql" / "postgresql.key").stat()
+            (Path.home() / ".postgresql" / "postgresql.key").exists()
         except PermissionError:
             os.environ["HOME"] = os.devnull
 

@@ -27,6 +27,10 @@ PRESET = "api_key_revision"
 """The table that has a row even in a new store."""
 
 _PAGE = 5000
+_COLUMNS = (
+    "SELECT column_name FROM information_schema.columns"
+    " WHERE table_schema = current_schema() AND table_name = $1"
+)
 _WAIT_SECONDS = 10
 _TIMEOUTS = f"""
 SET LOCAL statement_timeout = 0;
@@ -114,7 +118,8 @@ async def _copy(
     selects, sent, done = {}, {}, 0
     for table in COPIED:
         name, contents = table.name, Contents()
-        columns = [row[1] for row in source.execute(f"PRAGMA table_info({name})")]
+        # Without the columns that others have added to the source.
+        columns = [row["column_name"] for row in await target.fetch(_COLUMNS, name)]
         select = f"SELECT {', '.join(columns)} FROM {name} ORDER BY {', '.join(table.key)}"  # noqa: S608 - only names
         cursor = source.execute(select)
         while rows := list(islice(cursor, _PAGE)):

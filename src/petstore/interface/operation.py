@@ -256,12 +256,8 @@ class Operation:
 
     @cached_property
     def is_batch(self) -> bool:
-        """Whether it takes a list: it acts on all of its items or on none."""
+        """Whether it takes a list: it acts on all of its items or on none, each for a request."""
         return get_origin(self.body) is list
-
-    def cost(self, body: Any) -> int:
-        """Return how many requests a call with this ``body`` costs: one for each item of a list."""
-        return len(body) if self.is_batch else 1
 
     @cached_property
     def is_conditional(self) -> bool:

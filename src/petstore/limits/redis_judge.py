@@ -30,7 +30,7 @@ Mode: TypeAlias = Literal["take", "charge", "look"]
 
 # An idle hash expires; the store has a copy of the state of a key.
 _KEY_LIFETIME = DAY
-_ADDRESS_LIFETIME = 2 * MINUTE
+_MINUTE_LIFETIME = 2 * MINUTE
 _FRESH = State()
 _FOLDER = files("petstore.limits")
 _DEFAULTS = ", ".join(f"{name} = {default}" for name, default in asdict(_FRESH).items())
@@ -43,7 +43,7 @@ _SILENT_SECONDS = 5
 class JudgeCall(Struct, omit_defaults=True):
     """The argument of ``judge.lua``, with the state to begin with if Redis has none.
 
-    ``requests`` is how many to charge to the day.
+    ``requests`` is how many to charge to the day. The windows are those of a request to give back.
     """
 
     mode: Mode
@@ -56,6 +56,8 @@ class JudgeCall(Struct, omit_defaults=True):
     expires_after: Milliseconds
     state: State | None = None
     requests: int = 0
+    minute_started: Milliseconds | None = None
+    day: int | None = None
 
 
 class Judgement(Struct, gc=False):
@@ -97,10 +99,13 @@ class RedisRateLimiter:
         self.load, self.save = self._unsaved.load, self._unsaved.save
         self.bans = 0
 
-    async def judge(self, mode: Mode, key: Caller, requests: int = 0) -> Decision:
+    async def judge(
+        self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
+    ) -> Decision:
         """Judge a request with ``key``, and charge it if it is admitted; or only look.
 
-        To ``charge`` is to charge so many ``requests`` to the day.
+        To ``charge`` is to charge so many ``requests`` to the day, or to give back the one that was
+        ``taken`` with them.
         """
         name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
         unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
@@ -108,6 +113,8 @@ class RedisRateLimiter:
             mode, *limits, unbanned_at, rules, threshold, rules.last_level, _KEY_LIFETIME
         )
         call.requests = requests
+        if taken is not None:
+            call.minute_started, call.day = taken.minute_started, taken.day_number
         reply = await self._script.run(name, _encode(call))
         if reply is None:
             call.state = await self.load(key.id) or _FRESH
@@ -119,9 +126,13 @@ class RedisRateLimiter:
 
     async def judge_address(self, mode: Mode, address: str) -> Decision:
         """Judge a request without a valid key, and charge it if it is admitted; or only look."""
-        name, limits = f"petstore:address:{{{network_of(address)}}}", self._address_limits
-        call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _ADDRESS_LIFETIME, _FRESH)
-        return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
+        name = f"petstore:address:{{{network_of(address)}}}"
+        return await self._judge_minute(mode, name, self._address_limits)
+
+    async def judge_attempt(self, mode: Mode, holder: str, per_minute: int) -> Decision:
+        """Judge an attempt, and charge it if it is admitted; or only look."""
+        name = f"petstore:attempt:{{{holder}}}"
+        return await self._judge_minute(mode, name, Limits(per_minute, UNLIMITED))
 
     async def heartbeat(self) -> tuple[int, Milliseconds]:
         """Announce this process; return how many processes there are, and the server's time.
@@ -142,6 +153,10 @@ class RedisRateLimiter:
         with suppress(RedisUnavailable):
             await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
         await self._client.close()
+
+    async def _judge_minute(self, mode: Mode, name: str, limits: Limits) -> Decision:
+        call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _MINUTE_LIFETIME, _FRESH)
+        return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
 
 
 def _decision(call: JudgeCall, limits: Limits, judged: Judgement) -> Decision:

@@ -81,14 +81,15 @@ def watch(unit: Unit[T], begin: Callable[[Statement], End]) -> Unit[T]:
         while True:
             end = begin(statement)
             rows: list[Row] = []
-            duplicate = None
             try:
-                rows = yield statement
+                try:
+                    rows = yield statement
+                finally:
+                    end(rows)
             except Duplicate as error:
-                duplicate = error
-            finally:
-                end(rows)
-            statement = unit.send(rows) if duplicate is None else unit.throw(duplicate)
+                statement = unit.throw(error)
+            else:
+                statement = unit.send(rows)
     except StopIteration as finished:
         result: T = finished.value
         return result
@@ -117,13 +118,14 @@ class _ObservedLimiter:
         self._limiter = limiter
         self._take, self._charge = partial(begin, "take"), partial(begin, "charge")
         self.look, self.look_address = limiter.look, limiter.look_address
+        self.take_attempt, self.look_attempt = limiter.take_attempt, limiter.look_attempt
         self.heartbeat, self.save, self.close = limiter.heartbeat, limiter.save, limiter.close
 
     def take(self, key: Caller) -> Coroutine[Any, Any, Decision]:
         return _observed(self._take, self._limiter.take(key))
 
-    def charge(self, key: Caller, requests: int) -> Coroutine[Any, Any, Decision]:
-        return _observed(self._charge, self._limiter.charge(key, requests))
+    def charge(self, *charged: Any) -> Coroutine[Any, Any, Decision]:
+        return _observed(self._charge, self._limiter.charge(*charged))
 
     def take_address(self, address: str) -> Coroutine[Any, Any, Decision]:
         return _observed(self._take, self._limiter.take_address(address))
