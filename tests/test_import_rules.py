@@ -17,8 +17,7 @@ OPENERS = (
     "petstore.databases.sqlite_recovery",
     "petstore.databases.migrations",
     "petstore.databases.backups",
-    "petstore.databases.copies",
-    "petstore.databases.last_writes",
+    "petstore.databases.store_copies",
 )
 
 
@@ -126,17 +125,17 @@ KNOWN = {
     "chores": BASICS,
     "logs": BASICS,
     "domain": BASICS,
-    "settings": (*BASICS, *MODELS),
-    "redis_client": BASICS,
+    "settings": (*BASICS, *MODELS, "server_urls"),
+    "server_urls": (),
+    "redis_client": (*BASICS, "server_urls"),
     "limits": (
         *(*BASICS, *MODELS, "redis_client", "chores"),
         *("databases.contract", "databases.upserts"),
     ),
-    "databases": (*BASICS, *MODELS, "chores", "time_slices"),
+    "databases": (*BASICS, *MODELS, "chores", "server_urls", "time_slices"),
     "interface": (
         *(*BELOW_OPERATIONS, "chores", "logs", "limits.minutes"),
-        *("databases.replicas", "databases.schema", "databases.secret_files"),
-        *("databases.pages",),
+        *("databases.pages", "databases.schema", "databases.secret_files"),
     ),
     "console": (*BELOW_OPERATIONS, "limits.minutes", "time_slices"),
     "http": (),
@@ -231,7 +230,6 @@ LIBRARIES = {
     "redis": ("petstore.redis_client",),
     "prometheus_client": ("petstore.observability",),
     "opentelemetry": ("petstore.observability",),
-    "cryptography": ("petstore.interface.sealing", "petstore.webhooks.secrets"),
     "httptools": ("petstore.http", "petstore.webhooks.sender"),
     "uvloop": ("petstore.server",),
     "jinja2": ("petstore.console.templates",),

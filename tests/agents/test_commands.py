@@ -112,5 +112,6 @@ def test_without_its_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyP
     monkeypatch.delattr(agents, "serving")
     told = Shop("http://127.0.0.1:9", "a-key").fail("mcp", status=1)
     assert told == (
-        "petstore mcp needs a package that is not installed: pip install 'petstore-service[mcp]'"
+        "petstore mcp needs a package that is not installed; in a checkout, run:"
+        " pip install ./clients/python '.[mcp]'"
     )

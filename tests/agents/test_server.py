@@ -4,9 +4,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from petstore.agents.tools import TOOLS
-from support.agents import USAGE_BODY, agent, agent_in, listening
+from support.agents import agent, agent_in, listening
 from support.keys import change
-from support.odd_service import error, odd_service, response
 from support.process import free_port
 from support.service import Service
 from support.waiting import eventually
@@ -45,17 +44,6 @@ async def test_an_agent_is_offered_what_its_key_may_do(
         everybody = {"list_events", "get_usage"}
         assert [name for name in await agent.tools() if name not in everybody] == offered
         assert everybody <= {*await agent.tools()}
-
-
-async def test_a_store_of_an_earlier_version_decides_itself(service: Service) -> None:
-    del service
-    refusal = error(403, "missing_scope", "this key lacks the scope pets:read")
-    with odd_service(response(200, USAGE_BODY), refusal) as store:
-        async with agent(store.url, "a-key") as made:
-            assert await made.tools() == READING
-            told = await made.fail("list_pets")
-    assert told.startswith("403 missing_scope: this key lacks the scope pets:read\n")
-    assert "What to do: Your key may not do this. Tell the user" in told
 
 
 async def test_tools_follow_a_change_of_the_key(service: Service) -> None:

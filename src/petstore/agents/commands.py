@@ -13,7 +13,10 @@ from petstore.cli.output import plain_failures
 from petstore.settings import Settings
 
 _HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
-_MISSING = "petstore mcp needs a package that is not installed: pip install 'petstore-service[mcp]'"
+_MISSING = (
+    "petstore mcp needs a package that is not installed; in a checkout, run:"
+    " pip install ./clients/python '.[mcp]'"
+)
 
 
 @click.command()

@@ -46,8 +46,7 @@ def agent_server(client_for: ClientFor, *, writes: bool) -> Server[Any]:
             usage = await client_for(context).usage.get()
         except PetstoreError as error:
             raise MCPError(INTERNAL_ERROR, explain(error, system_clock())) from error
-        # A store of an earlier version does not tell the scopes. It refuses what the key may not.
-        allowed = {None, *(usage.scopes or (tool.scope for tool in tools.values()))}
+        allowed = {None, *usage.scopes}
         described = [tool.described for tool in tools.values() if tool.scope in allowed]
         return ListToolsResult(tools=described)
 

@@ -1,26 +1,37 @@
-"""The adapter of redis-py: pipelines with a timeout, and errors of our own."""
+"""The client of Redis and Valkey: the only module that imports the library ``redis``.
+
+It has pipelines with a timeout, errors of its own, and scripts that many callers share.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from hashlib import sha1
+from itertools import chain
 from typing import Any, TypeAlias
 
-from redis.asyncio import Redis, RedisCluster
-from redis.asyncio.cluster import ClusterNode
+from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, ClusterCrossSlotError, NoScriptError
+from redis.exceptions import AuthenticationError, NoScriptError
 from redis.exceptions import ConnectionError as ConnectionLost
 
-from petstore.redis_client.url import parse_redis_url
+from petstore.coalescing import Batches
+from petstore.server_urls import redis_url
 
 Command: TypeAlias = tuple[str | bytes | int, ...]
 
 _CHECK_TIMEOUT = 0.3
 _CLOSE_TIMEOUT = 1
-_NODE_TIMEOUT = 0.3
 _SLICES = 7
+# Bounded, so that a round trip is short whatever many processes send at once: a script runs some
+# 20 µs on the server for each key.
+_MAX_BATCH = 256
+# While a command runs, the server serves nobody else.
+_KEYS_AT_ONCE = 32
+
+_Call: TypeAlias = tuple[str, bytes]
+"""A key and an argument."""
 
 
 class RedisUnavailable(Exception):
@@ -35,24 +46,17 @@ class UnknownScript(RedisUnavailable):
     """The server has not seen the script of an EVALSHA since it started."""
 
 
-class KeysApart(RedisUnavailable):
-    """A command has keys of several slots of a cluster."""
-
-
 class RedisClient:
-    """A client for the Redis, the cluster or the Sentinels at ``url``.
-
-    Raises:
-        ValueError: the URL is invalid.
-    """
+    """A client for the server at a valid ``url``. The caller sets the timeouts."""
 
     def __init__(self, url: str) -> None:
-        self._client = _connect(url)
-
-    @property
-    def is_cluster(self) -> bool:
-        """Whether a command may only have keys of one slot."""
-        return isinstance(self._client, RedisCluster)
+        self._client = Redis.from_url(
+            redis_url(url),
+            protocol=2,
+            retry=Retry(NoBackoff(), 0),
+            socket_timeout=None,
+            socket_connect_timeout=None,
+        )
 
     async def execute(self, commands: Sequence[Command], seconds: float) -> list[Any]:
         """Return the replies to ``commands``, sent in one round trip.
@@ -63,7 +67,7 @@ class RedisClient:
         replies = await self.try_each(commands, seconds)
         for reply in replies:
             if isinstance(reply, RedisUnavailable):
-                raise reply
+                raise type(reply)(str(reply))
         return replies
 
     async def try_each(self, commands: Sequence[Command], seconds: float) -> list[Any]:
@@ -96,10 +100,6 @@ class RedisClient:
         with suppress(Exception):
             async with asyncio.timeout(_CLOSE_TIMEOUT):
                 await self._client.aclose()
-                pool = getattr(self._client, "connection_pool", None)
-                if isinstance(pool, SentinelConnectionPool):
-                    for sentinel in pool.sentinel_manager.sentinels:
-                        await sentinel.aclose()
 
 
 async def check_redis(url: str) -> None:
@@ -108,7 +108,6 @@ async def check_redis(url: str) -> None:
     Raises:
         PermissionError: it refuses the user or the password.
         ConnectionError: it is unavailable.
-        ValueError: the URL is invalid.
     """
     client = RedisClient(url)
     try:
@@ -119,28 +118,6 @@ async def check_redis(url: str) -> None:
         raise (PermissionError if is_refusal else ConnectionError)(msg) from error
     finally:
         await client.close()
-
-
-def _connect(url: str) -> Redis | RedisCluster:
-    """Return redis-py's client, which never retries by itself.
-
-    The caller sets the timeout, except between nodes: a silent Sentinel or cluster node is skipped.
-    """
-    kind, hosts, service, options = parse_redis_url(url)
-    options |= {"protocol": 2, "retry": Retry(NoBackoff(), 0)}
-    node: dict[str, Any] = dict.fromkeys(
-        ("socket_timeout", "socket_connect_timeout"), _NODE_TIMEOUT
-    )
-    if kind == "cluster":
-        nodes = [ClusterNode(*host) for host in hosts]
-        return RedisCluster(startup_nodes=nodes, **options, **node)
-    options |= dict.fromkeys(node)
-    if kind == "sentinel":
-        sentinel = Sentinel(hosts, sentinel_kwargs=node)  # type: ignore[no-untyped-call]
-        master: Redis = sentinel.master_for(service, **options)
-        return master
-    ((host, port),) = hosts
-    return Redis(host=host, port=port, **options)
 
 
 @asynccontextmanager
@@ -174,8 +151,55 @@ def _adapted(error: Exception) -> RedisUnavailable:
     text = str(error) or type(error).__name__
     if isinstance(error, NoScriptError):
         return UnknownScript(text)
-    if isinstance(error, ClusterCrossSlotError):
-        return KeysApart(text)
     if isinstance(error, AuthenticationError):
         return CredentialsRefused(text)
     return RedisUnavailable("no response in time" if isinstance(error, TimeoutError) else text)
+
+
+class BatchedScript:
+    """Runs a Lua script for each key. Calls made during a round trip share the next one.
+
+    The script gets some keys with an argument each, and returns a list with the result of each. If
+    a round trip takes longer than ``timeout`` seconds, every waiting call fails at once.
+    """
+
+    def __init__(self, client: RedisClient, text: bytes, timeout: float) -> None:
+        self._client = client
+        self._text = text
+        self._digest = sha1(text).hexdigest()  # noqa: S324 - the name Redis gives a script
+        self._timeout = timeout
+        self._calls: Batches[_Call, Any] = Batches(self._run, _MAX_BATCH)
+
+    async def run(self, key: str, argument: bytes) -> Any:
+        """Return the result of the script for a key.
+
+        Raises:
+            RedisUnavailable: the script failed, or there was no reply.
+        """
+        return await self._calls.call((key, argument))
+
+    async def _run(self, calls: Sequence[_Call]) -> Sequence[Any]:
+        groups = [
+            calls[start : start + _KEYS_AT_ONCE] for start in range(0, len(calls), _KEYS_AT_ONCE)
+        ]
+        replies = await self._send(groups, "EVALSHA", self._digest)
+        unknown = [n for n, reply in enumerate(replies) if isinstance(reply, UnknownScript)]
+        if unknown:  # the server restarted, or its scripts were flushed
+            again = await self._send([groups[n] for n in unknown], "EVAL", self._text)
+            for n, reply in zip(unknown, again, strict=True):
+                replies[n] = reply
+        return [*chain.from_iterable(map(_results, groups, replies))]
+
+    async def _send(
+        self, groups: Sequence[Sequence[_Call]], command: str, script: str | bytes
+    ) -> list[Any]:
+        commands = []
+        for group in groups:
+            keys, arguments = zip(*group, strict=True)
+            commands.append((command, script, len(keys), *keys, *arguments))
+        return await self._client.try_each(commands, self._timeout)
+
+
+def _results(group: Sequence[_Call], reply: Any) -> Sequence[Any]:
+    """Return the result for each key, or the error that all of them have."""
+    return [reply] * len(group) if isinstance(reply, Exception) else reply
