@@ -17,7 +17,7 @@ SITE_SOURCES := $(shell find README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md 
 # Else each of the hundreds of processes that tests start compiles the whole service anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve test check times docs lists screenshots client lint weight bench prove mutants dist release lock browser node pipelines clean help
+.PHONY: serve test check docs lists screenshots client lint weight bench prove mutants dist release lock browser node pipelines clean help
 
 serve: .venv/installed $(SITE) ## Serve a demo store; PORT=8001 and DATABASE=sqlite:///shop.db choose others
 	@exec $(BIN)/petstore serve --demo$(if $(PORT), --port $(PORT))$(if $(DATABASE), --database $(DATABASE))
@@ -41,10 +41,6 @@ QUICK := $(addprefix tests/,categories deprecations domain events http interface
 check: lint weight $(SITE) ## Lint, and run the quick tests; ONLY=src/petstore/pets those of one package
 	tests="$(if $(ONLY),$$(PYTHONPATH=tests $(BIN)/python -m support.beside $(ONLY)),$(QUICK))" \
 	  && $(BIN)/python -m $(PYTEST) auto -q -k "not postgresql" $$tests
-
-times: .venv/installed-dev $(SITE) .venv/extras ## Run every test and write into CONTRIBUTING.md what each folder takes
-	$(BIN)/python -m $(PYTEST) $(TESTERS) -q --junit-xml .pytest_cache/times.xml
-	PYTHONPATH=tests $(BIN)/python -m support.times .pytest_cache/times.xml
 
 lists: .venv/installed-dev ## Write the lists of the documentation that follow from the code
 	$(BIN)/python -m website.lists

@@ -79,6 +79,7 @@ class SqliteConnections:
                 writer.pragma("journal_mode", "wal")
                 writer.pragma("synchronous", "full" if self._syncs else "normal")
                 writer.pragma("foreign_keys", "on")
+                writer.pragma("secure_delete", "on")  # personal data that is deleted is overwritten
                 # SQLite copies each page that a savepoint changes. In a temporary file, the copies
                 # of an import would be as much to write as the import itself.
                 writer.pragma("temp_store", "memory")
