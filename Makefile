@@ -83,7 +83,7 @@ release: .venv/installed-dev $(SITE) ## Release VERSION=1.2.0: test, build, comm
 # What the service promises when its parts fail; takes MINUTES, SEED and ONLY (docs/reliability.md).
 MINUTES ?= 50
 prove: .venv/installed-dev ## Kill, starve and attack the service; MINUTES=10, SEED and ONLY
-	PYTHONPATH=.:tests:bench exec $(BIN)/python -m proof --save --minutes $(MINUTES) \
+	PYTHONPATH=.:tests:bench exec $(BIN)/python -m proof --save --minutes "$(MINUTES)" \
 	  $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 # ONLY=src/petstore/orders/model.py tries that module alone.

@@ -28,13 +28,14 @@ def settings() -> str:
 
 
 def tools() -> str:
-    """Return the table of the tools of agents."""
+    """Return the tools of agents by the scope that they need."""
+    scopes = dict.fromkeys(tool.scope for tool in TOOLS)
     rows = [
-        f"| `{tool.name}` | {f'`{tool.scope}`' if tool.scope else '-'}"
-        f" | {'yes' if tool.writes else ''} | {tool.description.partition('. ')[0].rstrip('.')}. |"
-        for tool in TOOLS
+        f"| {f'`{scope}`' if scope else 'any key'}"
+        f" | {', '.join(f'`{tool.name}`' for tool in TOOLS if tool.scope == scope)} |"
+        for scope in scopes
     ]
-    return "\n".join(["| Tool | Scope | Needs `--write` | |", "|---|---|---|---|", *rows])
+    return "\n".join(["| Scope | Tools |", "|---|---|", *rows])
 
 
 LISTS = {

@@ -8,10 +8,8 @@ from petstore import __version__
 from petstore.backends import (
     address_limiter,
     create_limiter,
-    create_readers,
     database_of,
     file_check,
-    replica_of,
     secret_file_of,
 )
 from petstore.chores import PeriodicTask, background
@@ -46,7 +44,6 @@ from petstore.observability.process import report_process
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
 from petstore.orders.reservations import Reservations
-from petstore.pets.search import filling_name_keys
 from petstore.settings import Settings, is_postgres
 from petstore.usage.refusals import Refusals
 from petstore.usage.responses import Responses
@@ -59,9 +56,9 @@ _FEED_SECONDS = (0.02, 0.05)
 def serve_settings(settings: Settings, registry: Registry | None = None) -> Application:
     """Return the service that ``settings`` describe, logging to standard error."""
     log, observers = open_log(settings), observers_of(settings, registry)
-    store, replica = database_of(settings, observers), replica_of(settings, observers)
+    store = database_of(settings, observers)
     limiter = create_limiter(settings, store, system_clock, observers)
-    return create_app(settings, store, limiter, log, replica=replica, observers=observers)
+    return create_app(settings, store, limiter, log, observers=observers)
 
 
 def create_app(
@@ -70,14 +67,12 @@ def create_app(
     limiter: RateLimiter,
     log: RequestLog,
     clock: Clock = system_clock,
-    replica: Store | None = None,
     observers: Observers = (),
 ) -> Application:
     """Put the service together from its parts."""
     addresses, feed, docs = Addresses(settings.public_url), _feed(settings, store), Documentation()
     services = Services(
         store=store,
-        readers=create_readers(settings, store, replica, clock),
         limiter=limiter,
         look_ups=address_limiter(settings, clock),
         uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
@@ -169,7 +164,6 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         services.refusals.chore,
         services.keys.chore(settings.key_refresh_seconds),
         bodies.chore,
-        filling_name_keys(store),
         KeyNotices(store, clock, calls.operations).chore,
         pruning(store, clock, days),
         forgetting(store, clock, settings.buyer_days),
@@ -183,9 +177,8 @@ async def _running(
     """Open the parts, and do the chores until the block ends."""
     async with AsyncExitStack() as opened:
         opened.callback(log.close)
-        for part in (services.store, services.readers):
-            await part.open()
-            opened.push_async_callback(part.close)
+        await services.store.open()
+        opened.push_async_callback(services.store.close)
         opened.push_async_callback(services.feed.close)
         opened.push_async_callback(services.limiter.close)
         await opened.enter_async_context(background(*chores))

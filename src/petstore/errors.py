@@ -17,16 +17,18 @@ class PetstoreError(Exception):
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
     limit: str | None = None
-    others: Sequence[str] = ()
 
     def __init_subclass__(cls, status: int | None = None, code: str | None = None) -> None:
         cls.status = status or cls.status
         cls.code = code or cls.code
 
-    def __init__(self, message: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, message: str, headers: dict[str, str] | None = None, others: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.headers = headers or {}
+        self.others = others
 
 
 class InternalError(PetstoreError):

@@ -45,7 +45,7 @@ from petstore.orders.search import search_orders
 from petstore.orders.store import list_orders
 from petstore.people.store import list_people
 from petstore.pets.model import PetFilter
-from petstore.pets.search import fill_name_keys, search_pets
+from petstore.pets.search import search_pets
 from petstore.pets.store import list_pets, next_pets_after
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
@@ -244,7 +244,6 @@ LISTS: dict[str, List] = {
 DAYS = day_range(date(1970, 3, 1), date(1970, 3, 2), "UTC", utc(0))
 OTHERS: Reads = {
     "names of categories": lambda store: first_category_names(store, PAGE),
-    "animals to prepare": fill_name_keys,
     "newest event": newest_position,
     "recent events": lambda store: recent_events(store, ROWS - 10),
     **{

@@ -69,7 +69,7 @@ from petstore.orders.store import (
 from petstore.people.store import change_person, end_device_of, find_person, list_people
 from petstore.pets.imports import begin_import
 from petstore.pets.model import NewPet, PetFilter, PetPatch, PetStatus
-from petstore.pets.search import fill_name_keys, search_pets
+from petstore.pets.search import search_pets
 from petstore.pets.store import (
     delete_pet,
     get_inventory_by_category,
@@ -168,9 +168,8 @@ FILL = {
         "1 + n % 3, n, 'evt_' || n, 'pet.created', 'pet/7', iif(n % 2, 'pending', 'failed'),"
         " n, 0, n"
     ),
-    "kept_answers": "1 + n % 3, 'key ' || n, x'', x'', n",
+    "idempotency_records": "1 + n % 3, 'key ' || n, x'', x'', n",
     "deprecated_calls": "n, 'getPet', n, 1, n, 'shop/1', 'r1'",
-    "deprecated_call_saves": "'process ' || n, 1, n",
     "responses": "1 + n % 3, n, 200, 7",
     "key_notices": "n, 'banned', n, n",
     "console_sessions (digest, key_id, token_digest, created_at, used_at)": (
@@ -404,7 +403,6 @@ def recorded() -> dict[str, list[Statement]]:
         *(one for wanted in (FAILED, Selection(5, 9)) for one in counted(wanted)),
         *statements_of(lambda store: read_feed(store, ("pet.created",), 7, None, PAGE), ROWS),
         *statements_of(lambda store: Reservations(store, CLOCK).refresh()),
-        *statements_of(fill_name_keys, ROWS),
         *statements_of(lambda store: ApiKeyCache(store, CLOCK, "production").refresh(), ROWS),
         *statements_of(
             lambda store: ApiKeyCache(store, CLOCK, "production").find(
@@ -500,7 +498,7 @@ IN_BATCHES = (
 )
 # All events in the window of a replay are read.
 IN_LARGE_BATCHES = ("insert_replayed_deliveries", "select_replayed")
-UNSEARCHED = ("fill_name_keys", "select_inventory", "select_category_inventory")
+UNSEARCHED = ("select_inventory", "select_category_inventory")
 # Their rows are grouped.
 GROUPED = ("select_sales_by_day", "select_sales_by_category")
 ONE_ROW = ("select_key_revision", "update_key_revision")
@@ -663,12 +661,6 @@ def test_postgresql_finds_the_rows_of_a_batch_by_row_id(
         plan = postgres.sql(f"{large}; {prepare}; EXPLAIN EXECUTE batch ({values})", database)
         assert "Tid Scan on " in plan, plan
         assert "Nested Loop" not in plan, plan
-
-
-def test_name_keys_are_filled_in_by_id(connection: apsw.Connection) -> None:
-    (statement,) = RECORDED["fill_name_keys"]
-    assert "SEARCH pets USING INTEGER PRIMARY KEY (rowid=?)" in plan(connection, statement)
-    assert steps(connection, statement) < 100
 
 
 @pytest.mark.parametrize("name", BY_INDEX)

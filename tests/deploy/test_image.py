@@ -65,7 +65,7 @@ def test_every_installed_package_has_a_hash_in_the_lock_file() -> None:
 
 
 def test_the_image_includes_tracing() -> None:
-    assert "petstore[tracing]" in words_of(BUILD, "RUN")
+    assert "petstore-service[tracing]" in words_of(BUILD, "RUN")
     (lock,) = {word for word in words_of(BUILD, "RUN") if word.endswith(".lock")}
     assert "\nopentelemetry-sdk==" in (ROOT / lock).read_text()
 

@@ -167,7 +167,7 @@ class Shop(NamedTuple):
         return int(number)
 
     async def kept(self) -> int:
-        return await self.rows("SELECT count(*) FROM kept_answers")
+        return await self.rows("SELECT count(*) FROM idempotency_records")
 
 
 _FAILED = (
@@ -200,7 +200,7 @@ async def shop(address: str, clock: ManualClock) -> AsyncIterator[Shop]:
 
 
 def replace_records(record: bytes) -> Unit[None]:
-    yield Statement("UPDATE kept_answers SET answer = ?1", (record,))
+    yield Statement("UPDATE idempotency_records SET answer = ?1", (record,))
 
 
 def secret_of(response: httpx.Response) -> str:
@@ -241,7 +241,7 @@ def test_every_post_is_tested_here() -> None:
 
 async def test_per_response_headers_are_not_recorded(shop: Shop) -> None:
     await shop.post(POSTS["createPet"])
-    ((kept,),) = await shop.service.store.read(Statement("SELECT answer FROM kept_answers"))
+    ((kept,),) = await shop.service.store.read(Statement("SELECT answer FROM idempotency_records"))
     assert f"location: {SERVICE_URL}/v1/pets/".encode() in kept
     # Another version would send a length twice that is kept, or none where none is.
     assert not any(name in kept for name in (b"content-length", b"x-request-id", b"ratelimit"))

@@ -73,7 +73,7 @@ async def test_a_ban_shows_until_it_is_lifted_despite_clock_skew(
         await unban(store, clock, issued.id)
         assert (await get_key(store, issued.id, None, clock)).banned_until is None
         # The limiter applies it to the next request.
-        ((unbanned_at,),) = await store.read(Statement("SELECT pardoned_at FROM api_keys", ()))
+        ((unbanned_at,),) = await store.read(Statement("SELECT unbanned_at FROM api_keys", ()))
         recalled = await states.load(issued.id)
         assert recalled is not None
         assert recalled.unbanned_at < unbanned_at

@@ -18,7 +18,7 @@ from petstore.limits.decide import charge, decide, touched
 from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.limits.redis import RedisLimiter
 from petstore.limits.redis_judge import Mode, RedisRateLimiter
-from petstore.redis_client.client import RedisClient
+from petstore.redis_client import RedisClient
 from support.exploration import explored
 from support.limited_key import LimitedKey
 from support.manual_clock import ManualClock

@@ -102,7 +102,7 @@ async def test_a_forgotten_buyer_is_nowhere_in_the_database(
         replay = await place(sale, "a")
         assert replay.headers["Idempotent-Replayed"] == "true"
         assert placed.json() == replay.json() | {name: sale[name] for name in ("buyer", "note")}
-        tables = ("orders", "events", "kept_answers", "webhook_deliveries")
+        tables = ("orders", "events", "idempotency_records", "webhook_deliveries")
         selects = [Statement(f"SELECT * FROM {table}") for table in tables]  # noqa: S608
         rows = [await service.store.read(select) for select in selects]
     files = [path.read_bytes() for path in tmp_path.iterdir() if path.is_file()]

@@ -285,13 +285,30 @@ async def test_a_batch_that_costs_more_than_the_day_has_left_is_refused_until_mi
 
 
 async def test_batches_at_once_cost_no_more_than_the_day_has(service: Service) -> None:
-    key = await service.issue(per_day=1_000)
+    key = await service.issue(per_day=100)
     reader = (await service.issue()).token
-    responses = await asyncio.gather(*(send(service, key.token, animals(30)) for _ in range(50)))
-    added = [response for response in responses if response.status_code == 201]
-    assert len(added) == 33
+    responses = await asyncio.gather(*(send(service, key.token, animals(30)) for _ in range(8)))
+    assert [response.status_code for response in responses] == [201] * 3 + [429] * 5
     last = await service.request("GET", "/v1/pets?sort=-id&limit=1", reader)
-    assert last.json()[0]["id"] == 30 * len(added)
+    assert last.json()[0]["id"] == 90
+
+
+@pytest.mark.each_database
+async def test_batches_of_a_key_run_one_by_one_and_a_ninth_costs_one_request(
+    service: Service,
+) -> None:
+    key = await service.issue(per_day=100)
+    await service.request("GET", "/v1/usage", key.token)  # in memory: so the batches begin in order
+    both = [key.token] * 9 + [(await service.issue()).token]
+    *own, ninth, other = await asyncio.gather(*(send(service, each, animals(3)) for each in both))
+    firsts = [response.json()[0]["id"] for response in own]
+    assert firsts == sorted(firsts)
+    message = assert_error(ninth, 429, "rate_limit_exceeded")
+    assert message == "this key has 8 batches in progress: wait until one has its response"
+    assert ninth.headers["Retry-After"] == "1"
+    assert other.status_code == 201
+    usage = await service.request("GET", "/v1/usage", key.token)
+    assert usage.json()["day"]["remaining"] == 100 - 8 * 3 - 1
 
 
 async def test_a_refused_batch_is_no_strike(service: Service) -> None:

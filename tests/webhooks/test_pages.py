@@ -308,7 +308,6 @@ async def follow(visitor: Visitor, page: httpx.Response, text: str) -> httpx.Res
             *(None, f"Connection refused; {SKIPPED}"),
             "Nothing takes requests at the address. It was given up: the webhook was enabled from",
         ),
-        (410, SKIPPED, "The receiver refused it: 410 Gone. It was given up"),  # of version 2.0.0
         (None, "No route to host", "It could not be sent: No route to host."),
     ],
 )

@@ -5,7 +5,7 @@ import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -97,12 +97,12 @@ def announce(address: str, settings: Settings, demo: "Demo | None") -> None:
 
 def report_failed_start(
     error: click.ClickException, arguments: list[str], parent: click.Context
-) -> NoReturn:
-    """Fail in the format of the log: with a line of JSON, or as every other command does."""
+) -> None:
+    """Fail in the format of the log: with a line of JSON, unless that is for a person."""
     context = serve.make_context("serve", arguments, parent, resilient_parsing=True)
     # An invalid format counts as the default.
     if is_for_person(context.params.get("log_format") or "auto"):
-        raise error
+        return
     record = {
         "name": __name__,
         "levelno": logging.ERROR,

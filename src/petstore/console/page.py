@@ -78,8 +78,8 @@ class ConsolePage:
     It is for keys that may carry out the operation ``needs``, or for every key. If its handler
     raises an error that the person can mend, ``refused`` makes the page, which has what was typed
     and what is wrong with it; if it ``signs_in``, after every error. A ``public`` page
-    needs no session. One that ``signs_in`` is limited by address. One that ``ends_sessions``, or
-    leads there, has a limit of its own: others may have used up that of the key.
+    needs no session. One that ``ends_sessions``, or leads there, has a limit of its own: others may
+    have used up that of the key.
     ``max_bytes`` is the maximum size of a form that it takes. One that ``has_file`` receives, sends
     or adds a file, in turn. The form of one that ``has_secret`` is never kept to be sent again.
     """
@@ -132,8 +132,8 @@ class PageRequest(Struct):
     cookie ended. ``cursor`` is the position in the feed of events before the page was read; only a
     page that a person opens has one.
 
-    ``beyond`` is the refusal of an attempt to sign in that fails, from an address that is beyond
-    its limit. ``renews_cookie`` is whether the response sets the cookie of the session once more.
+    For the log, ``signed_in`` is who has just signed in, and ``guessed`` the digest of a login that
+    did not. ``renews_cookie`` is whether the response sets the cookie of the session once more.
     After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
     that a file cannot be. The log has the ``id``.
     """
@@ -151,7 +151,8 @@ class PageRequest(Struct):
     form: Form = EMPTY
     session: Session | None = None
     ended: SessionEnd | None = None
-    beyond: PetstoreError | None = None
+    signed_in: Caller | None = None
+    guessed: str = ""
     again: PendingForm | None = None
     lost_file: bool = False
     cursor: str = ""
@@ -244,8 +245,7 @@ class PageRequest(Struct):
         """Return the names of registered categories, as far as the person may see them."""
         if not self.may("listCategories"):
             return {}
-        reader = await self.services.readers.for_key(self.caller.id)
-        return await names_of_categories(reader, ids)
+        return await names_of_categories(self.services.store, ids)
 
     async def execute(
         self,

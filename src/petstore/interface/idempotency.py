@@ -1,6 +1,8 @@
 """``Idempotency-Key``: a repeated request takes effect once and gets the first response."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -96,35 +98,29 @@ async def change(context: Context, unit: Unit[T], *, shown_once: str | None = No
     request, services = context.once, context.services
     if request is None:
         return Result(await services.store.write(unit))
-    outcome: T | Conflict | None = None
+    outcome: T | None = None
+    refused: Callable[[], Conflict] | None = None
     response: Response | None = None
 
-    def recorded() -> _RecordUnit:
-        nonlocal outcome, response
+    def recorded() -> _RecordUnit:  # which versions before and after this one can read
+        nonlocal outcome, refused, response
         try:
             outcome = yield from unit
         except Conflict as error:  # raised before anything is changed
-            outcome = error
-        if shown_once is None or isinstance(outcome, Conflict):
-            response = record = _response(request, outcome)
-        else:
-            message = shown_once.format(id=cast("Any", outcome).id)
-            record = _response(request, SecretAlreadyShown(message))
-        return _encode(record)
+            refused = partial(type(error), error.message, error.headers)
+            return _encode(error_response(error, request.target.root))
+        if shown_once is not None:
+            shown = SecretAlreadyShown(shown_once.format(id=cast("Any", outcome).id))
+            return _encode(error_response(shown, request.target.root))
+        response = encode_result(request.operation, request.target, Result(outcome))
+        return _encode(response)
 
     record, is_replay = await services.retries.once(request.attempt, recorded())
     if is_replay:
         return _replayed(request, record)
-    if isinstance(outcome, Conflict):
-        raise outcome
+    if refused is not None:
+        raise refused()
     return Result(cast("T", outcome), response=response)
-
-
-def _response(request: IdempotentRequest, outcome: object) -> Response:
-    """Return what is recorded: the response, which versions before and after this one can read."""
-    if isinstance(outcome, Conflict):
-        return error_response(outcome, request.target.root)
-    return encode_result(request.operation, request.target, Result(outcome))
 
 
 def _replayed(request: IdempotentRequest, record: bytes) -> Result[Any]:

@@ -154,6 +154,12 @@ class RateLimiter(Protocol):
     async def look_address(self, address: str) -> Decision:
         """Describe the window of ``address`` without charging anything."""
 
+    async def take_attempt(self, holder: str, per_minute: int) -> Decision:
+        """Judge an attempt, of which ``holder`` has so many, and charge it if it is admitted."""
+
+    async def look_attempt(self, holder: str, per_minute: int) -> Decision:
+        """Describe the window of ``holder`` without charging anything."""
+
     async def heartbeat(self) -> None:
         """Announce this process to the others. Call it each second."""
 

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from petstore.clock import Clock, Milliseconds
 from petstore.coalescing import Batches
-from petstore.domain.plans import Limits
+from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import Unavailable
 from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, Decision, State, UnbanStore
 from petstore.limits.memory import MemoryLimiter
 from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.limits.redis_judge import Mode, RedisRateLimiter
-from petstore.redis_client.client import RedisClient, RedisUnavailable
+from petstore.redis_client import RedisClient, RedisUnavailable
 
 _TIMEOUT = 0.14
 _UNBANS_TIMEOUT = 0.1
@@ -86,6 +86,14 @@ class RedisLimiter:
         """Describe the window of ``address`` without charging anything."""
         return await self._judge_address("look", address)
 
+    async def take_attempt(self, holder: str, per_minute: int) -> Decision:
+        """Judge an attempt, of which ``holder`` has so many, and charge it if it is admitted."""
+        return await self._judge_attempt("take", holder, per_minute)
+
+    async def look_attempt(self, holder: str, per_minute: int) -> Decision:
+        """Describe the window of ``holder`` without charging anything."""
+        return await self._judge_attempt("look", holder, per_minute)
+
     async def heartbeat(self) -> None:
         """Announce this process, learn how many there are, and return to Redis if it is back."""
         try:
@@ -142,6 +150,17 @@ class RedisLimiter:
         return await (
             local.take_address(address) if mode == "take" else local.look_address(address)
         )
+
+    async def _judge_attempt(self, mode: Mode, holder: str, per_minute: int) -> Decision:
+        local = self._local
+        if local is None:
+            try:
+                return await self._shared.judge_attempt(mode, holder, per_minute)
+            except RedisUnavailable as error:
+                local = self._fall_back(error)
+        per_minute, _ = Limits(per_minute, UNLIMITED).share(self._processes)
+        judge = local.take_attempt if mode == "take" else local.look_attempt
+        return await judge(holder, per_minute)
 
     def _fall_back(self, error: RedisUnavailable) -> MemoryLimiter:
         if self._local is None:

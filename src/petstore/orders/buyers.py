@@ -114,7 +114,7 @@ async def _forget_in_records(store: Store, ids: set[int], buyer: str) -> None:
     after: Row = (0, "")
     while True:
         select = Statement(
-            "SELECT key_id, idempotency_key, answer FROM kept_answers"
+            "SELECT key_id, idempotency_key, answer FROM idempotency_records"
             " WHERE (key_id, idempotency_key) > (?1, ?2)"
             " ORDER BY key_id, idempotency_key LIMIT ?3",
             (*after, _BATCH),
@@ -136,7 +136,7 @@ async def _forget_in_records(store: Store, ids: set[int], buyer: str) -> None:
 
 def _replace_record(name: list[Any], before: bytes, answer: bytes) -> Unit[None]:
     yield Statement(
-        "UPDATE kept_answers SET answer = ?1"
+        "UPDATE idempotency_records SET answer = ?1"
         " WHERE key_id = ?2 AND idempotency_key = ?3 AND answer = ?4",
         (answer, *name, before),
         name="replace_idempotency_record",

@@ -514,7 +514,7 @@ class Event(Model, frozen=True, kw_only=True):
         data: The resource after the change, or before it was deleted, or what concerns a
             key. The ``type`` says which.
         previous: The old values of the members that changed; ``None`` for an absent member.
-        actor: Who caused it; absent if it was recorded by an earlier version.
+        actor: Who caused it.
         request_id: The ``X-Request-Id`` of the request that caused it, if one did.
     """
 
