@@ -10,14 +10,13 @@ TESTERS ?= $(shell expr 2 '*' $$(nproc))
 PYTEST := pytest --dist worksteal -n
 # Absolute, for the processes that tests start in folders of their own.
 export COVERAGE_FILE := $(CURDIR)/.coverage/data
-# The site, and what it is made of: pages, the files that they link to, and what the code declares.
+# The site, and what it is made of: pages, and what the code declares.
 SITE := src/petstore/site/files.json
-SITE_SOURCES := $(shell find README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md clients/python/*.md docs deploy bench/results website \
-  src/petstore -type f -not -path '*/site/*' -not -name '*.pyc' 2>/dev/null)
+SITE_SOURCES := $(shell find docs website src/petstore -type f -not -path '*/site/*' -not -name '*.pyc')
 # Else each of the hundreds of processes that tests start compiles the whole service anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: serve test check times docs lists screenshots client lint weight bench prove mutants dist release lock browser node pipelines clean help
+.PHONY: serve test check docs lists screenshots client lint weight bench prove mutants dist release lock browser node pipelines clean help
 
 serve: .venv/installed $(SITE) ## Serve a demo store; PORT=8001 and DATABASE=sqlite:///shop.db choose others
 	@exec $(BIN)/petstore serve --demo$(if $(PORT), --port $(PORT))$(if $(DATABASE), --database $(DATABASE))
@@ -41,10 +40,6 @@ QUICK := $(addprefix tests/,categories deprecations domain events http interface
 check: lint weight $(SITE) ## Lint, and run the quick tests; ONLY=src/petstore/pets those of one package
 	tests="$(if $(ONLY),$$(PYTHONPATH=tests $(BIN)/python -m support.beside $(ONLY)),$(QUICK))" \
 	  && $(BIN)/python -m $(PYTEST) auto -q -k "not postgresql" $$tests
-
-times: .venv/installed-dev $(SITE) .venv/extras ## Run every test and write into CONTRIBUTING.md what each folder takes
-	$(BIN)/python -m $(PYTEST) $(TESTERS) -q --junit-xml .pytest_cache/times.xml
-	PYTHONPATH=tests $(BIN)/python -m support.times .pytest_cache/times.xml
 
 lists: .venv/installed-dev ## Write the lists of the documentation that follow from the code
 	$(BIN)/python -m website.lists
@@ -88,7 +83,7 @@ release: .venv/installed-dev $(SITE) ## Release VERSION=1.2.0: test, build, comm
 # What the service promises when its parts fail; takes MINUTES, SEED and ONLY (docs/reliability.md).
 MINUTES ?= 50
 prove: .venv/installed-dev ## Kill, starve and attack the service; MINUTES=10, SEED and ONLY
-	PYTHONPATH=.:tests:bench exec $(BIN)/python -m proof --save --minutes $(MINUTES) \
+	PYTHONPATH=.:tests:bench exec $(BIN)/python -m proof --save --minutes "$(MINUTES)" \
 	  $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)")
 
 # ONLY=src/petstore/orders/model.py tries that module alone.

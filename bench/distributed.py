@@ -49,17 +49,12 @@ _SAVES = 30
 
 
 class Site(NamedTuple):
-    """The servers under load, and what requests to them are made of.
-
-    ``given`` has keys that write, and ``readers`` has keys that do not.
-    """
+    """The servers under load, and what requests to them are made of."""
 
     service: Server
-    beside_replica: Server
     postgres: PostgresServer
     redis: RedisServer
     given: Sources
-    readers: Sources
 
     @property
     def postmaster(self) -> int:
@@ -72,12 +67,11 @@ class Site(NamedTuple):
 
 
 class Work(NamedTuple):
-    """One kind of request, and the server that serves it."""
+    """One kind of request."""
 
     name: str
     requests: Iterator[bytes]
     status: int
-    server: Server
     connections: int = CONNECTIONS
 
 
@@ -113,16 +107,9 @@ def _site(folder: Path) -> Iterator[Site]:
     with postgres_server() as postgres, redis_server() as redis:
         url = postgres.url()
         fill(folder, url, ANIMALS)
-        back_ends = ("--database", url, "--redis", redis.url)
-        with (
-            _service(folder, *back_ends) as service,
-            # PostgreSQL stands in for its own replica: the work is the same.
-            _service(folder, *back_ends, "--read-database", url) as beside_replica,
-        ):
-            tokens = issue_many(url, 2 * KEYS, folder)
-            given = sources(service.url, tokens[:KEYS])
-            readers = given._replace(tokens=tokens[KEYS:])
-            yield Site(service, beside_replica, postgres, redis, given, readers)
+        with _service(folder, "--database", url, "--redis", redis.url) as service:
+            given = sources(service.url, issue_many(url, KEYS, folder))
+            yield Site(service, postgres, redis, given)
 
 
 @contextmanager
@@ -155,29 +142,28 @@ def _measure_all(site: Site, rounds: int, seconds: float) -> Measured:
 
 
 def _works(site: Site) -> list[Work]:
-    service, given = site.service, site.given
+    given = site.given
     inventory = cycle([get("/v1/store/inventory", token) for token in given.tokens])
     return [
-        Work("list", requests_of("list", given), 200, service),
-        Work("list, one connection", requests_of("list", given), 200, service, 1),
-        Work("list, from a replica", requests_of("list", site.readers), 200, site.beside_replica),
-        Work("get", requests_of("get", given), 200, service),
-        Work("inventory", inventory, 200, service),
-        Work("create", requests_of("create", given), 201, service),
-        Work("update", updates(given.tokens[0]), 200, service),
-        Work("place order", requests_of("place order", given), 201, service),
+        Work("list", requests_of("list", given), 200),
+        Work("list, one connection", requests_of("list", given), 200, 1),
+        Work("get", requests_of("get", given), 200),
+        Work("inventory", inventory, 200),
+        Work("create", requests_of("create", given), 201),
+        Work("update", updates(given.tokens[0]), 200),
+        Work("place order", requests_of("place order", given), 201),
     ]
 
 
 def _measure(site: Site, work: Work, seconds: float) -> Round:
     meters: tuple[Callable[[], float], ...] = (
-        lambda: cpu_seconds(only_child(work.server.pid)) * 1e6,
+        lambda: cpu_seconds(only_child(site.service.pid)) * 1e6,
         lambda: tree_cpu_seconds(site.postmaster) * 1e6,
         lambda: cpu_seconds(site.redis.process.pid) * 1e6,
     )
     log = _log_position(site)
     before = [meter() for meter in meters]
-    load = put_load(work.server.port, work.requests, work.status, work.connections, seconds)
+    load = put_load(site.service.port, work.requests, work.status, work.connections, seconds)
     service, database, redis = (
         (meter() - start) / load.responses for meter, start in zip(meters, before, strict=True)
     )

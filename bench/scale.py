@@ -30,9 +30,6 @@ def shape(measured: Measured, per_minute: float) -> dict[str, float]:
     primary, redis = cores(lambda one: one.database), cores(lambda one: one.redis)
     # Two, to restart one at a time.
     processes = max(2, ceil(cores(lambda one: one.service) / BUSY))
-    if redis > BUSY:  # of several masters none gets enough checks at once to share a round trip
-        alone = works["list, one connection"].redis.median
-        redis += rate * (alone - works["list"].redis.median) / 1e6
     keys = per_minute / PER_KEY
     seen = keys * (1 - exp(-rate / processes * SAVE_SECONDS / keys))  # by each process, on average
     saves = processes * seen / SAVE_SECONDS
@@ -41,7 +38,6 @@ def shape(measured: Measured, per_minute: float) -> dict[str, float]:
     return {
         "Processes": processes,
         "Redis: cores in use": redis,
-        "Redis: masters": 1 if redis <= BUSY else max(3, ceil(redis / BUSY)),
         "PostgreSQL: cores in use": primary,
         "PostgreSQL: counts saved per second": saves,
         "PostgreSQL: primaries": ceil((primary + saves * measured.saving.database / 1e6) / half),

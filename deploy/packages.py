@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 # The service needs the client, so that comes first. Names as they are in the names of files.
-SOURCES = {"petstore_client": ROOT / "clients/python", "petstore": ROOT}
+SOURCES = {"petstore_client": ROOT / "clients/python", "petstore_service": ROOT}
 
 
 def build(folder: Path) -> list[Path]:
@@ -49,12 +49,12 @@ def installed_version(package: Path) -> str:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
         site = sysconfig.get_path("purelib", vars={"base": folder, "platbase": folder})
         Path(site, "dependencies.pth").write_text(sysconfig.get_path("purelib"))
-        needed = [package]
-        program = f"import {name}; print({name}.__version__)"
-        command = [str(python), "-c", program]
-        if name == "petstore":
-            needed += package.parent.glob("petstore_client-*.whl")
+        if name == "petstore_service":
+            needed = [package, *package.parent.glob("petstore_client-*.whl")]
             command = [str(python.with_name("petstore")), "--version"]
+        else:
+            needed = [package]
+            command = [str(python), "-c", f"import {name}; print({name}.__version__)"]
         install(
             python, "--no-index", "--no-deps", "--no-build-isolation", "--ignore-installed", *needed
         )

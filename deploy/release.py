@@ -66,8 +66,8 @@ def check(version: Version) -> None:
         msg = f"the tree is not clean; commit or remove these first:\n{changed}"
         raise Refusal(msg)
     current = _current()
-    if version <= current:
-        msg = f"VERSION: expected one after {current}, the version that is here, not {version}"
+    if version < current:  # the first release has the version that is here
+        msg = f"VERSION: expected {current}, the version here, or a later one, not {version}"
         raise Refusal(msg)
     if _git("tag", "--list", f"v{version}"):
         msg = f"the tag v{version} is there already"
@@ -96,7 +96,9 @@ def set_version(version: Version) -> None:
     changelog = changelog.replace(
         "## [Unreleased]\n", f"## [Unreleased]\n\n## [{version}] - {today}\n", 1
     )
-    links = rf"[Unreleased]: \1v{version}...HEAD\n[{version}]: \1v\2...v{version}"
+    is_first = version == current
+    changes = rf"../../releases/tag/v{version}" if is_first else rf"\1v\2...v{version}"
+    links = rf"[Unreleased]: \1v{version}...HEAD\n[{version}]: {changes}"
     _CHANGELOG.write_text(_LINK.sub(links, changelog))
 
 

@@ -7,7 +7,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from secrets import token_bytes
 from typing import Any
@@ -25,10 +25,11 @@ from support.shared_service import SharedService
 from support.waiting import within
 
 _READY_SECONDS = 60
+_WEEK = timedelta(days=7)
 _NETWORK = ("--webhook-network", "127.0.0.0/8")
 _ROWS = (
     "SELECT id, name, category_id, status FROM pets",
-    "SELECT id, ship_date, pet_id, status FROM orders",
+    "SELECT id, ship_date, pet_id, status, amount FROM orders",
     "SELECT id, name FROM categories",
 )
 
@@ -93,11 +94,11 @@ class Deployment:
             self._token = self.server.issue()
         return self._token
 
-    def register_category(self) -> None:
-        """Register the category 1, unless it is there: files in the console need one."""
+    def register_category(self, name: str = "Animals") -> None:
+        """Register a category, unless it is there: files in the console need one."""
         headers = {"Authorization": f"Bearer {self.token}"}
         response = httpx.post(
-            f"{self.server.url}/v1/categories", headers=headers, json={"name": "Animals"}
+            f"{self.server.url}/v1/categories", headers=headers, json={"name": name}
         )
         assert response.status_code in (201, 409), response.text
 
@@ -185,8 +186,8 @@ class Deployment:
         return Rows(
             [StoredPet(*row) for row in pets],
             [
-                StoredOrder(number, datetime.fromisoformat(tag).isoformat(), pet_id, status)
-                for number, tag, pet_id, status in orders
+                StoredOrder(number, datetime.fromisoformat(tag).isoformat(), *others)
+                for number, tag, *others in orders
             ],
             [StoredCategory(*row) for row in categories],
         )
@@ -227,16 +228,35 @@ class Deployment:
         Raises:
             httpx.HTTPError: it gave no such response.
         """
-        headers = {"Authorization": f"Bearer {self.token}"}
-        response = httpx.get(f"{self.server.url}/v1/store/inventory", headers=headers, timeout=10)
-        counts: dict[str, int] = response.raise_for_status().json()
+        counts: dict[str, int] = self._get("inventory")
         return counts
+
+    def numbers(self) -> dict[str, dict[str, int]]:
+        """Return the inventory and the sums of the sales of two weeks, by the service.
+
+        Raises:
+            httpx.HTTPError: it gave no such response.
+        """
+        told = {"inventory": self.inventory()}
+        today = datetime.now(UTC).date()
+        days = {"from": f"{today - _WEEK}", "to": f"{today + _WEEK}"}
+        for by in ("day", "category"):
+            rows = self._get("sales", by=by, **days)["rows"]
+            sums = {name: sum(row[name] for row in rows) for name in ("orders", "amount")}
+            told[f"sales by {by}"] = sums
+        return told
+
+    def _get(self, what: str, **query: str) -> Any:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        url = f"{self.server.url}/v1/store/{what}"
+        response = httpx.get(url, params=query, headers=headers, timeout=10)
+        return response.raise_for_status().json()
 
 
 @contextmanager
 def deployed(folder: Path, *options: str, **parts: Any) -> Iterator[Deployment]:
     """Run a deployment on a fresh store until the block ends."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     deployment = Deployment(folder, *options, **parts)
     try:
         deployment.start()

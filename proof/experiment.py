@@ -79,14 +79,12 @@ class Experiment(NamedTuple):
     min_seconds: float = 0
 
 
-def allotted(coming: Sequence[Experiment], left: float) -> float | None:
+def allotted(coming: Sequence[Experiment], left: float) -> float:
     """Return how many seconds the first experiment that is still to come has.
 
-    ``left`` are the seconds for all of them. Returns ``None`` if its minimum does not fit.
+    ``left`` are the seconds for all of them; if those before took longer, it has its minimum.
     """
     first, *_ = coming
-    if left <= 0 or left < first.min_seconds:
-        return None
     spare = max(0.0, left - sum(one.min_seconds for one in coming))
     return first.min_seconds + spare * first.share / sum(one.share for one in coming)
 

@@ -9,7 +9,7 @@ import httpx
 from proof.deployments import Deployment
 from proof.experiment import Trial
 from proof.followers import Follower
-from proof.ledger import Rows, inventory_of
+from proof.ledger import Rows, numbers_of
 from proof.traders import Traders
 from support.history import Record, contradictions
 
@@ -19,22 +19,28 @@ _WALK_SECONDS = 60.0  # for all events; a follower itself would wait for ever
 
 
 def judge_store(trial: Trial, deployment: Deployment, traders: Traders, when: str) -> None:
-    """Expect the rows and the inventory to match the traders' responses.
+    """Expect the rows, the inventory and the sales to match the traders' responses."""
+    rows = judge_numbers(trial, deployment, when)
+    for contradiction in traders.ledger.contradictions(rows):
+        trial.note_broken(f"{when}: {contradiction}")
+
+
+def judge_numbers(trial: Trial, deployment: Deployment, when: str) -> Rows:
+    """Expect the inventory and the sales to match the rows, and return these.
 
     Nobody trades meanwhile. A database server may still finish what a killed process had sent: then
-    the inventory is read again.
+    the numbers are read again.
     """
     deadline = time.monotonic() + _SETTLE_SECONDS
     while True:
-        rows, told = deployment.rows(), _inventory(deployment)
-        counted = inventory_of(rows)
+        rows, told = deployment.rows(), _numbers(deployment)
+        counted = numbers_of(rows)
         if counted == told or time.monotonic() > deadline:
             break
-    trial.expect(counted == told, f"{when}: the inventory is {told}, and the rows are {counted}")
-    for contradiction in traders.ledger.contradictions(rows):
-        trial.note_broken(f"{when}: {contradiction}")
+    trial.expect(counted == told, f"{when}: the service counts {told}, and the rows are {counted}")
     trial.count("comparisons of the whole store")
     trial.count("rows compared", len(rows.pets) + len(rows.orders))
+    return rows
 
 
 async def judge_feed(
@@ -83,10 +89,10 @@ def _resources(rows: Rows) -> dict[str, Record]:
     return resources
 
 
-def _inventory(deployment: Deployment) -> dict[str, int] | None:
-    """Return the inventory, or ``None`` if the service does not return it."""
+def _numbers(deployment: Deployment) -> dict[str, dict[str, int]] | None:
+    """Return the inventory and the sales, or ``None`` if the service does not return them."""
     try:
-        return deployment.inventory()
+        return deployment.numbers()
     except httpx.HTTPError:
         return None
 
@@ -96,6 +102,8 @@ def judge_traders(trial: Trial, traders: Traders) -> None:
     for unexpected in traders.unexpected:
         trial.note_broken(unexpected)
     trial.count("acknowledged changes", traders.acknowledged)
+    for what, number in traders.special.items():
+        trial.count(what, number)
     trial.count("refused requests", sum(traders.statuses[status] for status in (400, 404, 409)))
     trial.count("503", traders.statuses[503])
     trial.count("requests without a response", traders.lost)

@@ -33,6 +33,7 @@ class StoredOrder(NamedTuple):
     tag: str
     pet_id: int
     status: str
+    amount: int | None = None
 
 
 class StoredCategory(NamedTuple):
@@ -61,11 +62,12 @@ class KnownPet:
 
 @dataclass
 class KnownOrder:
-    """An order that was acknowledged: its animal, and the statuses it may have."""
+    """An order that was acknowledged: its animal, its amount and the statuses it may have."""
 
     tag: str
     pet_id: int
     statuses: set[str]
+    amount: int | None = None
 
 
 Tags: TypeAlias = dict[str, int | None]
@@ -78,6 +80,7 @@ class Ledger:
 
     pet_tags: Tags = field(default_factory=dict)
     order_tags: Tags = field(default_factory=dict)
+    batches: list[list[str]] = field(default_factory=list)
     pets: dict[int, KnownPet] = field(default_factory=dict)
     orders: dict[int, KnownOrder] = field(default_factory=dict)
 
@@ -85,9 +88,16 @@ class Ledger:
         """Yield messages about what is wrong with the rows."""
         yield from _wrong_tags("animal", self.pet_tags, rows.pets)
         yield from _wrong_tags("order", self.order_tags, rows.orders)
+        yield from self._torn_batches({pet.tag for pet in rows.pets})
         yield from self._wrong_pets({pet.id: pet for pet in rows.pets})
         yield from self._wrong_orders({order.id: order for order in rows.orders})
         yield from _wrong_statuses(rows)
+
+    def _torn_batches(self, stored: set[str]) -> Iterator[str]:
+        for batch in self.batches:
+            is_unknown = all(self.pet_tags[tag] is None for tag in batch)
+            if is_unknown and 0 < len(stored.intersection(batch)) < len(batch):
+                yield f"of the batch {batch} only {sorted(stored.intersection(batch))} are there"
 
     def _wrong_pets(self, stored: dict[int, StoredPet]) -> Iterator[str]:
         for number, known in self.pets.items():
@@ -109,6 +119,8 @@ class Ledger:
                 yield f"order {number} is for animal {order.pet_id}, not {known.pet_id}"
             elif order.status not in known.statuses:
                 yield f"order {number} is {order.status}, expected one of {sorted(known.statuses)}"
+            elif order.amount != known.amount:
+                yield f"order {number} is over {order.amount}, not {known.amount}"
 
 
 def _wrong_tags(
@@ -146,7 +158,13 @@ def _wrong_statuses(rows: Rows) -> Iterator[str]:
             yield f"animal {number} was deleted while an order held it"
 
 
-def inventory_of(rows: Rows) -> dict[str, int]:
-    """Return how many animals there are of each status."""
+def numbers_of(rows: Rows) -> dict[str, dict[str, int]]:
+    """Return what the inventory and the sales must say of these rows."""
     counts = Counter(pet.status for pet in rows.pets)
-    return {status: counts[status] for status in ("available", "pending", "sold")}
+    amounts = [order.amount or 0 for order in rows.orders if order.status == "delivered"]
+    sales = {"orders": len(amounts), "amount": sum(amounts)}
+    return {
+        "inventory": {status: counts[status] for status in ("available", "pending", "sold")},
+        "sales by day": sales,
+        "sales by category": sales,
+    }

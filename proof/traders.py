@@ -15,6 +15,8 @@ from proof.wire import Lost, Response, Wire, request
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _ON_SALE = 64  # animals that traders choose from: so few that several want the same
+# A key may have 8 in progress, and one whose response was lost may still be.
+_BATCHES_AT_ONCE = 4
 _RETRY_PAUSE = 0.02  # s
 _DRAIN_SECONDS = 3.0
 _TRIES = 100
@@ -25,11 +27,11 @@ _MOVES = {"placed": ("approved", "approved", "cancelled"), "approved": ("deliver
 class Traders:
     """So many callers of the service at ``port()``; their ledger is what the store must hold.
 
-    ``acknowledged`` are the changes that were confirmed, ``statuses`` those of all responses, and
-    ``unexpected`` what no caller should ever see. ``lost`` are requests without a response,
-    ``unconnected`` failed attempts to connect. ``slowest`` is the longest wait for a response,
-    in seconds. Each caller rests ``pause`` seconds between its acts. So many ``fresh`` ones open a
-    connection for each request.
+    ``acknowledged`` are the changes that were confirmed, ``special`` the batches, the counter sales
+    and those taken back, ``statuses`` those of all responses, and ``unexpected`` what no caller
+    should ever see. ``lost`` are requests without a response, ``unconnected`` failed attempts to
+    connect. ``slowest`` is the longest wait for a response, in seconds. Each caller rests ``pause``
+    seconds between its acts. So many ``fresh`` ones open a connection for each request.
     """
 
     def __init__(
@@ -45,6 +47,8 @@ class Traders:
         self.ledger = ledger
         self.acknowledged = self.replayed = self.retried = self.reads = 0
         self.statuses: Counter[int] = Counter()
+        self.special: Counter[str] = Counter()
+        self.batch_turns = asyncio.Semaphore(_BATCHES_AT_ONCE)
         self.lost = self.unconnected = 0
         self.unexpected: list[str] = []
         self.slowest = 0.0
@@ -116,9 +120,12 @@ class _Trader:
         self._orders: deque[int] = deque(maxlen=32)
 
     async def trade(self) -> None:
-        acts = (self._add, self._order, self._move, self._change, self._delete, self._look)
+        acts = (
+            *(self._add, self._add_batch, self._order, self._sell),
+            *(self._move, self._change, self._delete, self._look),
+        )
         while not self._all.is_stopping:
-            (act,) = self._random.choices(acts, (34, 24, 24, 8, 3, 7))
+            (act,) = self._random.choices(acts, (30, 3, 20, 5, 24, 8, 3, 7))
             await act()
             if self._all.pause:
                 await asyncio.sleep(self._all.pause)
@@ -192,30 +199,83 @@ class _Trader:
             self._ledger.pet_tags[tag] = REFUSED
             self._all.unexpected.append(f"a new animal: {response.status}")
             return
-        pet_id = response.content["id"]
+        self._know(response.content)
+
+    def _know(self, pet: dict[str, Any]) -> None:
+        """Note an animal that was acknowledged."""
+        pet_id, tag = pet["id"], pet["name"]
         self._ledger.pet_tags[tag] = pet_id
-        self._ledger.pets[pet_id] = KnownPet(tag, {number})
+        self._ledger.pets[pet_id] = KnownPet(tag, {pet["categoryId"]})
         self._pets.append(pet_id)
         self._all.on_sale.append(pet_id)
 
-    async def _order(self) -> None:
-        if not self._all.on_sale:
-            return
-        pet_id = self._random.choice(self._all.on_sale)
-        tag = (_EPOCH + timedelta(seconds=next(self._all.numbers))).isoformat()
-        self._ledger.order_tags[tag] = None
-        response = await self._create("/v1/store/orders", tag, {"petId": pet_id, "shipDate": tag})
+    async def _add_batch(self) -> None:
+        numbers = [next(self._all.numbers) for _ in range(self._random.randint(2, 5))]
+        tags = [f"pet-{number}" for number in numbers]
+        self._ledger.pet_tags |= dict.fromkeys(tags)
+        self._ledger.batches.append(tags)
+        new = [
+            {"name": tag, "categoryId": number, "status": "available"}
+            for tag, number in zip(tags, numbers, strict=True)
+        ]
+        async with self._all.batch_turns:
+            response = await self._create("/v1/pets/batch", tags[0], new)
         if response is None:
             return
+        self._all.special["batches"] += 1
+        told = response.content if response.status == 201 else []
+        if [pet["name"] for pet in told] != tags:
+            self._all.unexpected.append(f"a batch: {response.status} {response.body[:200]!r}")
+        for pet in told:
+            self._know(pet)
+
+    async def _order(self) -> None:
+        await self._buy(at_once=False)
+
+    async def _sell(self) -> None:
+        """Sell an animal over the counter, and now and then take the sale back."""
+        order_id = await self._buy(at_once=True)
+        if order_id is None:
+            return
+        self._all.special["counter sales"] += 1
+        if self._random.random() < 0.3:
+            known = self._ledger.orders[order_id]
+            known.statuses = {"delivered", "cancelled"}
+            cancelled = {"status": "cancelled"}
+            response = await self._ask("PATCH", f"/v1/store/orders/{order_id}", cancelled)
+            if response is not None:
+                # It may be refused once a minute has passed, as after a step of the clock.
+                known.statuses = {"cancelled" if response.status == 200 else "delivered"}
+                self._all.special["counter sales taken back"] += response.status == 200
+                if response.status == 200:
+                    self._all.on_sale.append(known.pet_id)
+
+    async def _buy(self, *, at_once: bool) -> int | None:
+        """Order an animal, or sell it ``at_once``; return the id of the order."""
+        if not self._all.on_sale:
+            return None
+        pet_id = self._random.choice(self._all.on_sale)
+        number = next(self._all.numbers)
+        tag = (_EPOCH + timedelta(seconds=number)).isoformat()
+        self._ledger.order_tags[tag] = None
+        new = {"petId": pet_id, "shipDate": tag, "amount": number, "complete": at_once}
+        response = await self._create("/v1/store/orders", tag, new)
+        if response is None:
+            return None
         if response.status != 201:
             self._ledger.order_tags[tag] = REFUSED
             if self._random.random() < 0.3:
                 self._take_off_sale(pet_id)
-            return
-        order_id = response.content["id"]
+            return None
+        order_id: int = response.content["id"]
         self._ledger.order_tags[tag] = order_id
-        self._ledger.orders[order_id] = KnownOrder(tag, pet_id, {"placed"})
-        self._orders.append(order_id)
+        status = "delivered" if at_once else "placed"
+        self._ledger.orders[order_id] = KnownOrder(tag, pet_id, {status}, number)
+        if at_once:
+            self._take_off_sale(pet_id)
+        else:
+            self._orders.append(order_id)
+        return order_id
 
     def _take_off_sale(self, pet_id: int) -> None:
         with suppress(ValueError):

@@ -23,7 +23,7 @@ from petstore.databases.contract import Statement
 from petstore.errors import Unavailable
 from petstore.interface.application import Application
 from petstore.interface.bodies import BodyReader
-from petstore.interface.site import Site
+from petstore.interface.documentation import Documentation
 from petstore.logs import is_for_person
 from petstore.pets.model import NewPet
 from petstore.server.deliveries import opened_deliverer
@@ -265,8 +265,8 @@ async def test_a_service_without_built_docs_serves_all_the_rest(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("petstore.app.service_site", lambda: Site(tmp_path))
-    monkeypatch.setattr("petstore.interface.site.service_site", lambda: Site(tmp_path))
+    for module in ("app", "interface.documentation"):
+        monkeypatch.setattr(f"petstore.{module}.Documentation", lambda: Documentation(tmp_path))
     async with running_service(database) as service:
         statuses = [
             (await service.client.get(path)).status_code for path in ("/", "/docs/", "/readyz")

@@ -1,52 +1,16 @@
 """What helps people to join says what the code and its tools do."""
 
-import json
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml  # type: ignore[import-untyped]
-
-from petstore.settings import Settings
 
 ROOT = Path(__file__).parent.parent
 MAKEFILE = (ROOT / "Makefile").read_text()
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
-CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
 FORMS = ROOT / ".github/ISSUE_TEMPLATE"
-
-
-def commands(target: str) -> list[str]:
-    """Return what a target of the Makefile runs."""
-    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
-    assert found
-    return found[1].replace("$(BIN)", ".venv/bin").split("\n\t")
-
-
-def test_the_hooks_run_what_make_lint_runs() -> None:
-    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
-    entries = [hook["entry"] for hook in local["hooks"]]
-    assert entries == [command.strip() for command in commands("lint")]
-
-
-def test_the_dev_container_has_the_oldest_python_and_the_port_of_the_service() -> None:
-    container: dict[str, Any] = json.loads((ROOT / ".devcontainer/devcontainer.json").read_text())
-    oldest = PROJECT["project"]["requires-python"].removeprefix(">=")
-    assert container["image"].endswith(f"/python:{oldest}")
-    assert container["forwardPorts"] == [Settings().port]
-    make, *targets = container["postCreateCommand"].split()
-    assert make == "make"
-    assert [name for name in targets if f"\n{name}:" not in MAKEFILE] == []
-
-
-def test_editors_wrap_python_where_ruff_does() -> None:
-    section = (ROOT / ".editorconfig").read_text().partition("[*.py]")[2].partition("\n[")[0]
-    assert f"max_line_length = {PROJECT['tool']['ruff']['line-length']}\n" in section
 
 
 @pytest.mark.parametrize(
@@ -78,16 +42,3 @@ def test_the_first_change_is_still_there_to_make() -> None:
     assert found == named
     (test,) = re.findall(r"pytest tests/categories -k (\w+)", GUIDE)
     assert f"{test}(" in (ROOT / "tests/categories/test_operations.py").read_text()
-
-
-def test_an_entry_of_the_changelog_has_at_most_two_lines() -> None:
-    entries = re.findall(r"^- .*(?:\n  [^| ].*)*", CHANGELOG, re.MULTILINE)
-    lines = [line for entry in entries for line in entry.splitlines()]
-    assert [entry for entry in entries if entry.count("\n") > 1] == []
-    assert [line for line in lines if len(line) > 120] == []
-
-
-def test_what_breaks_something_comes_first() -> None:
-    for section in re.split(r"^##+ ", CHANGELOG, flags=re.MULTILINE):
-        breaking = [entry.startswith("**Breaking:**") for entry in section.split("\n- ")[1:]]
-        assert breaking == sorted(breaking, reverse=True), section.partition("\n")[0]

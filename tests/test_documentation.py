@@ -111,3 +111,9 @@ def test_every_operation_is_described() -> None:
     texts = "".join(page.read_text() for page in PAGES)
     for operation in OPERATIONS:
         assert f"{operation.method} {BASE}{operation.path}" in texts
+
+
+def test_every_link_to_a_file_leads_to_one() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^()#:\s]+)[#)]", page.read_text()):
+            assert (page.parent / target).exists(), (page.name, target)

@@ -16,8 +16,7 @@ OPENERS = (
     "petstore.databases.sqlite_commits",
     "petstore.databases.migrations",
     "petstore.databases.backups",
-    "petstore.databases.copies",
-    "petstore.databases.last_writes",
+    "petstore.databases.store_copies",
 )
 
 
@@ -125,24 +124,21 @@ KNOWN = {
     "chores": BASICS,
     "logs": BASICS,
     "domain": BASICS,
-    "settings": (*BASICS, *MODELS),
-    "redis_client": BASICS,
+    "settings": (*BASICS, *MODELS, "server_urls"),
+    "server_urls": (),
+    "redis_client": (*BASICS, "server_urls"),
     "limits": (
         *(*BASICS, *MODELS, "redis_client", "chores"),
         *("databases.contract", "databases.upserts"),
     ),
-    "databases": (*BASICS, *MODELS, "chores", "time_slices"),
+    "databases": (*BASICS, *MODELS, "chores", "server_urls", "time_slices"),
     "interface": (
         *(*BELOW_OPERATIONS, "chores", "logs", "limits.minutes"),
-        *("databases.replicas", "databases.schema", "databases.secret_files"),
-        *("databases.pages",),
+        *("databases.pages", "databases.schema", "databases.secret_files"),
     ),
     "console": (*BELOW_OPERATIONS, "limits.minutes", "time_slices"),
     "http": (),
-    "agents": (
-        *(*BELOW_OPERATIONS, "chores", "cli", "http", "limits.minutes", "logs", "settings"),
-        *("app", "server.listeners"),
-    ),
+    "agents": (*BELOW_OPERATIONS, "cli", "http", "settings", "server.listeners"),
     "observability": (
         *(*BELOW_OPERATIONS, "chores", "http", "logs", "settings"),
         *("databases", "limits"),
@@ -233,12 +229,11 @@ LIBRARIES = {
     "redis": ("petstore.redis_client",),
     "prometheus_client": ("petstore.observability",),
     "opentelemetry": ("petstore.observability",),
-    "cryptography": ("petstore.interface.sealing", "petstore.webhooks.secrets"),
     "httptools": ("petstore.http", "petstore.webhooks.sender"),
     "uvloop": ("petstore.server",),
     "jinja2": ("petstore.console.templates",),
     "multipart": ("petstore.console.forms",),
-    **dict.fromkeys(("jsonschema", "mcp"), ("petstore.agents",)),
+    **dict.fromkeys(("mcp", "starlette", "uvicorn"), ("petstore.agents",)),
     **dict.fromkeys(("click", "rich", "petstore_client"), COMMAND_LINE),
 }
 """Each with its adapters, which alone import it."""

@@ -144,6 +144,11 @@ def test_the_human_readable_format_has_a_dash_for_unknown_values() -> None:
     assert text.endswith(" GET    -            key=- - 12.35 ms 81 B abc123\n")
 
 
+def test_the_human_readable_format_names_a_person_or_the_digest_of_a_login() -> None:
+    assert " person=2 192.0.2.7 " in logged(request(key=None, person=2), person=True)
+    assert " login=b9cc2357 192" in logged(request(key=None, login="b9cc2357"), person=True)
+
+
 def test_the_human_readable_format_shows_the_path_of_a_page() -> None:
     assert " GET    /docs        " in logged(request(operation=None, route="/docs"), person=True)
 

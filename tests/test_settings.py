@@ -63,18 +63,6 @@ def test_an_invalid_redis_is_refused() -> None:
         replace(Settings(), redis="localhost:6379").check()
 
 
-@pytest.mark.parametrize(
-    "databases",
-    [
-        {"read_database": "postgresql://replica/store"},
-        {"database": "postgresql://primary/store", "read_database": "sqlite:///store.db"},
-    ],
-)
-def test_only_postgresql_can_have_a_replica(databases: dict[str, Any]) -> None:
-    with pytest.raises(SettingError, match=r"^read-database: expected postgresql://"):
-        replace(Settings(), **databases).check()
-
-
 def test_the_drain_timeout_cannot_exceed_the_shutdown_timeout() -> None:
     with pytest.raises(
         SettingError, match=r"^drain-timeout: expected at most --shutdown-timeout less"
@@ -193,10 +181,16 @@ def test_the_secret_file_is_beside_the_database_or_at_its_setting(
 
 @pytest.mark.parametrize(
     "origin",
-    ["shop.example", "https://shop.example/", "https://", "https://shop.example/app", "*.example"],
+    [
+        "shop.example",
+        "https://shop.example/",
+        "https://",
+        "https://u:s3cret@shop/",
+        "*.example",
+    ],
 )
 def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
-    with pytest.raises(SettingError, match=r"^allowed-origin: expected scheme://host"):
+    with pytest.raises(SettingError, match=r"^allowed-origin: expected [^@]*\Z"):
         replace(Settings(), allowed_origin=("https://shop.example:8443", origin)).check()
 
 
@@ -285,8 +279,7 @@ def test_a_first_ban_longer_than_the_maximum_is_refused() -> None:
         ("http://otel/v1/traces?X-Token=s3cret", "http://otel/v1/traces?X-Token=***"),
         ("postgresql://db/shop?password=s3cret&a=b", "postgresql://db/shop?password=***&a=b"),
         ("postgresql://db/shop?a=b&sslpassword=s3cret", "postgresql://db/shop?a=b&sslpassword=***"),
-        ("redis://:s3cret@a:6379,b:6379", "redis://:***@a:6379,b:6379"),
-        ("redis://a:6379,b:6379?cluster=true", "redis://a:6379,b:6379?cluster=true"),
+        ("redis://:s3cret@a:6379", "redis://:***@a:6379"),
     ],
 )
 def test_a_password_is_not_shown(url: str, shown: str) -> None:

@@ -5,6 +5,7 @@ import pytest
 from support.service import Service
 from support.structure import (
     classes_named_twice,
+    errors_raised_again,
     files_run,
     import_circle,
     long_functions,
@@ -22,6 +23,10 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
 
 def test_no_class_name_is_used_twice() -> None:
     assert classes_named_twice() == []
+
+
+def test_no_error_is_stored_and_raised_later() -> None:
+    assert errors_raised_again() == []
 
 
 @pytest.mark.anyio

@@ -12,7 +12,14 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from petstore.interface.site import CODINGS, HOME, MANIFEST, Manifest, SiteFile
+from petstore.interface.documentation import (
+    CODINGS,
+    HOME,
+    MANIFEST,
+    MISSING,
+    Manifest,
+    SiteFile,
+)
 from website.search import searchable
 
 _TYPES = {
@@ -24,12 +31,11 @@ _TYPES = {
     ".png": "image/png",
     ".svg": "image/svg+xml",
 }
-# The page for an address that has none.
-_MISSING = "404.html"
 _TEXT = "text/plain; charset=utf-8"
 _UNUSED = {"sitemap.xml", ".map"}
 # Links within the site: none has a scheme or begins with a slash.
 _LINK = re.compile(r'(?<=href=")([^":?]*?)(index)?\.html(?=[#"])')
+_ROOT = re.compile(r'(=|"base":|"search":)"/')
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 _PAGE_ENDING = re.compile(r"(?<![^/])index\.html\Z|\.html\Z")
 _HASHED = re.compile(r"\.[0-9a-f]{8}\.min\.")
@@ -51,43 +57,34 @@ def write_site(rendered: Path, target: Path, texts: Mapping[str, str]) -> int:
         name = str(path.relative_to(rendered))
         if path.is_file() and name not in _UNUSED and path.suffix != ".map":
             contents[name] = _finished(name, path.read_bytes(), scripts)
-    missing = contents.pop(_MISSING, None)
     shutil.rmtree(target, ignore_errors=True)
     manifest = Manifest(policy=_policy(scripts))
     for name, content in contents.items():
-        _add(manifest, name, content, target)
-    if missing is not None:
-        manifest.missing = _MISSING
-        _store(_MISSING, missing, target)
+        for coding, ending in CODINGS.items():
+            file = target / f"{name}{ending}"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(_COMPRESSORS[coding](content))
+        if name != MISSING:
+            _add(manifest, name)
     (target / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest)))
-    return sum(name.endswith(".html") for name in contents)
+    return sum(name.endswith(".html") for name in contents) - (MISSING in contents)
 
 
-def _add(manifest: Manifest, name: str, content: bytes, target: Path) -> None:
-    suffix, address = Path(name).suffix, _address(name)
-    manifest.files[address] = SiteFile(
-        name,
-        _TYPES.get(suffix, _TEXT),
-        sha256(content).hexdigest()[:24],
-        is_immutable=bool(_HASHED.search(name)),
-    )
+def _add(manifest: Manifest, name: str) -> None:
+    """Add a file at its address, and what leads there. The address of a page has no ending."""
+    page, suffix = _PAGE_ENDING.sub("", name), Path(name).suffix
+    address, last = f"{HOME}{page}", page.rpartition("/")[2]
+    file = SiteFile(name, _TYPES.get(suffix, _TEXT), is_immutable=bool(_HASHED.search(name)))
+    manifest.files[address] = file
+    if suffix == ".txt":
+        manifest.files[f"/{name}"] = file
     if suffix == ".html":
-        manifest.redirects[f"{HOME}{name}"] = address
-        if address.endswith("/"):
-            manifest.redirects[address.removesuffix("/")] = address
-    _store(name, content, target)
-
-
-def _store(name: str, content: bytes, target: Path) -> None:
-    for coding, ending in CODINGS.items():
-        file = target / f"{name}{ending}"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(_COMPRESSORS[coding](content))
-
-
-def _address(name: str) -> str:
-    """Return the path of the address of a file: a page has no ending."""
-    return f"{HOME}{_PAGE_ENDING.sub('', name)}"
+        manifest.redirects[f"{HOME}{name}"] = last or "./"
+        folder = address.rstrip("/")
+        if last:
+            manifest.redirects[f"{folder}/"] = f"../{last}"
+        else:
+            manifest.redirects[folder] = f"{folder.rpartition('/')[2]}/"
 
 
 def _finished(name: str, content: bytes, scripts: set[str]) -> bytes:
@@ -97,12 +94,13 @@ def _finished(name: str, content: bytes, scripts: set[str]) -> bytes:
     if not name.endswith(".html"):
         return content
     page = _LINK.sub(lambda link: link[1] or ("./" if link[2] else ""), content.decode())
+    if name == MISSING:  # shown at any address, so its links begin with a slash
+        page = _ROOT.sub(rf'\1"{HOME}', page)
+    else:
+        markdown = f'<link rel="alternate" type="text/markdown" href="{Path(name).stem}.md">'
+        page = page.replace("</head>", f"{markdown}\n  </head>", 1)
     scripts |= set(_SCRIPT.findall(page))
-    if name == _MISSING:
-        return page.encode()
-    markdown = Path(name).with_suffix(".md").name
-    link = f'<link rel="alternate" type="text/markdown" href="{markdown}">\n  </head>'
-    return page.replace("</head>", link, 1).encode()
+    return page.encode()
 
 
 def _policy(scripts: set[str]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from petstore.interface.site import HOME
+from petstore.interface.documentation import HOME
 from website.navigation import Entry
 
 _ABOUT = """# Petstore
@@ -12,17 +12,12 @@ _ABOUT = """# Petstore
 
 The interface is at [/v1](/v1/openapi.json), described by that OpenAPI 3.1 document. In the samples,
 `http://127.0.0.1:8000/v1` stands for it. Every page is Markdown at its address with `.md` at the
-end, and for `Accept: text/markdown`. [llms-full.txt](/docs/llms-full.txt) has all of them but for
-decision records and results of benchmarks.
+end. [llms-full.txt](/docs/llms-full.txt) has all of them.
 """
-_LEFT_OUT = ("decisions/", "performance.md", "repository/bench/")
 
 
 def index(nav: Mapping[str, Sequence[Entry]], more: Mapping[str, Sequence[Entry]]) -> str:
-    """Return the list of all pages, section by section, with ``more`` entries at their ends.
-
-    Its links begin with a slash. The service puts its own URL before it.
-    """
+    """Return the list of all pages, section by section, with ``more`` entries at their ends."""
     listed = (
         f"\n## {title}\n\n" + "".join(map(_line, (*entries, *more.get(title, ()))))
         for title, entries in nav.items()
@@ -31,13 +26,10 @@ def index(nav: Mapping[str, Sequence[Entry]], more: Mapping[str, Sequence[Entry]
 
 
 def whole(sources: Mapping[str, str]) -> str:
-    """Return the pages in one text, each after its path, without those that help no client."""
-    pages = (
-        f"<!-- {path} -->\n\n{text.strip()}"
-        for path, text in sources.items()
-        if not path.startswith(_LEFT_OUT)
+    """Return the pages in one text, each after its path."""
+    return (
+        "\n\n".join(f"<!-- {path} -->\n\n{text.strip()}" for path, text in sources.items()) + "\n"
     )
-    return "\n\n".join(pages) + "\n"
 
 
 def _line(entry: Entry) -> str:

@@ -26,7 +26,6 @@ _PALETTES = (
 _COLOURS = {"primary": "custom", "accent": "custom"}
 _HERE = Path(__file__).parent
 _STYLE = "style.css"
-_SCRIPT = "samples.js"
 _ICON = _HERE.parent / "src/petstore/console/assets/icon.svg"
 
 
@@ -43,7 +42,7 @@ def render(docs: Path, navigation: Navigation) -> Path:
         BuildError: a link leads nowhere.
     """
     folder = docs.parent
-    for file in (_HERE / _STYLE, _HERE / _SCRIPT, _ICON):
+    for file in (_HERE / _STYLE, _ICON):
         (docs / file.name).write_bytes(file.read_bytes())
     # JSON is YAML, which Zensical reads.
     file = folder / "mkdocs.yml"
@@ -70,7 +69,6 @@ def _configuration(docs: str, navigation: Navigation) -> dict[str, Any]:
         "nav": navigation,
         "repo_url": "console",
         "extra_css": [_STYLE],
-        "extra_javascript": [_SCRIPT],
         "theme": {
             "name": "material",
             "font": False,

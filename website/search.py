@@ -26,17 +26,13 @@ SYNONYMS = {
 }
 """What readers call the subject of a page, by the address of the page."""
 
-# Records of decisions would come before the guides that readers look for.
-_UNSEARCHED = "decisions/0"
 _LOCATION = re.compile(r"(index)?\.html(?=#|$)")
 
 
 def searchable(content: bytes) -> bytes:
-    """Return the index with short addresses and synonyms, without what nobody looks for."""
+    """Return the index with short addresses and synonyms."""
     index = msgspec.json.decode(content)
-    index["items"] = [
-        _finished(item) for item in index["items"] if not item["location"].startswith(_UNSEARCHED)
-    ]
+    index["items"] = [_finished(item) for item in index["items"]]
     return msgspec.json.encode(index)
 
 

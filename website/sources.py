@@ -1,87 +1,55 @@
-"""The sources of the site: the pages of ``docs/``, and the files that they link to."""
+"""The sources of the site: ``docs/`` without the decision records."""
 
 import re
-from collections.abc import Callable, Iterator
 from os.path import relpath
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-# The target of a link to a file, without its fragment.
-_LINK = re.compile(r"(?<=\]\()([^()#:\s]+)(?=(?:#[^()\s]*)?\))")
-# A link whose text is the name of a page: its text, and its target.
-_NAMED = re.compile(r"(?<=\[)[\w./-]+\.md(?=\]\(([^()#:\s]+)(?:#[^()\s]*)?\))")
+ROOT = Path(__file__).resolve().parent.parent
+_DOCS = ROOT / "docs"
+# A link to a file: the parenthesis around it, its text, its target and its fragment.
+_LINK = re.compile(r"(\s*\()?\[([^\]]*)\]\(([^()#:\s]+)(#[^()\s]*)?\)(?(1)\))")
+_PAGE_NAME = re.compile(r"[\w./-]+\.md")
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
-# A relative address that only a Git host has, such as a comparison of versions.
-_OF_HOST = re.compile(r"^\[[^\]]+\]: \.\./\S+\n", re.MULTILINE)
 
 
-class Sources:
-    """The sources in a checkout.
+def stage(folder: Path) -> None:
+    """Copy every source into ``folder``.
 
-    What pages link to outside of ``docs/`` stands in the folder ``repository`` of the site: a
-    reader has no checkout. For the same reason a link says the title of a page, not its file.
+    A reader of the site has no checkout. So a link says the title of a page, not its file, and a
+    link to a file that the site does not have becomes its text, or goes with its parentheses.
     """
-
-    def __init__(self, root: Path = ROOT) -> None:
-        self._root = root
-        self._docs = root / "docs"
-
-    def stage(self, folder: Path) -> None:
-        """Copy every source into ``folder``, with links that lead to the copies."""
-        staged: set[Path] = set()
-        waiting = [page for page in self._docs.rglob("*") if page.is_file()]
-        while waiting:
-            source = waiting.pop()
-            if source in staged:
-                continue
-            staged.add(source)
-            target = folder / self.place(source)
+    for source in _DOCS.rglob("*"):
+        if source.is_file() and _is_on_site(source):
+            target = folder / _place(source)
             target.parent.mkdir(parents=True, exist_ok=True)
             if source.suffix == ".md":
-                text = source.read_text("utf-8")
-                waiting += self._linked(source, text)
-                titled = _NAMED.sub(self._titled(source), _OF_HOST.sub("", text))
-                target.write_text(_LINK.sub(self._relinked(source), titled), "utf-8")
+                target.write_text(_relinked(source), "utf-8")
             else:
                 target.write_bytes(source.read_bytes())
 
-    def place(self, source: Path) -> Path:
-        """Return where a source stands in the site."""
-        if source.is_relative_to(self._docs):
-            place = source.relative_to(self._docs)
-        else:
-            place = "repository" / source.relative_to(self._root)
-        return place.with_name("index.md") if place.name == "README.md" else place
 
-    def _linked(self, source: Path, text: str) -> Iterator[Path]:
-        for link in _LINK.findall(text):
-            target = self._target(source, link)
-            if target is not None:
-                yield target
+def _is_on_site(source: Path) -> bool:
+    return source.is_relative_to(_DOCS) and not source.is_relative_to(_DOCS / "decisions")
 
-    def _relinked(self, source: Path) -> Callable[[re.Match[str]], str]:
-        """Return the function that rewrites a link in ``source``."""
-        start = self.place(source).parent
 
-        def relinked(link: re.Match[str]) -> str:
-            target = self._target(source, link[0])
-            return link[0] if target is None else relpath(self.place(target), start)
+def _place(source: Path) -> Path:
+    place = source.relative_to(_DOCS)
+    return place.with_name("index.md") if place.name == "README.md" else place
 
-        return relinked
 
-    def _titled(self, source: Path) -> Callable[[re.Match[str]], str]:
-        """Return the function that names a page in ``source`` by its title."""
+def _relinked(source: Path) -> str:
+    """Return the text of a page with links as the site has them."""
 
-        def titled(link: re.Match[str]) -> str:
-            target = self._target(source, link[1])
-            title = target and _TITLE.search(target.read_text("utf-8"))
-            return title[1] if title else link[0]
+    def relinked(link: re.Match[str]) -> str:
+        before, text, name, fragment = link.groups(default="")
+        target = (source.parent / name).resolve()
+        if not _is_on_site(target):
+            return "" if before else text
+        if not target.exists():  # only the text looks like a link
+            return link[0]
+        if _PAGE_NAME.fullmatch(text) and (title := _TITLE.search(target.read_text("utf-8"))):
+            text = title[1]
+        place = relpath(_place(target), _place(source).parent)
+        return f"{before}[{text}]({place}{fragment}){')' if before else ''}"
 
-        return titled
-
-    def _target(self, source: Path, link: str) -> Path | None:
-        """Return the file that a link means; ``None`` where only the text looks like a link."""
-        target = (source.parent / link).resolve()
-        if target.is_dir():
-            target /= "README.md"
-        return target if target.is_file() and target.is_relative_to(self._root) else None
+    return _LINK.sub(relinked, source.read_text("utf-8"))

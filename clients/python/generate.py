@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin
 
 from msgspec.json import schema_components
 
-from petstore.errors import ResponseSealed
+from petstore.errors import SecretAlreadyShown
 from petstore.events.model import EVENT_TYPES, kind_of
 from petstore.interface.operation import Operation
 from petstore.interface.operations import OPERATIONS
@@ -120,7 +120,7 @@ def _model(name: str) -> str:
     text += _docstring(_prose(_MODELS[name]["description"]), Attributes=about)
     text += "".join(f"    {each}: {_held(member)}\n" for each, member in own.items())
     hidden = f'    def __repr__(self) -> str: return without(self, "{next(iter(own))}")\n'
-    return text + hidden * any(ResponseSealed in row.errors for row in rows)
+    return text + hidden * any(SecretAlreadyShown in row.errors for row in rows)
 
 
 def _held(member: dict[str, Any]) -> str:

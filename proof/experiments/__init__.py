@@ -2,7 +2,7 @@
 
 from proof.experiment import Experiment
 from proof.experiments import (
-    bad_requests,
+    clocks,
     console,
     crowds,
     disk_faults,
@@ -10,27 +10,25 @@ from proof.experiments import (
     kills,
     lists,
     mirrors,
-    parsing,
-    plans,
-    properties,
+    power_cuts,
     restarts,
     silence,
     soak,
+    store_copies,
 )
 
 EXPERIMENTS: list[Experiment] = [
     *kills.EXPERIMENTS,
+    *power_cuts.EXPERIMENTS,
     *disk_faults.EXPERIMENTS,
+    *clocks.EXPERIMENTS,
     *restarts.EXPERIMENTS,
     *imports.EXPERIMENTS,
+    *store_copies.EXPERIMENTS,
     *lists.EXPERIMENTS,
     *mirrors.EXPERIMENTS,
     *silence.EXPERIMENTS,
     *crowds.EXPERIMENTS,
     *console.EXPERIMENTS,
-    *plans.EXPERIMENTS,
-    *parsing.EXPERIMENTS,
-    *bad_requests.EXPERIMENTS,
-    *properties.EXPERIMENTS,
     *soak.EXPERIMENTS,
 ]

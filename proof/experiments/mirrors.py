@@ -58,6 +58,7 @@ def keep_equal(trial: Trial, folder: Path, shop: Deployment, copy: Deployment) -
                     name = [*targets][turn % 4 % 3]  # the program twice as often
                     targets[name]()
                     trial.count(f"kills of {name}")
+                    trial.count("kills")
             is_equal = within(_EQUAL_SECONDS, lambda: animals(client) == animals(other))
             trial.expect(is_equal, "the stores are not equal")
             if is_equal:

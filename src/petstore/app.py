@@ -8,9 +8,7 @@ from petstore import __version__
 from petstore.backends import (
     address_limiter,
     create_limiter,
-    create_readers,
     database_of,
-    replica_of,
     secret_file_of,
     watched_files,
 )
@@ -27,13 +25,13 @@ from petstore.events.store import publishing
 from petstore.interface.addresses import Addresses
 from petstore.interface.application import Application, HttpRules, Pages, PublicPage, RequestHooks
 from petstore.interface.bodies import BodyReader
+from petstore.interface.documentation import HOME, Documentation
 from petstore.interface.health import HealthPages
 from petstore.interface.idempotency_records import SafeRetries
 from petstore.interface.openapi.page import DocumentPage
 from petstore.interface.operation import BASE, Services
 from petstore.interface.operations import OPERATIONS
 from petstore.interface.routes import Routes
-from petstore.interface.site import HOME, service_site
 from petstore.interface.well_known import WellKnown
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.notices import KeyNotices
@@ -46,7 +44,6 @@ from petstore.observability.process import report_process
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
 from petstore.orders.reservations import Reservations
-from petstore.pets.search import filling_name_keys
 from petstore.settings import Settings, is_postgres
 from petstore.usage.refusals import Refusals
 from petstore.usage.responses import Responses
@@ -59,9 +56,9 @@ _FEED_SECONDS = (0.02, 0.05)
 def serve_settings(settings: Settings, registry: Registry | None = None) -> Application:
     """Return the service that ``settings`` describe, logging to standard error."""
     log, observers = open_log(settings), observers_of(settings, registry)
-    store, replica = database_of(settings, observers), replica_of(settings, observers)
+    store = database_of(settings, observers)
     limiter = create_limiter(settings, store, system_clock, observers)
-    return create_app(settings, store, limiter, log, replica=replica, observers=observers)
+    return create_app(settings, store, limiter, log, observers=observers)
 
 
 def create_app(
@@ -70,14 +67,12 @@ def create_app(
     limiter: RateLimiter,
     log: RequestLog,
     clock: Clock = system_clock,
-    replica: Store | None = None,
     observers: Observers = (),
 ) -> Application:
     """Put the service together from its parts."""
-    addresses, feed = Addresses(settings.public_url), _feed(settings, store)
+    addresses, feed, docs = Addresses(settings.public_url), _feed(settings, store), Documentation()
     services = Services(
         store=store,
-        readers=create_readers(settings, store, replica, clock),
         limiter=limiter,
         look_ups=address_limiter(settings, clock),
         uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
@@ -103,8 +98,8 @@ def create_app(
         services=services,
         routes=Routes(BASE, OPERATIONS),
         pages=Pages(
-            _pages(health, addresses, WellKnown(addresses, settings.security_contact, clock)),
-            service_site().missing,
+            _pages(docs, health, addresses, WellKnown(addresses, settings.security_contact, clock)),
+            docs.missing,
             Console(services, bodies, visits, addresses.public_url),
         ),
         bodies=bodies,
@@ -166,7 +161,6 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         services.refusals.chore,
         services.keys.chore(settings.key_refresh_seconds),
         bodies.chore,
-        filling_name_keys(store),
         KeyNotices(store, clock, calls.operations).chore,
         pruning(store, clock, days),
         forgetting(store, clock, settings.buyer_days),
@@ -184,9 +178,8 @@ async def _running(
     """Open the parts, and do the chores until the block ends."""
     async with AsyncExitStack() as opened:
         opened.callback(log.close)
-        for part in (services.store, services.readers):
-            await part.open()
-            opened.push_async_callback(part.close)
+        await services.store.open()
+        opened.push_async_callback(services.store.close)
         opened.push_async_callback(services.feed.close)
         opened.push_async_callback(services.limiter.close)
         if not is_postgres(settings.database):
@@ -208,17 +201,14 @@ def open_log(settings: Settings) -> RequestLog:
 
 
 def _pages(
-    health: HealthPages, addresses: Addresses, well_known: WellKnown
+    docs: Documentation, health: HealthPages, addresses: Addresses, well_known: WellKnown
 ) -> dict[str, PublicPage]:
-    site = service_site().pages(addresses.root)
+    found = docs.pages()
+    entrances = {path: well_known.linked(found[path]) for path in ("/", HOME) if path in found}
     return {
         **well_known.pages(),
-        **site,
-        **{
-            entrance: well_known.linked(site[entrance])
-            for entrance in ("/", HOME)
-            if entrance in site
-        },
+        **found,
+        **entrances,
         "/healthz": health.live,
         "/readyz": health.ready,
         f"{BASE}/openapi.json": well_known.linked(DocumentPage(OPERATIONS, addresses.root)),

@@ -1,4 +1,4 @@
-"""The databases, the rate limiter and the secret file that settings name."""
+"""The database, the rate limiter and the secret file that settings name."""
 
 import signal
 from collections.abc import AsyncIterator
@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 from petstore.chores import PeriodicTask, background
 from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Store
-from petstore.databases.last_writes import MemoryLastWrites, RedisLastWrites
-from petstore.databases.replicas import LastWrites, Readers, ReplicaReaders
 from petstore.databases.secret_files import SecretFile
 from petstore.databases.sqlite import SqliteStore, file_has_webhooks
 from petstore.domain.plans import UNLIMITED, Limits
@@ -25,18 +23,10 @@ def database_of(
     settings: Settings, observers: Observers = (), *, brief_locks: bool = False
 ) -> Store:
     """Return the store that ``settings`` name."""
-    timeout, connections = _timeout(settings), settings.database_connections
+    timeout = int(settings.database_timeout * SECOND)
+    connections = settings.database_connections
     store = store_at(settings.database, timeout, connections, brief_locks=brief_locks)
-    return observed_store(store, "primary", observers)
-
-
-def replica_of(settings: Settings, observers: Observers = ()) -> Store | None:
-    """Return the store that lists are read from, if ``settings`` name one."""
-    if not settings.read_database:
-        return None
-    timeout = _timeout(settings) // 3  # the rest is for the primary
-    store = store_at(settings.read_database, timeout, settings.database_connections)
-    return observed_store(store, "replica", observers)
+    return observed_store(store, observers)
 
 
 def store_at(
@@ -75,21 +65,6 @@ async def watched_files(store: Store) -> AsyncIterator[None]:
         raise lost[0]
 
 
-def create_readers(
-    settings: Settings, store: Store, replica: Store | None, clock: Clock
-) -> Readers:
-    """Return what chooses between the database and its replica, if there is one."""
-    if replica is None:
-        return Readers(store)
-    if not settings.redis:
-        last_writes: LastWrites = MemoryLastWrites(clock)
-    else:
-        from petstore.redis_client.client import RedisClient, RedisUnavailable
-
-        last_writes = RedisLastWrites(RedisClient(settings.redis), (RedisUnavailable,))
-    return ReplicaReaders(store, replica, last_writes, clock, _timeout(settings))
-
-
 def create_limiter(
     settings: Settings, store: Store, clock: Clock, observers: Observers = ()
 ) -> RateLimiter:
@@ -109,7 +84,7 @@ def create_limiter(
         return observed_limiter(memory, observers)
     # Imported where it is used: it is slow to import.
     from petstore.limits.redis import RedisLimiter
-    from petstore.redis_client.client import RedisClient
+    from petstore.redis_client import RedisClient
 
     limiter = RedisLimiter(
         RedisClient(settings.redis),
@@ -167,7 +142,3 @@ def require_secret(settings: Settings) -> None:
             f" {secret}), and rotate the secret of each webhook"
         )
         raise SettingError(msg)
-
-
-def _timeout(settings: Settings) -> Milliseconds:
-    return int(settings.database_timeout * SECOND)

@@ -32,7 +32,10 @@ class SharedCalls(Generic[K, R]):
         if call is None:
             call = self._calls[key] = asyncio.create_task(begin())
             call.add_done_callback(partial(self._end, key))
-        return await asyncio.shield(call)
+        try:
+            return await asyncio.shield(call)
+        finally:
+            del call  # or it would be in the traceback of its error
 
     def _end(self, key: K, call: asyncio.Task[R]) -> None:
         del self._calls[key]
@@ -74,7 +77,10 @@ class Batches(Generic[T, R]):
         if not self._is_collecting and len(self._running) < self._at_once:
             self._is_collecting = True
             self._running.add(asyncio.create_task(self._run_all()))
-        return await done
+        try:
+            return await done
+        finally:
+            del done  # as above
 
     def cancel(self) -> None:
         """Drop every call that has no result."""

@@ -17,16 +17,18 @@ class PetstoreError(Exception):
     status: ClassVar[int] = 500
     code: ClassVar[str] = "internal_error"
     limit: str | None = None
-    others: Sequence[str] = ()
 
     def __init_subclass__(cls, status: int | None = None, code: str | None = None) -> None:
         cls.status = status or cls.status
         cls.code = code or cls.code
 
-    def __init__(self, message: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, message: str, headers: dict[str, str] | None = None, others: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.headers = headers or {}
+        self.others = others
 
 
 class InternalError(PetstoreError):
@@ -185,8 +187,8 @@ class IdempotencyKeyInUse(Conflict, code="idempotency_key_in_use"):
     """The first request with this Idempotency-Key is still in progress."""
 
 
-class ResponseSealed(Conflict, code="response_sealed"):
-    """The response contains a token, and was requested with another token than this one."""
+class SecretAlreadyShown(Conflict, code="secret_already_shown"):
+    """The first request with this Idempotency-Key succeeded; its response showed a secret once."""
 
 
 class Gone(PetstoreError, status=410, code="gone"):

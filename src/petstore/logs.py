@@ -62,8 +62,8 @@ class RequestLine(msgspec.Struct, kw_only=True, gc=False):
     """What is known of a request at its end: to log it, to count it and to trace it.
 
     docs/logs.md describes each member. ``key`` is the id of the API key, never the token, and
-    ``person`` that of a person in the console. ``route`` is a template, never the path. The log
-    sets ``time``.
+    ``person`` that of a person in the console. ``login`` is the digest of a login that did not sign
+    in. ``route`` is a template, never the path. The log sets ``time``.
     """
 
     time: str = ""
@@ -71,6 +71,7 @@ class RequestLine(msgspec.Struct, kw_only=True, gc=False):
     client: str | None
     key: int | None
     person: int | None = None
+    login: str | msgspec.UnsetType = msgspec.UNSET
     method: str
     route: str | None
     operation: str | None
@@ -261,12 +262,16 @@ def _request_text(line: RequestLine, *, has_colors: bool) -> bytes:
     status = str(line.status)
     if has_colors:
         status = _colored(status, _STATUS_COLORS.get(line.status // 100, "31"))
-    key = "-" if line.key is None else line.key
+    who = f"key={'-' if line.key is None else line.key}"
+    if line.person is not None:
+        who = f"person={line.person}"
+    elif line.login:
+        who = f"login={line.login}"
     operation = line.operation or line.route or "-"
     reason = "" if line.code is None else f" {line.code}"
     limit = "" if line.limit is None else f" ({line.limit})"
     return (
         f"{line.time[11:19]} {status} {line.method:6} {operation:12}"
-        f" key={key} {line.client or '-'} {line.milliseconds:.2f} ms {line.bytes} B"
+        f" {who} {line.client or '-'} {line.milliseconds:.2f} ms {line.bytes} B"
         f" {line.request}{reason}{limit}\n"
     ).encode()

@@ -5,7 +5,7 @@ A setting is an option of ``petstore serve`` (``--max-body-bytes``) and an envir
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from petstore.keys.model import Environment
+from petstore.server_urls import postgres_url, redis_url
 
 _LogFormat: TypeAlias = Literal["auto", "text", "json"]
 _LogLevel: TypeAlias = Literal["debug", "info", "warning", "error"]
@@ -22,7 +23,6 @@ T = TypeVar("T")
 
 _DAYS_SHOWN = 30
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
-_REDIS_SCHEMES = ("redis://", "rediss://", "redis+sentinel://")
 _HTTP = re.compile(r"https?://[^/?#\s]")
 _CURRENCY = re.compile("[A-Z]{3}")
 # Up to the last @: a password may have characters that should have been percent-encoded, and on
@@ -48,7 +48,7 @@ SECTIONS = {
         "security_contact",
     ),
     "Store": (
-        *("database", "read_database", "redis", "database_connections", "database_timeout"),
+        *("database", "redis", "database_connections", "database_timeout"),
         *("environment", "strict_categories", "reservation_minutes"),
         *("currency", "buyer_days", "event_days", "history_days"),
     ),
@@ -114,15 +114,9 @@ class Settings:
         "sqlite:///relative.db, sqlite:////absolute.db or postgresql://user@host/name.",
         secret=True,
     )
-    read_database: str = _setting(
-        "",
-        "A streaming replica of the PostgreSQL database, which serves the lists.",
-        secret=True,
-    )
     redis: str = _setting(
         "",
-        "Redis or Valkey, where processes share limits: redis://host:6379, rediss://,"
-        " redis://…?cluster=true or redis+sentinel://host:26379/name.",
+        "Redis or Valkey, where processes share limits: redis://host:6379 or rediss://….",
         secret=True,
     )
     database_connections: int = _setting(
@@ -181,7 +175,7 @@ class Settings:
     )
     buyer_days: int = _setting(
         0,
-        "How many days after an order is closed its buyer and note are removed; 0 is never.",
+        "How many days after an order is closed its personal data is removed; 0 is never.",
         ge=0,
         le=36_500,
     )
@@ -347,7 +341,9 @@ class Settings:
         Raises:
             SettingError: it names the setting and what was expected.
         """
-        self._check_databases()
+        check_database(self.database)
+        if self.redis:
+            _check_url(redis_url, self.redis)
         self._check_addresses()
         _require(
             self.ban_seconds <= self.ban_max_seconds,
@@ -370,18 +366,6 @@ class Settings:
             "workers: more than one process needs --redis to share limits; expected 1",
         )
 
-    def _check_databases(self) -> None:
-        check_database(self.database)
-        if self.read_database:
-            _require(
-                is_postgres(self.database) and is_postgres(self.read_database),
-                "read-database: expected postgresql://…, a replica of a PostgreSQL --database",
-            )
-        _require(
-            not self.redis or self.redis.startswith(_REDIS_SCHEMES),
-            "redis: expected redis://host:6379, rediss://… or redis+sentinel://…",
-        )
-
     def _check_addresses(self) -> None:
         _ = self.trusted_networks, self.webhook_networks
         _require(
@@ -398,7 +382,7 @@ class Settings:
         for origin in self.allowed_origin:
             _require(
                 _ORIGIN.match(origin),
-                f"allowed-origin: expected scheme://host or scheme://host:port or *: {origin}",
+                "allowed-origin: expected scheme://host or scheme://host:port or *",
             )
         _require(self.metrics_port != self.port, "metrics-port: expected another port than --port")
         if self.trace_endpoint:
@@ -415,6 +399,13 @@ class Settings:
 def _require(condition: object, message: str) -> None:
     if not condition:
         raise SettingError(message)
+
+
+def _check_url(check: Callable[[str], str], url: str) -> None:
+    try:
+        check(url)
+    except ValueError as error:
+        raise SettingError(str(error)) from None
 
 
 def _networks(name: str, networks: Iterable[str]) -> tuple[IPv4Network | IPv6Network, ...]:
@@ -453,7 +444,9 @@ def is_postgres(database: str) -> bool:
 
 def check_database(database: str) -> None:
     """Raise ``SettingError`` if ``database`` is not the address of a database."""
-    if not is_postgres(database):
+    if is_postgres(database):
+        _check_url(postgres_url, database)
+    else:
         sqlite_path(database)
 
 

@@ -21,13 +21,13 @@ async def writer(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Agen
         yield agent
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_the_schemas_of_a_tool_are_valid_and_need_no_other_document(tool: Any) -> None:
-    for schema in (tool.described.input_schema, tool.described.output_schema):
-        Draft202012Validator.check_schema(schema)
-        assert schema["type"] == "object"
-        assert "$ref" not in str(schema)
-    assert tool.described.input_schema["additionalProperties"] is False
+def test_the_tools_are_described_in_few_words_and_need_no_other_document() -> None:
+    described = "".join(tool.described.model_dump_json(exclude_none=True) for tool in TOOLS)
+    assert len(described) <= 15_000
+    assert "$ref" not in described
+    for tool in TOOLS:
+        Draft202012Validator.check_schema(tool.described.input_schema)
+        Draft202012Validator.check_schema(tool.described.output_schema)
 
 
 def test_a_tool_says_whether_it_changes_the_store() -> None:
@@ -51,23 +51,29 @@ def test_a_tool_says_whether_it_changes_the_store() -> None:
 @pytest.mark.parametrize(
     ("tool", "arguments", "told"),
     [
-        ("list_pets", {"color": "red"}, "'color' was unexpected"),
-        ("list_pets", {"limit": "5"}, "limit: '5' is not of type 'integer'"),
-        ("list_pets", {"status": "lost"}, "status: 'lost' is not one of"),
+        ("list_pets", {"color": "red"}, "color: unknown; expected limit, cursor, status"),
+        ("list_pets", {"x" * 2000: 1}, "x: unknown; expected limit"),
+        ("list_pets", {"limit": "five"}, "limit: expected an integer"),
+        ("list_pets", {"limit": True}, "limit: expected an integer"),
+        ("list_pets", {"limit": 2.5}, "limit: expected an integer"),
+        ("list_pets", {"limit": "[" * 5000}, "limit: expected an integer"),
+        ("list_pets", {"status": "lost"}, "400 invalid_parameter: status: expected one of"),
         ("list_pets", {"id": []}, "id: expected at least one"),
-        ("list_pets", {"id": [1, "a"]}, "id[1]: 'a' is not of type 'integer'"),
-        ("list_pets", {"id": ["x"] * 9}, "id[4]: "),
-        ("list_pets", {"name": "x" * 2000}, "name: 'xxx"),
+        ("list_pets", {"id": [1, "a"]}, "id[1]: expected an integer"),
+        ("list_pets", {"id": [None] * 101}, "id: expected at most 100 items"),
+        ("list_pets", {"id": [[[[]]]]}, "id[0]: expected an integer"),
+        ("list_pets", {"name": "x" * 2000}, "name: expected at most 100 items or characters"),
         ("list_pets", {"cursor": "x"}, "400 invalid_parameter: cursor: expected the cursor"),
-        ("get_pet", {}, "'petId' is a required property"),
-        ("get_pet", {"petId": 5.0}, "expected a whole number"),
+        ("get_pet", {}, "petId: required"),
+        ("get_pet", {"petId": None}, "petId: required"),
         ("get_pet", {"petId": 2**70}, "400 invalid_parameter: id: expected"),
         ("add_category", {"name": "a\0"}, "400 invalid_body: name: expected"),
         ("add_category", {"name": "a", "idempotencyKey": "a b"}, "expected visible ASCII"),
-        ("add_pets", {"pets": []}, "pets: [] should be non-empty"),
-        ("add_pets", {"pets": [{"name": "x"}]}, "pets[0]: 'categoryId' is a required property"),
-        ("update_pet", {"petId": 1, "name": "x"}, "'version' is a required property"),
-        ("update_pet", {"petId": 1, "name": "x", "version": "*"}, "version: '*' does not match"),
+        ("add_pets", {"pets": []}, "400 invalid_body: the body: expected a JSON array of 1"),
+        ("add_pets", {"pets": [{"name": "x"}]}, "pets[0].categoryId: required"),
+        ("add_pets", {"pets": [{"name": "x", "categoryId": 1, "p": 1}]}, "pets[0].p: unknown"),
+        ("update_pet", {"petId": 1, "name": "x"}, "version: required"),
+        ("update_pet", {"petId": 1, "name": "x", "version": "*"}, "version: expected a text of"),
     ],
 )
 async def test_invalid_arguments_are_named_with_what_to_do(
@@ -77,6 +83,19 @@ async def test_invalid_arguments_are_named_with_what_to_do(
     assert told in text
     assert "\nWhat to do: Correct the arguments and call again." in text
     assert len(text) < 2000
+
+
+async def test_arguments_are_taken_as_agents_send_them(service: Service) -> None:
+    async with agent_in(service, writes=True) as agent:
+        pets = (
+            '[{"name": "Bo", "categoryId": 1.0, "status": null}, {"name": "Al", "categoryId": "1"}]'
+        )
+        added = (await agent.call("add_pets", pets=pets))["pets"]
+        assert (await agent.call("get_pet", petId="1"))["pet"] == added[0]
+        unused = {"status": None, "name": None, "cursor": None}
+        for ids in ("[2]", [2.0], ["2"]):
+            found = await agent.call("list_pets", id=ids, limit=3.0, hasStatus="false", **unused)
+            assert found["pets"] == added[1:]
 
 
 async def test_a_list_has_a_cursor_until_its_last_page(service: Service) -> None:

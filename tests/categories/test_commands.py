@@ -64,11 +64,10 @@ def test_fields_that_are_not_named_stay_unchanged(shop: Shop, name: str) -> None
     )
 
 
-@pytest.mark.parametrize("command", ["delete", "remove"])  # its former name
-def test_a_deleted_category_is_reported(command: str) -> None:
+def test_a_deleted_category_is_reported() -> None:
     # In the service of the session animals of any category may be.
     with odd_service(response(204, b"")) as service:
-        result = Shop(service.url, "a-key")("categories", command, 7)
+        result = Shop(service.url, "a-key")("categories", "delete", 7)
         (asked,) = service.asked
     assert (asked.method, asked.target) == ("DELETE", "/v1/categories/7")
     assert (result.exit_code, result.stdout) == (0, "")

@@ -95,7 +95,7 @@ async def test_an_added_category_shows_in_the_list(service: Service, staff: Visi
 
 async def test_the_list_has_pages(staff: Visitor) -> None:
     for number in range(51):
-        await staff.post("/categories", name=f"Category {number:02}")
+        await staff.submit("/categories", name=f"Category {number:02}")
     first = (await staff.get("/categories")).text
     target = first.partition('" rel="next"')[0].rpartition('href="/console')[2]
     assert "Category 49" in first

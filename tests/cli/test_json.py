@@ -134,14 +134,16 @@ def test_the_outcome_of_an_import_is_printed(command: Command, shop: Shop, tmp_p
     assert json.loads(sent.stdout) == {"added": 2, "refused": 1, "doneBefore": 0}
 
 
-def test_a_forgotten_buyer_and_copied_tables_are_counted(tmp_path: Path, command: Command) -> None:
+def test_a_forgotten_buyer_and_copied_tables_are_counted(
+    tmp_path: Path, command: Command, postgres_url: str
+) -> None:
     command.make_store()
     assert json.loads(command.succeed("orders", "forget", "Zoe", "--json")) == {
         "changed": 0,
         "open": 0,
     }
     make_full_store(tmp_path / "full.db")
-    arguments = ("--from", f"sqlite:///{tmp_path}/full.db", "--to", f"sqlite:///{tmp_path}/to.db")
+    arguments = ("--from", f"sqlite:///{tmp_path}/full.db", "--to", postgres_url)
     pets, *_ = json.loads(command.succeed("copy", *arguments, "--json"))
     assert (pets["table"], pets["rows"], len(pets["digest"])) == ("pets", 7, 32)
 

@@ -20,7 +20,6 @@ RANGES = [
 OTHERS: dict[str, Any] = {
     "host": "::1",
     "database": "sqlite:///other.db",
-    "read_database": "postgresql://replica/store",
     "redis": "redis://localhost:6379",
     "trace_endpoint": "http://collector:4318/v1/traces",
     "metrics_port": 9000,
@@ -116,6 +115,20 @@ def test_a_trusted_proxy_that_is_not_a_network_is_refused(command: Command, netw
 def test_several_processes_are_refused_without_shared_limits(command: Command) -> None:
     words = command.fail("serve", "--workers", "2", status=2)
     assert words == "--workers: more than one process needs --redis to share limits; expected 1"
+
+
+@pytest.mark.parametrize(
+    ("name", "url"),
+    [("database", "postgresql://me:s3cret@db/shop"), ("redis", "redis://:s3cret@cache")],
+)
+def test_an_unknown_option_of_a_url_is_refused_by_name(
+    command: Command, name: str, url: str
+) -> None:
+    for arguments in (("serve",), ("serve", "--check")):
+        result = command(*arguments, option(name), f"{url}?cluster=true")
+        assert result.exit_code == 2
+        assert "unknown option 'cluster' in the URL" in result.output
+        assert "s3cret" not in result.output.replace(f"{url}?", "")
 
 
 def test_an_unknown_option_is_refused(command: Command) -> None:

@@ -611,7 +611,7 @@ async def test_the_log_has_the_key_and_the_route_but_no_secret(database: Path) -
     log = service.log.getvalue().decode()
     lines: list[dict[str, Any]] = [json.loads(line) for line in log.splitlines()]
     assert [(line["key"], line["route"], line["status"]) for line in lines] == [
-        (None, "/console/sign-in", 303),
+        (person.key_id, "/console/sign-in", 303),
         (person.key_id, "/console/pets/{petId}", 404),
         (person.key_id, None, 404),
     ]

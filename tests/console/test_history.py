@@ -156,14 +156,6 @@ async def test_the_page_of_a_category_tells_who_changed_what(grace: Visitor) -> 
     ]
 
 
-async def test_what_an_earlier_version_recorded_is_of_somebody_unknown(
-    service: Service, grace: Visitor
-) -> None:
-    await changed(grace, "/pets", **BELLA)
-    await service.store.write(do("UPDATE events SET actor = NULL, request_id = NULL"))
-    assert await history_of(grace, "/pets/1") == ["Somebody unknown added it"]
-
-
 async def test_a_key_or_a_person_without_a_row_is_called_by_its_number(
     service: Service, grace: Visitor
 ) -> None:

@@ -5,14 +5,20 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 
-import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from petstore.databases.contract import Duplicate, Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Conflict, InternalError, Unavailable
+from petstore.events.store import publish_all
+from petstore.keys.status import get_key
+from petstore.keys.store import unconditional
+from petstore.orders.model import OrderCreate, OrderPatch
+from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
 from support.changes import create_pet
+from support.keys import issue, revoke
+from support.manual_clock import ManualClock
 from support.pet_rows import select_pet, select_pets
 from support.pooler import pooler
 from support.postgres import PostgresServer, database_name, stopped
@@ -32,7 +38,9 @@ CONDITIONS = (
     "idle_in_transaction_session_timeout",
     "invalid_sql_statement_name",
     "io_error",
+    "division_by_zero",
     "lock_not_available",
+    "object_not_in_prerequisite_state",
     "serialization_failure",
 )
 PID = Statement("SELECT pg_backend_pid()")
@@ -422,12 +430,12 @@ async def test_revoked_privileges_are_an_error_of_the_server(
     postgres.sql("DROP OWNED BY clerk", name)
 
 
-async def test_conditions_of_the_server_are_reported_as_a_server_error(
+async def test_any_error_of_the_server_is_reported_with_its_sqlstate(
     store: PostgresStore,
 ) -> None:
     for condition in CONDITIONS:
         failing = f"DO 'BEGIN RAISE $${condition}$$ USING ERRCODE = $${condition}$$; END'"
-        with pytest.raises(Unavailable, match=condition):
+        with pytest.raises(Unavailable, match=rf"{condition} \(SQLSTATE [0-9A-Z]{{5}}\)$"):
             await store.write(do(failing))
 
 
@@ -486,23 +494,52 @@ async def test_a_unit_that_swallows_a_failure_is_not_committed(store: PostgresSt
     assert await store.read(Statement("SELECT * FROM categories")) == []
 
 
-@pytest.mark.parametrize("parameter", ["one", 2**63])
-async def test_an_invalid_value_is_not_reported_as_a_server_error(
-    store: PostgresStore, parameter: int
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *(Statement("SELECT id FROM pets WHERE id = ?1", (value,)) for value in ("one", 2**63)),
+        Statement("SELECT colour FROM pets"),
+    ],
+)
+async def test_a_statement_that_the_server_refuses_is_reported_with_its_sqlstate(
+    store: PostgresStore, wrong: Statement
 ) -> None:
-    wrong = Statement("SELECT id FROM pets WHERE id = ?1", (parameter,))
-    with pytest.raises(asyncpg.DataError):
-        await store.read(wrong)
-    with pytest.raises(asyncpg.DataError):
-        await store.write(do(wrong.sql, parameter))
+    for refused in (store.read(wrong), store.write(do(wrong.sql, *wrong.parameters))):
+        with pytest.raises(Unavailable, match="SQLSTATE"):
+            await refused
     await store.write(create_pet(BELLA))
+
+
+async def test_a_duplicate_value_that_a_unit_does_not_catch_is_refused(
+    store: PostgresStore,
+) -> None:
+    insert = "INSERT INTO categories (name, name_key) VALUES ('a', 'a'), ('b', 'a')"
+    with pytest.raises(Unavailable, match="duplicate key value"):
+        await store.write(do(insert))
+
+
+async def test_a_publication_of_all_tables_hinders_no_change(
+    own_server: PostgresServer, own_url: str, clock: ManualClock
+) -> None:
+    own_server.sql("CREATE PUBLICATION everything FOR ALL TABLES", database_name(own_url))
+    async with open_postgres_store(own_url) as store:
+        key = await issue(store, clock)
+        await revoke(store, clock, key.id)
+        pet = await store.write(create_pet(NewPet("Bella", 1, "available")))
+        order = await store.write(place_order(OrderCreate(pet.id), clock(), 0))
+        for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
+            await store.write(update_order(order.id, patch, clock(), unconditional))
+        await publish_all(store)
+        for table in ("inventory", "category_inventory"):  # as when counts are summed up
+            await store.write(do(f"DELETE FROM {table}"))  # noqa: S608 - a name
+        assert (await get_key(store, key.id, None, clock)).state == "revoked"
 
 
 @pytest.mark.parametrize(
     ("ignored", "reason"),
     [
         ("", r"unsupported startup .*; behind PgBouncer add \?pgbouncer=true to the address\Z"),
-        ("statement_timeout", r"prepared statement .* exists?\Z"),
+        ("statement_timeout", r"prepared statement .* exists? \(SQLSTATE \w+\)\Z"),
     ],
     ids=["strict", "lenient"],
 )

@@ -45,7 +45,7 @@ from petstore.orders.search import search_orders
 from petstore.orders.store import list_orders
 from petstore.people.store import list_people
 from petstore.pets.model import PetFilter
-from petstore.pets.search import fill_name_keys, search_pets
+from petstore.pets.search import search_pets
 from petstore.pets.store import list_pets, next_pets_after
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
@@ -244,7 +244,6 @@ LISTS: dict[str, List] = {
 DAYS = day_range(date(1970, 3, 1), date(1970, 3, 2), "UTC", utc(0))
 OTHERS: Reads = {
     "names of categories": lambda store: first_category_names(store, PAGE),
-    "animals to prepare": fill_name_keys,
     "newest event": newest_position,
     "recent events": lambda store: recent_events(store, ROWS - 10),
     **{
@@ -302,8 +301,7 @@ FOUND: dict[str, list[Row]] = {
     "select_key": [(*KEY_ROW, *[None] * 4)],
     "lock_webhook": [WEBHOOK_ROW],
     "select_later_order": [(HALF + 1,)],
-    "select_orders_of_buyer": OF_BUYER,
-    "lock_closed_orders": OF_BUYER,
+    "lock_orders_of_buyer": OF_BUYER,
     "lock_orders_with_old_buyers": OF_BUYER,
     "select_backlog": [(None, None, 0)],
     "select_webhook_health": [(0, None, None, 1, 1, None)],
@@ -321,9 +319,9 @@ MANY = {"select_due_deliveries": 600, "select_backlog": 650, "select_activity": 
     # The rows of two days, none of them known to be visible.
     **dict.fromkeys(("select_sales_by_day", "select_sales_by_category"), 400),
     # A hundred orders are locked or changed, some of them in several indexes.
-    **dict.fromkeys(("lock_orders_with_old_buyers", "select_orders_of_buyer"), 600),
+    **dict.fromkeys(("lock_orders_with_old_buyers", "lock_orders_of_buyer"), 600),
     "insert_events": 600,
-    **dict.fromkeys(("lock_closed_orders", "forget_buyers"), 3_000),
+    "forget_buyers": 3_000,
 }
 
 

@@ -413,7 +413,7 @@ async def test_processes_that_prune_at_once_delete_everything_expired(
 ) -> None:
     await stores[0].write(
         do(
-            "INSERT INTO kept_answers"
+            "INSERT INTO idempotency_records"
             " SELECT ?1, 'key ' || n, '', '', n FROM generate_series(1, 5000) n",
             key.id,
         )
@@ -421,7 +421,7 @@ async def test_processes_that_prune_at_once_delete_everything_expired(
     pruning = [prune_all(store, clock, DAYS_KEPT) for store in stores * 2]
     assert kinds(await outcomes_of(*pruning)) == set()
     await prune_all(stores[0], clock, DAYS_KEPT)
-    assert await stores[0].read(Statement("SELECT * FROM kept_answers")) == []
+    assert await stores[0].read(Statement("SELECT * FROM idempotency_records")) == []
 
 
 async def test_a_lapsed_order_is_cancelled_once_by_many_processes(

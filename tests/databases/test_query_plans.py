@@ -44,7 +44,7 @@ from petstore.keys.cache import ApiKeyCache
 from petstore.keys.history import list_history
 from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
-from petstore.keys.status import COLUMNS, list_keys, rehearsing, stored_key, values_of
+from petstore.keys.status import COLUMNS, list_keys, stored_key, values_of
 from petstore.keys.store import (
     Owner,
     change_key,
@@ -69,7 +69,7 @@ from petstore.orders.store import (
 from petstore.people.store import change_person, end_device_of, find_person, list_people
 from petstore.pets.imports import begin_import
 from petstore.pets.model import NewPet, PetFilter, PetPatch, PetStatus
-from petstore.pets.search import fill_name_keys, search_pets
+from petstore.pets.search import search_pets
 from petstore.pets.store import (
     delete_pet,
     get_inventory_by_category,
@@ -168,9 +168,8 @@ FILL = {
         "1 + n % 3, n, 'evt_' || n, 'pet.created', 'pet/7', iif(n % 2, 'pending', 'failed'),"
         " n, 0, n"
     ),
-    "kept_answers": "1 + n % 3, 'key ' || n, x'', x'', n",
+    "idempotency_records": "1 + n % 3, 'key ' || n, x'', x'', n",
     "deprecated_calls": "n, 'getPet', n, 1, n, 'shop/1', 'r1'",
-    "deprecated_call_saves": "'process ' || n, 1, n",
     "responses": "1 + n % 3, n, 200, 7",
     "key_notices": "n, 'banned', n, n",
     "console_sessions (digest, key_id, token_digest, created_at, used_at)": (
@@ -273,8 +272,7 @@ ROWS: dict[str, list[Row]] = {
     "lock_lapsed_order": [order_row(7, 7, reserved_until=5)],
     "lock_lapsed_orders": [order_row(7, 7, reserved_until=5)],
     "lock_orders_with_old_buyers": [order_row(7, 7, "cancelled", buyer="Jane")],
-    "lock_closed_orders": [order_row(7, 7, "cancelled", buyer="Jane")],
-    "select_orders_of_buyer": [order_row(7, 7, "cancelled", buyer="Jane")],
+    "lock_orders_of_buyer": [order_row(7, 7, "cancelled", buyer="Jane")],
     "insert_key": [(7,)],
     "select_key": [(*KEY_ROW, *NEVER_USED)],
     "select_session_token": [(b"a token",)],
@@ -405,7 +403,6 @@ def recorded() -> dict[str, list[Statement]]:
         *(one for wanted in (FAILED, Selection(5, 9)) for one in counted(wanted)),
         *statements_of(lambda store: read_feed(store, ("pet.created",), 7, None, PAGE), ROWS),
         *statements_of(lambda store: Reservations(store, CLOCK).refresh()),
-        *statements_of(fill_name_keys, ROWS),
         *statements_of(lambda store: ApiKeyCache(store, CLOCK, "production").refresh(), ROWS),
         *statements_of(
             lambda store: ApiKeyCache(store, CLOCK, "production").find(
@@ -437,7 +434,6 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(flushed_responses),
         *statements_of(flushed_refusals),
         *statements_of(lambda store: find_alerts(store, "production", NOW)),
-        *statements_of(lambda store: rehearsing(store, {7, FAR})),
         *statements_of(
             lambda store: find_use(store, SHOWN_KEY, NOW),
             {"select_key_uses": [(*KEY_ROW, None, None, None, None, NOW, 1, NOW // DAY, 1)]},
@@ -486,6 +482,7 @@ def partial_write(unit: Unit[Any]) -> Any:
 
 RECORDED = recorded()
 IN_BATCHES = (
+    "select_idempotency_records",
     *(
         "select_recent_events",
         "select_changes",
@@ -495,13 +492,13 @@ IN_BATCHES = (
     ),
     *("select_pending_delivery", "note_retries"),  # of 2,000 pending ones
     *("select_deliveries_since", "requeue_deliveries"),
-    *("lock_orders_with_old_buyers", "select_orders_of_buyer"),
+    *("lock_orders_with_old_buyers", "lock_orders_of_buyer"),
     *("select_skipped_deliveries", "skip_deliveries"),
     *("delete_deliveries", "select_oldest_rows", "delete_oldest_rows"),
 )
 # All events in the window of a replay are read.
 IN_LARGE_BATCHES = ("insert_replayed_deliveries", "select_replayed")
-UNSEARCHED = ("fill_name_keys", "select_inventory", "select_category_inventory")
+UNSEARCHED = ("select_inventory", "select_category_inventory")
 # Their rows are grouped.
 GROUPED = ("select_sales_by_day", "select_sales_by_category")
 ONE_ROW = ("select_key_revision", "update_key_revision")
@@ -664,12 +661,6 @@ def test_postgresql_finds_the_rows_of_a_batch_by_row_id(
         plan = postgres.sql(f"{large}; {prepare}; EXPLAIN EXECUTE batch ({values})", database)
         assert "Tid Scan on " in plan, plan
         assert "Nested Loop" not in plan, plan
-
-
-def test_name_keys_are_filled_in_by_id(connection: apsw.Connection) -> None:
-    (statement,) = RECORDED["fill_name_keys"]
-    assert "SEARCH pets USING INTEGER PRIMARY KEY (rowid=?)" in plan(connection, statement)
-    assert steps(connection, statement) < 100
 
 
 @pytest.mark.parametrize("name", BY_INDEX)

@@ -22,7 +22,6 @@ from support.deploy_files import (
 )
 from support.odd_service import odd_service
 from support.process import free_port
-from website.sources import Sources
 
 BUILD, FINAL = image_stages()
 
@@ -66,7 +65,7 @@ def test_every_installed_package_has_a_hash_in_the_lock_file() -> None:
 
 
 def test_the_image_includes_tracing() -> None:
-    assert "petstore[tracing]" in words_of(BUILD, "RUN")
+    assert "petstore-service[tracing]" in words_of(BUILD, "RUN")
     (lock,) = {word for word in words_of(BUILD, "RUN") if word.endswith(".lock")}
     assert "\nopentelemetry-sdk==" in (ROOT / lock).read_text()
 
@@ -84,17 +83,6 @@ def test_copied_files_exist_and_are_not_ignored() -> None:
     for source in copied:
         assert (ROOT / source).exists()
     assert any(fnmatch("src", line) for line in ignore)
-
-
-def test_the_image_has_every_file_that_the_documentation_links_to(tmp_path: Path) -> None:
-    Sources().stage(tmp_path)
-    repository = tmp_path / "repository"
-    linked = [str(file.relative_to(repository)) for file in repository.rglob("*.*")]
-    copies = [words_of([instruction], "COPY")[:-1] for instruction in BUILD]
-    copied = tuple(source for sources in copies for source in sources)
-    assert linked
-    for file in linked:
-        assert file.replace("index.md", "README.md").startswith(copied)
 
 
 def test_the_image_starts_the_service_with_valid_settings() -> None:

@@ -154,7 +154,7 @@ async def test_administrators_list_the_keys_of_their_environment_in_pages(addres
         assert await listed(service, other.token) == []
 
 
-# The sunset, and its rehearsal
+# The sunset
 
 
 async def test_calls_from_the_sunset_on_count(service: Service) -> None:
@@ -162,38 +162,3 @@ async def test_calls_from_the_sunset_on_count(service: Service) -> None:
     service.clock.now = SUNSET
     assert await get_pet(service, key.token) == 410
     assert [use["calls"] for use in await deprecated(service, key.token)] == [1]
-
-
-async def test_a_key_that_rehearses_the_sunset_gets_the_same_response_as_after_it(
-    service: Service,
-) -> None:
-    key = await service.issue(rehearse_sunset=True)
-    path = "/v1/pets/1"
-    rehearsed = await service.request("GET", path, key.token)
-    message = assert_error(rehearsed, 410, "gone")
-    assert "ends, and this key rehearses that, on Thu, 05 Dec 2030 00:00:00 GMT" in message
-    service.clock.now = SUNSET
-    final = await service.request("GET", path, key.token)
-    message = assert_error(final, 410, "gone")
-    assert "ended on Thu, 05 Dec 2030 00:00:00 GMT" in message
-    for name in ("Deprecation", "Sunset", "Link"):
-        assert final.headers.get_list(name) == rehearsed.headers.get_list(name) != []
-
-
-async def test_a_rehearsed_call_is_counted_and_rehearsing_can_be_switched_off(
-    service: Service,
-) -> None:
-    admin, key = await service.issue(scopes=ALL), await service.issue()
-    path, outcomes = f"/v1/keys/{key.id}", [await get_pet(service, key.token)]
-    for wanted in (True, False):
-        body = {"rehearseSunset": wanted}
-        changed = await service.request("PATCH", path, admin.token, json=body)
-        assert changed.json()["rehearseSunset"] is wanted
-        outcomes.append(await get_pet(service, key.token))
-    assert outcomes == [404, 410, 404]
-    assert [use["calls"] for use in await deprecated(service, key.token)] == [3]
-
-
-async def test_rehearsing_changes_no_other_operation(service: Service) -> None:
-    key = await service.issue(rehearse_sunset=True)
-    assert (await service.request("GET", "/v1/pets?id=1", key.token)).status_code == 200

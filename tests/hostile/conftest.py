@@ -6,33 +6,18 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from support.granian import GranianProcess
 from support.process import ServerProcess
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests marked ``under_asgi`` with another server too."""
-    if "short_timeout_server" in metafunc.fixturenames:
-        is_marked = metafunc.definition.get_closest_marker("under_asgi")
-        servers = [ServerProcess, GranianProcess] if is_marked else [ServerProcess]
-        ids = ["ours", "granian"][: len(servers)]
-        metafunc.parametrize(
-            "short_timeout_server", servers, ids=ids, indirect=True, scope="session"
-        )
-
-
 @pytest.fixture(scope="session")
-def short_timeout_server(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ServerProcess]:
+def short_timeout_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     """A service that waits a second for a head or a body, without a limit by address.
 
     After all tests it must still respond, and must have logged no error or traceback.
     """
     timeouts = ("--header-timeout", "1", "--body-timeout", "1")
     folder = tmp_path_factory.mktemp("short_timeout_server")
-    start: type[ServerProcess] = request.param
-    server = start(folder, *timeouts, "--anonymous-per-minute", "1000000")
+    server = ServerProcess(folder, *timeouts, "--anonymous-per-minute", "1000000")
     server.wait_until_ready()
     yield server
     assert httpx.get(f"{server.url}/readyz").status_code == 200

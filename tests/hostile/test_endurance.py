@@ -34,7 +34,6 @@ def ask(server: ServerProcess, data: bytes, responses: int) -> set[int]:
         return seen
 
 
-@pytest.mark.under_asgi
 def test_malicious_json_does_no_harm(short_timeout_server: ServerProcess, token: bytes) -> None:
     traps = [
         b"[" * 65_536,
@@ -100,7 +99,6 @@ def test_the_service_reads_nothing_from_a_client_that_reads_no_responses(
         assert resident_megabytes(short_timeout_server) - before < MEGABYTES_OF_GROWTH
 
 
-@pytest.mark.under_asgi
 def test_clients_that_disconnect_during_a_request_do_no_harm(
     short_timeout_server: ServerProcess, token: bytes
 ) -> None:

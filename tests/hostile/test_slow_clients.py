@@ -46,7 +46,6 @@ def test_headers_that_drip_do_not_extend_their_timeout(short_timeout_server: Ser
     assert time.monotonic() - started < 20
 
 
-@pytest.mark.under_asgi
 @pytest.mark.parametrize("piece", [b"", b" "], ids=["stalls", "drips"])
 def test_a_body_that_does_not_arrive_in_time_gets_408(
     short_timeout_server: ServerProcess, short_timeout_token: str, piece: bytes

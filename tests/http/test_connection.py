@@ -12,6 +12,7 @@ from threading import Event
 
 import pytest
 
+from petstore.http.body import RequestBody
 from petstore.http.connection import Connection
 from petstore.http.messages import Request
 from support.raw_socket import ConnectionEnded, RawSocket
@@ -678,6 +679,21 @@ def test_a_chunked_body_ends_at_the_same_place_in_any_segmentation(server: Serve
 def test_a_large_chunked_body_is_read_in_pieces(server: Served) -> None:
     chunks = b"400\r\n" + b"x" * 1024 + b"\r\n"
     assert ask(server, CHUNKED + chunks * 100 + b"0\r\n\r\n").count(b"x") == 102_401
+
+
+def test_a_body_that_is_cut_off_is_freed_without_the_garbage_collector(
+    server: Served, app: Echo
+) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        with RawSocket(server.port) as connection:
+            connection.send(post(b"x" * 1024)[:-1])
+            assert within(30, lambda: app.seen)
+        assert within(30, lambda: app.failures == ["it ended early"])
+        assert within(5, lambda: not any(isinstance(one, RequestBody) for one in gc.get_objects()))
+    finally:
+        gc.enable()
 
 
 def is_ahead() -> bool:

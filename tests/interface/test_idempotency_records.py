@@ -21,7 +21,7 @@ from support.stores import do, locked, open_store
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 RESPONSES = [*((f"old {n}", -n) for n in range(1, 2501)), *((f"new {n}", n) for n in range(1, 11))]
-EXPIRED_AND_KEPT = "INSERT INTO kept_answers VALUES " + ", ".join(  # noqa: S608
+EXPIRED_AND_KEPT = "INSERT INTO idempotency_records VALUES " + ", ".join(  # noqa: S608
     f"(?1, '{key}', ?2, ?2, CAST(?3 AS BIGINT) + ({after}))" for key, after in RESPONSES
 )
 
@@ -102,7 +102,7 @@ async def test_a_failure_is_not_recorded_and_changes_nothing(
     attempt = Attempt(key, "a", b"request")
     with pytest.raises(type(error)):
         await retries.once(attempt, add_in_vain(error))
-    assert await count(store, "pets") == await count(store, "kept_answers") == 0
+    assert await count(store, "pets") == await count(store, "idempotency_records") == 0
     assert not (await retries.once(attempt, add())).is_replay
 
 
@@ -144,7 +144,7 @@ async def test_an_idempotency_record_is_kept_for_24_hours(
     assert await retries.once(another, add()) == IdempotencyRecord(b"2", is_replay=False)
     clock.now += DAY - 1
     assert await retries.once(another, add()) == IdempotencyRecord(b"2", is_replay=True)
-    assert await count(store, "kept_answers") == 1
+    assert await count(store, "idempotency_records") == 1
 
 
 async def test_any_number_of_expired_records_is_deleted(
@@ -152,7 +152,8 @@ async def test_any_number_of_expired_records_is_deleted(
 ) -> None:
     await store.write(do(EXPIRED_AND_KEPT, key.id, b"\0", clock() - DAY))
     await prune_all(store, clock, DAYS_KEPT)
-    rows = await store.read(Statement("SELECT idempotency_key FROM kept_answers ORDER BY kept_at"))
+    select = "SELECT idempotency_key FROM idempotency_records ORDER BY kept_at"
+    rows = await store.read(Statement(select))
     assert rows == [(f"new {n}",) for n in range(1, 11)]
 
 
@@ -162,7 +163,7 @@ async def test_a_record_is_not_deleted_before_it_expires(
     await retries.once(Attempt(key, "a", b"request"), add())
     clock.now += DAY - 1
     await prune_all(store, clock, DAYS_KEPT)
-    assert await count(store, "kept_answers") == 1
+    assert await count(store, "idempotency_records") == 1
     clock.now += 2
     await prune_all(store, clock, DAYS_KEPT)
-    assert await count(store, "kept_answers") == 0
+    assert await count(store, "idempotency_records") == 0

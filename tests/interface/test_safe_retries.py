@@ -11,9 +11,11 @@ import pytest
 
 from petstore.databases.contract import Statement, Unit
 from petstore.domain.plans import UNLIMITED
+from petstore.interface.idempotency import request_digest
 from petstore.interface.operation import BASE
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES
+from petstore.orders.model import OrderCreate
 from support.cases import case
 from support.error_body import assert_error
 from support.manual_clock import ManualClock
@@ -165,7 +167,7 @@ class Shop(NamedTuple):
         return int(number)
 
     async def kept(self) -> int:
-        return await self.rows("SELECT count(*) FROM kept_answers")
+        return await self.rows("SELECT count(*) FROM idempotency_records")
 
 
 _FAILED = (
@@ -198,15 +200,16 @@ async def shop(address: str, clock: ManualClock) -> AsyncIterator[Shop]:
 
 
 def replace_records(record: bytes) -> Unit[None]:
-    yield Statement("UPDATE kept_answers SET answer = ?1", (record,))
+    yield Statement("UPDATE idempotency_records SET answer = ?1", (record,))
 
 
 def secret_of(response: httpx.Response) -> str:
-    """Return the token or the secret in a response."""
-    shown = response.json()
-    if "invitation" in shown:
-        return str(shown["invitation"]["url"].rpartition("/")[2])
-    return str(shown.get("token") or shown["secret"])
+    """Return the token or the secret in a response, empty if it has none."""
+    shown = response.json() if response.content else {}
+    if not isinstance(shown, dict):
+        return ""
+    link = shown.get("invitation", {}).get("url", "")
+    return str(shown.get("token") or shown.get("secret") or link.rpartition("/")[2])
 
 
 def is_replay(response: httpx.Response) -> bool:
@@ -216,9 +219,14 @@ def is_replay(response: httpx.Response) -> bool:
 
 
 def assert_same(replay: httpx.Response, first: httpx.Response) -> None:
-    """Check that ``replay`` says what ``first`` said, and that it says it again."""
+    """Check that ``replay`` says what ``first`` said, but no secret, and that it says it again."""
     assert not is_replay(first)
     assert is_replay(replay)
+    if first.is_success and (secret := secret_of(first)):
+        message = assert_error(replay, 409, "secret_already_shown")
+        assert f" {first.json()['id']} and showed " in message
+        assert secret not in message
+        return
     assert (replay.status_code, replay.content) == (first.status_code, first.content)
     for name in ("Content-Type", "Location", "ETag"):
         assert replay.headers.get_list(name) == first.headers.get_list(name)
@@ -233,7 +241,7 @@ def test_every_post_is_tested_here() -> None:
 
 async def test_per_response_headers_are_not_recorded(shop: Shop) -> None:
     await shop.post(POSTS["createPet"])
-    ((kept,),) = await shop.service.store.read(Statement("SELECT answer FROM kept_answers"))
+    ((kept,),) = await shop.service.store.read(Statement("SELECT answer FROM idempotency_records"))
     assert f"location: {SERVICE_URL}/v1/pets/".encode() in kept
     # Another version would send a length twice that is kept, or none where none is.
     assert not any(name in kept for name in (b"content-length", b"x-request-id", b"ratelimit"))
@@ -313,6 +321,44 @@ async def test_the_order_of_scopes_does_not_change_a_request(shop: Shop) -> None
         for order in (scopes, scopes[::-1]):
             response = await shop.post(post, json={"name": "Till", "scopes": order})
             assert_same(response, first)
+
+
+DIGESTS = {
+    "createPet": "f0524242d8583f55",
+    "createPets": "99c808434f43661b",
+    "createCategory": "6ffa8009b995482e",
+    "placeOrder": "9b95b6b6e8049d25",
+    "createKey": "cafbaae607dfaec4",
+    "rotateKey": "bb3f92203d1eeae0",
+    "rotateCurrentKey": "50f9df88fd36901d",
+    "unbanKey": "6e6a0c330d01b301",
+    "createPerson": "376f0410516be207",
+    "invitePerson": "a1e486d7fa767c06",
+    "createWebhook": "f39b9005c4b7d570",
+    "rotateWebhook": "fcfd9349907c2288",
+    "testWebhook": "a7d62963373d0338",
+    "retryWebhookDelivery": "8c8f577e32a1fa3d",
+    "replayWebhook": "c4b64a34c2de2e86",
+}
+"""How the digest of each request above begins."""
+
+
+def test_a_new_optional_field_does_not_change_the_digest_of_a_request() -> None:
+    # Else a retry during an upgrade would be another request than the one that was executed.
+    assert {
+        row.id: request_digest("POST", f"{BASE}{post.path}", body).hex()[:16]
+        for row in OPERATIONS
+        if row.method == "POST"
+        for post in [POSTS[row.id]]
+        for body in [post.body and msgspec.convert(post.body, row.body)]
+    } == DIGESTS
+
+
+def test_a_field_at_its_default_does_not_change_the_digest_of_a_request() -> None:
+    order, complete = OrderCreate(pet_id=1), OrderCreate(pet_id=1, quantity=1, complete=False)
+    sale = OrderCreate(pet_id=1, complete=True)
+    one, same, other = (request_digest("POST", "/", [each]) for each in (order, complete, sale))
+    assert one == same != other
 
 
 # The field
@@ -534,7 +580,7 @@ async def test_a_conflict_of_an_operation_that_returns_a_token_is_recorded(shop:
     assert_same(await shop.post(POSTS["rotateKey"]), refused)
 
 
-# Responses with a token
+# Responses with a secret
 
 
 @every_post_with_a_secret
@@ -545,58 +591,11 @@ async def test_a_token_is_nowhere_in_the_files_of_the_database(
     assert_same(await shop.post(POSTS[name]), first)
     await shop.post(POSTS["createPet"], "plain", json={**BELLA, "name": "Bellerophon"})
     content = b"".join(path.read_bytes() for path in database.parent.glob(f"{database.name}*"))
-    # Unsealed values can be found this way, in the animal and in the idempotency record.
+    # What is stored can be found this way, in the animal and in the idempotency record.
     assert content.count(b"Bellerophon") >= 2
     for token in (secret_of(first), shop.token):
         assert token.encode() not in content
         assert token.removeprefix("ps_live_").removeprefix("whsec_")[:32].encode() not in content
-
-
-@pytest.mark.parametrize("name", ["createKey", "rotateKey"])
-async def test_the_token_in_a_replay_is_valid(shop: Shop, name: str) -> None:
-    await shop.post(POSTS[name])
-    token = (await shop.post(POSTS[name])).json()["token"]
-    assert (await shop.ask("GET", "/pets", token)).status_code == 200
-
-
-@pytest.mark.each_database
-@every_post_with_a_secret
-async def test_only_the_same_token_can_open_the_sealed_record(shop: Shop, name: str) -> None:
-    post = POSTS[name]
-    first = await shop.post(post)
-    rotated = await shop.ask("POST", "/keys/1/rotate", json={"graceSeconds": 60})
-    new = rotated.json()["token"]
-    message = assert_error(await shop.post(post, token=new), 409, "response_sealed")
-    assert secret_of(first) not in message
-    assert_same(await shop.post(post), first)
-    assert await shop.rows(post.done) == 1
-
-
-@pytest.mark.each_database
-async def test_a_retry_with_an_undecryptable_record_is_refused_and_has_no_effect(
-    shop: Shop,
-) -> None:
-    post = POSTS["createKey"]
-    await shop.post(post)
-    await shop.service.store.write(replace_records(bytes(100)))  # as after a change of the cipher
-    assert_error(await shop.post(post), 409, "response_sealed")
-    assert await shop.rows(post.done) == 1
-
-
-async def test_another_request_learns_nothing_about_the_sealed_record(shop: Shop) -> None:
-    post = POSTS["createKey"]
-    await shop.post(post)
-    new = (await shop.ask("POST", "/keys/1/rotate", json={"graceSeconds": 60})).json()["token"]
-    response = await shop.post(post, token=new, json=post.other)
-    assert_error(response, 422, "idempotency_key_reused")
-
-
-async def test_after_rotating_its_own_key_with_grace_a_client_can_retry(shop: Shop) -> None:
-    post = POSTS["rotateKey"]._replace(path="/keys/1/rotate")
-    first = await shop.post(post)
-    assert_same(await shop.post(post), first)
-    shop.service.clock.advance(60)
-    assert_error(await shop.post(post), 401, "invalid_api_key")
 
 
 # Over real connections

@@ -237,17 +237,6 @@ def test_networks_and_anywhere_are_refused_together(command: Command) -> None:
     )
 
 
-def test_a_key_can_be_set_to_rehearse_a_sunset(command: Command) -> None:
-    command.create_key("--rehearse-sunset")
-    assert command.show_key()["rehearseSunset"] is True
-    assert "rehearse sunset   yes\n" in command.succeed("keys", "show", "1")
-    command.succeed("keys", "change", "1", "--no-rehearse-sunset")
-    assert command.show_key()["rehearseSunset"] is False
-    command.succeed("keys", "change", "1", "--rehearse-sunset")
-    assert command.show_key()["rehearseSunset"] is True
-    assert "rehearseSunset: no -> yes" in command.succeed("keys", "history", "1")
-
-
 def test_a_key_is_shown_in_plain_words(command: Command) -> None:
     command.create_key("--per-minute", "50", "--expires-in", "30d")
     key = command.show_key()
@@ -259,7 +248,6 @@ def test_a_key_is_shown_in_plain_words(command: Command) -> None:
         "per day           unlimited",
         "scopes            orders:read orders:write pets:read pets:write",
         "allowed networks  -",
-        "rehearse sunset   no",
         "environment       production",
         "state             active",
         "banned until      -",
@@ -284,7 +272,6 @@ def test_keys_are_listed_as_json_in_order_of_their_ids(command: Command) -> None
         "perDay": 1000,
         "scopes": SCOPES,
         "allowedNetworks": [],
-        "rehearseSunset": False,
         "environment": "production",
         "state": "active",
         "bannedUntil": None,

@@ -32,7 +32,6 @@ NETWORKS = "a list of up to 32 networks such as 203.0.113.0/24 or 2001:db8::/32"
         *(("scopes", value, SCOPES) for value in ([], ["pets"])),
         ("expiresAt", "2030-01-01T00:00:00", "a date and time as in 2026-12-24T10:00:00Z"),
         ("allowedNetworks", ["10.0.0.0/8"] * 33, NETWORKS),
-        ("rehearseSunset", None, "true or false"),
     ],
 )
 @pytest.mark.parametrize("struct", [KeyCreate, KeyPatch])
@@ -53,7 +52,6 @@ def test_a_new_key_has_the_defaults() -> None:
         "scopes": frozenset(DEFAULT_SCOPES),
         "expires_at": None,
         "allowed_networks": (),
-        "rehearse_sunset": False,
     }
 
 
@@ -68,7 +66,6 @@ def test_a_new_key_has_the_defaults() -> None:
         ("expiresAt", "2030-01-01T00:00:00Z", "expires_at", datetime(2030, 1, 1, tzinfo=UTC)),
         ("expiresAt", None, "expires_at", None),
         ("allowedNetworks", ["::1"] * 32, "allowed_networks", ("::1",) * 32),
-        ("rehearseSunset", True, "rehearse_sunset", True),
     ],
 )
 def test_a_patch_names_what_it_changes(field: str, value: Any, name: str, meant: Any) -> None:

@@ -101,7 +101,6 @@ async def test_a_new_key_is_recorded_with_all_its_fields(store: Store, clock: Ma
         scopes=ADMIN,
         expires_at=clock() + 60 * SECOND,
         allowed_networks=("10.0.0.0/8",),
-        rehearse_sunset=True,
     )
     (event,) = await history(store)
     assert [*event.changes.items()] == [
@@ -110,7 +109,6 @@ async def test_a_new_key_is_recorded_with_all_its_fields(store: Store, clock: Ma
         ("perMinute", Change(None, 5)),
         ("scopes", Change(None, ["keys:admin", "pets:read"])),
         ("allowedNetworks", Change(None, ["10.0.0.0/8"])),
-        ("rehearseSunset", Change(None, after=True)),
         ("expiresAt", Change(None, "2026-12-01T12:01:00Z")),
     ]
 
@@ -132,13 +130,10 @@ ACTIONS: list[tuple[Act, str, dict[str, Change]]] = [
         },
     ),
     (
-        lambda store, clock, by: change(
-            store, clock, 1, by=by, allowed_networks=("10.0.0.0/8",), rehearse_sunset=True
-        ),
+        lambda store, clock, by: change(store, clock, 1, by=by, allowed_networks=("10.0.0.0/8",)),
         "changed",
         {
             "allowedNetworks": Change([], ["10.0.0.0/8"]),
-            "rehearseSunset": Change(before=False, after=True),
         },
     ),
     (lambda store, clock, by: rotate(store, clock, 1, by=by), "rotated", {}),

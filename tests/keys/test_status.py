@@ -5,10 +5,10 @@ from msgspec.structs import replace
 
 from petstore.clock import MINUTE, SECOND, utc_second
 from petstore.databases.contract import Statement, Store
-from petstore.keys.status import get_key, list_keys, rehearsing
+from petstore.keys.status import get_key, list_keys
 from petstore.limits.contract import NEVER, State
 from petstore.limits.database import StoredRateLimits
-from support.keys import change, issue, revoke, unban
+from support.keys import issue, revoke, unban
 from support.manual_clock import ManualClock
 from support.stores import do
 
@@ -73,7 +73,7 @@ async def test_a_ban_shows_until_it_is_lifted_despite_clock_skew(
         await unban(store, clock, issued.id)
         assert (await get_key(store, issued.id, None, clock)).banned_until is None
         # The limiter applies it to the next request.
-        ((unbanned_at,),) = await store.read(Statement("SELECT pardoned_at FROM api_keys", ()))
+        ((unbanned_at,),) = await store.read(Statement("SELECT unbanned_at FROM api_keys", ()))
         recalled = await states.load(issued.id)
         assert recalled is not None
         assert recalled.unbanned_at < unbanned_at
@@ -109,11 +109,3 @@ async def test_all_keys_are_listed_by_id(store: Store, clock: ManualClock) -> No
     assert [key.name for key in keys] == ["first", "second", "third"]
     assert [key.last_used_at for key in keys] == [None, utc_second(clock()), None]
     assert [key.banned_until is None for key in keys] == [True, False, True]
-
-
-async def test_keys_that_rehearse_a_sunset_are_found(store: Store, clock: ManualClock) -> None:
-    first, second, third = [(await issue(store, clock)).id for _ in range(3)]
-    for key_id in (second, third):
-        await change(store, clock, key_id, rehearse_sunset=True)
-    assert await rehearsing(store, {first, second}) == {second}
-    assert await rehearsing(store, set()) == set()

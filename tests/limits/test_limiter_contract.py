@@ -163,6 +163,15 @@ async def test_addresses_of_one_ipv6_64_network_share_one_limit(limiter: RateLim
     assert (await limiter.take_address("2001:db8:0:1::3")).verdict == "admitted"
 
 
+async def test_attempts_have_the_limit_that_their_caller_names(limiter: RateLimiter) -> None:
+    for _ in range(3):  # above the limit of addresses
+        assert (await limiter.take_attempt("one", 5)).verdict == "admitted"
+    assert (await limiter.look_attempt("one", 5)).minute.remaining == 2
+    assert (await limiter.take_attempt("one", 3)).verdict == "limited"
+    assert (await limiter.take_attempt("two", 2)).verdict == "admitted"
+    assert (await limiter.look_address("one")).described.remaining == 2
+
+
 async def test_saved_states_survive_a_restart(
     start_limiter: StartLimiter, states: StoredRateLimits, key: Caller
 ) -> None:

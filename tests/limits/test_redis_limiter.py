@@ -17,7 +17,7 @@ from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules, Decision, LimitWindow, RateLimiter
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.redis_judge import RedisRateLimiter
-from petstore.redis_client.client import RedisClient
+from petstore.redis_client import RedisClient
 from support.manual_clock import ManualClock
 from support.outages import LOST, HurriedClient, comes_back
 from support.redis_limiters import PATIENT, TimedClient, api_key, redis_limiter, said
@@ -284,6 +284,22 @@ async def test_a_request_without_a_key_detects_that_redis_is_down(
     assert said(caplog) == [LOST]
 
 
+async def test_processes_share_attempts_and_without_redis_each_has_its_share(
+    server: RedisServer, states: StoredRateLimits, clock: ManualClock
+) -> None:
+    async with (
+        redis_limiter(server.url, states, clock, processes=2) as one,
+        redis_limiter(server.url, states, clock, processes=2) as other,
+    ):
+        limiters = [one, other, one, other, one]
+        shared = [(await each.take_attempt("a", 4)).verdict for each in limiters]
+        assert shared == ["admitted"] * 4 + ["limited"]
+        server.kill()
+        alone = [(await one.take_attempt("b", 4)).verdict for _ in range(3)]
+        assert alone == ["admitted", "admitted", "limited"]
+        assert (await other.look_attempt("b", 4)).minute.remaining == 2
+
+
 async def test_without_any_redis_contact_the_share_uses_the_configured_processes(
     server: RedisServer, states: StoredRateLimits, clock: ManualClock
 ) -> None:
@@ -508,21 +524,24 @@ async def test_a_server_that_returns_errors_counts_as_unavailable(
         assert await admitted(limiter, key, 200) == 90
 
 
-async def test_redis_is_not_back_while_the_server_of_a_failed_check_fails(
+async def test_the_limiter_follows_a_failover_behind_one_address(
     server: RedisServer,
+    redis: RedisServer,
     states: StoredRateLimits,
     clock: ManualClock,
     key: Caller,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """As in a cluster, where one server may fail and another count processes well."""
-    async with redis_limiter(server.url, states, clock) as limiter:
-        server.call("ACL", "SETUSER", "default", "resetkeys", "~petstore:processes")
-        await limiter.take(key)
+    """The connections to the old server last, and it refuses changes."""
+    async with way_to(server.port) as way, redis_limiter(way.url, states, clock) as limiter:
+        await limiter.heartbeat()
+        server.call("REPLICAOF", "127.0.0.1", "1")
+        way.port = redis.port
         await limiter.heartbeat()
         assert said(caplog) == [LOST]
-        server.call("ACL", "SETUSER", "default", "allkeys")
         await comes_back(limiter, caplog)
+        assert (await limiter.take(key)).verdict == "admitted"
+        assert redis.call("DBSIZE") > 0
 
 
 async def test_the_url_selects_the_redis_database(

@@ -18,7 +18,7 @@ from petstore.limits.decide import charge, decide, touched
 from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.limits.redis import RedisLimiter
 from petstore.limits.redis_judge import Mode, RedisRateLimiter
-from petstore.redis_client.client import RedisClient
+from petstore.redis_client import RedisClient
 from support.exploration import explored
 from support.limited_key import LimitedKey
 from support.manual_clock import ManualClock
@@ -132,7 +132,9 @@ async def follow(redis: RedisServer, rules: BanRules, trace: list[Step]) -> None
                     caller.state = touched(caller.state, caller.clock())
                 continue
             if step.action == "charge":
-                assert await limiter.charge(key, step.times) == caller.charge(step.times)
+                admitted = caller.look()
+                charged = await limiter.charge(key, step.times, admitted)
+                assert charged == caller.charge(step.times, admitted)
                 assert stored(redis, key) == caller.state
                 continue
             for _ in range(step.times):

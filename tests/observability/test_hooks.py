@@ -43,5 +43,5 @@ async def test_parts_without_observers_are_used_as_they_are(
     database: Path, clock: ManualClock
 ) -> None:
     async with open_store(database) as store:
-        assert observed_store(store, "primary", ()) is store
+        assert observed_store(store, ()) is store
         assert isinstance(create_limiter(Settings(), store, clock), MemoryLimiter)

@@ -144,18 +144,18 @@ async def test_queries_are_timed_by_name_and_transactions_until_their_commit(
         for _ in range(2):
             await service.client.get(added.headers["location"], headers=headers)
         samples = await service.metrics()
-    queries = 'petstore_query_duration_seconds_%s{database="primary",query="%s"}'
+    queries = 'petstore_query_duration_seconds_%s{query="%s"}'
     assert samples[queries % ("count", "insert_pet")] == 1
     assert samples[queries % ("count", "select_pet")] == 2
     assert 0 < samples[queries % ("sum", "select_pet")] < 1
-    assert samples['petstore_transaction_duration_seconds_count{database="primary"}'] >= 1
-    assert samples['petstore_database_errors_total{database="primary"}'] == 0
+    assert samples["petstore_transaction_duration_seconds_count"] >= 1
+    assert samples["petstore_database_errors_total"] == 0
 
 
 async def test_database_failures_are_counted(database: Path) -> None:
     async with open_store(database) as store:
         with registry_of_test() as registry:
-            timed = observed_store(store, "primary", [Metrics(registry, Settings())])
+            timed = observed_store(store, [Metrics(registry, Settings())])
             away = database.with_suffix(".away")
             database.rename(away)
             for failing in (timed.check(), timed.write(do("SELECT 1"))):
@@ -167,7 +167,7 @@ async def test_database_failures_are_counted(database: Path) -> None:
                 await timed.read(Statement("SELECT 1"))
             await store.open()
             async with read_from(registry) as samples:
-                assert samples['petstore_database_errors_total{database="primary"}'] == 3
+                assert samples["petstore_database_errors_total"] == 3
 
 
 async def test_the_disk_and_the_last_backup_are_reported(

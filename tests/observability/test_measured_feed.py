@@ -63,7 +63,7 @@ async def test_an_event_that_was_rolled_back_is_not_counted(database: Path) -> N
     event = record(0, NewEvent("pet.created", "pet/1", {}))
     async with open_store(database) as store:
         with registry_of_test() as registry:
-            measured = observed_store(store, "primary", [Metrics(registry, Settings())])
+            measured = observed_store(store, [Metrics(registry, Settings())])
             with pytest.raises(NotFound):
                 await measured.write(told(event, NotFound("no such pet")))
             away = database.with_suffix(".away")

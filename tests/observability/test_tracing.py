@@ -240,7 +240,7 @@ def test_a_running_service_exports_traces_until_it_stops(
 ) -> None:
     url = postgres.new_store()
     with redis_server() as redis:
-        options = ("--database", url, "--read-database", url, "--redis", redis.url)
+        options = ("--database", url, "--redis", redis.url)
         service = start(*options, "--trace-endpoint", collector.endpoint)
         service.database = url
         headers = {"Authorization": f"Bearer {service.issue()}"}
@@ -251,8 +251,7 @@ def test_a_running_service_exports_traces_until_it_stops(
     named_parts = {
         (part.name, attributes(part)["db.system.name"]) for part in parts_of(collector, span)
     }
-    # A Redis that is slow to respond makes the service ask the replica how far it is.
-    assert named_parts - {("select_replayed_position", "postgresql")} == {
+    assert named_parts >= {
         ("select_key_by_digest", "postgresql"),
         ("limiter take", "redis"),
         ("select_categories", "postgresql"),

@@ -1,11 +1,13 @@
 """Personal data of orders: forgotten when it is old, or when somebody asks for it."""
 
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from petstore.clock import DAY
-from petstore.databases.contract import Store
+from petstore.databases.contract import Statement, Store
 from petstore.events.model import Author
 from petstore.keys.store import unconditional
 from petstore.orders.buyers import Forgotten, forget_buyer, forget_old_buyers
@@ -15,6 +17,7 @@ from petstore.pets.model import NewPet
 from support.changes import NOW, create_pets
 from support.history import events_after, plain
 from support.manual_clock import ManualClock
+from support.service import running_service
 from support.stores import do
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -31,9 +34,10 @@ async def sell(store: Store, *buyers: str, complete: bool = True, **others: Any)
 
 
 async def personal(store: Store) -> dict[int, tuple[object, object]]:
-    """Return buyer and note of the orders that have one."""
+    """Return buyer and note of the orders that have one, or a reason."""
     page = await list_orders(store, OrderFilter(), None, 1000)
-    return {one.id: (one.buyer, one.note) for one in page.items if one.buyer or one.note}
+    known = (one for one in page.items if one.buyer or one.note or one.cancel_reason)
+    return {one.id: (one.buyer, one.note) for one in known}
 
 
 async def forget(store: Store, buyer: str, clock: ManualClock) -> Forgotten:
@@ -77,6 +81,37 @@ async def test_forgetting_is_recorded_without_what_is_forgotten(
     assert not event["data"].keys() & {"buyer", "note"}
 
 
+async def test_a_forgotten_buyer_is_nowhere_in_the_database(
+    address: str, tmp_path: Path, clock: ManualClock
+) -> None:
+    sale = {"petId": 1, "buyer": "Jane Doe", "note": "Elm Street 9, " * 70, "complete": True}
+    reason = {"status": "cancelled", "cancelReason": "Jane Doe moved to Elm Street"}
+    async with running_service(address, clock) as service:
+        token = (await service.issue()).token
+        await service.store.write(create_pets([NewPet("Bella", 1, "available")] * 2))
+
+        async def place(order: dict[str, Any], key: str) -> httpx.Response:
+            path, headers = "/v1/store/orders", {"Idempotency-Key": key}
+            return await service.request("POST", path, token, json=order, headers=headers)
+
+        placed = await place(sale, "a")
+        await place({"petId": 2, "buyer": "Anna"}, "b")
+        await service.request("PATCH", "/v1/store/orders/1", token, json=reason)
+        assert (await place(sale, "a")).text == placed.text
+        assert await forget(service.store, "Jane Doe", clock) == (1, 0)
+        replay = await place(sale, "a")
+        assert replay.headers["Idempotent-Replayed"] == "true"
+        assert placed.json() == replay.json() | {name: sale[name] for name in ("buyer", "note")}
+        tables = ("orders", "events", "idempotency_records", "webhook_deliveries")
+        selects = [Statement(f"SELECT * FROM {table}") for table in tables]  # noqa: S608
+        rows = [await service.store.read(select) for select in selects]
+    files = [path.read_bytes() for path in tmp_path.iterdir() if path.is_file()]
+    content = b"".join((str(rows).encode(), *files))
+    assert [text for text in (b"Jane", b"jane doe", b"Elm Street", b"Anna") if text in content] == [
+        b"Anna"
+    ]
+
+
 @pytest.mark.parametrize("days", [0, 30])
 async def test_old_buyers_are_forgotten_after_the_days_of_the_setting(
     store: Store, clock: ManualClock, days: int
@@ -85,7 +120,8 @@ async def test_old_buyers_are_forgotten_after_the_days_of_the_setting(
     await sell(store, "Anna", complete=False, note="Hi")
     await sell(store, "Zoe", complete=False)
     clock.now = NOW + DAY
-    await store.write(update_order(2, OrderPatch(status="cancelled"), clock(), unconditional))
+    cancel = OrderPatch(status="cancelled", cancel_reason="Moved")
+    await store.write(update_order(2, cancel, clock(), unconditional))
     clock.now = NOW + 30 * DAY
     await forget_old_buyers(store, clock, days)
     assert [*await personal(store)] == [1, 2, 3]

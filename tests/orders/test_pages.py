@@ -261,9 +261,9 @@ async def test_an_order_goes_from_placed_to_delivered(staff: Visitor) -> None:
 @pytest.mark.parametrize(
     ("back", "path"),
     [
-        ("board", "/console/orders?notice="),
-        ("placed", "/console/orders?status=placed&notice="),
-        ("//evil.example", "/console/orders/1?notice="),
+        ("board", "/console/orders"),
+        ("placed", "/console/orders?status=placed"),
+        ("//evil.example", "/console/orders/1"),
     ],
 )
 async def test_a_change_returns_to_the_page_where_it_was_made(
@@ -273,7 +273,7 @@ async def test_a_change_returns_to_the_page_where_it_was_made(
     fields = seen(await staff.get("/orders"))
     response = await staff.post("/orders/1/approve", back=back, **fields)
     assert response.status_code == 303
-    assert response.headers["location"].startswith(path)
+    assert response.headers["location"] == path
 
 
 async def test_without_the_script_a_ship_date_is_in_utc(staff: Visitor) -> None:
@@ -712,11 +712,11 @@ async def test_without_the_scope_to_read_orders_a_change_redirects_to_an_allowed
 ) -> None:
     seller = await signed_in(service, scopes=frozenset(scopes))
     placed = await seller.post("/orders", petId=1)
-    assert placed.headers["location"].startswith(f"/console{path}?notice=")
+    assert placed.headers["location"] == f"/console{path}"
     page = await seller.client.get(placed.headers["location"])
     assert "Order 1 is placed." in words(page)
     cancelled = await press(seller, page, "Cancel it")
-    assert cancelled.headers["location"].startswith(f"/console{path}?notice=")
+    assert cancelled.headers["location"] == f"/console{path}"
 
 
 async def test_the_orders_of_a_deleted_animal_are_kept(staff: Visitor) -> None:

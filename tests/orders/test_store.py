@@ -158,7 +158,6 @@ async def test_an_undone_sale_is_cancelled_and_its_animal_available(store: Store
         "complete": True,
         "deliveredAt": "1970-01-01T00:16:40Z",
         "cancelledAt": None,
-        "cancelReason": None,
     }
     assert (await events_of(store))[2:] == [
         ("order.cancelled", "order/1", "cancelled", previous),

@@ -135,6 +135,8 @@ async def test_the_password_is_changed_with_the_one_until_now(
         ("", OTHER_PASSWORD, "Current password: this is not your password"),
         (PASSWORD, "x" * 9, "New password: expected 10 to 200 characters"),
         (PASSWORD, "x" * 201, "New password: expected 10 to 200 characters"),
+        (PASSWORD, LOGIN, "New password: expected something other than the login"),
+        (PASSWORD, "password123", "New password: this is one of the most common passwords"),
     ],
 )
 async def test_a_password_that_cannot_be_set_is_refused(
@@ -145,7 +147,7 @@ async def test_a_password_that_cannot_be_set_is_refused(
     assert refused.status_code == 400
     assert told in words(refused)
     assert 'aria-invalid="true"' in refused.text
-    for hidden in filter(None, (current, password)):
+    for hidden in filter(None, {current, password} - {LOGIN}):
         assert hidden not in refused.text
     assert (await sign_in(grace)).status_code == 303
 

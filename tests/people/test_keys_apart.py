@@ -9,14 +9,12 @@ from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Statement, Store
 from petstore.errors import LastAdminKey, NotFound
 from petstore.keys.alerts import find_alerts
-from petstore.keys.cache import ApiKeyCache
 from petstore.keys.history import list_changes_by, list_history
-from petstore.keys.model import SCOPES, digest, new_token
+from petstore.keys.model import SCOPES
 from petstore.keys.notices import KeyNotices
 from petstore.keys.status import every_key, get_key
 from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
-from petstore.people.store import find_person
 from support.cases import case
 from support.command import Command
 from support.error_body import assert_error
@@ -24,7 +22,6 @@ from support.keys import actor, change, issue, revoke, rotate, unban
 from support.manual_clock import ManualClock
 from support.people import add_active, invite, signed_in_person
 from support.service import Service
-from support.stores import do
 from support.visitor import signed_in
 
 pytestmark = pytest.mark.anyio
@@ -135,7 +132,7 @@ async def test_no_page_of_keys_takes_a_person_for_a_key(service: Service) -> Non
     await person.get("/pets")
     for path in ("", "/history"):
         assert (await staff.get(f"/keys/{person.key_id}{path}")).status_code == 404
-    for path in ("", "/rotate", "/revoke", "/unban", "/rehearse", "/link"):
+    for path in ("", "/rotate", "/revoke", "/unban", "/link"):
         refused = await staff.post(f"/keys/{person.key_id}{path}", graceSeconds="0")
         assert refused.status_code == 404, path
     assert "Lovelace" not in (await staff.get("/keys")).text
@@ -158,43 +155,3 @@ def test_no_command_takes_a_person_for_a_key(command: Command) -> None:
     assert command.succeed("people", "list", "--json") == before
     assert command.succeed("keys", "list", "--json") == "[]\n"
     assert json.loads(before)[0]["name"] == "Grace"
-
-
-# A process of version 2.0.0 beside this one takes a person for a key
-
-
-@pytest.mark.each_database
-async def test_a_token_that_an_older_version_gave_a_person_is_invalid(
-    store: Store, clock: ManualClock
-) -> None:
-    person_id = (await add_active(store, clock, role="administrator")).id
-    token = new_token("production").encode("ascii")
-    insert = "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)"
-    await store.write(do(insert, digest(token), person_id))
-    assert await ApiKeyCache(store, clock, "production").find(token) is None
-
-
-async def test_what_an_older_version_wrote_about_a_person_changes_nothing(
-    service: Service,
-) -> None:
-    grace = await signed_in_person(service, role="clerk")
-    wrong = (
-        "UPDATE api_keys SET plan = 'free', expires_at = 1, allowed_networks = '10.9.9.9/32',"
-        " scopes = 'keys:admin' WHERE id = ?1"
-    )
-    await service.store.write(do(wrong, grace.key_id))
-    assert (await grace.get("/pets")).status_code == 200
-    assert (await grace.get("/keys")).status_code == 403
-    person = await find_person(service.store, grace.key_id, None)
-    assert (person.state, person.role) == ("active", "clerk")
-
-
-async def test_scopes_that_an_older_version_gave_a_person_make_no_admin_key(
-    store: Store, clock: ManualClock
-) -> None:
-    person_id = (await add_active(store, clock)).id
-    await store.write(do("UPDATE api_keys SET scopes = 'keys:admin' WHERE id = ?1", person_id))
-    by = await actor(store, clock, scopes=frozenset(SCOPES))
-    assert by.caller is not None
-    with pytest.raises(LastAdminKey):
-        await revoke(store, clock, by.caller.id, by=by)

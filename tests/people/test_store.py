@@ -137,9 +137,6 @@ class TestAdding:
         assert (found.kind, found.label) == ("person", f"person {person_id}")
         unlimited = replace(found, plan="enterprise").limits
         assert found.limits == unlimited
-        # Processes of version 2.0.0 take a person for a key that may do nothing.
-        stored = await store.read(Statement("SELECT plan, scopes, role FROM api_keys"))
-        assert stored == [("enterprise", "", "viewer")]
 
     async def test_each_person_has_one_current_digest_that_nobody_knows(
         self, store: Store, clock: ManualClock

@@ -40,7 +40,7 @@ from support.keys import issue
 from support.manual_clock import ManualClock
 from support.pet_rows import select_pets
 from support.retention import prune_table
-from support.stores import do, open_store
+from support.stores import open_store
 from support.waiting import eventually, turns_during
 
 pytestmark = pytest.mark.anyio
@@ -346,17 +346,6 @@ async def test_an_import_is_replaced_by_one_with_the_chosen_columns(store: Store
     assert refused == [(3, "expected CSV ("), (5, "categoryId: ex")]
     first = (await stored(store, chosen, "waiting"))[0]
     assert (first.line, first.text, first.pet) == (2, "A,1,\n", NewPet("A", 1))
-
-
-@each_database
-async def test_an_import_of_an_older_process_has_its_columns_by_their_names(store: Store) -> None:
-    import_id = await begin(store, b"status,name,categoryId,Preis\n,Bella,1,2\nsold,Rex,Cats,3\n")
-    await store.write(do("UPDATE console_imports SET fields = NULL"))
-    found = await find_import(store, import_id, KEY)
-    assert found.layout.columns.fields == ["status", "name", "categoryId", ""]
-    await decide_categories(store, KEY, import_id, {"cats": 1}, lambda: NOW)
-    await finish(store, import_id)
-    assert await names(store) == ["Bella", "Rex"]
 
 
 UNDECIDED = b"A,Cats,\n" * BATCH + b"B,1,\nC,Cats,\nD,3,\nE,,\n"

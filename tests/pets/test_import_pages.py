@@ -14,10 +14,9 @@ import httpx
 import pytest
 
 from petstore.categories.model import CategoryCreate
-from petstore.console import files
-from petstore.console.files import OPEN_OF_KEY
 from petstore.databases.contract import Statement
 from petstore.http.messages import Response
+from petstore.interface import turns
 from petstore.keys.model import SCOPES
 from petstore.pets import import_pages as imports
 from petstore.pets.console_imports import MAX_IMPORTS
@@ -788,8 +787,8 @@ async def test_concurrent_uploads_are_limited_for_each_key(
     staff: Visitor, service: Service
 ) -> None:
     slow = Sender(service, staff)
-    sending = [slow.send(HEADER + rows(1 + number)) for number in range(OPEN_OF_KEY)]
-    await eventually(lambda: slow.asked == OPEN_OF_KEY)
+    sending = [slow.send(HEADER + rows(1 + number)) for number in range(4)]
+    await eventually(lambda: slow.asked == 4)
     refused = await send(staff, HEADER + rows(1))
     assert refused.status_code == 429
     assert refused.headers["retry-after"] == "1"
@@ -805,7 +804,7 @@ async def test_concurrent_uploads_are_limited_for_each_key(
 async def test_concurrent_uploads_are_limited_for_each_process(
     staff: Visitor, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_OPEN", 1)
+    monkeypatch.setattr(turns, "_OPEN", 1)
     async with running_service(service.settings.database, service.clock) as full:
         slow, other = Sender(full, staff), Sender(full, await signed_in(full))
         first = slow.send()
@@ -826,7 +825,7 @@ async def test_a_slow_upload_counts_as_a_concurrent_upload(
     cookie = staff.client.cookies["petstore_console"].encode()
     headers = [(b"host", b"petstore.test"), (b"cookie", b"petstore_console=" + cookie)]
     target = f"/console{path}/refused.csv".encode()
-    unread = [await service.call("GET", target, headers) for _ in range(OPEN_OF_KEY)]
+    unread = [await service.call("GET", target, headers) for _ in range(4)]
     assert {response.status for response in unread} == {200}
     assert (await staff.get(f"{path}/refused.csv")).status_code == 429
     sent = unread.pop()

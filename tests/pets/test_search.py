@@ -1,8 +1,6 @@
 """Search animals by the words of their names, and prepare animals for that."""
 
 import asyncio
-import logging
-import random
 from collections.abc import Sequence
 from itertools import count
 from unittest.mock import Mock
@@ -17,12 +15,12 @@ from petstore.domain.words import MatchPosition, first_word, words_of
 from petstore.keys.store import unconditional
 from petstore.pets import search
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
-from petstore.pets.search import MAX_SCANNED, PetsByName, fill_name_keys, search_pets
-from petstore.pets.store import delete_pet, get_pet, update_pet
+from petstore.pets.search import MAX_SCANNED, PetsByName, search_pets
+from petstore.pets.store import delete_pet, update_pet
 from support.changes import create_pet, create_pets
 from support.exploration import explored
 from support.memory_folder import folder_in_memory
-from support.stores import do, open_store
+from support.stores import open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -164,14 +162,6 @@ async def add(store: Store, names: Sequence[str]) -> list[Pet]:
     return [await store.write(create_pet(NewPet(name, 1))) for name in names]
 
 
-async def forget_keys(store: Store, where: str = "1 = 1") -> None:
-    """Take the keys of names away, as a process of an older version leaves them."""
-    await store.write(do(f"UPDATE pets SET name_key = NULL, words = NULL WHERE {where}"))  # noqa: S608
-    await store.write(
-        do("DELETE FROM pet_words WHERE pet_id IN (SELECT id FROM pets WHERE words IS NULL)")
-    )
-
-
 # What a search finds
 
 
@@ -275,10 +265,10 @@ async def test_a_page_passes_in_few_statements_over_what_other_words_have_found(
     store: Store,
 ) -> None:
     many = " ".join(f"b{number:02}" for number in range(60))
-    await add(store, [f"bella {many}"] * 70)
+    await add(store, [f"bella {many}"] * 300)
     reader = CountingReader(store)
-    page = await search_pets(reader, "b", PetFilter(), None, 70)
-    assert (len(page.items), page.next_after is None) == (70, False)
+    page = await search_pets(reader, "b", PetFilter(), None, 300)
+    assert (len(page.items), page.next_after is None) == (300, False)
     assert reader.statements <= MAX_SCANNED / 200 + 1
 
 
@@ -377,70 +367,3 @@ async def test_a_change_of_another_field_does_not_move_the_animal(store: Store) 
     unit = update_pet(1, patch, NOW, unconditional, strict_categories=False)
     await store.write(unit)
     assert ids(await walk(store, "bel")) == [1]
-
-
-# Keys that are missing
-
-
-async def test_name_keys_are_filled_in_after_writes_by_an_older_process(store: Store) -> None:
-    await add(store, ["Bella", "Rex"])
-    # The statements of the version before.
-    await store.write(do("INSERT INTO pets (name, category_id, status) VALUES ('Bello', 1, NULL)"))
-    await store.write(
-        do("UPDATE pets SET (name, category_id, status) = ('Belinda', 1, NULL) WHERE id = 2")
-    )
-    await store.write(
-        do("UPDATE pets SET (name, category_id, status) = ('Bella', 1, 'sold') WHERE id = 1")
-    )
-    assert ids(await walk(store, "bel")) == [1]
-    await fill_name_keys(store)
-    assert ids(await walk(store, "bel")) == [2, 1, 3]
-    assert ids(await walk(store, "rex")) == []
-
-
-async def test_a_store_without_name_keys_gets_all_of_them(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "petstore.pets.search")
-    names = [f"{random.Random(n).choice(NAMES)[:250]}{n}" for n in range(250)]  # noqa: S311
-    await store.write(create_pets(NewPet(name, 1) for name in names))
-    await forget_keys(store)
-    await fill_name_keys(store)
-    pets = [Pet(n, name, 1) for n, name in enumerate(names, 1)]
-    for prefix in ("b", "\U0010ffff", "ΐ"):
-        pages = await walk(store, prefix)
-        assert [pet for page in pages for pet in page] == expected(pets, prefix)
-    assert caplog.messages == [
-        "preparing animals for searches by name; until this ends, a search may miss some",
-        "prepared 250 animals for searches by name",
-    ]
-    await fill_name_keys(store)
-    assert len(caplog.messages) == 2
-
-
-async def test_a_few_name_keys_are_filled_in_without_a_log_line(
-    store: Store, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    await add(store, NAMES)
-    await forget_keys(store, "id > 3")
-    await fill_name_keys(store)
-    assert ids(await walk(store, "straß")) == [6, 7]
-    assert caplog.messages == []
-
-
-async def test_nothing_is_written_once_all_name_keys_exist(store: Store) -> None:
-    await add(store, NAMES)
-    reader = CountingReader(store)
-    await fill_name_keys(reader)  # type: ignore[arg-type] # it has no write
-    assert (reader.statements, reader.rows) == (1, 0)
-
-
-async def test_two_processes_can_fill_in_name_keys_at_once(store: Store, address: str) -> None:
-    await store.write(create_pets(NewPet(f"Bella {n}", 1) for n in range(450)))
-    await forget_keys(store)
-    async with open_store(address) as other:
-        await asyncio.gather(fill_name_keys(store), fill_name_keys(other))
-        await fill_name_keys(store)  # what both skipped, as the other had it
-    assert sorted(ids(await walk(store, "bella"))) == list(range(1, 451))
-    assert await get_pet(store, 450) == Pet(450, "Bella 449", 1)

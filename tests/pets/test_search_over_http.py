@@ -1,6 +1,5 @@
 """Search animals by name, and list the newest first."""
 
-import logging
 from itertools import product
 from typing import Any
 
@@ -12,9 +11,7 @@ from petstore.pets.search import MAX_SCANNED
 from support.cases import case
 from support.changes import create_pets
 from support.error_body import assert_error
-from support.service import SERVICE_URL, Service, running_service
-from support.stores import do, open_store
-from support.waiting import eventually
+from support.service import SERVICE_URL, Service
 
 pytestmark = pytest.mark.anyio
 
@@ -181,25 +178,3 @@ async def test_a_search_that_finds_one_animal_has_its_etag(service: Service, tok
     one = await service.request("GET", "/v1/pets/2", token)
     found = await get(service, token, name="rex", status="sold", categoryId=1)
     assert found.headers["ETag"] == one.headers["ETag"]
-
-
-@pytest.mark.each_database
-async def test_a_service_fills_in_name_keys_that_an_older_version_left_out(
-    address: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "petstore.pets.search")
-    async with open_store(address) as store:
-        await store.write(create_pets([NewPet("Bella", 1)] * 150))
-        await store.write(do("UPDATE pets SET name_key = NULL, words = NULL"))
-    async with running_service(address) as service:
-        token = (await service.issue()).token
-
-        async def is_complete() -> bool:
-            return len((await get(service, token, name="bella", limit=100)).links) == 1
-
-        await eventually(is_complete, 30)
-        await eventually(lambda: len(caplog.messages) == 2, 30)
-        assert await walk(service, token, name="bella", limit=75) == [
-            list(range(1, 76)),
-            list(range(76, 151)),
-        ]

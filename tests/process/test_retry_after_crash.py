@@ -28,7 +28,7 @@ POSTS: dict[str, tuple[str, dict[str, Any], str]] = {
         "SELECT count(*) - 1 FROM api_keys",
     ),
 }
-KEPT = "SELECT count(*) FROM kept_answers"
+KEPT = "SELECT count(*) FROM idempotency_records"
 KILLS = 2 * DEPTH
 
 
@@ -158,7 +158,7 @@ def assert_whole(folder: Path) -> None:
     pets = {f"pet-{name}" for (name,) in query(folder, "SELECT name FROM pets")}
     ordered = "SELECT name FROM orders JOIN pets ON pets.id = pet_id WHERE pets.status = 'pending'"
     orders = {f"order-{name}" for (name,) in query(folder, ordered)}
-    kept = {key for (key,) in query(folder, "SELECT idempotency_key FROM kept_answers")}
+    kept = {key for (key,) in query(folder, "SELECT idempotency_key FROM idempotency_records")}
     assert kept == pets | orders
     assert number(folder, KEPT) == len(kept)
     assert number(folder, "SELECT count(*) FROM pets") == len(pets)

@@ -21,7 +21,7 @@ MIGRATION = """
     ALTER TABLE pets ADD COLUMN added_later TEXT;
     ALTER TABLE orders ADD COLUMN added_later BOOLEAN NOT NULL DEFAULT FALSE;
     ALTER TABLE api_keys ADD COLUMN added_later TEXT NOT NULL DEFAULT '';
-    ALTER TABLE kept_answers ADD COLUMN added_later BYTEA;
+    ALTER TABLE idempotency_records ADD COLUMN added_later BYTEA;
     CREATE TABLE made_later (id BIGINT PRIMARY KEY);
     UPDATE petstore_schema SET version = version + 1;
     COMMIT;

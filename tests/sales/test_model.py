@@ -1,7 +1,8 @@
 """The days of a range: whole days of any time zone, however long they are."""
 
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, reset_tzpath
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,24 @@ def days(first: date, count: int, zone: str) -> DayRange:
     return DayRange(first, first + timedelta(days=count - 1), ZoneInfo(zone))
 
 
+@pytest.fixture(params=["system", "package"])
+def _database(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The time zones of the system, or of a slim image without any."""
+    if request.param == "package":
+        reset_tzpath([])
+    ZoneInfo.clear_cache()
+    yield
+    reset_tzpath()
+    ZoneInfo.clear_cache()
+
+
+@pytest.mark.usefixtures("_database")
+@pytest.mark.parametrize("name", [*ZONES, "US/Pacific", "Europe/Kyiv", "Asia/Calcutta"])
+def test_time_zones_are_known_also_where_the_system_has_none(name: str) -> None:
+    assert zone_of(name).key == name
+
+
+@pytest.mark.usefixtures("_database")
 @pytest.mark.parametrize(
     "name",
     [

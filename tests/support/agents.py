@@ -1,7 +1,7 @@
 """Agents at work: a store on a socket of this loop, and the client of the official SDK."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,17 +10,14 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
-from petstore.agents.clients import Clients
-from petstore.agents.serving import LOOPBACK_HOSTS, agent_server, serve_http
+from petstore.agents.server import agent_server
+from petstore.agents.serving import agent_app, clients_at, http_server
 from petstore.http.messages import Respond
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.keys.model import DEFAULT_SCOPES
-from petstore.logs import RequestLine
 from petstore.server.listeners import listen
-from petstore.settings import Settings
 from support.service import Service
 
-_DEFAULTS = Settings()
 USAGE_BODY: dict[str, Any] = {
     "plan": "free",
     "minute": {"limit": 60, "remaining": 12, "reset": 1795226353},
@@ -78,13 +75,10 @@ def text_of(result: CallToolResult) -> str:
 @asynccontextmanager
 async def agent(url: str, key: str, *, writes: bool = False) -> AsyncIterator[Agent]:
     """Give an agent in the store at ``url``, without a transport between."""
-    clients = Clients(f"{url}/v1")
-    server = agent_server(lambda _: clients.use(key), writes=writes)
-    try:
-        async with Client(server.protocol) as client:
+    async with clients_at(f"{url}/v1")(key) as of_key:
+        server = agent_server(lambda _: of_key, writes=writes)
+        async with Client(server) as client:
             yield Agent(client)
-    finally:
-        await clients.close()
 
 
 @asynccontextmanager
@@ -96,24 +90,16 @@ async def agent_in(service: Service, *scopes: str, writes: bool = False) -> Asyn
 
 
 @asynccontextmanager
-async def served_agents(
-    store_url: str,
-    hosts: Sequence[str] = LOOPBACK_HOSTS,
-    *,
-    settings: Settings = _DEFAULTS,
-    note: Callable[[RequestLine], None] = lambda _: None,
-) -> AsyncIterator[str]:
+async def served_agents(store_url: str, *hosts: str, proxy: str = "") -> AsyncIterator[str]:
     """Serve MCP over HTTP for a store until the block ends, and give the URL."""
-    stop = asyncio.Event()
+    app = agent_app(clients_at(f"{store_url}/v1"), hosts, writes=False)
+    server = http_server(app, [proxy])
     with listen("127.0.0.1", 0) as listener:
-        clients = Clients(f"{store_url}/v1")
-        serving = asyncio.ensure_future(
-            serve_http(listener, clients, hosts, stop, settings=settings, note=note, writes=False)
-        )
+        serving = asyncio.ensure_future(server.serve([listener]))
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
-            stop.set()
+            server.should_exit = True
             await serving
 
 

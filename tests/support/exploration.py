@@ -1,4 +1,4 @@
-"""How far tests explore what can happen: a little each time, much further for `make prove`."""
+"""How far tests explore what can happen: a little each time, and further on demand."""
 
 import os
 from typing import Any

@@ -12,9 +12,9 @@ import asyncpg  # type: ignore[import-untyped]
 
 from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY
-from petstore.databases.copies.contract import COPIED
 from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
+from petstore.databases.store_copies import COPIED
 from petstore.deprecations.store import DeprecatedCalls
 from petstore.events.model import Author
 from petstore.keys.model import KeyFields
@@ -58,8 +58,6 @@ async def fill(store: SqliteStore) -> str:
         await store.write(create_pet(pet, strict_categories=False, by=GRACE))
     gone = await store.write(create_pet(NewPet("Gone", 1, "available"), strict_categories=False))
     await store.write(delete_pet(gone.id, NOW, unconditional))
-    # As a process of an older version adds it.
-    await store.write(do("UPDATE pets SET name_key = NULL, words = NULL WHERE id = 3"))
     await store.write(create_category(CategoryCreate("Dogs", "Loyal")))
     await store.write(create_category(CategoryCreate("Élans")))
     await store.write(place_order(OrderCreate(1), NOW, 1440))
@@ -74,7 +72,7 @@ async def fill(store: SqliteStore) -> str:
         [(1, State(day=20_000, day_used=5, banned_until=NOW)), (2, State())]
     )
     await store.write(
-        do("INSERT INTO kept_answers VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
+        do("INSERT INTO idempotency_records VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
     )
     content = BytesIO(b"name,categoryId\nB\0lla,3\nRex,3\n")
     await store_import(store, 1, "animals.csv", content, lambda: NOW, named_categories=True)
@@ -124,7 +122,7 @@ async def fill(store: SqliteStore) -> str:
 
 async def _keys(store: SqliteStore) -> str:
     me = Principal("me")
-    new = KeyFields[int]("app", "pro", allowed_networks=("203.0.113.0/24",), rehearse_sunset=True)
+    new = KeyFields[int]("app", "pro", allowed_networks=("203.0.113.0/24",))
     await store.write(create_key(new, "production", me, NOW))
     rotated = await store.write(rotate_key(1, DAY, me, NOW, unconditional))
     await store.write(create_key(new, "production", me, NOW))

@@ -26,10 +26,10 @@ class LimitedKey:
             )
         return decision
 
-    def charge(self, requests: int) -> Decision:
-        """Charge so many requests to the day."""
+    def charge(self, requests: int, taken: Decision | None = None) -> Decision:
+        """Charge so many requests to the day, after the one that was ``taken``."""
         decision, self.state = charge(
-            self.state, self.limits, self.clock(), self.unbanned_at, requests
+            self.state, self.limits, self.clock(), self.unbanned_at, requests, taken
         )
         return decision
 

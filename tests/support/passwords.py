@@ -9,7 +9,7 @@ from argon2 import PasswordHasher
 
 from petstore.people import passwords
 from petstore.people.accounts import accept_invitation
-from petstore.people.passwords import Asker, Passwords
+from petstore.people.passwords import Passwords
 from petstore.sessions.store import Browser
 from support.people import add
 from support.service import Service
@@ -33,7 +33,7 @@ def hash_cheaply(patch: pytest.MonkeyPatch) -> None:
 async def add_with_password(service: Service, password: str = PASSWORD, **wanted: Any) -> int:
     """Add a person who has set a password, and return the id."""
     added = await add(service.store, service.clock, **wanted)
-    hashed = await Passwords(CHEAP).hash(password, Asker("test"))
+    hashed = await Passwords(CHEAP).hash(password)
     environment = wanted.get("environment", "production")
     unit = accept_invitation(added.secret, hashed, environment, service.clock(), Browser())
     await service.store.write(unit)

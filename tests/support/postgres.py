@@ -14,9 +14,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from petstore.databases.copies.contract import PRESET
 from petstore.databases.postgres import PostgresStore
 from petstore.databases.schema import TABLES
+from petstore.databases.store_copies import PRESET
 from support.memory_folder import memory
 from support.process import free_port
 from support.waiting import within

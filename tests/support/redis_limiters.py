@@ -10,7 +10,7 @@ from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import DEFAULT_SCOPES, Caller
 from petstore.limits.contract import BanRules, UnbanStore
 from petstore.limits.redis import RedisLimiter
-from petstore.redis_client.client import Command, RedisClient
+from petstore.redis_client import Command, RedisClient
 from support.manual_clock import ManualClock
 
 PATIENT = 10.0

@@ -34,12 +34,10 @@ class RedisServer:
     ``lines`` are further ones of that.
     """
 
-    def __init__(self, *lines: str, sentinel: bool = False, port: int | None = None) -> None:
+    def __init__(self, *lines: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="petstore-redis-"))
-        self.port = port or free_port()
-        self._flags = ("--sentinel",) if sentinel else ()
-        memory = () if sentinel else ('save ""',)
-        self._configuration = (f"port {self.port}", "bind 127.0.0.1", *memory, *lines)
+        self.port = free_port()
+        self._configuration = (f"port {self.port}", "bind 127.0.0.1", 'save ""', *lines)
         self.start()
 
     @property
@@ -53,7 +51,7 @@ class RedisServer:
         configuration.write_text("\n".join(self._configuration))
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [program(), configuration, *self._flags],
+                [program(), configuration],
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,

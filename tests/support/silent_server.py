@@ -38,8 +38,9 @@ async def fake_server(response: bytes = b"") -> AsyncIterator[FakeServer]:
 
 @dataclass
 class Way(FakeServer):
-    """A proxy to a real server, and its connections."""
+    """A proxy to the server at ``port``, and its connections."""
 
+    port: int = 0
     callers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     def cut(self) -> None:
@@ -63,12 +64,12 @@ async def way_to(port: int, delay: float = 0) -> AsyncIterator[Way]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         way.callers.append(writer)
-        there, back = await asyncio.open_connection("127.0.0.1", port)
+        there, back = await asyncio.open_connection("127.0.0.1", way.port)
         serving.append(asyncio.gather(hand_on(reader, back), hand_on(there, writer)))
         await serving[-1]
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    way = Way(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    way = Way(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", port=port)
     try:
         yield way
     finally:

@@ -45,6 +45,30 @@ def classes_named_twice() -> list[str]:
     return sorted(name for name, count in names.items() if count > 1)
 
 
+def errors_raised_again() -> list[str]:
+    """Return where an error is raised that was made before: its traceback has what has the error.
+
+    Only the garbage collector frees such a circle, with the frames and all that they hold.
+    """
+    return [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, tree in trees().items()
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Raise) and not _is_new(node.exc, function)
+    ]
+
+
+def _is_new(error: ast.expr | None, function: ast.AST) -> bool:
+    """Return whether an error is made as it is raised, from a class too, or is being handled."""
+    if not isinstance(error, ast.Name | ast.Attribute):
+        return error is None or isinstance(error, ast.Call)
+    name = error.id if isinstance(error, ast.Name) else error.attr
+    handlers = (node for node in ast.walk(function) if isinstance(node, ast.ExceptHandler))
+    return name[0].isupper() or name in {handler.name for handler in handlers}
+
+
 def import_circle() -> list[str]:
     """Return a circle of imports among modules of the service, if there is one."""
     try:

@@ -178,13 +178,10 @@ async def test_a_form_sent_twice_creates_one_webhook_and_one_secret(
         once = re.search(r'name="once" value="([^"]+)"', form.partition("</form>")[0])
         assert once is not None
         sent = [await staff.post(path, **fields, once=once[1]) for _ in range(2)]
-        secrets = [re.search(r"whsec_[A-Za-z0-9+/]{43}=", page.text) for page in sent]
-        assert None not in secrets
-        assert secrets[0][0] == secrets[1][0]  # type: ignore[index]
-        await staff.post("/sign-in", key=staff.token)
-        late = await staff.post(path, **fields, once=once[1])
-        assert late.status_code == 409
-        assert "This form was sent before" in words(late)
+        shown = [len(re.findall(r"whsec_[A-Za-z0-9+/]{43}=", page.text)) for page in sent]
+        assert shown == [1, 0]
+        assert sent[1].status_code == 409
+        assert "This form was sent before" in words(sent[1])
     listed = await service.request("GET", "/v1/webhooks", staff.token)
     assert len(listed.json()) == 1
     for grace in ("soon", "9" * 5000):
@@ -311,7 +308,6 @@ async def follow(visitor: Visitor, page: httpx.Response, text: str) -> httpx.Res
             *(None, f"Connection refused; {SKIPPED}"),
             "Nothing takes requests at the address. It was given up: the webhook was enabled from",
         ),
-        (410, SKIPPED, "The receiver refused it: 410 Gone. It was given up"),  # of version 2.0.0
         (None, "No route to host", "It could not be sent: No route to host."),
     ],
 )

@@ -342,7 +342,6 @@ async def test_an_event_that_fails_once_more_is_among_the_failed_ones_once(
 
 
 async def test_an_event_with_two_failed_deliveries_is_sent_once(store: Store, key: Caller) -> None:
-    """An earlier version did not note at a failed one that its event was sent again."""
     await add_webhook(store, key)
     await add_events(store, [NOW])
     await add_deliveries(store, 1, "failed")

@@ -3,18 +3,15 @@
 import gzip
 import re
 from functools import cache
-from pathlib import Path
 from urllib.parse import urldefrag, urljoin
 
 import msgspec
 
-import petstore
 from petstore.errors import PetstoreError
+from petstore.interface.documentation import FOLDER, MANIFEST, Manifest
 from petstore.interface.operations import OPERATIONS
-from petstore.interface.site import MANIFEST, Manifest
 from website.search import SYNONYMS
 
-FOLDER = Path(petstore.__file__).parent / "site"
 _ANCHOR = re.compile(r'\sid="([^"]+)"|\sid=\'([^\']+)\'')
 _REFERENCE = re.compile(r'<(?:a|link|script|img)\s[^>]*?(?:href|src)="([^":]*)"')
 _ORIGIN = "http://petstore.test"

@@ -121,26 +121,6 @@ def test_the_search_leads_to_the_right_page_first(page: Page, server: ServerProc
         assert within(10, is_first), question
 
 
-def test_the_samples_call_the_service_that_shows_the_page(
-    page: Page, server: ServerProcess
-) -> None:
-    page.goto(f"{server.url}/docs/operations/")
-    shown = page.locator("pre", has_text="export PETSTORE_URL").first
-    expect(shown).to_contain_text(f"PETSTORE_URL={server.url}/v1")
-    page.goto(f"{server.url}/docs/pagination")
-    first = page.locator("pre").first
-    expect(first).to_contain_text(f"API={server.url}/v1")
-    expect(first).not_to_contain_text("127.0.0.1:8000")
-
-
-def test_a_block_that_starts_the_demo_store_keeps_its_address(
-    page: Page, server: ServerProcess
-) -> None:
-    page.goto(f"{server.url}/docs/tutorials/sell-an-animal-curl")
-    started = page.locator("pre", has_text="make serve").first
-    expect(started).to_contain_text("http://127.0.0.1:8000/v1")
-
-
 def test_the_sidebar_lists_every_operation(page: Page) -> None:
     links = page.locator(".md-sidebar--primary a").evaluate_all(
         "links => links.map(link => link.href.split('/docs/')[1])"

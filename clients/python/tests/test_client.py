@@ -339,7 +339,6 @@ def test_no_repr_contains_a_token_or_a_secret(face: Face) -> None:
         "perDay": 2,
         "scopes": [],
         "allowedNetworks": [],
-        "rehearseSunset": False,
         "environment": "production",
         "state": "active",
         "createdAt": "2026-11-21T10:00:00Z",

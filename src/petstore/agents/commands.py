@@ -1,7 +1,7 @@
 """``petstore mcp``: a running service as tools for AI agents."""
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import re
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -12,10 +12,11 @@ from petstore.cli.options import Integer, service_url, settings_options
 from petstore.cli.output import plain_failures
 from petstore.settings import Settings
 
-if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
-    from petstore.agents.clients import Clients
-
-_MISSING = "petstore mcp needs a package that is not installed: pip install 'petstore[mcp]'"
+_HOST = re.compile(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
+_MISSING = (
+    "petstore mcp needs a package that is not installed; in a checkout, run:"
+    " pip install ./clients/python '.[mcp]'"
+)
 
 
 @click.command()
@@ -55,7 +56,6 @@ _MISSING = "petstore mcp needs a package that is not installed: pip install 'pet
         "With --http: a network of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8."
         " May be repeated."
     ),
-    log_format="With --http: text, json, or auto: text on a terminal, else json.",
 )
 @click.pass_context
 def mcp(
@@ -74,62 +74,37 @@ def mcp(
 
     The program of the agent starts this command, and speaks with it on standard input and output.
     The agent may do what the key may, and only read unless you add --write. It needs the extra
-    petstore[mcp].
+    petstore-service[mcp].
     """
-    if not over_http:
-        _refuse_options_of_http(ctx)
+    for each in ctx.command.params:  # a variable is for other commands, too
+        is_given = ctx.get_parameter_source(each.name or "") is ParameterSource.COMMANDLINE
+        if is_given and not over_http and getattr(each, "help", "").startswith("With --http"):
+            msg = f"{each.opts[0]} is for --http"
+            raise click.UsageError(msg)
     try:
         from petstore.agents import serving
-        from petstore.agents.clients import Clients
     except ModuleNotFoundError as error:
         raise click.ClickException(_MISSING) from error
     try:
-        clients = Clients(service)
-        own = None if over_http else clients.open(read_key())
+        client_for = serving.clients_at(service)
+        if not over_http:
+            serving.run_stdio(client_for(read_key()), writes=writes)
+            return
     except ValueError as error:  # of the environment: a proxy that cannot be used
         raise CommandFailure(str(error), ExitStatus.FAILED) from error
-    if own is None:
-        _serve_http(clients, host, port, allowed_hosts, Settings(**options), writes=writes)
-    else:
-        serving.run_stdio(own, writes=writes)
-
-
-def _refuse_options_of_http(ctx: click.Context) -> None:
-    """Refuse options that have no effect without ``--http``; variables are for other commands, too.
-
-    Raises:
-        click.UsageError: there is one.
-    """
-    for name in ("host", "port", "allowed_hosts", "trusted_proxy", "log_format"):
-        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            option = next(each.opts[0] for each in ctx.command.params if each.name == name)
-            msg = f"{option} is for --http"
-            raise click.UsageError(msg)
-
-
-def _serve_http(
-    clients: "Clients",
-    host: str,
-    port: int,
-    allowed_hosts: tuple[str, ...],
-    settings: Settings,
-    *,
-    writes: bool,
-) -> None:
-    from petstore.agents import serving
-    from petstore.server.listeners import listen
-
-    for allowed in allowed_hosts:
-        if not serving.is_host(allowed):
-            msg = f"--allowed-host: {allowed!r}: expected a host without a port"
-            raise click.UsageError(msg)
-    if not (allowed_hosts or serving.is_loopback(host)):
+    if wrong := next((each for each in allowed_hosts if not _HOST.fullmatch(each)), None):
+        msg = f"--allowed-host: {wrong!r}: expected a host without a port"
+        raise click.UsageError(msg)
+    if not (allowed_hosts or host in {"127.0.0.1", "::1", "localhost"}):
         msg = f"--host {host}: name the hosts by which clients reach it, with --allowed-host"
         raise click.UsageError(msg)
+    from petstore.server.listeners import listen
+
+    settings = Settings(**options)
+    app = serving.agent_app(client_for, allowed_hosts, writes=writes)
     with plain_failures():
         settings.check()
-    with plain_failures(), listen(host, port) as listener:
-        hosts = (*serving.LOOPBACK_HOSTS, *allowed_hosts)
-        at = service_url("", host, listener.getsockname()[1])
-        ready = partial(click.echo, f"MCP for {clients.url} at {at}/mcp", err=True)
-        serving.run_http(listener, clients, hosts, ready, settings=settings, writes=writes)
+        with listen(host, port) as listener:
+            at = service_url("", host, listener.getsockname()[1])
+            click.echo(f"MCP for {service} at {at}/mcp", err=True)
+            serving.run_http(listener, app, settings.trusted_networks)

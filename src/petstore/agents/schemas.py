@@ -9,11 +9,10 @@ from petstore.interface.operation import Operation
 from petstore.interface.operations import OPERATIONS
 
 _JSON = "application/json"
-_UNUSED = ("example", "readOnly", "title")
+_UNUSED = ("example", "format", "readOnly", "title")
 # An agent does not wait for events, and reads the feed as far as it goes.
 _LEFT_OUT = ("until", "wait")
 _CURSOR = {"type": "string", "description": "For the next page: `next` of the previous one."}
-_NEXT = {"type": "string", "description": "The `cursor` of the next page. Absent on the last one."}
 # One version: If-Match also takes several, and * for any.
 _VERSION = {
     "type": "string",
@@ -38,8 +37,7 @@ def operation_of(operation_id: str) -> Operation:
 def input_schema(operation_id: str, items: str = "") -> dict[str, Any]:
     """Return the schema of the arguments: the parameters of an operation, and its body.
 
-    The ``items`` of a body that is a list are one argument. A change takes the version that it
-    begins with, and a POST may take an idempotency key.
+    The ``items`` of a body that is a list are one argument.
     """
     described, operation = _described(operation_id), operation_of(operation_id)
     parameters = [each for each in _parameters(described) if each["in"] != "header"]
@@ -60,34 +58,27 @@ def input_schema(operation_id: str, items: str = "") -> dict[str, Any]:
         required.append("version")
     if operation.method == "POST":
         properties["idempotencyKey"] = _IDEMPOTENCY_KEY
-    return _object(properties, required)
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
 
 
 def output_schema(operation_id: str, name: str) -> dict[str, Any]:
-    """Return the schema of what a tool returns of an operation, see ``tools.Tool.result``."""
+    """Return the schema of what a tool returns of an operation, see ``tools.Tool.result``.
+
+    It names what is in it, and no more: agents pay for each word, and read the result itself.
+    """
     operation = operation_of(operation_id)
     success = _described(operation_id)["responses"][str(operation.success.status)]
     content: dict[str, Any] = _plain(success["content"][_JSON]["schema"])
     if not name:
-        return content
-    properties = {name: content}
-    if operation.is_list:
-        properties["next"] = _NEXT
-    elif operation.tagged:
-        properties["version"] = {
-            "type": "string",
-            "description": "For changes: what you have read.",
-        }
-    return _object(properties, [name]) | {"additionalProperties": True}
-
-
-def _object(properties: Mapping[str, Any], required: list[str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": required,
-        "additionalProperties": False,
-    }
+        return {"type": "object", "required": content["required"]}
+    more = "next" if operation.is_list else "version" if operation.tagged else None
+    properties = {name: {"type": content["type"]}} | ({more: {"type": "string"}} if more else {})
+    return {"type": "object", "properties": properties, "required": [name]}
 
 
 @cache

@@ -85,11 +85,3 @@ def delete(*, category_id: int, client: "Client", as_json: bool) -> None:
     """Delete a category without animals."""
     client.categories.delete(category_id)
     show_deleted("Category", category_id, as_json=as_json)
-
-
-# Its former name still works.
-categories.add_command(
-    click.Command(
-        "remove", params=delete.params, callback=delete.callback, help=delete.help, hidden=True
-    )
-)

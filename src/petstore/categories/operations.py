@@ -19,7 +19,7 @@ from petstore.interface.pages import PageQuery, page_result
 
 async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Category]]:
     after, limit = call.query.after, call.query.limit
-    page = await list_categories(await context.reader(), after, limit)
+    page = await list_categories(context.services.store, after, limit)
     return page_result(page, extent=Extent.of("category", page.ids))
 
 

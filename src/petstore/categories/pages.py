@@ -30,8 +30,7 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     A ``NotFound`` means that somebody has deleted the category that the person was changing.
     """
     found, history = Result[list[Category]]([]), None
-    reader = await visit.services.readers.for_key(visit.caller.id)
-    count = await count_categories(reader, MAX_COUNTED + 1)
+    count = await count_categories(visit.services.store, MAX_COUNTED + 1)
     if not isinstance(error, InvalidParameter):
         found = await visit.list_page("listCategories")
     if isinstance(error, NotFound):
@@ -111,8 +110,7 @@ async def _delete(visit: PageRequest) -> Response:
 
 async def _suggest(visit: PageRequest) -> Response:
     """Return names for the field of a category, in JSON: those with a word that was begun."""
-    reader = await visit.services.readers.for_key(visit.caller.id)
-    names = await suggested_names(reader, visit.form.line("name"))
+    names = await suggested_names(visit.services.store, visit.form.line("name"))
     return json_response(200, names, [b"cache-control: no-store"])
 
 

@@ -38,21 +38,25 @@ _KEY = re.compile(r"[!-~]+")
 _CLEAR_LINE = "\r\x1b[K"
 
 
-def is_address(url: str, form: re.Pattern[str]) -> bool:
-    """Return whether ``url`` is one that can be connected to, and has this ``form``."""
+def require_address(url: str, form: re.Pattern[str], example: str) -> None:
+    """Refuse a ``url`` that cannot be connected to, or has another ``form``.
+
+    The message does not quote it: it may hold a password.
+    """
     try:
         parts = urlsplit(url)
         _ = parts.port, (parts.hostname or "").encode("idna")
+        is_address = (parts.path + parts.query).isascii() and form.fullmatch(url)
     except ValueError:  # of either
-        return False
-    return (parts.path + parts.query).isascii() and form.fullmatch(url) is not None
+        is_address = None
+    if not is_address:
+        msg = f"expected an address such as {example}, without user name and password."
+        raise click.BadParameter(msg)
 
 
 def _base_url(_ctx: click.Context, _param: click.Parameter, url: str) -> str:
     """Return the base URL of the service at ``url``, with or without ``/v1`` at its end."""
-    if not is_address(url, _URL):
-        msg = f"{url!r}: expected an address such as https://shop.example."
-        raise click.BadParameter(msg)
+    require_address(url, _URL, "https://shop.example")
     return f"{url.rstrip('/').removesuffix('/v1')}/v1"
 
 

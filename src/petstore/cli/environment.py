@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -10,21 +10,6 @@ import click
 
 KEY = "PETSTORE_KEY"
 """The variable with the API key of a client; there is no option for it."""
-
-RENAMED = {
-    "address_table": "max_tracked_addresses",
-    "ban_forgiven_seconds": "ban_decay_seconds",
-    "ban_innocent_seconds": "ban_grace_seconds",
-    "ban_longest_seconds": "ban_max_seconds",
-    "body_bytes": "max_body_bytes",
-    "body_seconds": "body_timeout",
-    "connections": "max_connections",
-    "database_seconds": "database_timeout",
-    "head_seconds": "header_timeout",
-    "lame_seconds": "drain_timeout",
-    "stop_seconds": "shutdown_timeout",
-}
-"""The settings that had another name in an older version, with the name that they have now."""
 
 _PREFIX = "PETSTORE_"
 _LARGEST_SECRET = 64 * 1024
@@ -69,16 +54,6 @@ def read_secret(variable: str) -> str | None:
     return text
 
 
-def successor_of(name: str, form: Callable[[str], str]) -> str | None:
-    """Return what an option or variable of 1.0.0 is called now; ``form`` writes a setting as it."""
-    names = {form(old): form(new) for old, new in RENAMED.items()}
-    return names.get(name)
-
-
-def _variable(setting: str) -> str:
-    return f"{_PREFIX}{setting.upper()}"
-
-
 def _variables_of(command: click.Command) -> Iterator[str]:
     """Yield the environment variables of a command and of its subcommands."""
     for parameter in command.params:
@@ -118,8 +93,6 @@ def _with_nearest(name: str, known: Collection[str]) -> str:
     without_file = name.removesuffix(file_variable(""))
     if without_file in known:  # a setting that is not a secret takes no file
         return f"{name} (did you mean {without_file}?)"
-    if successor := successor_of(name, _variable):
-        return f"{name} (renamed to {successor})"
     # The common prefix would make all of them similar.
     endings = [other.removeprefix(_PREFIX) for other in known]
     nearest = get_close_matches(name.removeprefix(_PREFIX), endings, 1)

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 import click
 from click.core import ParameterSource
 
-from petstore.cli.environment import file_variable, read_secret, refuse_mistyped, successor_of
+from petstore.cli.environment import file_variable, read_secret, refuse_mistyped
 from petstore.cli.output import plain_failures
 from petstore.clock import SECOND, Milliseconds
 from petstore.domain.cursors import BY_ID
@@ -289,16 +289,6 @@ json_option = click.option(
 
 class SettingsCommand(click.Command):
     """A command with options for settings: its help has a section for each kind of them."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; the error about an option that was renamed names its successor."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            if successor := successor_of(error.option_name, _option):
-                msg = f"{error.option_name} was renamed to {successor}"
-                raise click.UsageError(msg, ctx) from None
-            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options that are not settings, then the settings by section."""

@@ -5,7 +5,7 @@ import signal
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -72,10 +72,10 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
 def announce(address: str, settings: Settings, demo: "Demo | None") -> None:
     """Print the URLs of a service at ``address``, and of a demo how to try it."""
     # Imported where it is used, so that `petstore --help` is instant.
-    from petstore.interface.site import service_site
+    from petstore.interface.documentation import Documentation
 
     click.echo(f"Petstore is at  {address}/v1")
-    if service_site().is_built:
+    if Documentation().is_built:
         click.echo(f"Docs are at     {address}/docs")
     else:
         click.echo("Docs are        not built: run `make docs` in the checkout, and start again")
@@ -97,12 +97,12 @@ def announce(address: str, settings: Settings, demo: "Demo | None") -> None:
 
 def report_failed_start(
     error: click.ClickException, arguments: list[str], parent: click.Context
-) -> NoReturn:
-    """Fail in the format of the log: with a line of JSON, or as every other command does."""
+) -> None:
+    """Fail in the format of the log: with a line of JSON, unless that is for a person."""
     context = serve.make_context("serve", arguments, parent, resilient_parsing=True)
     # An invalid format counts as the default.
     if is_for_person(context.params.get("log_format") or "auto"):
-        raise error
+        return
     record = {
         "name": __name__,
         "levelno": logging.ERROR,

@@ -6,7 +6,7 @@ Other sites must not change anything with a person's cookie (RFC 6265bis, Fetch 
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from petstore.clock import DAY, SECOND, Milliseconds
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.console.known_browsers import KnownBrowser, known_browser
 from petstore.errors import CrossSiteRequest
 from petstore.http.messages import Request
@@ -14,6 +14,7 @@ from petstore.sessions.store import STAYS
 
 _SESSION = "petstore_console"
 _KNOWN = "petstore_known"
+_NOTICE = "petstore_notice"
 # The script sets it: no header tells the time zone.
 _TIME_ZONE = b"petstore_time_zone="
 _SECURE = "__Host-"
@@ -68,6 +69,16 @@ def known_of(request: Request, root: str) -> KnownBrowser:
 def known_cookie(browser: KnownBrowser, root: str) -> bytes:
     """Return the header that keeps who has signed in with this browser."""
     return _set_cookie(_KNOWN, browser.value, root, _KNOWN_LIFE)
+
+
+def notice_of(request: Request, root: str) -> str:
+    """Return the signed notice for the page of a request, empty if there is none."""
+    return _cookie(request, _NOTICE, root)
+
+
+def notice_cookie(signed: str, root: str) -> bytes:
+    """Return the header that keeps a notice for the next page; an empty one deletes it."""
+    return _set_cookie(_NOTICE, signed, root, MINUTE if signed else 0)
 
 
 def time_zone_of(request: Request) -> str:

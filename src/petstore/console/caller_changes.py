@@ -30,7 +30,6 @@ _LABELS = {
     "perDay": "limit a day",
     "allowedNetworks": "networks",
     "expiresAt": "end",
-    "rehearseSunset": "rehearsal of the sunset",
 }
 _IMPLIED = {"state", "revokedAt"}
 """What changes with an action that says so."""

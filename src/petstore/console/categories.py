@@ -74,8 +74,7 @@ async def with_category(
     text, added = body[_NAME], added_category(visit)
     if text == _NEW and not added:
         return body | {_NAME: InvalidBody(f"{_ADDED}: expected the name of the new category")}
-    # A replica may not have a category that somebody has just added.
-    category_id = await _id_of(visit, visit.services.store, added or text)
+    category_id = await _id_of(visit, added or text)
     if category_id is None and added and _is_valid(visit, operation_id, body | {_NAME: 0}):
         try:
             category_id = await _add(visit, added)
@@ -94,8 +93,7 @@ async def with_category_filter(visit: PageRequest, body: dict[str, Any]) -> dict
         return body
     category_id = integer_in(text)
     if category_id is None:
-        reader = await visit.services.readers.for_key(visit.caller.id)
-        category_id = await _id_of(visit, reader, text)
+        category_id = await _id_of(visit, text)
     return body | {_NAME: _unknown(visit, text) if category_id is None else category_id}
 
 
@@ -133,23 +131,22 @@ async def chosen_categories(
 
 
 async def _chosen_id(visit: PageRequest, text: str, *, is_new: bool = False) -> int:
-    store = visit.services.store
-    category_id = await (_add(visit, text) if is_new else _id_of(visit, store, text))
+    category_id = await (_add(visit, text) if is_new else _id_of(visit, text))
     if category_id is None:
         raise _unknown(visit, text)
     return category_id
 
 
-async def _id_of(visit: PageRequest, reader: Reader, text: str) -> int | None:
+async def _id_of(visit: PageRequest, text: str) -> int | None:
     """Return the id of the registered category that a text means: a number is never a name."""
-    number = integer_in(text)
+    store, number = visit.services.store, integer_in(text)
     if number is None:
         may_see = visit.may("listCategories")
-        return (await ids_of_categories(reader, [text])).get(text) if may_see else None
+        return (await ids_of_categories(store, [text])).get(text) if may_see else None
     if visit.form.text("undo"):
         return number
     is_possible = abs(number) <= INT64_MAX
-    return number if is_possible and await names_of_categories(reader, [number]) else None
+    return number if is_possible and await names_of_categories(store, [number]) else None
 
 
 def _is_valid(visit: PageRequest, operation_id: str, body: Mapping[str, Any]) -> bool:
@@ -169,7 +166,7 @@ async def _add(visit: PageRequest, name: str) -> int | None:
     try:
         created = await visit.execute("createCategory", {"name": name}, if_match="")
     except CategoryNameTaken:
-        return await _id_of(visit, visit.services.store, name)
+        return await _id_of(visit, name)
     category_id: int = created.value.id
     return category_id
 
@@ -198,11 +195,10 @@ async def category_form(visit: PageRequest, form: ShownForm, any_: str = "") -> 
     """
     if not visit.may("listCategories"):
         return form
-    reader = await visit.services.readers.for_key(visit.caller.id)
-    names = await first_category_names(reader, _SUGGESTED)
+    names = await first_category_names(visit.services.store, _SUGGESTED)
     may_add = not any_ and visit.may("createCategory")
     text, hint, added = form.typed[_NAME], "", added_category(visit) if may_add else ""
-    if added and await _id_of(visit, visit.services.store, added) is not None:
+    if added and await _id_of(visit, added) is not None:
         text, hint = added, f"{isolated(added)} is a category now."  # what followed it has failed
     text = _text_in(names, text)
     is_known = text in ("", _NEW) or integer_in(text) is not None
@@ -279,8 +275,7 @@ async def _with_suggestions(visit: PageRequest, problem: Problem, typed: str) ->
     """
     if integer_in(typed) is not None or not visit.may("listCategories"):
         return problem
-    reader = await visit.services.readers.for_key(visit.caller.id)
-    names = await _nearest(await first_category_names(reader, _SEARCHED), typed)
+    names = await _nearest(await first_category_names(visit.services.store, _SEARCHED), typed)
     if not names:
         return problem
     ways = [
@@ -309,8 +304,7 @@ async def listed_categories(
     """
     names: dict[int, str] = {}
     if visit.may("listCategories"):
-        reader = await visit.services.readers.for_key(visit.caller.id)
-        names = await first_category_names(reader, _LISTED + 1)
+        names = await first_category_names(visit.services.store, _LISTED + 1)
     if len(names) > _LISTED:
         names = {}
     nearest = [await _nearest(names, name) if name else {} for name in unknown]
@@ -321,7 +315,7 @@ async def known_names(visit: PageRequest) -> list[str]:
     """Return the texts of the first categories, none without the scope to list them."""
     if not visit.may("listCategories"):
         return []
-    return await suggested_names(await visit.services.readers.for_key(visit.caller.id), "")
+    return await suggested_names(visit.services.store, "")
 
 
 async def suggested_names(reader: Reader, typed: str) -> list[str]:

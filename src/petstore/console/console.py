@@ -17,7 +17,6 @@ from petstore.console.browsers import (
     session_secret,
 )
 from petstore.console.failures import failure_of, sentence, with_error
-from petstore.console.files import Files
 from petstore.console.forms import (
     EMPTY,
     Form,
@@ -32,7 +31,6 @@ from petstore.console.session_limits import SessionLimits
 from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
 from petstore.console.templates import templates
 from petstore.errors import (
-    ContentTooLarge,
     InternalError,
     KeyBanned,
     MissingKey,
@@ -54,6 +52,7 @@ from petstore.interface.operation import Services
 from petstore.interface.parameters import decode_path_id
 from petstore.interface.rate_limit_headers import Holder, limit_reached
 from petstore.interface.routes import Route, Routes
+from petstore.interface.turns import Turns
 from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
 from petstore.limits.minutes import MinuteLimiter
@@ -151,7 +150,8 @@ class Console:
         self._limiter = limiter
         self._public_url = public_url
         self._limits = SessionLimits(services)
-        self._files = Files()
+        msg = "you have 4 files on their way: wait until one has arrived"
+        self._files = Turns(4, msg, "console_files")
         self._templates = templates()
         self._routes = Routes(HOME, PAGES)
 
@@ -167,7 +167,10 @@ class Console:
             *(exchange.root, exchange.client, exchange.request_id),
         )
         try:
-            return _with_cookie(visit, await self._respond(visit, exchange, receive))
+            response = await self._respond(visit, exchange, receive)
+            exchange.caller = visit.signed_in or exchange.caller
+            exchange.guessed = visit.guessed
+            return _with_cookie(visit, response)
         except PetstoreError as error:
             return with_error(_error_page(visit, error), error)
         except Exception:  # noqa: BLE001 - whatever it is, the person gets a page
@@ -197,7 +200,8 @@ class Console:
     ) -> Response:
         """Respond to a request once it is known who sent it, if they may."""
         if page.public:
-            await self._admit_anyone(page, visit, exchange)
+            if not page.signs_in:
+                await self._recognize_if_possible(visit, exchange, page)
         else:
             try:
                 await self._recognize(visit, exchange, page)
@@ -233,11 +237,7 @@ class Console:
                 return await self._visited(page, visit)
 
     async def _receive_form(self, page: ConsolePage, visit: PageRequest, receive: Receive) -> None:
-        largest = page.max_bytes if visit.beyond is None else min(page.max_bytes, _MAX_KEPT)
-        try:
-            visit.form = await self._form(page, visit.request, receive, largest)
-        except ContentTooLarge as error:
-            raise visit.beyond or error from None
+        visit.form = await self._form(page, visit.request, receive, page.max_bytes)
 
     async def _visited(self, page: ConsolePage, visit: PageRequest) -> Response:
         if visit.session is not None:  # else a crowd without a key would be ahead of people
@@ -254,15 +254,6 @@ class Console:
                 raise
             _log(visit, error)
             return with_error(await page.refused(visit, error), error)
-
-    async def _admit_anyone(
-        self, page: ConsolePage, visit: PageRequest, exchange: Exchange
-    ) -> None:
-        """Charge an attempt to sign in to its address; other public pages only know the person."""
-        if page.signs_in:
-            visit.beyond = self._limits.charge_address(visit.client)
-        else:
-            await self._recognize_if_possible(visit, exchange, page)
 
     async def _recognize_if_possible(
         self, visit: PageRequest, exchange: Exchange, page: ConsolePage | None = None
@@ -317,9 +308,7 @@ class Console:
     ) -> Response:
         """Return what leads to signing in, and from there back to what was requested."""
         if page.method == "POST":
-            beyond = self._limits.charge_address(visit.client)
-            if beyond is not None:
-                raise beyond
+            self._limits.charge_address(visit.client)
             again = await self._pending(page, visit, receive, MAX_FORM)
             lost = _TOO_LATE_FOR_SECRETS if page.has_secret else _FILE_TOO_LATE
             problem = lost if again is None else _TOO_LATE

@@ -189,7 +189,7 @@ class FieldSet:
         """
         edit = self.edit(sent)
         if len(edit.opened) < len(self.fields) or not edit.opened.keys() & sent.fields.keys():
-            raise gone
+            raise NotFound(gone.message)
         typed = {**edit.opened, **edit.typed}
         return ShownForm(self.fields, typed, typed)
 

@@ -20,14 +20,14 @@ from petstore.keys.status import names_of_callers
 from petstore.pets.store import names_of_pets
 
 _NOUNS = {"pet": "animal", "category": "category"}
-_UNKNOWN, _SERVICE = "Somebody unknown", "The service"
+_SERVICE = "The service"
 
 
 class HistoryLine(NamedTuple):
     """An event in words: ``who`` did ``what``.
 
-    ``by`` is the key or person, such as ``person/2``; it is empty for the service, and for events
-    of an earlier version. ``members`` are those that changed. ``undo`` takes the event back.
+    ``by`` is the key or person, such as ``person/2``; it is empty for the service. ``members`` are
+    those that changed. ``undo`` takes the event back.
     """
 
     id: str
@@ -109,7 +109,7 @@ def gone_page(visit: PageRequest, history: History, gone: NotFound) -> Response:
         NotFound: it is not: the resource may never have existed.
     """
     if not history.lines:
-        raise gone
+        raise NotFound(gone.message)
     kind, _, number = history.resource.partition("/")
     path = visit.home + visit.request.path.removeprefix(HOME)
     name = f"{_NOUNS[kind]} {number}"
@@ -171,7 +171,7 @@ async def _names(visit: PageRequest, events: Iterable[PastEvent]) -> dict[str | 
     authors = {each.actor: actor_of(each.actor) for each in events if each.actor is not None}
     ids = {actor.id for actor in authors.values() if actor.id}
     found = await names_of_callers(visit.services.store, ids) if ids else {}
-    names: dict[str | None, str] = {None: _UNKNOWN}
+    names: dict[str | None, str] = {None: _SERVICE}
     for author, actor in authors.items():
         names[author] = _name_of(visit, actor, found) if actor.id else _SERVICE
     return names

@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from petstore.categories.store import names_of_categories
-from petstore.console.browsers import session_secret, time_zone_of
+from petstore.console.browsers import notice_cookie, notice_of, session_secret, time_zone_of
 from petstore.console.forms import EMPTY, Form, PendingForm
-from petstore.console.notices import Notice, open_notice, seal_notice
+from petstore.console.notices import Notice, read_notice, sign_notice
 from petstore.console.session_limits import SessionLimits
 from petstore.console.templates import Templates
 from petstore.domain.decoding import convert
@@ -77,8 +78,8 @@ class ConsolePage:
     It is for keys that may carry out the operation ``needs``, or for every key. If its handler
     raises an error that the person can mend, ``refused`` makes the page, which has what was typed
     and what is wrong with it; if it ``signs_in``, after every error. A ``public`` page
-    needs no session. One that ``signs_in`` is limited by address. One that ``ends_sessions``, or
-    leads there, has a limit of its own: others may have used up that of the key.
+    needs no session. One that ``ends_sessions``, or leads there, has a limit of its own: others may
+    have used up that of the key.
     ``max_bytes`` is the maximum size of a form that it takes. One that ``has_file`` receives, sends
     or adds a file, in turn. The form of one that ``has_secret`` is never kept to be sent again.
     """
@@ -131,8 +132,8 @@ class PageRequest(Struct):
     cookie ended. ``cursor`` is the position in the feed of events before the page was read; only a
     page that a person opens has one.
 
-    ``beyond`` is the refusal of an attempt to sign in that fails, from an address that is beyond
-    its limit. ``renews_cookie`` is whether the response sets the cookie of the session once more.
+    For the log, ``signed_in`` is who has just signed in, and ``guessed`` the digest of a login that
+    did not. ``renews_cookie`` is whether the response sets the cookie of the session once more.
     After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
     that a file cannot be. The log has the ``id``.
     """
@@ -150,7 +151,8 @@ class PageRequest(Struct):
     form: Form = EMPTY
     session: Session | None = None
     ended: SessionEnd | None = None
-    beyond: PetstoreError | None = None
+    signed_in: Caller | None = None
+    guessed: str = ""
     again: PendingForm | None = None
     lost_file: bool = False
     cursor: str = ""
@@ -196,6 +198,12 @@ class PageRequest(Struct):
             return ZoneInfo("UTC")
 
     @property
+    def unknown_time_zone(self) -> str:
+        """The time zone of the browser if it is not known, else empty."""
+        name = time_zone_of(self.request)
+        return "" if name == self.time_zone.key else name[:64]
+
+    @property
     def _secret(self) -> bytes:
         """The secret of the session, which nobody else has."""
         return session_secret(self.request, self.root).encode("latin-1")
@@ -237,8 +245,7 @@ class PageRequest(Struct):
         """Return the names of registered categories, as far as the person may see them."""
         if not self.may("listCategories"):
             return {}
-        reader = await self.services.readers.for_key(self.caller.id)
-        return await names_of_categories(reader, ids)
+        return await names_of_categories(self.services.store, ids)
 
     async def execute(
         self,
@@ -280,7 +287,6 @@ class PageRequest(Struct):
             address=self.client,
             root=self.root,
             request_id=self.id,
-            # The record of a result with a token is sealed with what the person signed in with.
             token=self._secret,
             session=self.session,
             conditions=NO_CONDITIONS if is_read else _conditions(version),
@@ -329,31 +335,37 @@ class PageRequest(Struct):
     ) -> Response:
         """Return a page from its template. The status is that of the ``error``, if there is one."""
         # Without a session there is no secret: anybody could have made the notice up.
-        sealed = "" if self.session is None else self.form.text("notice")
+        is_told = self.session is not None and not self.is_refresh
+        signed = notice_of(self.request, self.root) if is_told else ""
         shown = {
             "visit": self,
             "home": self.home,
             "may": self.may,
-            "notice": open_notice(sealed, self._secret) if sealed else None,
+            "notice": read_notice(signed, self._secret) if signed else None,
             "error": error,
             "problem": context["form"].problem if "form" in context else None,
             **context,
         }
-        return self.templates.page(template, error.status if error else status, shown)
+        page = self.templates.page(template, error.status if error else status, shown)
+        if not signed:
+            return page
+        return replace(page, headers=[*page.headers, notice_cookie("", self.root)])
 
     async def redirect(self, path: str, notice: Notice | None = None) -> Response:
         """Return 303 to a page of the console, which then shows ``notice``.
 
         ``path`` may have a query, and is relative to ``HOME``.
         """
-        if notice is not None:
-            path = with_notice(path, notice, self._secret)
-        return redirect(f"{self.home}{path}")
+        response = redirect(f"{self.home}{path}")
+        if notice is None:
+            return response
+        return with_notice(response, notice, self._secret, self.root)
 
 
-def with_notice(path: str, notice: Notice, secret: bytes) -> str:
-    """Return the path of a page that shows a notice in the session with this secret."""
-    return f"{path}{'&' if '?' in path else '?'}notice={seal_notice(notice, secret)}"
+def with_notice(response: Response, notice: Notice, secret: bytes, root: str) -> Response:
+    """Return a response with a notice for the next page of the session with this secret."""
+    cookie = notice_cookie(sign_notice(notice, secret), root)
+    return replace(response, headers=[*response.headers, cookie])
 
 
 def redirect(target: str) -> Response:

@@ -1,16 +1,14 @@
 """What bounds signing in, signing out and looking for sessions."""
 
-import asyncio
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Hashable, Mapping
+from contextlib import asynccontextmanager
 from hashlib import blake2b
 from typing import TypeAlias
 
 from petstore.clock import SECOND, Milliseconds
 from petstore.console.known_browsers import KnownBrowser
 from petstore.domain.names import name_key
-from petstore.errors import InvalidKey, PetstoreError, Unavailable
-from petstore.generations import Generations
+from petstore.errors import InvalidKey, RateLimitExceeded, Unavailable
 from petstore.interface.authentication import authenticate
 from petstore.interface.operation import Services
 from petstore.interface.rate_limit_headers import Holder, limit_reached
@@ -18,26 +16,26 @@ from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER
 from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.people.accounts import has_people
-from petstore.people.passwords import Asker, Passwords, Rank
+from petstore.people.passwords import Passwords
 from petstore.sessions.secrets import is_sealed
 from petstore.sessions.store import read_seal
 
 PER_MINUTE = 60
-"""Sign-ins of a key from an address, and visits there to the pages of its sessions, in a minute."""
+"""Sign-ins of a key from a network, and visits there to the pages of its sessions, in a minute."""
 
 WRONG_PASSWORDS = 10
-"""Wrong passwords for a login from an address, or in a browser that knows it, in a minute."""
+"""Wrong passwords for a login from a network, or in a browser that knows it, in a minute."""
 
-MAX_LATE_LOOK_UPS = 2
-"""How many keys are looked up at once for addresses that are beyond their limit."""
+WRONG_OF_NETWORK = 60
+"""Wrong passwords from a network, for all logins together, in a minute."""
 
-LONGEST_WAIT = 1.0
-"""How many seconds such a key waits for its turn, behind those that came before it."""
+_SUBSCRIBER = 48
+"""The length of the prefix of an IPv6 network that a subscriber may have."""
 
 _MAX_HOLDERS = 10_000
 _ADDRESS = Holder("lookup", "signing in from this address")
 _SIGN_IN = Holder("sign_in", "signing in and out with this key from this address")
-_PASSWORD = Holder("password", "wrong passwords for this login from here")
+_PASSWORD = Holder("password", "wrong passwords")
 _LOOK_EVERY: Milliseconds = SECOND
 
 _Holder: TypeAlias = tuple[Hashable, ...]
@@ -46,14 +44,13 @@ _Holder: TypeAlias = tuple[Hashable, ...]
 class SessionLimits:
     """Charges whoever fails, so that nobody uses up what others need to sign in or out.
 
-    An attempt to sign in is charged to its address, and given back if it succeeds. Beyond the limit
-    of the address, the right key still signs in. A secret that this service did not issue is never
-    looked up; one whose session has ended is, a few times a minute. While the store has issued no
-    secret, an address has it looked for a few times a minute.
+    A new key is charged to its address, and that is given back if it is valid. A secret that this
+    service did not issue is never looked up; one whose session has ended is, a few times a minute.
+    While the store has issued no secret, an address has it looked for a few times a minute.
 
-    Wrong passwords are counted by login and network together: nobody can use up what others may
-    try. A browser that knows the login has a count of its own. It goes first, and so does anybody
-    at a network from which the login has signed in lately.
+    Wrong passwords are counted by network, and by login and network together, in all processes.
+    Beyond that no password from there is hashed. A browser that knows the login has a count of its
+    own, and goes first: so nobody can use up what others may try.
     """
 
     def __init__(self, services: Services) -> None:
@@ -61,12 +58,6 @@ class SessionLimits:
         self._windows: MinuteLimiter[_Holder] = MinuteLimiter(
             services.clock, PER_MINUTE, _MAX_HOLDERS
         )
-        self._wrong: MinuteLimiter[_Holder] = MinuteLimiter(
-            services.clock, WRONG_PASSWORDS, _MAX_HOLDERS
-        )
-        # Where a login has signed in from, as far as this process remembers.
-        self._familiar: Generations[_Holder, bool] = Generations(_MAX_HOLDERS, lambda *_: 1)
-        self._late = asyncio.Semaphore(MAX_LATE_LOOK_UPS)
         self._seal: bytes | None = None
         self._has_people = False
         self._looked_at: Milliseconds = NEVER
@@ -125,19 +116,15 @@ class SessionLimits:
         """Charge a look-up of a secret to the secret itself: its session or link has ended."""
         self._windows.take(_ended(secret))
 
-    def charge_address(self, address: str) -> PetstoreError | None:
-        """Charge an attempt to an address; return the 429 if that is beyond its limit."""
-        decision = self._services.look_ups.take(address)
-        return None if decision.verdict == "admitted" else limit_reached(decision, _ADDRESS)
+    def charge_address(self, address: str) -> None:
+        """Charge the look-up of a new key, or a form of somebody who is not signed in.
 
-    def give_back(self, address: str, beyond: PetstoreError | None) -> None:
-        """Give the charge of an attempt back to its address, if it was not ``beyond`` its limit.
-
-        The attempt may have made the seal, so that is worth a look, too.
+        Raises:
+            RateLimitExceeded: there were too many.
         """
-        self._windows.give_back(_unsealed(address))
-        if beyond is None:
-            self._services.look_ups.give_back(address)
+        decision = self._services.look_ups.take(address)
+        if decision.verdict != "admitted":
+            raise limit_reached(decision, _ADDRESS)
 
     def charge_sign_in(self, key_id: int, address: str) -> None:
         """Charge a sign-in, or a visit to a page that ends sessions, to its key and address.
@@ -147,90 +134,89 @@ class SessionLimits:
         Raises:
             RateLimitExceeded: there were too many.
         """
-        decision = self._windows.take((key_id, network_of(address)))
+        decision = self._windows.take((key_id, network_of(address, _SUBSCRIBER)))
         if decision.verdict != "admitted":
             raise limit_reached(decision, _SIGN_IN)
 
-    @contextmanager
-    def password_attempt(
-        self, login: str, address: str, browser: KnownBrowser, *, is_beyond: bool
-    ) -> Iterator[Asker]:
-        """Charge a wrong password for a login: one for which the block raises ``InvalidKey``.
-
-        If the address ``is_beyond`` its limit, others go first.
+    @asynccontextmanager
+    async def password_attempt(
+        self, login: str, address: str, browser: KnownBrowser
+    ) -> AsyncIterator[None]:
+        """Give a turn to check a password, and charge a wrong one: the block raises ``InvalidKey``.
 
         Raises:
             RateLimitExceeded: there were too many.
+            Overloaded: it has waited too long.
         """
-        network, rank = network_of(address), Rank.BEYOND if is_beyond else Rank.USUAL
-        place: _Holder = (_digest_of(login), network)
         is_known = browser.knows(login, self._seal)
-        if is_known or self._familiar.get(place):
-            rank = Rank.KNOWN
-        holder = (_digest_of(login), "browser", browser.id) if is_known else place
-        with self._charged_if_wrong(holder):
-            yield Asker(network, rank)
-        self._familiar.put(place, True)  # noqa: FBT003 - a value of a cache
+        line = browser.id if is_known else network_of(address, _SUBSCRIBER)
+        counts = {f"{login_digest(login, 16)} {line}": WRONG_PASSWORDS}
+        if not is_known:
+            counts[line] = WRONG_OF_NETWORK
+        async with self._attempt(line, counts, goes_first=is_known):
+            yield
 
-    @contextmanager
-    def own_password_attempt(self, session: bytes, address: str) -> Iterator[Asker]:
+    @asynccontextmanager
+    async def own_password_attempt(self, session: bytes) -> AsyncIterator[None]:
         """Charge a wrong password to the session that sent it; otherwise as above.
 
         Raises:
             RateLimitExceeded: there were too many.
+            Overloaded: it has waited too long.
         """
-        with self._charged_if_wrong(("session", session)):
-            yield Asker(network_of(address), Rank.KNOWN)
-
-    @contextmanager
-    def _charged_if_wrong(self, holder: _Holder) -> Iterator[None]:
-        # Charged first: so many at once are no more than one after another.
-        decision = self._wrong.take(holder)
-        if decision.verdict != "admitted":
-            refused = limit_reached(decision, _PASSWORD)
-            seconds = refused.headers["Retry-After"]
-            refused.message = f"too many wrong passwords for this login. Wait {seconds} seconds"
-            raise refused
-        is_wrong = False
-        try:
+        line = session.hex()
+        async with self._attempt(line, {line: WRONG_PASSWORDS}, goes_first=True):
             yield
-        except InvalidKey:
-            is_wrong = True
-            raise
-        finally:
-            if not is_wrong:
-                self._wrong.give_back(holder)
 
-    async def find_key(self, token: bytes, beyond: PetstoreError | None) -> Caller:
-        """Return the key of a token, also from an address that is ``beyond`` its limit.
+    @asynccontextmanager
+    async def _attempt(
+        self, line: str, counts: Mapping[str, int], *, goes_first: bool
+    ) -> AsyncIterator[None]:
+        # Those of a line come one after another, so many at once are counted as well.
+        limiter = self._services.limiter
+        async with self.passwords.turn(line, goes_first=goes_first):
+            for holder, per_minute in counts.items():
+                decision = await limiter.look_attempt(holder, per_minute)
+                if not decision.minute.remaining:
+                    seconds = limit_reached(decision, _PASSWORD).headers["Retry-After"]
+                    msg = f"too many wrong passwords. Wait {seconds} seconds"
+                    raise RateLimitExceeded(
+                        msg, {"Retry-After": seconds}, f"{_PASSWORD.name}_minute"
+                    )
+            try:
+                yield
+            except InvalidKey:
+                for holder, per_minute in counts.items():
+                    await limiter.take_attempt(holder, per_minute)
+                raise
+
+    async def find_key(self, token: bytes, address: str) -> Caller:
+        """Return the key of a token; beyond the limit of an address, only one that is known.
 
         Raises:
             InvalidKey: it belongs to no key that is valid here and now.
-            PetstoreError: ``beyond``, if that is so or it has waited too long for its turn.
+            RateLimitExceeded: it is new, and there were too many such.
             Unavailable: the database is unreachable and the key is not in memory.
         """
         keys = self._services.keys
-        if beyond is None:
+        if not keys.is_new(token):
             return await authenticate(token, keys)
+        self.charge_address(address)
         try:
-            if keys.is_new(token):
-                return await self._find_in_turn(token)
-            return await authenticate(token, keys)
-        except (InvalidKey, TimeoutError):
-            raise beyond from None
+            key = await authenticate(token, keys)
+        except Unavailable:
+            self._services.look_ups.give_back(address)
+            raise
+        self._services.look_ups.give_back(address)
+        return key
 
     def _may_try(self, holder: _Holder) -> bool:
         return self._windows.look(holder).minute.remaining > 0
 
-    async def _find_in_turn(self, token: bytes) -> Caller:
-        async with asyncio.timeout(LONGEST_WAIT) as waiting, self._late:
-            waiting.reschedule(None)
-            return await authenticate(token, self._services.keys)
 
-
-def _digest_of(login: str) -> bytes:
-    """Return what stands for a login in memory, however long it is."""
-    return blake2b(name_key(login).encode("utf-8", "replace"), digest_size=16).digest()
+def login_digest(login: str, size: int) -> str:
+    """Return what stands for a login, however long it is, in the counts and in the log."""
+    return blake2b(name_key(login).encode("utf-8", "replace"), digest_size=size).hexdigest()
 
 
 def _ended(secret: str) -> _Holder:

@@ -1,7 +1,6 @@
 """Signing in with a password, a key or a link, the session of a key, and signing out."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from urllib.parse import urlencode
 
 from msgspec.structs import replace
@@ -26,12 +25,13 @@ from petstore.console.page import (
     with_notice,
 )
 from petstore.console.scopes import scopes_in_words
-from petstore.errors import InvalidKey, Overloaded, PetstoreError, Unavailable
+from petstore.console.session_limits import login_digest
+from petstore.errors import InvalidKey, PetstoreError
 from petstore.http.messages import Response
 from petstore.interface.authentication import require_network
 from petstore.keys.model import PREFIXES
 from petstore.people.accounts import MAX_LOGIN, Account, find_account, sign_in
-from petstore.people.passwords import Asker, has_length
+from petstore.people.passwords import has_length
 from petstore.sessions.store import (
     Browser,
     SessionEnd,
@@ -43,6 +43,7 @@ from petstore.sessions.store import (
 
 _SIGN_IN = "/sign-in"
 _KEY = "key"
+_LOGGED_BYTES = 4
 _LEFT = "signed-out"
 _STARTS = (("/today", "listOrders"), ("/pets", "listPets"), ("/usage", "getUsage"))
 _ENDS: Mapping[SessionEnd, str] = {
@@ -121,20 +122,22 @@ async def _show(visit: PageRequest) -> Response:
 
 
 async def _sign_in(visit: PageRequest) -> Response:
-    with charged_if_it_fails(visit):
-        if _KEY in visit.form.fields:
-            return signed_in(visit, await _session_by_key(visit))
-        return await _sign_in_person(visit)
+    if _KEY in visit.form.fields:
+        return signed_in(visit, await _session_by_key(visit))
+    return await _sign_in_person(visit)
 
 
 async def _session_by_key(visit: PageRequest) -> str:
     token = visit.form.text(_KEY).encode("utf-8", "replace")
     services, limits = visit.services, visit.limits
-    key = await limits.find_key(token, visit.beyond)
+    key = await limits.find_key(token, visit.client)
     require_network(key, visit.client)
     limits.charge_sign_in(key.id, visit.client)
     unit = open_session(key.id, token, services.clock(), browser_of(visit))
-    return await services.store.write(unit)
+    secret = await services.store.write(unit)
+    await limits.issued_seal()  # which may be new, and is not looked for at every request
+    visit.signed_in = key
+    return secret
 
 
 async def _sign_in_person(visit: PageRequest) -> Response:
@@ -142,30 +145,37 @@ async def _sign_in_person(visit: PageRequest) -> Response:
 
     Raises:
         InvalidKey: one of them is wrong, or the person may not sign in.
-        RateLimitExceeded: that is so, and the address is beyond its limit; or there were too many.
+        RateLimitExceeded: there were too many.
         Overloaded: too many passwords wait to be checked.
     """
-    form, limits, address = visit.form, visit.limits, visit.client
-    # What is longer is no login, and the marks on a letter must not take their time.
-    login, password = form.line("login")[: MAX_LOGIN + 1], form.raw("password")
+    limits, address, services = visit.limits, visit.client, visit.services
+    login, password = _login_of(visit.form), visit.form.raw("password")
     known = known_of(visit.request, visit.root)
     if known.marks:
         await limits.find_seal(address)
     if not has_length(password):  # no password is: it costs no hash, and counts for no login
-        raise visit.beyond or InvalidKey(_WRONG)
-    try:
-        with limits.password_attempt(
-            login, address, known, is_beyond=visit.beyond is not None
-        ) as asker:
-            account = await _account_with(visit, login, password, asker)
-            limits.charge_sign_in(account.caller.id, address)
-            secret = await _session_of(visit, account, asker)
-    except InvalidKey as error:
-        raise visit.beyond or error from None
+        raise InvalidKey(_WRONG)
+    rehashed = None
+    async with limits.password_attempt(login, address, known):
+        account = await _account_with(visit, login, password)
+        assert account.password is not None  # noqa: S101 - it was verified
+        if limits.passwords.is_outdated(account.password):
+            rehashed = await limits.passwords.hash(password)
+    limits.charge_sign_in(account.caller.id, address)
+    browser = browser_of(visit, stays=wants_to_stay(visit))
+    secret = await services.store.write(sign_in(account, services.clock(), browser, rehashed))
+    if secret is None:  # it was changed meanwhile
+        raise InvalidKey(_WRONG)
+    visit.signed_in = account.caller
     return await signed_in_person(visit, secret, login, stays=wants_to_stay(visit))
 
 
-async def _account_with(visit: PageRequest, login: str, password: str, asker: Asker) -> Account:
+def _login_of(form: Form) -> str:
+    """Return the login of a form. Longer texts are none, and must not take their time."""
+    return form.line("login")[: MAX_LOGIN + 1]
+
+
+async def _account_with(visit: PageRequest, login: str, password: str) -> Account:
     """Return the account with a login and a password, or raise ``InvalidKey``.
 
     Whatever is wrong, it takes as long, and the error is the same.
@@ -173,25 +183,10 @@ async def _account_with(visit: PageRequest, login: str, password: str, asker: As
     services = visit.services
     account = await find_account(services.store, login, services.keys.environment)
     known = None if account is None else account.password
-    is_right = await visit.limits.passwords.verify(password, known, asker)
+    is_right = await visit.limits.passwords.verify(password, known)
     if account is None or not is_right or account.caller.state(services.clock()) != "active":
         raise InvalidKey(_WRONG)
     return account
-
-
-async def _session_of(visit: PageRequest, account: Account, asker: Asker) -> str:
-    """Begin a session of an account whose password was verified, and return its secret."""
-    passwords, services, rehashed = visit.limits.passwords, visit.services, None
-    assert account.password is not None  # noqa: S101 - it was verified
-    if passwords.is_outdated(account.password):
-        with suppress(Overloaded):  # the next time, then
-            rehashed = await passwords.hash(visit.form.raw("password"), asker)
-    browser = browser_of(visit, stays=wants_to_stay(visit))
-    unit = sign_in(account, services.clock(), browser, rehashed)
-    secret = await services.store.write(unit)
-    if secret is None:  # it was changed meanwhile
-        raise InvalidKey(_WRONG)
-    return secret
 
 
 def browser_of(visit: PageRequest, *, stays: bool = False) -> Browser:
@@ -206,6 +201,8 @@ def wants_to_stay(visit: PageRequest) -> bool:
 
 async def _sign_in_again(visit: PageRequest, error: PetstoreError) -> Response:
     """Return the page that signs a person in, with all but the secret that they typed."""
+    if _KEY not in visit.form.fields:
+        visit.guessed = login_digest(_login_of(visit.form), _LOGGED_BYTES)
     return await sign_in_page(
         visit,
         error.status,
@@ -214,17 +211,6 @@ async def _sign_in_again(visit: PageRequest, error: PetstoreError) -> Response:
         problem=_problem_of(visit, error),
         typed=visit.form,
     )
-
-
-@contextmanager
-def charged_if_it_fails(visit: PageRequest) -> Iterator[None]:
-    """Give the charge of an attempt back to its address if the person did nothing wrong."""
-    try:
-        yield
-    except Unavailable:
-        visit.limits.give_back(visit.client, visit.beyond)
-        raise
-    visit.limits.give_back(visit.client, visit.beyond)
 
 
 def _problem_of(visit: PageRequest, error: PetstoreError) -> str:
@@ -254,9 +240,7 @@ async def _show_link(visit: PageRequest) -> Response:
 
 
 async def _use_link(visit: PageRequest) -> Response:
-    with charged_if_it_fails(visit):
-        secret = await _session_by_link(visit)
-    return signed_in(visit, secret)
+    return signed_in(visit, await _session_by_link(visit))
 
 
 async def _session_by_link(visit: PageRequest) -> str:
@@ -264,7 +248,6 @@ async def _session_by_link(visit: PageRequest) -> str:
 
     Raises:
         InvalidKey: the link has ended, or is none.
-        RateLimitExceeded: that is so, and the address is beyond its limit.
     """
     services, limits, link = visit.services, visit.limits, visit.parameter
     if await limits.is_worth_a_look_up(link, visit.client):
@@ -273,7 +256,8 @@ async def _session_by_link(visit: PageRequest) -> str:
         if secret is not None:
             return secret
         limits.note_end(link)
-    raise visit.beyond or InvalidKey("this link has ended")
+    msg = "this link has ended"
+    raise InvalidKey(msg)
 
 
 async def _link_again(visit: PageRequest, error: PetstoreError) -> Response:
@@ -299,10 +283,9 @@ def signed_in(
     """Return what a person gets who has just signed in: the page that they wanted."""
     again = kept_in(visit.form)
     if again is None:
-        path = page_address(visit.form.raw("next"))
+        response = redirect(visit.home + page_address(visit.form.raw("next")))
         if notice is not None:
-            path = with_notice(path, notice, secret.encode("latin-1"))
-        response = redirect(visit.home + path)
+            response = with_notice(response, notice, secret.encode("latin-1"), visit.root)
     else:
         response = visit.page("again.html", again=again)
     cookie = session_cookie(secret, visit.root, stays=stays)
@@ -324,9 +307,7 @@ async def signed_in_person(
 
 
 async def _start(visit: PageRequest) -> Response:
-    path = next(path for path, needed in _STARTS if visit.may(needed))
-    notice = visit.form.text("notice")
-    return await visit.redirect(path + (f"?{urlencode({'notice': notice})}" if notice else ""))
+    return await visit.redirect(next(path for path, needed in _STARTS if visit.may(needed)))
 
 
 async def _show_session(visit: PageRequest) -> Response:

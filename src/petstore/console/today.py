@@ -72,8 +72,9 @@ async def _oldest(visit: PageRequest, status: OrderStatus) -> _OrderList:
 
 
 async def _ending(visit: PageRequest) -> _OrderList:
-    now, reader = visit.services.clock(), await visit.services.readers.for_key(visit.caller.id)
-    found = await reservations_between(reader, now, now + _ENDS_SOON, _IN_A_LIST + 1)
+    services = visit.services
+    now = services.clock()
+    found = await reservations_between(services.store, now, now + _ENDS_SOON, _IN_A_LIST + 1)
     return _OrderList(found[:_IN_A_LIST], len(found) > _IN_A_LIST)
 
 
@@ -81,8 +82,7 @@ async def _animals(visit: PageRequest, orders: Sequence[Order]) -> dict[int, str
     """Return the names of the animals of orders, as far as the caller may see them."""
     if not visit.may("listPets"):
         return {}
-    reader = await visit.services.readers.for_key(visit.caller.id)
-    return await names_of_pets(reader, {order.pet_id for order in orders})
+    return await names_of_pets(visit.services.store, {order.pet_id for order in orders})
 
 
 async def _sold(visit: PageRequest) -> _Sold:

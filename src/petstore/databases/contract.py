@@ -101,6 +101,8 @@ def unavailable(error: Exception, context: str = "the database is not available"
     """Return what an error of a driver is to the service."""
     # The lines after the first one advise programmers, or show the refused row.
     reason = str(error).partition("\n")[0] or "it did not respond in time"
+    if sqlstate := getattr(error, "sqlstate", None):
+        reason += f" (SQLSTATE {sqlstate})"
     return Unavailable(f"{context}: {reason}")
 
 

@@ -21,7 +21,7 @@ from petstore.databases.migrations import Schema
 from petstore.databases.migrations.postgres import inspect, migrate
 from petstore.databases.postgres_connection import (
     CONNECTION_ERRORS,
-    OPERATIONAL_ERRORS,
+    ERRORS,
     Connection,
     PostgresPool,
     connect,
@@ -76,18 +76,13 @@ class PostgresStore:
         """Return the version of the schema; change nothing. The errors are those of ``migrate``."""
         return self._run_alone(inspect, self._timeout)
 
-    def is_replica(self) -> bool:
-        """Return whether the server is a streaming replica. The errors are those of ``migrate``."""
-        select = "SELECT pg_is_in_recovery()"
-        return bool(self._run_alone(lambda connection: connection.fetchval(select), self._timeout))
-
     def _run_alone(
         self, action: Callable[[Connection], Coroutine[Any, Any, T]], seconds: float
     ) -> T:
         """Return what ``action`` makes of a connection of its own."""
 
         async def run() -> T:
-            with as_unavailable(OPERATIONAL_ERRORS):
+            with as_unavailable(ERRORS):
                 async with asyncio.timeout(seconds):
                     connection = await self._connect()
                     try:
@@ -128,7 +123,7 @@ class PostgresStore:
         if not statement.sql.startswith("SELECT"):
             msg = "only a unit of work may change the database"
             raise InternalError(msg)
-        with as_unavailable(OPERATIONAL_ERRORS):
+        with as_unavailable(ERRORS):
             async with asyncio.timeout(self._timeout):
                 if not statement.by_id:
                     return await self._read(statement)
@@ -164,7 +159,7 @@ class PostgresStore:
 
     async def write(self, unit: Unit[T]) -> T:
         """Run a unit of work in a transaction and return its result once it is durable."""
-        with as_unavailable(OPERATIONAL_ERRORS), self._in_progress():
+        with as_unavailable(ERRORS), self._in_progress():
             async with asyncio.timeout(self._timeout):
                 work = UnitInProgress(unit)
                 await work.defer(self._ids.call)
@@ -207,7 +202,7 @@ class PostgresStore:
                 async with asyncio.timeout(self._timeout), self._pool.acquire() as connection:
                     await connection.executemany(sql, wanted)
         except Exception as error:  # noqa: BLE001 - it concerns the callers
-            if len(batch) == 1 or isinstance(error, OPERATIONAL_ERRORS):
+            if len(batch) == 1 or isinstance(error, CONNECTION_ERRORS):
                 return [error] * len(batch)
             # One of them is at fault. It must not fail the others.
             return [(await self._run_together(sql, [each]))[0] for each in batch]

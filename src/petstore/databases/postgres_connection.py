@@ -1,15 +1,18 @@
 """Connections to a PostgreSQL server, one by one and in a pool, and what its errors mean."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.clock import Milliseconds
-from petstore.databases.contract import unavailable
-from petstore.errors import UnusableDatabase
+from petstore.databases.contract import Duplicate, unavailable
+from petstore.errors import Unavailable, UnusableDatabase
+from petstore.server_urls import POSTGRES_EXPECTED, postgres_url
 
 Connection: TypeAlias = Any  # asyncpg has no types
 
@@ -25,24 +28,8 @@ CONNECTION_ERRORS = (
 )
 """Errors after which nothing can use the connection."""
 
-OPERATIONAL_ERRORS = (
-    *CONNECTION_ERRORS,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.InternalServerError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.PostgresSystemError,
-    asyncpg.TransactionRollbackError,
-    # Somebody removed rights or tables after the start.
-    asyncpg.InsufficientPrivilegeError,
-    asyncpg.UndefinedTableError,
-    # A pooler stands in between, and the address lacks ``pgbouncer=true``.
-    asyncpg.DuplicatePreparedStatementError,
-    asyncpg.InvalidSQLStatementNameError,
-)
-"""Errors of the server and the network; any other one is a fault of a statement."""
-
-ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError)
-"""Every error of the driver."""
+ERRORS = (*CONNECTION_ERRORS, asyncpg.PostgresError, Duplicate)
+"""Every error of the server, the network and the driver."""
 
 _POOLED = "pgbouncer=true"
 _CACHED_STATEMENTS = 100
@@ -64,15 +51,15 @@ async def connect(
         Unavailable: the server is unreachable.
         UnusableDatabase: ``url`` is not an address of a database.
     """
-    address, _, query = url.partition("?")
-    options = query.split("&") if query else []
+    options = url.partition("?")[2].split("&")
     is_lasting = statement_timeout is not None and _POOLED not in options
     session = {"application_name": "petstore"}
     if is_lasting:  # otherwise abandoned reads would occupy the server
         session["statement_timeout"] = str(statement_timeout)
+    _leave_closed_home()
     try:
         connection = await asyncpg.connect(
-            f"{address}?{'&'.join(option for option in options if option != _POOLED)}",
+            postgres_url(url),
             timeout=seconds,
             statement_cache_size=_CACHED_STATEMENTS if is_lasting else 0,
             server_settings=session,
@@ -80,13 +67,22 @@ async def connect(
         if is_lasting:
             await _execute_first(connection, _ALONG_INDEXES)
     except (OSError, asyncpg.PostgresError) as error:
-        found = unavailable(error)
+        hint = ""
         if "unsupported startup parameter" in str(error):
-            found.detail += f"; behind PgBouncer add ?{_POOLED} to the address"
-        raise found from error
+            hint = f"; behind PgBouncer add ?{_POOLED} to the address"
+        raise Unavailable(unavailable(error).detail + hint) from error
     except (ValueError, OverflowError) as error:
         raise UnusableDatabase(_wrong_address(error)) from None
     return connection
+
+
+def _leave_closed_home() -> None:
+    """Let asyncpg find no certificates in a home folder of another user; it would fail there."""
+    with suppress(RuntimeError):  # there is no home
+        try:
+            (Path.home() / ".postgresql" / "postgresql.key").exists()
+        except PermissionError:
+            os.environ["HOME"] = os.devnull
 
 
 async def _execute_first(connection: Connection, sql: str) -> None:
@@ -172,8 +168,5 @@ def unusable() -> Iterator[None]:
 def _wrong_address(error: Exception) -> str:
     """Return what is wrong with an address without quoting it: the password may be in it."""
     if isinstance(error, asyncpg.ClientConfigurationError) and "URI" not in str(error):
-        return f"database: {error.args[0]}"  # an option after the ?
-    return (
-        "database: expected postgresql://user:password@host:port/name, and any of @ : / ? #"
-        " % in the password percent-encoded, such as %40 for @"
-    )
+        return f"database: {error.args[0]}"  # the value of an option
+    return POSTGRES_EXPECTED

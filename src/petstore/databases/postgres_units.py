@@ -75,8 +75,8 @@ class UnitInProgress(Generic[T]):
         try:
             rows = await fetch(connection, statement)
         except asyncpg.UniqueViolationError as error:
-            duplicate = Duplicate(str(error))
-            self._step(lambda: self._unit.throw(duplicate))
+            reason = str(error)
+            self._step(lambda: self._unit.throw(Duplicate(reason)))
         else:
             self._send(rows)
 

@@ -48,16 +48,16 @@ TABLES = (
     Table("people", ("id",), ids_of="api_keys"),
     Table("api_key_tokens", ("digest",), "expires_at", "history_days"),
     Table("api_key_events", ("id",), "at", "history_days", in_order=True),
-    Table("api_key_revision", ("revision",)),
+    Table("api_key_revision", ("one",)),
     Table("webhooks", ("id",)),
     # Pending ones are deleted too: their events are not kept for longer.
     Table("webhook_deliveries", ("id",), "created_at", "event_days", in_order=True),
     Table("rate_limits", ("key_id",)),
     Table("usage", ("key_id", "day"), "day", "history_days", DAY),
-    Table("kept_answers", ("key_id", "idempotency_key"), "kept_at", IDEMPOTENCY_RECORDS_KEPT),
+    Table(
+        "idempotency_records", ("key_id", "idempotency_key"), "kept_at", IDEMPOTENCY_RECORDS_KEPT
+    ),
     Table("deprecated_calls", ("key_id", "operation", "day"), "day", _COUNTS_KEPT, DAY),
-    # Only processes of version 2.0.0 write it, beside newer ones during an update.
-    Table("deprecated_call_saves", ("process",), "saved_at", _COUNTS_KEPT, is_copied=False),
     Table("responses", ("key_id", "day", "status"), "day", _COUNTS_KEPT, DAY),
     Table("refused_requests", ("key_id", "hour", "operation"), "hour", 8 * DAY, HOUR),
     # A notice is told once a month or more often, and could be told again once its row is gone.
@@ -69,8 +69,7 @@ TABLES = (
     # With each import, all its rows are deleted.
     Table("console_imports", ("id",), "created_at", IMPORTS_KEPT, at_once=1),
     Table("console_import_batches", ("import_id", "start")),
-    # The inventory follows from the animals, the resources follow from the events, and the outbox
-    # is copied with the events.
+    # The inventory follows from the animals, and the resources follow from the events.
     Table("inventory", ("status",), is_copied=False),
     Table("category_inventory", ("category_id",), is_copied=False),
     Table("event_resources", ("resource", "sequence"), is_copied=False),

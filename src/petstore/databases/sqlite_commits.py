@@ -71,7 +71,10 @@ class GroupCommit:
         self._waiting.append(_Waiting(unit, done, deadline))
         if self._group is None:
             self._group = asyncio.create_task(self._commit_groups())
-        return await done
+        try:
+            return await done
+        finally:
+            del done  # or it would be in the traceback of its error
 
     async def finish(self) -> None:
         """Return once no unit of work is in progress."""
@@ -215,7 +218,8 @@ class GroupCommit:
             raise
         except Exception as error:  # noqa: BLE001 - it concerns the caller of this unit alone
             execute("ROLLBACK TO unit")
-            result = error
+            # Without this frame, which has the future of the error.
+            result = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
         execute("RELEASE unit")
         return result
 

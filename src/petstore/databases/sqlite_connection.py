@@ -176,6 +176,8 @@ class SqliteConnections:
                 self.writer.pragma("journal_mode", "wal")
                 self.writer.pragma("synchronous", "full" if self._syncs else "normal")
                 self.writer.pragma("foreign_keys", "on")
+                # Personal data that is deleted is overwritten.
+                self.writer.pragma("secure_delete", "on")
                 # SQLite copies each page that a savepoint changes. In a temporary file, the copies
                 # of an import would be as much to write as the import itself.
                 self.writer.pragma("temp_store", "memory")

@@ -1,19 +1,43 @@
-"""Copy a whole store from one database to another, and check that all of it arrived."""
+"""Copy a whole store from a SQLite file to PostgreSQL, and check that all of it arrived."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
 from typing import NamedTuple, TypeAlias, get_args
 
+import apsw
 import msgspec
 
-from petstore.databases.contract import Row
-from petstore.databases.copies.contract import COPIED, PRESET, CopiedTable, Side
+from petstore.clock import SECOND
+from petstore.databases.contract import Row, as_unavailable
+from petstore.databases.postgres_connection import ERRORS, Connection, connect
+from petstore.databases.schema import TABLES
+from petstore.databases.sqlite_connection import connected
 from petstore.errors import Conflict, InternalError
 from petstore.pets.model import PetStatus
 
 OnProgress: TypeAlias = Callable[[int, int], object]
 """Takes the steps done, and all steps. Each row is copied, and then checked."""
 
+COPIED = tuple(table for table in TABLES if table.is_copied)
+
+PRESET = "api_key_revision"
+"""The table that has a row even in a new store."""
+
+_PAGE = 5000
+_COLUMNS = (
+    "SELECT column_name FROM information_schema.columns"
+    " WHERE table_schema = current_schema() AND table_name = $1"
+)
+_WAIT_SECONDS = 10
+_TIMEOUTS = f"""
+SET LOCAL statement_timeout = 0;
+SET LOCAL idle_in_transaction_session_timeout = 0;
+SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'
+"""
+_NAMES = ", ".join(table.name for table in COPIED)
 _DIGEST_BYTES = 16
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -40,51 +64,83 @@ class Contents(NamedTuple):
         return Contents(count, digest % 256**_DIGEST_BYTES)
 
 
-async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dict[str, Contents]:
-    """Copy all rows of ``source`` to ``target``, which is empty; return the contents by table.
+async def copy_store(path: Path, url: str, on_progress: OnProgress) -> dict[str, Contents]:
+    """Copy all rows of the file ``path`` to the empty store at ``url``; return them by table.
 
-    Ids stay as they are. The target does not reuse ids of deleted rows.
+    Both have the newest schema. Ids stay as they are, and the target does not reuse ids of deleted
+    rows. Either everything is copied or nothing.
 
     Raises:
         Conflict: the target is not empty.
         InternalError: the rows that arrived differ from the rows sent.
         Unavailable: a database is unreachable, full or failing, or refuses the rows.
     """
-    filled = [
-        table.name
-        for table in COPIED
-        if table.name != PRESET and await target.run(f"SELECT 1 FROM {table.name} LIMIT 1")  # noqa: S608
-    ]
-    if filled:
-        msg = f"the target is not empty: it has rows in {', '.join(filled)}"
-        raise Conflict(msg)
-    await target.run(f"DELETE FROM {PRESET}")  # noqa: S608 - a name
-    tables = [await _with_columns(source, table) for table in COPIED]
+    # Every error: the statements are ours alone, but the rows may be refused.
+    with (
+        as_unavailable((apsw.Error,), str(path)),
+        as_unavailable(ERRORS, "PostgreSQL"),
+        connected(path, _WAIT_SECONDS * SECOND) as source,
+    ):
+        source.execute("BEGIN")
+        async with _filling(url) as target:
+            return await _copy(source, target, on_progress)
+
+
+@asynccontextmanager
+async def _filling(url: str) -> AsyncIterator[Connection]:
+    """Give a transaction on the store at ``url``, which nobody else changes meanwhile."""
+    connection = await connect(url, _WAIT_SECONDS)
+    try:
+        await connection.execute("BEGIN")
+        await connection.execute(_TIMEOUTS)
+        await connection.execute(f"LOCK TABLE {_NAMES} IN SHARE ROW EXCLUSIVE MODE")
+        # A call for every animal, and its dead rows, would make a large copy crawl.
+        await connection.execute("ALTER TABLE pets DISABLE TRIGGER USER")
+        yield connection
+        await connection.execute("ALTER TABLE pets ENABLE TRIGGER USER")
+        # Until then, the server plans queries for empty tables.
+        await connection.execute(f"ANALYZE {_NAMES}")
+        await connection.execute("COMMIT")
+        await connection.close(timeout=_WAIT_SECONDS)
+    finally:
+        # The server undoes what was not committed.
+        connection.terminate()
+
+
+async def _copy(
+    source: apsw.Connection, target: Connection, on_progress: OnProgress
+) -> dict[str, Contents]:
+    await _require_empty(target)
     total = 0
-    for table in tables:
-        ((count,),) = await source.run(f"SELECT count(*) FROM {table.name}")  # noqa: S608 - a name
+    for table in COPIED:
+        ((count,),) = source.execute(f"SELECT count(*) FROM {table.name}")  # noqa: S608 - a name
         total += 2 * count
-    sent, done = {}, 0
-    for table in tables:
-        contents = Contents()
-        async for rows in source.pages(table):
-            await target.add(table, rows)
+    selects, sent, done = {}, {}, 0
+    for table in COPIED:
+        name, contents = table.name, Contents()
+        # Without the columns that others have added to the source.
+        columns = [row["column_name"] for row in await target.fetch(_COLUMNS, name)]
+        select = f"SELECT {', '.join(columns)} FROM {name} ORDER BY {', '.join(table.key)}"  # noqa: S608 - only names
+        cursor = source.execute(select)
+        while rows := list(islice(cursor, _PAGE)):
+            await target.copy_records_to_table(name, records=rows, columns=columns)
             contents = contents.and_also(rows)
             on_progress(done + contents.rows, total)
-        if table.has_ids:
-            last_ids = [await side.last_id(table) for side in (source, target)]
-            await target.set_sequence(table, max(last_ids))
-        sent[table.name] = contents
+        if table.key == ("id",) and not table.ids_of:
+            await _continue_ids(source, target, name)
+        selects[name], sent[name] = select, contents
         done += contents.rows
     await _count_animals(target)
-    for table in tables:
-        copied, found = sent[table.name], Contents()
-        async for rows in target.pages(table):
-            found = found.and_also(rows)
+    for name, copied in sent.items():
+        found = Contents()
+        await target.execute(f"DECLARE pages CURSOR FOR {selects[name]}")
+        while records := await target.fetch(f"FETCH {_PAGE} FROM pages"):
+            found = found.and_also(map(tuple, records))
             on_progress(done + found.rows, total)
+        await target.execute("CLOSE pages")
         if found != copied:
             msg = (
-                f"{table.name} did not arrive as it was sent: {copied.rows} rows with digest"
+                f"{name} did not arrive as it was sent: {copied.rows} rows with digest"
                 f" {copied} were sent, {found.rows} with {found} are there; nothing was copied"
             )
             raise InternalError(msg)
@@ -92,22 +148,41 @@ async def copy_store(source: Side, target: Side, on_progress: OnProgress) -> dic
     return sent
 
 
-async def _with_columns(side: Side, table: CopiedTable) -> CopiedTable:
-    names = await side.columns(table.name)
-    return table._replace(values=tuple(name for name in names if name not in table.key))
+async def _require_empty(target: Connection) -> None:
+    filled = [
+        table.name
+        for table in COPIED
+        if table.name != PRESET and await target.fetch(f"SELECT 1 FROM {table.name} LIMIT 1")  # noqa: S608 - a name
+    ]
+    if filled:
+        msg = f"the target is not empty: it has rows in {', '.join(filled)}"
+        raise Conflict(msg)
+    await target.execute(f"DELETE FROM {PRESET}")  # noqa: S608 - a name
 
 
-async def _count_animals(target: Side) -> None:
-    """Count the inventory again, even if the triggers of the database have counted animals."""
+async def _continue_ids(source: apsw.Connection, target: Connection, name: str) -> None:
+    """Let the target give ids above the highest that one of them ever gave."""
+    given = source.execute("SELECT max(seq) FROM sqlite_sequence WHERE name = ?", (name,)).get
+    sequence = await target.fetchval("SELECT pg_get_serial_sequence($1, 'id')", name)
+    following = await target.fetchval(
+        f"SELECT last_value + is_called::int FROM {sequence}"  # noqa: S608 - a quoted name
+    )
+    # Unlike setval, it is undone with the transaction.
+    await target.execute(
+        f"ALTER SEQUENCE {sequence} RESTART WITH {max((given or 0) + 1, following)}"
+    )
+
+
+async def _count_animals(target: Connection) -> None:
+    """Count the inventory: the triggers that do so were off."""
     statuses = get_args(PetStatus)
-    await target.run("DELETE FROM inventory")
-    for status in statuses:
-        counted = f"SELECT '{status}', count(*) FROM pets WHERE status = '{status}'"  # noqa: S608
-        await target.run(f"INSERT INTO inventory (status, pets) {counted}")
-    await target.run("DELETE FROM category_inventory")
     counts = [f"sum(CASE status WHEN '{status}' THEN 1 ELSE 0 END)" for status in statuses]
-    await target.run(
-        f"INSERT INTO category_inventory (category_id, {', '.join(statuses)})"  # noqa: S608 - only names
+    await target.execute(
+        "DELETE FROM inventory; DELETE FROM category_inventory;"  # noqa: S608 - only names
+        " INSERT INTO inventory (status, pets)"
+        f" SELECT each, (SELECT count(*) FROM pets WHERE status = each)"
+        f" FROM unnest(ARRAY{[*statuses]}) AS each;"
+        f" INSERT INTO category_inventory (category_id, {', '.join(statuses)})"
         f" SELECT category_id, {', '.join(counts)} FROM pets WHERE status IS NOT NULL"
         " GROUP BY category_id"
     )

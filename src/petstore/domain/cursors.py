@@ -59,8 +59,7 @@ def _decode_id(cursor: str) -> int:
 
 
 def _encode_match(last: MatchPosition) -> str:
-    # The word is the first one of most names. The key of the name has it, and older versions take
-    # such a cursor.
+    # The word is the first one of most names, and the key of the name has it.
     word = "" if first_word(last.name) == last.word else f".{base64_text(last.word.encode())}"
     return f"{_encode_id(last.id)}.{base64_text(last.name.encode())}{word}"
 

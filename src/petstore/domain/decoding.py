@@ -118,9 +118,8 @@ def convert(values: Mapping[str, Any], into: type[T], error: type[PetstoreError]
     except msgspec.ValidationError as refused:
         first = expectation(into, refused)
         wrong = dict(_faults(values, into))
-        fault = error(wrong.pop(first.partition(":")[0], first))
-        fault.others = tuple(wrong.values())
-        raise fault from None
+        message = wrong.pop(first.partition(":")[0], first)
+        raise error(message, None, tuple(wrong.values())) from None
 
 
 def integer_in(text: str) -> int | None:

@@ -19,7 +19,7 @@ MAX_PHRASE = 200
 """The most characters of the key of several words, without its space."""
 
 # Each word costs up to two rows of 800 bytes, and 255 characters may be 600 words.
-MAX_WORDS = 32
+MAX_WORDS = 8
 """How many words of a name are searched; those after them are as if they were not there."""
 
 # The accents of Latin, Greek and Cyrillic letters, and the points of Hebrew and Arabic ones. The
@@ -132,11 +132,7 @@ def position_within(word_key: str, item_id: int) -> MatchPosition:
 
 
 def first_word(key: str) -> str:
-    """Return the first word of the key of a name.
-
-    Keys that older versions made have any characters. None up to the space is in a word: so keys
-    are in the order of their first words.
-    """
+    """Return the first word of the key of a name."""
     return _END_OF_WORD.split(key)[0]
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 import click
 
 from petstore import __version__
-from petstore.cli.client import client_of, is_address, service_option
+from petstore.cli.client import client_of, require_address, service_option
 from petstore.cli.client_failures import CommandFailure, ExitStatus, notice_of
 from petstore.cli.options import TEXT, SecretOption
 from petstore.cli.output import SectionedGroup, plain_failures, printable, replacing_text
@@ -97,9 +97,8 @@ class OutageNotice:
 
 
 def _receiver_url(_ctx: click.Context, _param: click.Parameter, url: str | None) -> str | None:
-    if url is not None and not is_address(url, _URL):
-        msg = f"{url!r}: expected an address such as http://localhost:3000/webhooks."
-        raise click.BadParameter(msg)
+    if url is not None:
+        require_address(url, _URL, "http://localhost:3000/webhooks")
     return url
 
 

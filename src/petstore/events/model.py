@@ -136,7 +136,7 @@ class Event(Struct, frozen=True):
     actor: (
         Annotated[
             Actor,
-            Meta(description="Who caused it; absent if it was recorded by an earlier version."),
+            Meta(description="Who caused it."),
         ]
         | UnsetType
     ) = UNSET

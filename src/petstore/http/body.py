@@ -24,7 +24,7 @@ class RequestBody:
         expected = request.fields.get(b"expect", b"").lower()
         self._awaits_continue = expected == b"100-continue" and request.version == "1.1"
         self._was_asked_for = self._is_whole = False
-        self._error: ConnectionError | None = None
+        self._fault: Callable[[], ConnectionError] | None = None
         self._pieces: list[bytes] = []
         self._progress: asyncio.Future[None] | None = None
         self.size = self.unread = 0
@@ -46,9 +46,9 @@ class RequestBody:
             self._request.content, self._request.body = self._take(), "read"
         self._wake()
 
-    def cut_off(self, error: ConnectionError) -> None:
-        """Note why the rest of the body cannot arrive; the first reason counts."""
-        self._error = self._error or error
+    def cut_off(self, fault: Callable[[], ConnectionError]) -> None:
+        """Note the error to make if the rest is asked for: it cannot arrive. The first counts."""
+        self._fault = self._fault or fault
         self._wake()
 
     def drop(self) -> None:
@@ -64,8 +64,8 @@ class RequestBody:
         while not self.unread:
             if self._is_whole:
                 return b""
-            if self._error is not None:
-                raise self._error
+            if self._fault is not None:
+                raise self._fault()
             self._progress = asyncio.get_running_loop().create_future()
             await self._progress
         piece = self._take()

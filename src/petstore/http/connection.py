@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Hashable
 from enum import Enum, auto
+from functools import partial
 from http import HTTPStatus
 from io import BytesIO
 from math import inf
@@ -31,7 +32,7 @@ _LARGE_BODY = 64 * 1024  # bytes that a client gets in pieces, as it does those 
 _REJECTIONS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _READ_AT_ONCE = 16 * 1024
 _IGNORED_AT_ONCE = 256 * 1024
-_ENDED_EARLY = "it ended early"
+_ENDED_EARLY = partial(ConnectionError, "it ended early")
 _NO_MEMORY = "unfinished requests and unread responses take up all of --buffer-bytes"
 
 
@@ -213,7 +214,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(Refusal(503, _NO_MEMORY))
         elif self._input is not _IGNORED:  # else the client reads, and counts again if it stops
             is_incomplete = self._input is _BODY
-            self._ignore_input(Overload(_NO_MEMORY))
+            self._ignore_input(partial(Overload, _NO_MEMORY))
             if self._body is not None and is_incomplete:
                 self._body.drop()
 
@@ -269,7 +270,7 @@ class Connection(asyncio.BufferedProtocol):
         try:
             piece = parser.next_piece()
         except Refusal as refusal:
-            self._ignore_input(ConnectionError(refusal.message))
+            self._ignore_input(partial(ConnectionError, refusal.message))
             return
         if piece or parser.is_whole:
             body.add(piece, is_last=parser.is_whole)
@@ -296,11 +297,11 @@ class Connection(asyncio.BufferedProtocol):
         if not (self.awaits_turn or self._input is _PIPELINED):
             self._ignore_input()
 
-    def _ignore_input(self, error: ConnectionError | None = None) -> None:
+    def _ignore_input(self, fault: Callable[[], ConnectionError] = _ENDED_EARLY) -> None:
         self._input = _IGNORED
         self._parser.unparsed = b""
         if self._body is not None:
-            self._body.cut_off(error or ConnectionError(_ENDED_EARLY))
+            self._body.cut_off(fault)
 
     def _await_turn(self) -> None:
         self.awaits_turn = True

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import count
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from petstore.domain.decoding import decode_json
@@ -68,6 +68,7 @@ from petstore.interface.rate_limit_headers import (
 from petstore.interface.response_cache import ResponseCache
 from petstore.interface.results import encode_result
 from petstore.interface.routes import Route, Routes, not_allowed
+from petstore.interface.turns import Turns
 from petstore.keys.model import Caller
 from petstore.limits.contract import Decision
 from petstore.logs import RequestLine
@@ -106,8 +107,8 @@ class Exchange(Struct):
     ``client`` is the address behind trusted proxies and ``parameters`` the texts of those of the
     path. ``template`` is the path template, without values of the client, if the path has one. A
     public request needs no key, and gets ``page`` if there is one. A request of a ``section`` is
-    public here. ``root`` is the URL of the service; it, ``token``, ``caller`` and ``decision`` are
-    set as soon as they are known.
+    public here. ``root`` is the URL of the service; it, ``token``, ``caller``, ``decision`` and
+    ``guessed`` (the digest of a login that did not sign in) are set as soon as they are known.
     """
 
     request: Request
@@ -125,6 +126,7 @@ class Exchange(Struct):
     token: bytes = b""
     caller: Caller | None = None
     decision: Decision | None = None
+    guessed: str = ""
 
 
 class Section(Protocol):
@@ -205,6 +207,8 @@ class Application:
         self._response_cache = ResponseCache(services.store)
         self._within = f"{pages.section.path}/"
         self._bodies = bodies
+        msg = "this key has 8 batches in progress: wait until one has its response"
+        self._batches = Turns(8, msg, "batches")  # each has its body in memory
         self._rules = rules
         self._on_request, self._on_response = hooks
         self.lifespan = lifespan
@@ -304,7 +308,7 @@ class Application:
             self.services.deprecated_calls.count(
                 key.id, operation.id, now, user_agent, exchange.request_id
             )
-            check_sunset(operation.deprecation, now, is_rehearsed=key.rehearse_sunset)
+            check_sunset(operation.deprecation, now)
         require_scope(key, operation.scope)
         body: object = None
         if operation.body is not None:
@@ -313,7 +317,9 @@ class Application:
                 key = await self._find_caller_again(exchange)
                 require_scope(key, operation.scope)
             body = decode_json(text or _absent_body(operation), operation.body)
-            await self._charge_body(exchange, key, operation.cost(body))
+            if operation.is_batch:
+                respond = partial(self._respond_to_batch, exchange, operation, key, body)
+                return await self._batches.respond(key.id, respond)
         response = await self._execute(exchange, operation, key, body)
         if operation.waits:
             key = await self._find_caller_again(exchange)
@@ -358,13 +364,21 @@ class Application:
             self._refuse_unadmitted(exchange.decision, KEY)
         return key
 
-    async def _charge_body(self, exchange: Exchange, key: Caller, requests: int) -> None:
-        """Charge what a request with this body costs beyond the one that ``_admit`` has charged."""
-        if requests == 1:
-            return
-        decision = exchange.decision = await self.services.limiter.charge(key, requests - 1)
-        if decision.verdict != "admitted":
-            raise limit_reached(decision, KEY, requests)
+    async def _respond_to_batch(
+        self, exchange: Exchange, operation: Operation, key: Caller, body: Any
+    ) -> Response:
+        """Execute a batch in its turn, and charge what it costs beyond the request of ``_admit``.
+
+        If the day has less left, the batch costs nothing.
+        """
+        size = len(body)
+        async with self._batches.turn(key.id):
+            if size > 1:
+                charge, admitted = self.services.limiter.charge, exchange.decision
+                decision = exchange.decision = await charge(key, size - 1, admitted)
+                if decision.verdict != "admitted":
+                    raise limit_reached(decision, KEY, size)
+            return await self._execute(exchange, operation, key, body)
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
         """Return the key as it is after a wait for the client.
@@ -417,7 +431,7 @@ class Application:
         conditions = conditions_of(request) if operation.is_conditional else NO_CONDITIONS
         target = Target(exchange.root, request.path, query.filters)
         call = Call(query.values, body, path_id, child_id)
-        if operation.cached and not self.services.readers.has_replica:
+        if operation.cached:
             if shows_lapse(operation, self.services):
                 await self.services.reservations.settle()
             page = (exchange.root, request.path, request.query)
@@ -502,6 +516,7 @@ class Application:
             client=exchange.client,
             key=key,
             person=person,
+            login=exchange.guessed or UNSET,
             method=exchange.request.method,
             route=exchange.template,
             operation=None if operation is None else operation.id,

@@ -28,16 +28,15 @@ def deprecation_headers(deprecation: Deprecation, root: str) -> Headers:
     ]
 
 
-def check_sunset(deprecation: Deprecation, now: Milliseconds, *, is_rehearsed: bool) -> None:
-    """Refuse an operation that has ended, or whose end the key rehearses.
+def check_sunset(deprecation: Deprecation, now: Milliseconds) -> None:
+    """Refuse an operation that has ended.
 
     Raises:
-        Gone: its sunset has come, or is rehearsed.
+        Gone: its sunset has come.
     """
-    if is_rehearsed or now >= _end(deprecation):
+    if now >= _end(deprecation):
         end = format_datetime(deprecation.sunset, usegmt=True)
-        verb = "ended" if now >= _end(deprecation) else "ends, and this key rehearses that,"
-        msg = f"this operation {verb} on {end}; use {deprecation.use} instead"
+        msg = f"this operation ended on {end}; use {deprecation.use} instead"
         raise Gone(msg)
 
 

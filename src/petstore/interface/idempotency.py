@@ -1,18 +1,19 @@
 """``Idempotency-Key``: a repeated request takes effect once and gets the first response."""
 
 import re
+from collections.abc import Callable
+from functools import partial
 from hashlib import sha256
 from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from petstore.databases.contract import Unit
-from petstore.errors import Conflict, InvalidParameter, ResponseSealed
+from petstore.errors import Conflict, InvalidParameter, SecretAlreadyShown
 from petstore.http.messages import Request, Response
 from petstore.interface.messages import error_response
 from petstore.interface.operation import Context, IdempotentRequest, Result
 from petstore.interface.results import encode_result
-from petstore.interface.sealing import seal, unseal
 
 T = TypeVar("T")
 
@@ -60,53 +61,66 @@ def idempotency_key(request: Request) -> str | None:
 def request_digest(method: str, path: str, body: object) -> bytes:
     """Return a digest of a request with a decoded ``body``, to tell it from another one."""
     # The order of a set differs from process to process.
-    text = msgspec.json.encode(body, order="deterministic")
+    text = msgspec.json.encode(_given(body), order="deterministic")
     return sha256(f"{method} {path}\n".encode() + text).digest()
 
 
-async def change(context: Context, unit: Unit[T], *, is_sealed: bool = False) -> Result[T]:
+def _given(body: object) -> object:
+    """Return a body without the fields at their default.
+
+    So a field that a later version adds does not change the digests of the requests without it.
+    """
+    if isinstance(body, list):
+        return [_given(item) for item in body]
+    if not isinstance(body, msgspec.Struct):
+        return body
+    values = msgspec.structs.astuple(body)
+    required = (msgspec.NODEFAULT,) * (len(values) - len(body.__struct_defaults__))
+    fields = zip(
+        body.__struct_encode_fields__, values, required + body.__struct_defaults__, strict=True
+    )
+    return {name: value for name, value, default in fields if value != default}
+
+
+async def change(context: Context, unit: Unit[T], *, shown_once: str | None = None) -> Result[T]:
     """Run ``unit`` and return its result; if the request was sent before, the result then.
 
-    Conflicts are recorded too, other errors are not. The record of a result that ``is_sealed`` can
-    be read only with the token of the client.
+    Conflicts are recorded too, other errors are not. A response that shows a secret is not
+    recorded: ``shown_once`` is the message of its replay, with the ``{id}`` of the result.
 
     Raises:
         IdempotencyKeyInUse: the first request is in progress.
         IdempotencyKeyReused: the first request was another one.
-        ResponseSealed: it was made with another token of the same key.
+        SecretAlreadyShown: the response to the first request showed a secret.
         Unavailable: the database is unreachable, full or failing; nothing was acknowledged.
         PetstoreError: what ``unit`` raises.
     """
     request, services = context.once, context.services
     if request is None:
         return Result(await services.store.write(unit))
-    secret = context.token if is_sealed else None
-    outcome: T | Conflict | None = None
+    outcome: T | None = None
+    refused: Callable[[], Conflict] | None = None
     response: Response | None = None
 
-    def recorded() -> _RecordUnit:
-        nonlocal outcome, response
+    def recorded() -> _RecordUnit:  # which versions before and after this one can read
+        nonlocal outcome, refused, response
         try:
             outcome = yield from unit
         except Conflict as error:  # raised before anything is changed
-            outcome = error
-        response = _response(request, outcome)
-        text = _encode(response)
-        return text if secret is None else seal(text, secret)
+            refused = partial(type(error), error.message, error.headers)
+            return _encode(error_response(error, request.target.root))
+        if shown_once is not None:
+            shown = SecretAlreadyShown(shown_once.format(id=cast("Any", outcome).id))
+            return _encode(error_response(shown, request.target.root))
+        response = encode_result(request.operation, request.target, Result(outcome))
+        return _encode(response)
 
     record, is_replay = await services.retries.once(request.attempt, recorded())
     if is_replay:
-        return _replayed(request, record if secret is None else _opened(record, secret))
-    if isinstance(outcome, Conflict):
-        raise outcome
+        return _replayed(request, record)
+    if refused is not None:
+        raise refused()
     return Result(cast("T", outcome), response=response)
-
-
-def _response(request: IdempotentRequest, outcome: object) -> Response:
-    """Return what is recorded: the response, which versions before and after this one can read."""
-    if isinstance(outcome, Conflict):
-        return error_response(outcome, request.target.root)
-    return encode_result(request.operation, request.target, Result(outcome))
 
 
 def _replayed(request: IdempotentRequest, record: bytes) -> Result[Any]:
@@ -122,11 +136,3 @@ def _replayed(request: IdempotentRequest, record: bytes) -> Result[Any]:
 def _location(response: Response) -> str:
     lines = (line.decode("ascii") for line in response.headers)
     return "".join(line.removeprefix(_LOCATION) for line in lines if line.startswith(_LOCATION))
-
-
-def _opened(record: bytes, secret: bytes) -> bytes:
-    text = unseal(record, secret)
-    if text is None:
-        msg = "Idempotency-Key: only the token that sent the first request can read its response"
-        raise ResponseSealed(msg)
-    return text

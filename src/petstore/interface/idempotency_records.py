@@ -63,16 +63,17 @@ def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyReco
     # Takes the place of an expired record. Units of work that run concurrently with the same key
     # wait here until the first has ended.
     claimed = yield Statement(
-        "INSERT INTO kept_answers (key_id, idempotency_key, request, answer, kept_at)"
+        "INSERT INTO idempotency_records (key_id, idempotency_key, request, answer, kept_at)"
         " VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (key_id, idempotency_key) DO UPDATE"
         " SET request = excluded.request, answer = excluded.answer, kept_at = excluded.kept_at"
-        " WHERE kept_answers.kept_at <= ?6 RETURNING key_id",
+        " WHERE idempotency_records.kept_at <= ?6 RETURNING key_id",
         (*name, attempt.request, b"", now, now - IDEMPOTENCY_RECORDS_KEPT),
         name="insert_idempotency_record",
     )
     if not claimed:
         ((request, response),) = yield Statement(
-            "SELECT request, answer FROM kept_answers WHERE key_id = ?1 AND idempotency_key = ?2",
+            "SELECT request, answer FROM idempotency_records"
+            " WHERE key_id = ?1 AND idempotency_key = ?2",
             name,
             name="select_idempotency_record",
         )
@@ -82,7 +83,7 @@ def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyReco
         return IdempotencyRecord(response, is_replay=True)
     response = yield from unit
     yield Statement(
-        "UPDATE kept_answers SET answer = ?1 WHERE key_id = ?2 AND idempotency_key = ?3",
+        "UPDATE idempotency_records SET answer = ?1 WHERE key_id = ?2 AND idempotency_key = ?3",
         (response, *name),
         may_wait=True,
         name="update_idempotency_record",

@@ -10,8 +10,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_or
 from msgspec import Struct
 
 from petstore.clock import Clock
-from petstore.databases.contract import Reader, Store, Unit
-from petstore.databases.replicas import Readers
+from petstore.databases.contract import Store, Unit
 from petstore.databases.secret_files import SecretFile
 from petstore.deprecations.store import DeprecatedCalls
 from petstore.errors import MissingKey, PetstoreError
@@ -51,7 +50,6 @@ class Services:
     """
 
     store: Store
-    readers: Readers
     limiter: RateLimiter
     look_ups: MinuteLimiter[str]
     uncharged: MinuteLimiter[int]
@@ -124,14 +122,6 @@ class Context(Struct, frozen=True):
         if self.session is not None:
             return find_session_caller(self.session.digest, self.services.clock())
         return find_key(self.token)
-
-    async def reader(self) -> Reader:
-        """Return a database that has every change of the key.
-
-        Raises:
-            Unavailable: none is reachable.
-        """
-        return await self.services.readers.for_key(self.caller.id)
 
     async def find_caller_again(self) -> Caller:
         """Return the caller as it is after a wait.
@@ -266,12 +256,8 @@ class Operation:
 
     @cached_property
     def is_batch(self) -> bool:
-        """Whether it takes a list: it acts on all of its items or on none."""
+        """Whether it takes a list: it acts on all of its items or on none, each for a request."""
         return get_origin(self.body) is list
-
-    def cost(self, body: Any) -> int:
-        """Return how many requests a call with this ``body`` costs: one for each item of a list."""
-        return len(body) if self.is_batch else 1
 
     @cached_property
     def is_conditional(self) -> bool:
@@ -312,10 +298,7 @@ async def execute(operation: Operation, context: Context, call: Call[Any, Any]) 
     """
     if shows_lapse(operation, context.services):
         await context.services.reservations.settle()
-    result = await operation.handler(context, call)
-    if operation.method != "GET":
-        await context.services.readers.record_write(context.caller.id)
-    return result
+    return await operation.handler(context, call)
 
 
 def shows_lapse(operation: Operation, services: Services) -> bool:

@@ -30,7 +30,7 @@ _KEYS = f"SELECT {', '.join((*STORED_COLUMNS, *USE_COLUMNS))} FROM"
 _HERE = "k.environment || '' = ?1 AND k.role IS NULL"
 _IN_FORCE = f"{_HERE} AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > ?2)"
 
-_IS_BANNED = f"r.banned_until > ?2 AND r.banned_at > coalesce(k.pardoned_at, {NEVER})"
+_IS_BANNED = f"r.banned_until > ?2 AND r.banned_at > coalesce(k.unbanned_at, {NEVER})"
 
 
 class KeyAlerts(NamedTuple):

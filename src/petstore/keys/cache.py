@@ -12,11 +12,10 @@ from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.keys.model import Caller, Environment, digest, is_token
 from petstore.keys.status import COLUMNS, caller_of
 
-# A person has no token; but a process of version 2.0.0, which takes one for a key, may give one.
 _SELECT_BY_DIGEST = (
     f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)}, t.expires_at"  # noqa: S608 - only names
     " FROM api_key_tokens t JOIN api_keys k ON k.id = t.key_id"
-    " WHERE t.digest = ?1 AND k.role IS NULL"
+    " WHERE t.digest = ?1"
 )
 
 

@@ -95,11 +95,6 @@ def keys() -> None:
     help="A network it may be used from; may be repeated. [default: anywhere]",
 )
 @click.option(
-    "--rehearse-sunset/--no-rehearse-sunset",
-    default=False,
-    help="Whether deprecated operations respond as they will after their sunset.",
-)
-@click.option(
     "--environment",
     type=click.Choice(list(PREFIXES)),
     envvar="PETSTORE_ENVIRONMENT",
@@ -266,11 +261,6 @@ def history(*, key_id: int | None, by: int | None, as_json: bool, database: str)
     multiple=True,
     type=OrWord(_NETWORK, "anywhere"),
     help="A network it may be used from; the named ones replace all others.",
-)
-@click.option(
-    "--rehearse-sunset/--no-rehearse-sunset",
-    default=None,
-    help="Whether deprecated operations respond as they will after their sunset.",
 )
 @json_option
 @database_option

@@ -15,15 +15,6 @@ from petstore.keys.status import Key
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-_REHEARSAL = Field(
-    *("rehearseSunset", "Rehearses the sunset"),
-    show=lambda key: "true" if key.rehearse_sunset else "",
-    parse="true".__eq__,
-    control="box",
-    caption="Rehearse the sunset: deprecated operations respond to this key as if they had ended",
-)
-
-
 def key_form(own: Caller, now: Texts | None = None) -> FieldSet:
     """Return the form of a key that is as ``now``: it offers what the key ``own`` can give."""
     now = now or {"plan": "", "scopes": ""}
@@ -46,7 +37,6 @@ def key_form(own: Caller, now: Texts | None = None) -> FieldSet:
         ),
         _networks_field(own),
         _end_field(own),
-        _REHEARSAL,
     )
 
 

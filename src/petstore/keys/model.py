@@ -88,13 +88,6 @@ _Networks = Annotated[
         },
     ),
 ]
-_RehearseSunset = Annotated[
-    bool,
-    Meta(
-        description="Whether deprecated operations respond as they will after their sunset.",
-        extra={"expected": "true or false"},
-    ),
-]
 _ExpiresAt = Annotated[
     Moment, Meta(description="When the key expires, within the next 100 years; null means never.")
 ]
@@ -106,8 +99,7 @@ class KeyFields(Struct, Generic[_MomentT], frozen=True, rename="camel"):
     """The fields of a key that can be set, with its end as a moment of that type.
 
     ``allowed_networks`` of a stored key are in their canonical form; without any, the key works
-    from anywhere. A key that rehearses a sunset gets from deprecated operations what it will get
-    after it.
+    from anywhere.
     """
 
     name: KeyName
@@ -117,7 +109,6 @@ class KeyFields(Struct, Generic[_MomentT], frozen=True, rename="camel"):
     scopes: _Scopes = frozenset(DEFAULT_SCOPES)
     expires_at: _MomentT | None = None
     allowed_networks: _Networks = ()
-    rehearse_sunset: _RehearseSunset = False
 
 
 class KeyCreate(KeyFields[_ExpiresAt], frozen=True):

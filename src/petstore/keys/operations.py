@@ -15,7 +15,7 @@ from petstore.errors import (
     InvalidBody,
     KeyEnded,
     LastAdminKey,
-    ResponseSealed,
+    SecretAlreadyShown,
     TooManyRotations,
     Unavailable,
 )
@@ -59,6 +59,9 @@ class Rotation(Struct, frozen=True, rename="camel"):
     ] = 0
 
 
+_ROTATED = "the first request rotated key {id} and showed its token; rotate it again to get another"
+
+
 async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Key]]:
     query, services, own = call.query, context.services, context.caller.environment
     return page_result(
@@ -70,7 +73,8 @@ async def _create(context: Context, call: Call[KeyCreate, None]) -> Result[KeyWi
     now = context.services.clock()
     new = KeyFields(**_wanted(call.body, now))
     unit = create_key(new, context.caller.environment, context.principal, now)
-    return await change(context, unit, is_sealed=True)
+    told = "the first request created key {id} and showed its token; rotate the key to get another"
+    return await change(context, unit, shown_once=told)
 
 
 async def _get(context: Context, call: Call[None, None]) -> Result[Key]:
@@ -87,13 +91,13 @@ async def _update(context: Context, call: Call[Struct, None]) -> Result[Key]:
 async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
     grace, now = call.body.grace_seconds * SECOND, context.services.clock()
     unit = rotate_key(call.path_id, grace, context.principal, now, context.conditions.check)
-    return await _change(context, unit, is_sealed=True)
+    return await _change(context, unit, shown_once=_ROTATED)
 
 
 async def _rotate_own(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
     grace, now = call.body.grace_seconds * SECOND, context.services.clock()
     unit = rotate_own_key(grace, partial(_find_owner, context), now)
-    return await _change(context, unit, is_sealed=True)
+    return await _change(context, unit, shown_once=_ROTATED)
 
 
 async def _revoke(context: Context, call: Call[None, None]) -> Result[Key]:
@@ -113,9 +117,9 @@ async def _list_history(context: Context, call: Call[None, PageQuery]) -> Result
     )
 
 
-async def _change(context: Context, unit: Unit[T], *, is_sealed: bool = False) -> Result[T]:
+async def _change(context: Context, unit: Unit[T], *, shown_once: str | None = None) -> Result[T]:
     """Change a key, and let this process see it at once. If that fails, it does in a moment."""
-    result = await change(context, unit, is_sealed=is_sealed)
+    result = await change(context, unit, shown_once=shown_once)
     with suppress(Unavailable):
         await context.services.keys.refresh()
     return result
@@ -162,7 +166,6 @@ _KEY = {
     "perDay": 10000,
     "scopes": ["orders:read", "orders:write", "pets:read", "pets:write"],
     "allowedNetworks": ["203.0.113.0/24"],
-    "rehearseSunset": False,
     "environment": "production",
     "state": "active",
     "bannedUntil": None,
@@ -207,7 +210,7 @@ OPERATIONS = (
         body=KeyCreate,
         body_example={"name": "Till 2", "plan": "pro"},
         success=Success(201, "The key and its token.", KeyWithToken, _ISSUED),
-        errors=(BeyondOwnRights, ResponseSealed),
+        errors=(BeyondOwnRights, SecretAlreadyShown),
     ),
     _operation(
         id="getKey",
@@ -262,7 +265,7 @@ OPERATIONS = (
         body_example={"graceSeconds": 3600},
         body_required=False,
         success=Success(200, "The key and its new token.", KeyWithToken, _ISSUED),
-        errors=(BeyondOwnRights, KeyEnded, ResponseSealed),
+        errors=(BeyondOwnRights, KeyEnded, SecretAlreadyShown),
     ),
     _operation(
         id="rotateCurrentKey",
@@ -282,7 +285,7 @@ OPERATIONS = (
         body_example={"graceSeconds": 3600},
         body_required=False,
         success=Success(200, "Your key and its new token.", KeyWithToken, _ISSUED),
-        errors=(BeyondOwnRights, ResponseSealed, TooManyRotations),
+        errors=(BeyondOwnRights, SecretAlreadyShown, TooManyRotations),
     ),
     _operation(
         id="unbanKey",

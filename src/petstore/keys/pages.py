@@ -21,7 +21,7 @@ from petstore.console.page import (
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
-from petstore.errors import InvalidParameter, PetstoreError, PreconditionFailed, ResponseSealed
+from petstore.errors import InvalidParameter, PetstoreError, PreconditionFailed, SecretAlreadyShown
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.alerts import EXPIRES_SOON, MAX_ALERTS, find_alerts
@@ -31,7 +31,7 @@ from petstore.keys.form import (
     undo_of,
 )
 from petstore.keys.model import check_rights
-from petstore.keys.status import Key, found, rehearsing, select_key
+from petstore.keys.status import Key, found, select_key
 from petstore.keys.uses import (
     KEY_SORTS,
     KeyPosition,
@@ -109,7 +109,7 @@ def _sort_link(typed: Texts, first: str, sort: str) -> tuple[str, str]:
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     form = key_form(visit.caller).new(visit.form, error, new_fields(visit.caller))
-    problem = _SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem
+    problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
     return visit.page("key_new.html", error=error, form=form, problem=problem)
 
 
@@ -174,19 +174,6 @@ async def _unban(visit: PageRequest) -> Response:
     return await visit.redirect(_path(visit), Notice("The ban is lifted."))
 
 
-async def _rehearse(visit: PageRequest) -> Response:
-    """Let a key rehearse the sunset, or end that."""
-    wanted = visit.form.text("on") == "true"
-    body = {"rehearseSunset": wanted}
-    changed = await visit.execute("updateKey", body)
-    name = isolated(changed.value.name)
-    text = f"{name} gets the usual responses again."
-    if wanted:
-        text = f"Operations that will end respond to {name} as if they had ended."
-    undo = Undo(f"{_path(visit)}/rehearse", {"on": "" if wanted else "true"})
-    return await visit.redirect("/deprecations", Notice(text, undo))
-
-
 async def _link(visit: PageRequest) -> Response:
     """Make a link that signs a person in with the key, if that gives no more than the own key."""
     services, key_id = visit.services, visit.path_id
@@ -212,13 +199,7 @@ async def _get(visit: PageRequest) -> Result[Any]:
 
 async def _deprecations(visit: PageRequest) -> Response:
     """Show the calls of deprecated operations, by key."""
-    uses = await visit.list_page("listDeprecations")
-    key_ids = {use.key_id for use in uses.value}
-    return visit.page(
-        "deprecations.html",
-        uses=uses,
-        rehearsing=await rehearsing(visit.services.store, key_ids),
-    )
+    return visit.page("deprecations.html", uses=await visit.list_page("listDeprecations"))
 
 
 def _windows(use: KeyUse) -> Sequence[tuple[str, int, int | None]]:
@@ -240,7 +221,6 @@ PAGES = (
     ConsolePage("POST", "/keys/{keyId}/rotate", _rotate, "rotateKey", _show),
     ConsolePage("POST", "/keys/{keyId}/revoke", _revoke, "revokeKey", _show),
     ConsolePage("POST", "/keys/{keyId}/unban", _unban, "unbanKey"),
-    ConsolePage("POST", "/keys/{keyId}/rehearse", _rehearse, "updateKey"),
     ConsolePage("POST", "/keys/{keyId}/link", _link, "rotateKey", _show),
     ConsolePage("GET", "/keys/{keyId}/history", _history, "listKeyHistory"),
     ConsolePage("GET", "/deprecations", _deprecations, "listDeprecations"),

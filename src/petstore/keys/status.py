@@ -27,12 +27,7 @@ from petstore.limits.contract import NEVER
 
 Time = Annotated[datetime, Meta(tz=True)]
 
-_RENAMED = {"unbanned_at": "pardoned_at"}
-"""The columns that are not called like the field."""
-
-_FIELDS = ("id", *(name for name in Caller.__struct_fields__ if name != "id"))
-
-COLUMNS = tuple(_RENAMED.get(name, name) for name in _FIELDS)
+COLUMNS = ("id", *(name for name in Caller.__struct_fields__ if name != "id"))
 """The columns of a caller in SQL, of which the first is its id."""
 
 STORED_COLUMNS = (
@@ -52,15 +47,6 @@ _DECODERS = [
     for field in fields(Caller)
     if type(field.default) in _OF_VALUE
 ]
-
-# Whatever a process of version 2.0.0 has written, which takes a person for a key.
-_OF_PEOPLE: dict[str, Any] = {
-    "plan": "enterprise",
-    "per_minute": None,
-    "per_day": None,
-    "expires_at": None,
-    "allowed_networks": (),
-}
 
 _READ_AT_ONCE = 500
 _LIMITS = looked_up("LEFT JOIN", "rate_limits", "r", "key_id", "k.id")
@@ -83,12 +69,6 @@ class Key(Struct, frozen=True, rename="camel"):
     allowed_networks: Annotated[
         list[str],
         Meta(description="The networks it may be used from, in CIDR notation; none is anywhere."),
-    ]
-    rehearse_sunset: Annotated[
-        bool,
-        Meta(
-            description="Whether deprecated operations respond as they will from their sunset on."
-        ),
     ]
     environment: Annotated[
         Environment, Meta(description="The environment of the services that take it.")
@@ -132,7 +112,6 @@ class StoredKey(NamedTuple):
             per_day=_limit(key.limits.per_day),
             scopes=sorted(key.scopes),
             allowed_networks=list(key.allowed_networks),
-            rehearse_sunset=key.rehearse_sunset,
             environment=key.environment,
             state=key.state(now),
             banned_until=_time(until) if is_banned else None,
@@ -171,16 +150,6 @@ async def every_key(
         page = await list_keys(store, environment, after, _READ_AT_ONCE, clock)
         yield page.items
         after = page.next_after
-
-
-async def rehearsing(store: Reader, key_ids: Collection[int]) -> set[int]:
-    """Return which of these keys rehearse a sunset."""
-    sql = (
-        "SELECT id FROM api_keys WHERE rehearse_sunset = 1"  # noqa: S608 - only placeholders
-        f" AND id IN ({placeholder_list(1, key_ids)})"
-    )
-    rows = await store.read(Statement(sql, tuple(key_ids), name="select_rehearsing_keys"))
-    return {key_id for (key_id,) in rows}
 
 
 class NamedCaller(NamedTuple):
@@ -231,11 +200,11 @@ def found(rows: list[Row], key_id: int, environment: Environment | None) -> Stor
 
 def caller_of(row: Row) -> Caller:
     """Return the key or the person in a row that begins with ``COLUMNS``."""
-    values = dict(zip(_FIELDS, row, strict=False))
+    values = dict(zip(COLUMNS, row, strict=False))
     for name, decode in _DECODERS:
         values[name] = decode(values[name])
     if values["role"] is not None:
-        values |= _OF_PEOPLE | {"scopes": ROLES[values["role"]]}
+        values["scopes"] = ROLES[values["role"]]
     return Caller(**values)
 
 
@@ -245,8 +214,8 @@ def stored_key(row: Row) -> StoredKey:
 
 
 def values_of(key: KeyFields[Milliseconds]) -> dict[str, Value]:
-    """Return the fields of a key as the database stores them, by their columns."""
-    return {_RENAMED.get(name, name): _value(value) for name, value in asdict(key).items()}
+    """Return the fields of a key as the database stores them."""
+    return {name: _value(value) for name, value in asdict(key).items()}
 
 
 def _value(value: Any) -> Value:

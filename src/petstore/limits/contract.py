@@ -141,9 +141,10 @@ class RateLimiter(Protocol):
     async def look(self, key: Caller) -> Decision:
         """Describe the windows of ``key`` without charging anything."""
 
-    async def charge(self, key: Caller, requests: int) -> Decision:
+    async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
         """Charge ``requests`` to the day of ``key``, all of them or none; a refusal is no strike.
 
+        If the day has no room, the request that was ``taken`` with them costs nothing either.
         ``verdict`` says whether they were charged.
         """
 
@@ -152,6 +153,12 @@ class RateLimiter(Protocol):
 
     async def look_address(self, address: str) -> Decision:
         """Describe the window of ``address`` without charging anything."""
+
+    async def take_attempt(self, holder: str, per_minute: int) -> Decision:
+        """Judge an attempt, of which ``holder`` has so many, and charge it if it is admitted."""
+
+    async def look_attempt(self, holder: str, per_minute: int) -> Decision:
+        """Describe the window of ``holder`` without charging anything."""
 
     async def heartbeat(self) -> None:
         """Announce this process to the others. Call it each second."""

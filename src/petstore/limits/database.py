@@ -58,8 +58,8 @@ class StoredRateLimits:
         ids = tuple(key_ids)
         rows = await self._store.read(
             Statement(
-                f"SELECT id, pardoned_at FROM api_keys WHERE id IN {placeholders(len(ids))}"  # noqa: S608
-                " AND pardoned_at IS NOT NULL",
+                f"SELECT id, unbanned_at FROM api_keys WHERE id IN {placeholders(len(ids))}"  # noqa: S608
+                " AND unbanned_at IS NOT NULL",
                 ids,
                 name="select_unbans",
             )

@@ -1,6 +1,7 @@
 """The limiter of one process: exact, in memory, saved each half second and at shutdown."""
 
 from petstore.clock import MINUTE, Clock
+from petstore.domain.plans import UNLIMITED
 from petstore.generations import Generations
 from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, Decision, RateLimitStore, State
@@ -9,6 +10,7 @@ from petstore.limits.minutes import MinuteLimiter
 
 _FRESH = State()
 _GENERATION = 2 * MINUTE
+_MAX_HOLDERS = 20_000
 
 
 class UnsavedStates:
@@ -64,6 +66,8 @@ class MemoryLimiter:
         self._clock = clock
         self._rules = rules
         self._addresses = addresses
+        # Apart from the addresses, or a flood of these would have attempts forgotten.
+        self._attempts = MinuteLimiter[str](clock, UNLIMITED, _MAX_HOLDERS)
         self._states: Generations[int, State] = Generations()
         self._turned_at = clock()
         self._unsaved = UnsavedStates(store)
@@ -89,11 +93,11 @@ class MemoryLimiter:
             self._keep(key.id, after)
         return describe(state, key.limits, now, key.unbanned_at or NEVER)
 
-    async def charge(self, key: Caller, requests: int) -> Decision:
+    async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
         """Charge ``requests`` to the day of ``key``: all of them, or none."""
         state = self._states.get(key.id) or await self._load(key.id)
         decision, after = charge(
-            state, key.limits, self._clock(), key.unbanned_at or NEVER, requests
+            state, key.limits, self._clock(), key.unbanned_at or NEVER, requests, taken
         )
         if after is not state:
             self._keep(key.id, after)
@@ -106,6 +110,14 @@ class MemoryLimiter:
     async def look_address(self, address: str) -> Decision:
         """Describe the window of ``address`` without charging anything."""
         return self._addresses.look(address)
+
+    async def take_attempt(self, holder: str, per_minute: int) -> Decision:
+        """Judge an attempt, of which ``holder`` has so many, and charge it if it is admitted."""
+        return self._attempts.take(holder, per_minute)
+
+    async def look_attempt(self, holder: str, per_minute: int) -> Decision:
+        """Describe the window of ``holder`` without charging anything."""
+        return self._attempts.look(holder, per_minute)
 
     async def save(self) -> None:
         """Save every state that changed since the last time, and forget idle keys."""

@@ -18,8 +18,8 @@ _FRESH = State()
 
 
 @lru_cache(maxsize=4096)
-def network_of(address: str) -> str:
-    """Return the network that a client address counts as: IPv4 itself, IPv6 its /64."""
+def network_of(address: str, prefix: int = 64) -> str:
+    """Return the network that a client address counts as: IPv4 itself, IPv6 its /64 by default."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -28,7 +28,7 @@ def network_of(address: str) -> str:
         return address
     if parsed.ipv4_mapped:
         return str(parsed.ipv4_mapped)
-    return str(IPv6Network((int(parsed), 64), strict=False))
+    return str(IPv6Network((int(parsed), prefix), strict=False))
 
 
 class MinuteLimiter(Generic[H]):
@@ -56,12 +56,9 @@ class MinuteLimiter(Generic[H]):
 
         ``per_minute`` is the limit of this holder, if that is lower than the limit of all.
         """
-        limits = self._limits
-        if per_minute < limits.per_minute:
-            limits = Limits(per_minute, UNLIMITED)
         group, now = self._group(holder), self._clock()
         state = self._states.get(group, _FRESH)
-        decision, after = decide(state, limits, NO_BANS, now, NEVER)
+        decision, after = decide(state, self._limits_of(per_minute), NO_BANS, now, NEVER)
         if after.minute_started != state.minute_started:
             # A new window goes to the end, so the first in the table is always the oldest.
             self._states.pop(group, None)
@@ -69,10 +66,10 @@ class MinuteLimiter(Generic[H]):
         self._states[group] = after
         return decision
 
-    def look(self, holder: H) -> Decision:
+    def look(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
         """Describe the window of ``holder`` without charging anything."""
         state = self._states.get(self._group(holder), _FRESH)
-        return describe(state, self._limits, self._clock(), NEVER)
+        return describe(state, self._limits_of(per_minute), self._clock(), NEVER)
 
     def give_back(self, holder: H) -> None:
         """Take back the charge of one request, if ``holder`` has any."""
@@ -82,6 +79,10 @@ class MinuteLimiter(Generic[H]):
             self._states[group] = replace(state, minute_used=state.minute_used - 1)
         elif state.minute_used:
             del self._states[group]
+
+    def _limits_of(self, per_minute: int) -> Limits:
+        is_lower = per_minute < self._limits.per_minute
+        return Limits(per_minute, UNLIMITED) if is_lower else self._limits
 
     def _make_room(self, now: Milliseconds) -> None:
         while self._states:

@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from petstore.clock import Clock, Milliseconds
 from petstore.coalescing import Batches
-from petstore.domain.plans import Limits
+from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import Unavailable
 from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, Decision, State, UnbanStore
 from petstore.limits.memory import MemoryLimiter
 from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.limits.redis_judge import Mode, RedisRateLimiter
-from petstore.redis_client.client import RedisClient, RedisUnavailable
+from petstore.redis_client import RedisClient, RedisUnavailable
 
 _TIMEOUT = 0.14
 _UNBANS_TIMEOUT = 0.1
@@ -74,9 +74,9 @@ class RedisLimiter:
         """Describe the windows of ``key`` without charging anything."""
         return await self._unless_unbanned("look", key)
 
-    async def charge(self, key: Caller, requests: int) -> Decision:
+    async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
         """Charge ``requests`` to the day of ``key``: all of them, or none."""
-        return await self._unless_unbanned("charge", key, requests)
+        return await self._unless_unbanned("charge", key, requests, taken)
 
     async def take_address(self, address: str) -> Decision:
         """Judge a request without a valid key from ``address``, and charge it if admitted."""
@@ -85,6 +85,14 @@ class RedisLimiter:
     async def look_address(self, address: str) -> Decision:
         """Describe the window of ``address`` without charging anything."""
         return await self._judge_address("look", address)
+
+    async def take_attempt(self, holder: str, per_minute: int) -> Decision:
+        """Judge an attempt, of which ``holder`` has so many, and charge it if it is admitted."""
+        return await self._judge_attempt("take", holder, per_minute)
+
+    async def look_attempt(self, holder: str, per_minute: int) -> Decision:
+        """Describe the window of ``holder`` without charging anything."""
+        return await self._judge_attempt("look", holder, per_minute)
 
     async def heartbeat(self) -> None:
         """Announce this process, learn how many there are, and return to Redis if it is back."""
@@ -106,25 +114,30 @@ class RedisLimiter:
         """Disconnect."""
         await self._shared.close()
 
-    async def _unless_unbanned(self, mode: Mode, key: Caller, requests: int = 0) -> Decision:
-        decision = await self._judge(mode, key, requests)
+    async def _unless_unbanned(
+        self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
+    ) -> Decision:
+        decision = await self._judge(mode, key, requests, taken)
         if decision.verdict == "banned":
             unbanned_at = await self._unbans.latest(key)
             if unbanned_at > (key.unbanned_at or NEVER):
-                return await self._judge(mode, replace(key, unbanned_at=unbanned_at), requests)
+                key = replace(key, unbanned_at=unbanned_at)
+                return await self._judge(mode, key, requests, taken)
         return decision
 
-    async def _judge(self, mode: Mode, key: Caller, requests: int) -> Decision:
+    async def _judge(
+        self, mode: Mode, key: Caller, requests: int, taken: Decision | None
+    ) -> Decision:
         local = self._local
         if local is None:
             try:
-                return await self._shared.judge(mode, key, requests)
+                return await self._shared.judge(mode, key, requests, taken)
             except RedisUnavailable as error:
                 local = self._fall_back(error)
         per_minute, per_day = key.limits.share(self._processes)
         key = replace(key, per_minute=per_minute, per_day=per_day)
         if mode == "charge":
-            return await local.charge(key, requests)
+            return await local.charge(key, requests, taken)
         return await (local.take(key) if mode == "take" else local.look(key))
 
     async def _judge_address(self, mode: Mode, address: str) -> Decision:
@@ -137,6 +150,17 @@ class RedisLimiter:
         return await (
             local.take_address(address) if mode == "take" else local.look_address(address)
         )
+
+    async def _judge_attempt(self, mode: Mode, holder: str, per_minute: int) -> Decision:
+        local = self._local
+        if local is None:
+            try:
+                return await self._shared.judge_attempt(mode, holder, per_minute)
+            except RedisUnavailable as error:
+                local = self._fall_back(error)
+        per_minute, _ = Limits(per_minute, UNLIMITED).share(self._processes)
+        judge = local.take_attempt if mode == "take" else local.look_attempt
+        return await judge(holder, per_minute)
 
     def _fall_back(self, error: RedisUnavailable) -> MemoryLimiter:
         if self._local is None:

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from uuid import uuid4
 
 from msgspec import Struct
@@ -24,14 +24,13 @@ from petstore.limits.contract import (
 from petstore.limits.decide import decision, describe
 from petstore.limits.memory import UnsavedStates
 from petstore.limits.minutes import network_of
-from petstore.redis_client.client import Command, RedisClient, RedisUnavailable
-from petstore.redis_client.script import BatchedScript
+from petstore.redis_client import BatchedScript, Command, RedisClient, RedisUnavailable
 
 Mode: TypeAlias = Literal["take", "charge", "look"]
 
 # An idle hash expires; the store has a copy of the state of a key.
 _KEY_LIFETIME = DAY
-_ADDRESS_LIFETIME = 2 * MINUTE
+_MINUTE_LIFETIME = 2 * MINUTE
 _FRESH = State()
 _FOLDER = files("petstore.limits")
 _DEFAULTS = ", ".join(f"{name} = {default}" for name, default in asdict(_FRESH).items())
@@ -44,7 +43,7 @@ _SILENT_SECONDS = 5
 class JudgeCall(Struct, omit_defaults=True):
     """The argument of ``judge.lua``, with the state to begin with if Redis has none.
 
-    ``requests`` is how many to charge to the day.
+    ``requests`` is how many to charge to the day. The windows are those of a request to give back.
     """
 
     mode: Mode
@@ -57,6 +56,8 @@ class JudgeCall(Struct, omit_defaults=True):
     expires_after: Milliseconds
     state: State | None = None
     requests: int = 0
+    minute_started: Milliseconds | None = None
+    day: int | None = None
 
 
 class Judgement(Struct, gc=False):
@@ -95,14 +96,16 @@ class RedisRateLimiter:
         self._unsaved = UnsavedStates(store)
         self._timeout = timeout
         self._process = uuid4().hex
-        self._failed_key: str | None = None
         self.load, self.save = self._unsaved.load, self._unsaved.save
         self.bans = 0
 
-    async def judge(self, mode: Mode, key: Caller, requests: int = 0) -> Decision:
+    async def judge(
+        self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
+    ) -> Decision:
         """Judge a request with ``key``, and charge it if it is admitted; or only look.
 
-        To ``charge`` is to charge so many ``requests`` to the day.
+        To ``charge`` is to charge so many ``requests`` to the day, or to give back the one that was
+        ``taken`` with them.
         """
         name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
         unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
@@ -110,10 +113,12 @@ class RedisRateLimiter:
             mode, *limits, unbanned_at, rules, threshold, rules.last_level, _KEY_LIFETIME
         )
         call.requests = requests
-        reply = await self._run(name, call)
+        if taken is not None:
+            call.minute_started, call.day = taken.minute_started, taken.day_number
+        reply = await self._script.run(name, _encode(call))
         if reply is None:
             call.state = await self.load(key.id) or _FRESH
-            reply = await self._run(name, call)
+            reply = await self._script.run(name, _encode(call))
         judged = _decode(reply)
         self.bans += judged.begins_ban
         self._unsaved.put(key.id, judged.state)
@@ -121,26 +126,26 @@ class RedisRateLimiter:
 
     async def judge_address(self, mode: Mode, address: str) -> Decision:
         """Judge a request without a valid key, and charge it if it is admitted; or only look."""
-        name, limits = f"petstore:address:{{{network_of(address)}}}", self._address_limits
-        call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _ADDRESS_LIFETIME, _FRESH)
-        return _decision(call, limits, _decode(await self._run(name, call)))
+        name = f"petstore:address:{{{network_of(address)}}}"
+        return await self._judge_minute(mode, name, self._address_limits)
+
+    async def judge_attempt(self, mode: Mode, holder: str, per_minute: int) -> Decision:
+        """Judge an attempt, and charge it if it is admitted; or only look."""
+        name = f"petstore:attempt:{{{holder}}}"
+        return await self._judge_minute(mode, name, Limits(per_minute, UNLIMITED))
 
     async def heartbeat(self) -> tuple[int, Milliseconds]:
         """Announce this process; return how many processes there are, and the server's time.
 
-        After a failure it succeeds only if the server of the failed key takes writes again. Its
-        timeout is longer than that of a request: no client waits for it.
+        Its timeout is longer than that of a request: no client waits for it.
         """
-        names = [_PROCESSES]
-        if self._failed_key is not None:
-            names.insert(0, f"{_PROCESSES}:{self._failed_key}")
-            await self._client.close()  # a cluster is then asked again which server has which key
-        commands: list[Command] = [
-            ("EVAL", _HEARTBEAT, 1, name, self._process, _SILENT_SECONDS) for name in names
-        ]
-        replies = await self._client.execute(commands, 3 * self._timeout)
-        self._failed_key = None
-        processes, now = replies[-1]
+        command: Command = ("EVAL", _HEARTBEAT, 1, _PROCESSES, self._process, _SILENT_SECONDS)
+        try:
+            ((processes, now),) = await self._client.execute([command], 3 * self._timeout)
+        except RedisUnavailable:
+            # Another server may have the address by now, and this one refuse changes.
+            await self._client.close()
+            raise
         return processes, now
 
     async def close(self) -> None:
@@ -149,12 +154,9 @@ class RedisRateLimiter:
             await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
         await self._client.close()
 
-    async def _run(self, name: str, call: JudgeCall) -> Any:
-        try:
-            return await self._script.run(name, _encode(call))
-        except RedisUnavailable:
-            self._failed_key = name
-            raise
+    async def _judge_minute(self, mode: Mode, name: str, limits: Limits) -> Decision:
+        call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _MINUTE_LIFETIME, _FRESH)
+        return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
 
 
 def _decision(call: JudgeCall, limits: Limits, judged: Judgement) -> Decision:

@@ -41,8 +41,8 @@ class Observer(Protocol):
     def responded(self, line: RequestLine) -> None:
         """Note that a request has its response, in the task of ``requested``."""
 
-    def database(self, store: Store, name: str) -> StoreObserver:
-        """Return what observes ``store``, the database of this ``name``."""
+    def database(self, store: Store) -> StoreObserver:
+        """Return what observes ``store``."""
 
     def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
         """Return what notes each ``take`` and ``charge`` of ``limiter``."""
@@ -51,15 +51,15 @@ class Observer(Protocol):
         """Learn of the other parts."""
 
     def running(self) -> AbstractAsyncContextManager[None]:
-        """Report until the block ends. The databases are open."""
+        """Report until the block ends. The database is open."""
 
 
 Observers: TypeAlias = Sequence[Observer]
 
 
-def observed_store(store: Store, name: str, observers: Observers) -> Store:
-    """Return ``store``, the database of this ``name``, with its ``observers``."""
-    for observer in [each.database(store, name) for each in observers]:
+def observed_store(store: Store, observers: Observers) -> Store:
+    """Return ``store`` with its ``observers``."""
+    for observer in [each.database(store) for each in observers]:
         store = _ObservedStore(store, observer)
     return store
 
@@ -81,14 +81,15 @@ def watch(unit: Unit[T], begin: Callable[[Statement], End]) -> Unit[T]:
         while True:
             end = begin(statement)
             rows: list[Row] = []
-            duplicate = None
             try:
-                rows = yield statement
+                try:
+                    rows = yield statement
+                finally:
+                    end(rows)
             except Duplicate as error:
-                duplicate = error
-            finally:
-                end(rows)
-            statement = unit.send(rows) if duplicate is None else unit.throw(duplicate)
+                statement = unit.throw(error)
+            else:
+                statement = unit.send(rows)
     except StopIteration as finished:
         result: T = finished.value
         return result
@@ -117,13 +118,14 @@ class _ObservedLimiter:
         self._limiter = limiter
         self._take, self._charge = partial(begin, "take"), partial(begin, "charge")
         self.look, self.look_address = limiter.look, limiter.look_address
+        self.take_attempt, self.look_attempt = limiter.take_attempt, limiter.look_attempt
         self.heartbeat, self.save, self.close = limiter.heartbeat, limiter.save, limiter.close
 
     def take(self, key: Caller) -> Coroutine[Any, Any, Decision]:
         return _observed(self._take, self._limiter.take(key))
 
-    def charge(self, key: Caller, requests: int) -> Coroutine[Any, Any, Decision]:
-        return _observed(self._charge, self._limiter.charge(key, requests))
+    def charge(self, *charged: Any) -> Coroutine[Any, Any, Decision]:
+        return _observed(self._charge, self._limiter.charge(*charged))
 
     def take_address(self, address: str) -> Coroutine[Any, Any, Decision]:
         return _observed(self._take, self._limiter.take_address(address))

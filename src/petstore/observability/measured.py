@@ -1,4 +1,4 @@
-"""The metrics of a worker: requests, decisions, databases and what the other parts count."""
+"""The metrics of a worker: requests, decisions, the database and what the other parts count."""
 
 from collections.abc import Callable
 from shutil import disk_usage
@@ -51,7 +51,7 @@ class Metrics:
         self._requests[operation, method, line.status][0] += 1
         observe(self._seconds[(operation,)], metrics.SECONDS, line.milliseconds / 1000)
 
-    def database(self, store: Store, name: str) -> "_StoreMetrics":
+    def database(self, store: Store) -> "_StoreMetrics":
         """Report the files or the connections of ``store``; return what times its queries."""
         registry = self._registry
         if isinstance(store, SqliteStore):
@@ -67,9 +67,9 @@ class Metrics:
             registry.report_shared(metrics.LAST_BACKUP, lambda: last_backup(path))
         else:
             server = cast("PostgresStore", store)
-            registry.report(metrics.POOL_IN_USE, lambda: server.connections_in_use, name)
-            registry.report(metrics.POOL_SIZE, lambda: server.connections, name)
-        return _StoreMetrics(registry, name)
+            registry.report(metrics.POOL_IN_USE, lambda: server.connections_in_use)
+            registry.report(metrics.POOL_SIZE, lambda: server.connections)
+        return _StoreMetrics(registry)
 
     def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
         """Report the bans and the fallbacks of ``limiter``; return what counts its decisions."""
@@ -105,13 +105,12 @@ class Metrics:
 
 
 class _StoreMetrics:
-    """Times what the database of this ``name`` does, and counts its failures and events."""
+    """Times what the database does, and counts its failures and events."""
 
-    def __init__(self, registry: Registry, name: str) -> None:
-        self._name = name
+    def __init__(self, registry: Registry) -> None:
         self._queries = registry.samples(metrics.QUERIES)
-        self._transactions = registry.samples(metrics.TRANSACTIONS)[(name,)]
-        self._errors = registry.samples(metrics.DATABASE_ERRORS)[(name,)]
+        self._transactions = registry.samples(metrics.TRANSACTIONS)[()]
+        self._errors = registry.samples(metrics.DATABASE_ERRORS)[()]
         self._events = registry.samples(metrics.EVENTS)
 
     def check(self) -> End:
@@ -120,7 +119,7 @@ class _StoreMetrics:
 
     def read(self, statement: Statement) -> End:
         """Time a query; one in a transaction never ends with an error."""
-        sample = self._queries[self._name, statement.name]
+        sample = self._queries[(statement.name,)]
         started = perf_counter()
 
         def end(outcome: object) -> None:

@@ -58,7 +58,7 @@ DELIVERIES = _counter(
     "outcome",
 )
 DATABASE_ERRORS = _counter(
-    "petstore_database_errors", "Reads, transactions and checks that failed.", "database"
+    "petstore_database_errors", "Reads, transactions and checks that failed."
 )
 CRASHES = _counter("petstore_worker_crashes", "Workers that ended without a clean stop.")
 CPU_SECONDS = _counter("process_cpu_seconds", "User and system CPU time, in seconds.", "worker")
@@ -76,12 +76,8 @@ FEED_LAG = _gauge(
     "petstore_feed_lag_seconds", "How long the oldest event without a place in the feed has waited."
 )
 LONG_POLLS = _gauge("petstore_long_polls", "Requests that are waiting for an event.")
-POOL_IN_USE = _gauge(
-    "petstore_pool_connections_in_use", "Connections to PostgreSQL in use.", "database"
-)
-POOL_SIZE = _gauge(
-    "petstore_pool_connections_max", "Maximum number of connections to PostgreSQL.", "database"
-)
+POOL_IN_USE = _gauge("petstore_pool_connections_in_use", "Connections to PostgreSQL in use.")
+POOL_SIZE = _gauge("petstore_pool_connections_max", "Maximum number of connections to PostgreSQL.")
 DATABASE_BYTES = _gauge("petstore_database_bytes", "Size of the SQLite file and its log.")
 DISK_FREE = _gauge("petstore_disk_free_bytes", "Free space on the disk of the SQLite file.")
 DISK_SIZE = _gauge("petstore_disk_size_bytes", "Size of the disk of the SQLite file.")
@@ -118,13 +114,12 @@ QUERIES = _histogram(
     "petstore_query_duration_seconds",
     "From the statement to its rows; a read includes the wait for a connection.",
     (0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5),
-    *("database", "query"),
+    "query",
 )
 TRANSACTIONS = _histogram(
     "petstore_transaction_duration_seconds",
     "From the change to its commit on disk, including the wait for other changes.",
     (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
-    "database",
 )
 DELIVERY_SECONDS = _histogram(
     "petstore_delivery_duration_seconds",

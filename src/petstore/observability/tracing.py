@@ -85,9 +85,8 @@ class Tracing:
             _describe(span, line)
         span.end()
 
-    def database(self, store: Store, name: str) -> "_StoreSpans":
+    def database(self, store: Store) -> "_StoreSpans":
         """Return what makes queries of ``store`` spans."""
-        del name
         return _StoreSpans(self, "sqlite" if isinstance(store, SqliteStore) else "postgresql")
 
     def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:

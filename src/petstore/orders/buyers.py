@@ -1,14 +1,14 @@
 """Personal data of orders: removed when it is old, or when a buyer asks for it.
 
-Only closed orders lose their buyer and note. Each has an event, which says that the order changed,
-so that no list shows the old one.
+Only closed orders lose their buyer, note and cancelReason. Each has an event, which says that the
+order changed, so that no list shows the old one.
 """
 
 import asyncio
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, json, msgpack
 
 from petstore.chores import PeriodicTask
 from petstore.clock import DAY, Clock, Milliseconds
@@ -17,11 +17,12 @@ from petstore.databases.planner import unplanned
 from petstore.domain.names import name_key, plain_key
 from petstore.events.model import SERVICE, Author
 from petstore.events.store import record
-from petstore.orders.model import Order, without_personal_data
+from petstore.orders.model import OPEN_STATUSES, Order, without_personal_data
 from petstore.orders.store import COLUMNS, order_event, order_of
 
 _BATCH = 100
 _PAUSE_SECONDS = 0.05
+_ORDER = b'"petId":'  # in the JSON of an order, and of nothing else that a POST returns
 # The expression and the condition of the index orders_with_buyers.
 _CLOSED_AT = (
     "CASE WHEN status IN ('delivered', 'cancelled')"
@@ -37,15 +38,15 @@ class Forgotten(NamedTuple):
 
 
 def forgetting(store: Store, clock: Clock, days: int) -> PeriodicTask:
-    """Return what removes each minute the buyers and notes of orders closed ``days`` ago."""
+    """Return what removes each minute personal data of orders closed ``days`` ago."""
     forget = partial(forget_old_buyers, store, clock, days)
     return PeriodicTask(forget, 60, "old buyers not removed from orders")
 
 
 async def forget_old_buyers(store: Store, clock: Clock, days: int) -> None:
-    """Remove buyers and notes of orders closed ``days`` ago, one batch after another; 0 is never.
+    """Remove personal data of orders closed ``days`` ago, one batch after another; 0 is never.
 
-    Several processes may do so at once.
+    The recorded responses that have it expire within a day. Several processes may do so at once.
 
     Raises:
         Unavailable: the database is unreachable, full or failing; the next call continues.
@@ -56,76 +57,105 @@ async def forget_old_buyers(store: Store, clock: Clock, days: int) -> None:
 
 
 def forget_batch(before: Milliseconds, now: Milliseconds) -> Unit[int]:
-    """Remove buyers and notes of some orders closed before a moment; return how many."""
+    """Remove personal data of some orders closed before a moment; return how many."""
     rows = yield Statement(
-        f"SELECT {COLUMNS} FROM orders WHERE coalesce(buyer, note) IS NOT NULL"  # noqa: S608
+        f"SELECT {COLUMNS} FROM orders WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL"  # noqa: S608
         f" AND {_CLOSED_AT} < /*sqlite*/ ?1 /*end*/ /*pg {unplanned(1)} */"
         f" ORDER BY {_CLOSED_AT} LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */",
         (before, _BATCH),
         name="lock_orders_with_old_buyers",
     )
-    yield from _forget(rows, now, SERVICE)
+    yield from _forget([order_of(row) for row in rows], now, SERVICE)
     return len(rows)
 
 
 async def forget_buyer(store: Store, buyer: str, clock: Clock, by: Author) -> Forgotten:
-    """Remove a buyer, named exactly but for case, and the notes, from every closed order.
+    """Remove a buyer, named exactly but for case, with notes and reasons, from every closed order.
+
+    The recorded responses to requests with an Idempotency-Key lose them, too.
 
     Raises:
         Unavailable: the database is unreachable, full or failing; some orders may be done.
     """
-    closed = still_open = after = 0
+    closed: set[int] = set()
+    still_open: set[int] = set()
+    after = 0
     while True:
-        rows = await store.read(_select_of_buyer(buyer, after))
-        same = [order for row in rows if _is_of(order := order_of(row), buyer)]
-        done = await store.write(_forget_closed([order.id for order in same], buyer, clock(), by))
-        closed += done
-        still_open += len(same) - done
-        if len(rows) < _BATCH:
-            return Forgotten(closed, still_open)
-        after = rows[-1][0]
+        orders = await store.write(_forget_some(buyer, after, clock(), by))
+        for order in orders:
+            if _is_of(order, buyer):
+                (still_open if order.status in OPEN_STATUSES else closed).add(order.id)
+        if len(orders) < _BATCH:
+            break
+        after = orders[-1].id
+    await _forget_in_records(store, closed, buyer)
+    return Forgotten(len(closed), len(still_open))
 
 
-def _select_of_buyer(buyer: str, after: int) -> Statement:
-    """Return the SELECT of orders whose buyers' names differ from this one in case and marks."""
+def _forget_some(buyer: str, after: int, now: Milliseconds, by: Author) -> Unit[list[Order]]:
+    """Remove a buyer from some orders; return them, and those with other marks, as they were."""
     key = unplanned(1, str)
-    return Statement(
+    rows = yield Statement(
         f"SELECT {COLUMNS} FROM orders WHERE buyer_key IS NOT NULL"  # noqa: S608 - only names
         " AND /*sqlite*/ buyer_key = ?1 AND id > ?2 /*end*/"
         f" /*pg (buyer_key, id) > ({key}, ?2) AND buyer_key <= {key} */"
-        " ORDER BY buyer_key, id LIMIT ?3",
+        " ORDER BY buyer_key, id LIMIT ?3 /*pg FOR UPDATE */",
         (plain_key(buyer), after, _BATCH),
-        name="select_orders_of_buyer",
+        name="lock_orders_of_buyer",
     )
+    orders = [order_of(row) for row in rows]
+    closed = (each for each in orders if each.status not in OPEN_STATUSES)
+    yield from _forget([each for each in closed if _is_of(each, buyer)], now, by)
+    return orders
 
 
-def _forget_closed(ids: list[int], buyer: str, now: Milliseconds, by: Author) -> Unit[int]:
-    """Remove a buyer from those of the orders that are closed; return how many."""
-    rows = yield Statement(
-        f"SELECT {COLUMNS} FROM orders WHERE id IN ({placeholder_list(1, ids)})"  # noqa: S608
-        " AND status || '' IN ('delivered', 'cancelled') ORDER BY id /*pg FOR UPDATE */",
-        ids,
-        name="lock_closed_orders",
+async def _forget_in_records(store: Store, ids: set[int], buyer: str) -> None:
+    """Remove personal data from recorded responses with one of these orders, or with the buyer."""
+    after: Row = (0, "")
+    while True:
+        select = Statement(
+            "SELECT key_id, idempotency_key, answer FROM idempotency_records"
+            " WHERE (key_id, idempotency_key) > (?1, ?2)"
+            " ORDER BY key_id, idempotency_key LIMIT ?3",
+            (*after, _BATCH),
+            name="select_idempotency_records",
+        )
+        rows = await store.read(select)
+        for *name, answer in rows:
+            if _ORDER not in answer:
+                continue
+            response = msgpack.decode(answer)
+            order = json.decode(response["body"], type=Order)
+            if order.id in ids or _is_of(order, buyer):
+                response["body"] = json.encode(without_personal_data(order))
+                await store.write(_replace_record(name, answer, msgpack.encode(response)))
+        if len(rows) < _BATCH:
+            return
+        after = rows[-1][:2]
+
+
+def _replace_record(name: list[Any], before: bytes, answer: bytes) -> Unit[None]:
+    yield Statement(
+        "UPDATE idempotency_records SET answer = ?1"
+        " WHERE key_id = ?2 AND idempotency_key = ?3 AND answer = ?4",
+        (answer, *name, before),
+        name="replace_idempotency_record",
     )
-    closed = [row for row in rows if _is_of(order_of(row), buyer)]
-    yield from _forget(closed, now, by)
-    return len(closed)
 
 
 def _is_of(order: Order, buyer: str) -> bool:
     return order.buyer is not UNSET and name_key(order.buyer) == name_key(buyer)
 
 
-def _forget(rows: list[Row], now: Milliseconds, by: Author) -> Unit[None]:
-    """Remove buyer and note from orders, whose rows are locked."""
-    if not rows:
+def _forget(orders: list[Order], now: Milliseconds, by: Author) -> Unit[None]:
+    """Remove personal data from orders, whose rows are locked."""
+    if not orders:
         return
     yield Statement(
-        "UPDATE orders SET buyer = NULL, buyer_key = NULL, note = NULL"  # noqa: S608 - only numbers
-        f" WHERE id IN ({placeholder_list(1, rows)})",
-        [row[0] for row in rows],
+        "UPDATE orders SET buyer = NULL, buyer_key = NULL, note = NULL, cancel_reason = NULL"  # noqa: S608
+        f" WHERE id IN ({placeholder_list(1, orders)})",
+        [order.id for order in orders],
         name="forget_buyers",
     )
-    orders = [order_of(row) for row in rows]
     events = (order_event("order.updated", without_personal_data(order), order) for order in orders)
     yield record(now, *events, by=by)

@@ -264,7 +264,7 @@ def _pages(client: "Client", filters: dict[str, Any]) -> Iterator[list[dict[str,
 @json_option
 @database_option
 def forget(*, buyer: str, as_json: bool, database: str) -> None:
-    """Remove BUYER, and the notes, from all closed orders.
+    """Remove BUYER, with notes and reasons, from all closed orders.
 
     BUYER is the whole name; its case does not matter. Orders that are open keep their buyer: cancel
     or deliver them first. This command works on the database itself.

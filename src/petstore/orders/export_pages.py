@@ -58,8 +58,8 @@ async def _download(visit: PageRequest) -> Response:
     status = optional(STATUS_FILTER.typed(visit.form))
     await visit.execute("listOrders", query={"status": status, "limit": 1})  # which checks it
     wanted = OrderFilter(status or UNSET)  # type: ignore[arg-type] # as was checked
-    reader = await visit.services.readers.for_key(visit.caller.id)
-    count = await count_orders(reader, wanted, MOST)
+    store = visit.services.store
+    count = await count_orders(store, wanted, MOST)
     if not count:
         return await _page(visit, is_empty=True)
     if not await charge(visit, requests_for(count)):
@@ -69,7 +69,7 @@ async def _download(visit: PageRequest) -> Response:
         delimiter = delimiter_of(visit.form)
         write = csv_writer(file, _COLUMNS, spreadsheet_safe=True, delimiter=delimiter)
         row_of = partial(_row, delimiter=delimiter)
-        await _write(reader, wanted, write, row_of, names=visit.may("listPets"))
+        await _write(store, wanted, write, row_of, names=visit.may("listPets"))
     return file.response(dated("orders", visit.services.clock()))
 
 

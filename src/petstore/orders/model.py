@@ -91,7 +91,7 @@ CancelReason = Annotated[
         pattern=PRINTABLE,
         description=(
             "Why it was cancelled. 1 to 200 characters, not only white space, without control"
-            " characters."
+            " characters. No event has it."
         ),
         extra={
             "expected": ("1 to 200 characters, not only white space and without control characters")
@@ -132,8 +132,8 @@ OPEN_STATUSES = tuple(status for status, following in _MOVES.items() if followin
 PET_AFTER: dict[OrderStatus, PetStatus] = {"delivered": "sold", "cancelled": "available"}
 """The status of an animal after its order ends."""
 
-PERSONAL = ("buyer", "note")
-"""Members that events do not have."""
+PERSONAL = {"buyer": "buyer", "note": "note", "cancel_reason": "cancelReason"}
+"""What events do not have, by the names in JSON."""
 
 # What can change until the order is closed, by the names in JSON.
 _UNTIL_CLOSED = {"buyer": "buyer", "amount": "amount", "ship_date": "shipDate"}
@@ -299,7 +299,5 @@ def can_be_undone(order: Order, now: datetime) -> bool:
 
 
 def without_personal_data(order: Order) -> Order:
-    """Return ``order`` as events show it: without buyer and note."""
-    if order.buyer is UNSET and order.note is UNSET:
-        return order
+    """Return ``order`` as events show it: without buyer, note and reason."""
     return replace(order, **dict.fromkeys(PERSONAL, UNSET))

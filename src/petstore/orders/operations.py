@@ -77,8 +77,8 @@ async def _list(context: Context, call: Call[None, ListOrdersQuery]) -> Result[l
         return await _search(context, query, query.buyer, wanted)
     newest_first = query.sort == "-id"
     form = NEWEST_FIRST if newest_first else BY_ID
-    start, reader = query.start(form), await context.reader()
-    page = await list_orders(reader, wanted, start, limit, newest_first=newest_first)
+    start, store = query.start(form), context.services.store
+    page = await list_orders(store, wanted, start, limit, newest_first=newest_first)
     if query.placed_before is not UNSET:
         return page_result(page, form)
     shown = Extent.of("order", page.ids, query.status, query.pet_id)
@@ -90,7 +90,7 @@ async def _search(
 ) -> Result[list[Order]]:
     require_no_sort(query.sort, "buyer")
     after = query.start(BY_NAME)
-    page = await search_orders(await context.reader(), prefix, wanted, after, query.limit)
+    page = await search_orders(context.services.store, prefix, wanted, after, query.limit)
     return page_result(page, BY_NAME)
 
 

@@ -367,7 +367,7 @@ def _free(rows: list[Row], now: Milliseconds) -> Unit[None]:
 
 
 def order_event(kind: ResourceEventType, order: Order, before: Order | None = None) -> NewEvent:
-    """Return the event of an order: without its buyer and its note, whatever changed."""
+    """Return the event of an order: without its personal data, whatever changed."""
     was = None if before is None else without_personal_data(before)
     return resource_event(kind, without_personal_data(order), was)
 

@@ -59,7 +59,7 @@ async def _page(
         MissingKey: that is the error, so there is no such page any more.
     """
     if isinstance(error, (MissingKey, NotFound)):
-        raise error
+        raise type(error)(error.message)
     services, caller = visit.services, visit.caller
     account = await read_account(services.store, caller.id)
     texts = _FORM.texts(account.caller)
@@ -94,8 +94,8 @@ async def _rename(visit: PageRequest) -> Response:
 
 async def _change_password(visit: PageRequest) -> Response:
     session, services = _session_of(visit), visit.services
-    check_password(visit.form.raw("password"))
     account = await read_account(services.store, session.caller.id)
+    check_password(visit.form.raw("password"), account.login)
     try:
         hashed = await _new_hash(visit, session, account)
     except InvalidKey as error:
@@ -115,12 +115,12 @@ async def _new_hash(visit: PageRequest, session: Session, account: Account) -> s
         Overloaded: too many passwords wait to be checked.
     """
     form, passwords = visit.form, visit.limits.passwords
-    with visit.limits.own_password_attempt(session.digest, visit.client) as asker:
+    async with visit.limits.own_password_attempt(session.digest):
         current, known = form.raw("current"), account.password
-        if known is not None and not await passwords.verify(current, known, asker):
+        if known is not None and not await passwords.verify(current, known):
             msg = "current: this is not your password"
             raise InvalidKey(msg)
-        return await passwords.hash(form.raw("password"), asker)
+        return await passwords.hash(form.raw("password"))
 
 
 async def _end_device(visit: PageRequest) -> Response:

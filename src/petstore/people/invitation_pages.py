@@ -7,16 +7,14 @@ from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.sign_in import (
     browser_of,
-    charged_if_it_fails,
     signed_in_person,
     told_to_nobody,
     wants_to_stay,
 )
 from petstore.errors import InvalidBody, NotFound, PetstoreError, Unavailable
 from petstore.http.messages import Response
-from petstore.limits.minutes import network_of
 from petstore.people.accounts import Account, accept_invitation, find_invitation
-from petstore.people.passwords import MIN_LENGTH, Asker, Rank, check_password
+from petstore.people.passwords import MIN_LENGTH, check_password
 
 _FROM_NOW_ON = "From now on you sign in with it and your login."
 _PATH = "/invitation/{secret}"
@@ -34,27 +32,27 @@ async def _accept(visit: PageRequest) -> Response:
     """Set the password of the person who is invited, and sign them in.
 
     Raises:
-        InvalidBody: it is too short or too long.
+        InvalidBody: it cannot be a password.
         NotFound: the link has ended, or is none.
-        RateLimitExceeded: that is so, and the address is beyond its limit.
         Overloaded: too many passwords wait to be hashed.
     """
-    with charged_if_it_fails(visit):
-        account = await _invited(visit)
-        secret = None if account is None else await _session_of(visit)
-        if account is None or secret is None:
-            visit.limits.note_end(visit.parameter)
-            raise visit.beyond or NotFound("the invitation has ended")
+    account = await _invited(visit)
+    secret = None if account is None else await _session_of(visit, account)
+    if account is None or secret is None:
+        visit.limits.note_end(visit.parameter)
+        msg = "the invitation has ended"
+        raise NotFound(msg)
+    visit.signed_in = account.caller
     notice, stays = Notice(f"Your password is set. {_FROM_NOW_ON}"), wants_to_stay(visit)
     return await signed_in_person(visit, secret, account.login, notice, stays=stays)
 
 
-async def _session_of(visit: PageRequest) -> str | None:
+async def _session_of(visit: PageRequest, account: Account) -> str | None:
     """Set the password, and return the secret of a session; ``None`` if somebody was faster."""
     services, password = visit.services, visit.form.raw("password")
-    check_password(password)
-    asker = Asker(network_of(visit.client), Rank.KNOWN)
-    hashed = await visit.limits.passwords.hash(password, asker)
+    check_password(password, account.login)
+    async with visit.limits.passwords.turn(visit.parameter, goes_first=True):
+        hashed = await visit.limits.passwords.hash(password)
     browser = browser_of(visit, stays=wants_to_stay(visit))
     return await services.store.write(
         accept_invitation(

@@ -9,7 +9,7 @@ from petstore.errors import (
     LastAdministrator,
     LoginTaken,
     PersonDisabled,
-    ResponseSealed,
+    SecretAlreadyShown,
 )
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
@@ -68,7 +68,10 @@ async def _invited(context: Context, unit: Unit[Added]) -> Result[PersonWithInvi
     """Run a unit that makes an invitation, and return it with its URL."""
     root, now = context.root, context.services.clock()
     shown = mapped(unit, lambda added: added.shown(root, now))
-    return await change(context, shown, is_sealed=True)
+    told = (
+        "the first request invited person {id} and showed the link; invite them again for another"
+    )
+    return await change(context, shown, shown_once=told)
 
 
 _PERSON = {
@@ -127,7 +130,7 @@ OPERATIONS = (
         body=PersonCreate,
         body_example=_NEW,
         success=Success(201, "The person and the invitation.", PersonWithInvitation, _INVITED),
-        errors=(BeyondOwnRights, LoginTaken, ResponseSealed),
+        errors=(BeyondOwnRights, LoginTaken, SecretAlreadyShown),
     ),
     _operation(
         id="getPerson",
@@ -167,7 +170,7 @@ OPERATIONS = (
         handler=_invite,
         tagged=False,
         success=Success(200, "The person and the invitation.", PersonWithInvitation, _INVITED),
-        errors=(BeyondOwnRights, PersonDisabled, ResponseSealed),
+        errors=(BeyondOwnRights, PersonDisabled, SecretAlreadyShown),
     ),
     _operation(
         id="listPersonHistory",

@@ -10,7 +10,7 @@ from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest, again_if_used
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
-from petstore.errors import LastAdministrator, PetstoreError, ResponseSealed
+from petstore.errors import LastAdministrator, PetstoreError, SecretAlreadyShown
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.model import ROLES, Caller, Role
@@ -68,7 +68,7 @@ async def _list(visit: PageRequest) -> Response:
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _form(visit.caller).new(visit.form, error, {"role": "clerk"})
-    problem = _SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem
+    problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
     return visit.page("person_new.html", error=error, form=form, problem=problem)
 
 
@@ -103,7 +103,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
 
 def _problem(visit: PageRequest, error: PetstoreError | None) -> Problem | None:
     """Return what is wrong if the page has words of its own for it."""
-    if isinstance(error, ResponseSealed):
+    if isinstance(error, SecretAlreadyShown):
         return _SENT_BEFORE
     is_own = visit.path_id == visit.caller.id
     return _LAST if isinstance(error, LastAdministrator) and is_own else None

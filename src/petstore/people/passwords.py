@@ -1,22 +1,22 @@
-"""Passwords: hashed and verified in threads, a few at a time, in turns of the networks that ask."""
+"""Passwords: hashed and verified in threads, a few at a time; known browsers go first."""
 
 import asyncio
 import os
 import secrets
 from base64 import b64encode
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
-from enum import IntEnum
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cached_property, partial
 from threading import get_native_id
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeVar
 from unicodedata import normalize
+from weakref import WeakValueDictionary
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError
 
+from petstore.domain.names import name_key
 from petstore.errors import InvalidBody, Overloaded
 
 MIN_LENGTH, MAX_LENGTH = 10, 200
@@ -24,166 +24,116 @@ MIN_LENGTH, MAX_LENGTH = 10, 200
 AT_ONCE = 2
 """How many passwords a process hashes at once; each takes 64 MiB meanwhile."""
 
-MAX_WAITING = 400
-"""How many requests wait for their turn. What is beyond that is refused at once."""
-
-LONGEST_WAIT = 30.0
+LONGEST_WAIT = 5.0
 """How many seconds a request waits for its turn."""
 
-_NICE = 19
+_NICE = 5
+_COMMON = frozenset(
+    """
+    1234567890 0123456789 0987654321 9876543210 12345678910 123456789a 123456789q 1234567891
+    123456789abc 12345678901 1111111111 0000000000 1122334455 1231231231 123123123123 1212121212
+    1234512345 123456123456 12345qwert 1234567qwerty 1q2w3e4r5t 1q2w3e4r5t6y 1qaz2wsx3edc
+    1qaz2wsx3e q1w2e3r4t5 q1w2e3r4t5y6 qwertyuiop qwertyuiop123 qwertyuiop[] qwerty12345
+    qwerty123456 qwerty1234 qwertyqwerty qwert12345 qwertz12345 qwertzuiop azertyuiop asdfghjkl1
+    asdfghjkl; asdfasdfasdf asdfghjkl123 zxcvbnm123 zaq12wsxcde zaq1zaq1zaq1 1234qwerasdf
+    qazwsxedcrfv qweasdzxc123 qweasdzxcv abcdefghij abcdefghijk abcd123456 abc1234567 abc123abc123
+    abcdef1234 a123456789 a1234567890 aa12345678 aaaaaaaaaa xxxxxxxxxx password12 password123
+    password1234 password12345 password123! password1! password10 password11 password01 password99
+    password2025 password2026 passwordpassword p@ssw0rd123 p@ssword123 p@ssw0rd1234 passw0rd123
+    pa55word123 mypassword mypassword1 newpassword newpassword1 thepassword yourpassword
+    changeme123 changeme1234 changemenow letmein123 letmein1234 letmeinnow welcome123 welcome1234
+    welcome12345 iloveyou123 iloveyou12 iloveyou1234 iloveyouforever administrator admin12345
+    admin123456 administrator1 adminadmin adminadmin1 rootroot123 master12345 superman123
+    batman12345 football123 baseball123 basketball basketball1 baseball12 liverpool1 liverpool123
+    chelsea123 manchester arsenal123 michael123 jennifer123 charlie123 princess123 princess12
+    sunshine123 sunshine12 monkey12345 dragon12345 starwars123 pokemon123 computer123 internet123
+    secret12345 trustno1trustno1 correcthorsebatterystaple test123456 testtest123 test1234567
+    testpassword testtesttest temp123456 default123 guest12345 petstore123 petstore1234 hello12345
+    hellohello
+    """.split()  # noqa: SIM905 - many words
+)
 
 T = TypeVar("T")
-_Turn: TypeAlias = "asyncio.Future[bool]"
-_Line: TypeAlias = deque[_Turn]
 
 
-class Rank(IntEnum):
-    """Who comes first: who has signed in there before, anybody, an address beyond its limit."""
-
-    KNOWN = 0
-    USUAL = 1
-    BEYOND = 2
-
-
-class Asker(NamedTuple):
-    """Who wants a password hashed or verified: networks of a rank take turns."""
-
-    network: str
-    rank: Rank = Rank.USUAL
-
-
-def check_password(password: str) -> None:
-    """Refuse what cannot be a password. Any characters can.
+def check_password(password: str, login: str) -> None:
+    """Refuse what cannot be the password of a login, or is the first that somebody would guess.
 
     Raises:
-        InvalidBody: it is too short or too long.
+        InvalidBody: it is too short, too long, one of the commonest, or the login.
     """
     if not has_length(password):
         msg = f"password: expected {MIN_LENGTH} to {MAX_LENGTH} characters"
         raise InvalidBody(msg)
+    text, own = name_key(password), name_key(login)
+    if text in _COMMON:
+        msg = "password: this is one of the most common passwords; choose another one"
+        raise InvalidBody(msg)
+    for name in (own, own.partition("@")[0]):
+        if name and name in text and not any(map(str.isalnum, text.replace(name, ""))):
+            msg = "password: expected something other than the login"
+            raise InvalidBody(msg)
 
 
 class Passwords:
-    """Hashes passwords with Argon2id, off the event loop and after everything else.
+    """Hashes passwords with Argon2id, off the event loop and with a lower priority.
 
-    Memory and processors are bounded: ``AT_ONCE`` are hashed at a time, and ``MAX_WAITING`` wait.
-    Networks take turns, so a thousand guesses from one address delay nobody else.
+    ``AT_ONCE`` are hashed at a time. Take a ``turn`` first.
     """
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher()
         self._unknown = _hash_of_nothing(self._hasher)
-        self._turns = _Turns()
+        self._turns, self._others = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
+        self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def hash(self, password: str, asker: Asker) -> str:
-        """Return the hash of a new password.
+    @asynccontextmanager
+    async def turn(self, line: str, *, goes_first: bool = False) -> AsyncIterator[None]:
+        """Wait for a turn, which ends with the block. Those of a ``line`` come one after another.
+
+        So a line is only once among those that wait for each other, and a crowd in it delays
+        nobody else. Who ``goes_first`` waits only for their like.
 
         Raises:
-            InvalidBody: it is too short or too long.
-            Overloaded: too many wait, or this one has waited too long.
+            Overloaded: it has waited too long.
         """
-        check_password(password)
-        return await self._run(partial(self._hasher.hash, _normalized(password)), asker)
+        own = self._lines.setdefault(line, asyncio.Lock())
+        async with AsyncExitStack() as taken:
+            try:
+                async with asyncio.timeout(LONGEST_WAIT):
+                    await taken.enter_async_context(own)
+                    if not goes_first:
+                        await taken.enter_async_context(self._others)
+                    await taken.enter_async_context(self._turns)
+            except TimeoutError:
+                detail = "too many passwords wait to be checked"
+                raise Overloaded(detail) from None
+            yield
 
-    async def verify(self, password: str, known: str | None, asker: Asker) -> bool:
+    async def hash(self, password: str) -> str:
+        """Return the hash of a new password, which was checked."""
+        return await self._run(partial(self._hasher.hash, _normalized(password)))
+
+    async def verify(self, password: str, known: str | None) -> bool:
         """Return whether a password has the ``known`` hash.
 
         Without one, for a login that has none, it takes as long and is wrong.
-
-        Raises:
-            Overloaded: too many wait, or this one has waited too long.
         """
         if not has_length(password):  # this depends on no login
             return False
         verify = partial(_is_right, self._hasher, known or self._unknown, _normalized(password))
-        return await self._run(verify, asker) and known is not None
+        return await self._run(verify) and known is not None
 
     def is_outdated(self, known: str) -> bool:
         """Return whether a hash was made with other parameters than new ones are."""
         return self._hasher.check_needs_rehash(known)
 
-    async def _run(self, work: Callable[[], T], asker: Asker) -> T:
-        async with self._turns.turn(asker):
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(AT_ONCE, "passwords", _yield_to_others)
-
-
-class _Turns:
-    """Who is next of those that wait: the first rank first, and in it one network after another."""
-
-    def __init__(self) -> None:
-        self._free = AT_ONCE
-        self._lines: tuple[dict[str, _Line], ...] = tuple({} for _ in Rank)
-        self._waiting = 0
-
-    @asynccontextmanager
-    async def turn(self, asker: Asker) -> AsyncIterator[None]:
-        """Wait for a turn, which ends with the block.
-
-        Raises:
-            Overloaded: too many wait, or this one has waited too long.
-        """
-        if self._free:
-            self._free -= 1
-        elif not await self._wait(asker):
-            detail = "too many passwords wait to be checked"
-            raise Overloaded(detail)
-        try:
-            yield
-        finally:
-            self._pass_on()
-
-    async def _wait(self, asker: Asker) -> bool:
-        """Wait in the line of a network, and return whether the turn came."""
-        if not self._make_room(asker):
-            return False
-        turn: _Turn = asyncio.get_running_loop().create_future()
-        self._lines[asker.rank].setdefault(asker.network, deque()).append(turn)
-        self._waiting += 1
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LONGEST_WAIT):
-                try:
-                    return await turn
-                except asyncio.CancelledError:
-                    if not turn.cancelled() and turn.result():  # it came just then
-                        self._pass_on()
-                    raise
-        return False
-
-    def _pass_on(self) -> None:
-        for lines in self._lines:
-            while lines:
-                network = next(iter(lines))
-                line = lines.pop(network)
-                turn = line.popleft()
-                self._waiting -= 1
-                if line:
-                    lines[network] = line  # behind the others
-                if not turn.done():  # else it waits no longer
-                    turn.set_result(True)
-                    return
-        self._free += 1
-
-    def _make_room(self, asker: Asker) -> bool:
-        """Return whether there is room for the asker, perhaps that of the longest line's newest."""
-        if self._waiting < MAX_WAITING:
-            return True
-        rank = max(rank for rank in Rank if self._lines[rank])
-        lines = self._lines[rank]
-        network = max(lines, key=lambda each: len(lines[each]))
-        own = len(self._lines[asker.rank].get(asker.network, ()))
-        if (asker.rank, own + 1) >= (rank, len(lines[network])):
-            return False
-        turn = lines[network].pop()
-        self._waiting -= 1
-        if not lines[network]:
-            del lines[network]
-        if not turn.done():
-            turn.set_result(False)
-        return True
 
 
 def has_length(password: str) -> bool:
@@ -218,7 +168,7 @@ def _hash_of_nothing(hasher: PasswordHasher) -> str:
 
 
 def _yield_to_others() -> None:
-    """Let this thread, and those that it starts, run after all others of the machine.
+    """Let others of the machine go before this thread, and those that it starts.
 
     Only on Linux threads have a priority of their own; elsewhere this changes nothing.
     """

@@ -25,7 +25,7 @@ from petstore.domain.names import name_key
 from petstore.errors import Conflict
 from petstore.events.model import SERVICE, Author
 from petstore.pets.columns import Columns
-from petstore.pets.files import COLUMNS, CsvLayout, FileRow
+from petstore.pets.files import CsvLayout, FileRow
 from petstore.pets.imports import pets_of, refuse_unknown
 from petstore.pets.model import NewPet, Pet
 from petstore.pets.rows import NameKeys
@@ -476,7 +476,5 @@ def _change(name: str, sql: str, *parameters: Value) -> Statement:
 def _import_of(row: Row) -> ConsoleImport:
     import_id, digest, file, columns, fields, delimiter, undecided, *rest = row
     names = _decode_texts(columns)
-    # A process of an older version stores no fields. It names the columns as the fields.
-    known = _decode_texts(fields) if fields else [each if each in COLUMNS else "" for each in names]
-    layout = CsvLayout(Columns(names, known), delimiter)
+    layout = CsvLayout(Columns(names, _decode_texts(fields)), delimiter)
     return ConsoleImport(import_id, digest, file, layout, _decode_undecided(undecided), *rest)

@@ -62,15 +62,15 @@ async def _download(visit: PageRequest) -> Response:
         return await _page(visit, is_empty=True)
     if not part.number and await _next_after(visit, filters, part.after):
         return await visit.redirect(f"/export?{_query_of(visit, part._replace(number=1))}")
-    reader = await visit.services.readers.for_key(visit.caller.id)
-    count = await count_pets_after(reader, filters, part.after, PART)
+    store = visit.services.store
+    count = await count_pets_after(store, filters, part.after, PART)
     cost = requests_for(count)
     if not await charge(visit, cost):
         return await _page(visit, short_of=cost)
     file = CsvDownload()
     if not visit.is_head:
         await export_pets(
-            reader,
+            store,
             file,
             "csv",
             lambda _: None,
@@ -108,8 +108,7 @@ async def _page(
 
 async def _next_after(visit: PageRequest, filters: PetFilter, after: int) -> int | None:
     """Return the last id of a part, ``None`` if no animals follow it."""
-    reader = await visit.services.readers.for_key(visit.caller.id)
-    return await next_pets_after(reader, filters, after, PART)
+    return await next_pets_after(visit.services.store, filters, after, PART)
 
 
 async def _query(visit: PageRequest) -> dict[str, Any]:

@@ -153,7 +153,6 @@ async def _go_on(visit: PageRequest) -> Response:
         )
         found = await services.store.write(unit)
         added += len(pets)
-    await services.readers.record_write(visit.caller.id)
     if await _affordable(visit, found, 1):
         return await _import_page(visit, found, goes_on=True)
     return await visit.redirect(f"/import/{found.id}")

@@ -39,7 +39,6 @@ async def _undo(visit: PageRequest) -> Response:
         )
         found = await services.store.write(unit)
         looked_at += count
-    await services.readers.record_write(visit.caller.id)
     if await _next(visit, found, 1):
         return await _page(visit, found, goes_on=True)
     return await visit.redirect(f"/import/{found.id}/undo")

@@ -103,8 +103,8 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
         return await _search(context, query, query.name, wanted)
     newest_first = query.sort == "-id"
     form = NEWEST_FIRST if newest_first else BY_ID
-    start, reader = query.start(form), await context.reader()
-    page = await list_pets(reader, wanted, start, limit, newest_first=newest_first)
+    start, store = query.start(form), context.services.store
+    page = await list_pets(store, wanted, start, limit, newest_first=newest_first)
     ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
     # With or without a status is no filter of an extent: whatever changes among the ids shows.
     shown = Extent.of("pet", ids, query.status, query.category_id)
@@ -116,7 +116,7 @@ async def _search(
 ) -> Result[list[Pet]]:
     require_no_sort(query.sort, "name")
     after = query.start(BY_NAME)
-    page = await search_pets(await context.reader(), text, wanted, after, query.limit)
+    page = await search_pets(context.services.store, text, wanted, after, query.limit)
     return page_result(page, BY_NAME)
 
 

@@ -143,8 +143,7 @@ async def _total(
         return shown_count(len(found.value), "animal")
     if wanted["name"] or wanted["id"]:
         return ""
-    reader = await visit.services.readers.for_key(visit.caller.id)
-    count = await count_pets_after(reader, pet_filter(filters), None, MAX_COUNTED + 1)
+    count = await count_pets_after(visit.services.store, pet_filter(filters), None, MAX_COUNTED + 1)
     return shown_count(count, "animal")
 
 

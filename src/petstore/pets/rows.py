@@ -17,8 +17,6 @@ VALUES = NewPet.__struct_fields__
 COLUMNS = ", ".join(Pet.__struct_fields__)
 """The columns of ``pet_of``."""
 
-OR_KEPT = " ON CONFLICT (word_key, pet_id) DO NOTHING"
-
 # A statement of so many takes some milliseconds, in which nothing else runs.
 _WORDS_AT_ONCE = 100
 
@@ -72,24 +70,18 @@ async def keys_of_each(names: Iterable[str]) -> dict[str, NameKeys]:
     return keys
 
 
-def inserted_words(
-    keys: Iterable[tuple[int, Sequence[str]]], or_kept: str = ""
-) -> Iterator[Statement]:
-    """Yield what inserts the keys of words, those of each id of an animal.
-
-    ``OR_KEPT`` leaves those that are there. That makes an INSERT of PostgreSQL dearer.
-    """
+def inserted_words(keys: Iterable[tuple[int, Sequence[str]]]) -> Iterator[Statement]:
+    """Yield what inserts the keys of words, those of each id of an animal."""
     values: list[Value] = []
     for pet_id, word_keys in keys:
         for key in word_keys:
             values += (key, pet_id)
     for start in range(0, len(values), 2 * _WORDS_AT_ONCE):
         some = values[start : start + 2 * _WORDS_AT_ONCE]
-        sql = _insert_words(len(some) // 2, or_kept)
+        sql = _insert_words(len(some) // 2)
         yield Statement(sql, some, may_wait=True, name="insert_pet_words")
 
 
 @cache
-def _insert_words(rows: int, or_kept: str) -> str:
-    values = placeholders(2, rows)
-    return f"INSERT INTO pet_words (word_key, pet_id) VALUES {values}{or_kept}"  # noqa: S608
+def _insert_words(rows: int) -> str:
+    return f"INSERT INTO pet_words (word_key, pet_id) VALUES {placeholders(2, rows)}"  # noqa: S608

@@ -1,32 +1,17 @@
 """Search pets by the words of their names, along the indexes of their keys.
 
 The service writes the keys with the name (``petstore.domain.words``). ``name_key`` has the whole
-name and so its first word; the other words are rows of ``pet_words``. Where a process of an older
-version wrote an animal, ``words`` is missing, and its ``name_key`` is as that version makes it or
-missing too. ``fill_name_keys`` prepares those; until then a search finds them by the beginning of
-the name, as the older version does.
+name and so its first word; the other words are rows of ``pet_words``.
 """
 
-import asyncio
-import logging
 import re
-from functools import partial
 from typing import NamedTuple
 
 from msgspec import UNSET
 
-from petstore.chores import PeriodicTask
-from petstore.databases.contract import (
-    Reader,
-    Row,
-    Statement,
-    Store,
-    Unit,
-    Value,
-    placeholders,
-)
+from petstore.databases.contract import Reader, Row, Statement, Value
 from petstore.databases.planner import SHORT, in_short, looked_up, unplanned
-from petstore.domain.names import MAX_SEARCH_KEY, end_of_prefix, search_key
+from petstore.domain.names import MAX_SEARCH_KEY, end_of_prefix
 from petstore.domain.words import (
     MAX_WORD,
     MatchPosition,
@@ -40,14 +25,14 @@ from petstore.domain.words import (
     words_of,
 )
 from petstore.pets.model import Pet, PetFilter
-from petstore.pets.rows import COLUMNS, OR_KEPT, inserted_words, keys_of, pet_of
+from petstore.pets.rows import COLUMNS, pet_of
 from petstore.pets.store import list_pets
 from petstore.time_slices import TimeSlices
 
 MAX_SCANNED = 2_000
 """The most animals that one page of a search looks at."""
 
-# The text of the words of the name, NULL if the animal is not prepared.
+# The text of the words of the name.
 _TEXT = "CASE words WHEN '' THEN name_key ELSE words END"
 _BY_NAME = f"SELECT {COLUMNS}, name_key, {_TEXT}, 0 FROM pets"  # noqa: S608 - only names
 _BY_WORD = (
@@ -59,9 +44,6 @@ _PET = len(Pet.__struct_fields__)
 _CHUNK = 200
 _CONTROL = re.compile(r"[\0-\x1f]")
 _MAX_IDS = 100
-_BATCH = 100
-_PAUSE_SECONDS = 0.005
-_LOG = logging.getLogger(__name__)
 
 
 class PetsByName(NamedTuple):
@@ -87,7 +69,6 @@ class _NameSearch:
 
     def __init__(self, text: str) -> None:
         self._text = SearchText(words_of(text))
-        self._as_before = search_key(text)
         self._prefix = name_key_of(self._text.words)
         self._has_one_word = len(self._text.words) == 1
         self._word_prefix = (
@@ -96,18 +77,15 @@ class _NameSearch:
 
     def ranges(self, after: MatchPosition | None) -> list[_Range]:
         """Return the parts of indexes with all that the search may find after a position."""
-        names = {self._prefix, self._as_before}
-        # One may have the other in it.
-        apart = [one for one in names if not any(one.startswith(each) for each in names - {one})]
         of_names, of_words = _after_names(after), _after_words(after)
         if not self._has_one_word:
             key, pet_id = of_names
             of_words = (f" {key}", pet_id)
-        ranges = [_Range(one, max((one, 0), of_names)) for one in sorted(apart)]
+        names = _Range(self._prefix, max((self._prefix, 0), of_names))
         if self._has_one_word and self._word_prefix.startswith(" "):
-            return ranges  # a text of white space: there the keys of several words are
+            return [names]  # a text of white space: there the keys of several words are
         start = max((self._word_prefix, 0), of_words)
-        return [*ranges, _Range(self._word_prefix, start, is_of_words=True)]
+        return [names, _Range(self._word_prefix, start, is_of_words=True)]
 
     def position_of(self, row: Row) -> MatchPosition:
         """Return the position of a row of one of the ranges."""
@@ -123,8 +101,6 @@ class _NameSearch:
     def finds(self, pet: Pet, row: Row) -> bool:
         """Return whether the search finds the animal of a row, and finds it there."""
         key, text, is_of_words = row[_PET:]
-        if text is None:
-            return search_key(pet.name).startswith(self._as_before)
         words = _words_in(text, pet.name)
         place = self._text.place_in(words)
         if not place or not is_of_words:
@@ -249,62 +225,3 @@ def _select_ranges(ranges: list[_Range], limit: int) -> Statement:
         selects.append(f"{in_short(sql) if limit <= SHORT + 1 else sql} LIMIT ?1")
     every = " UNION ALL ".join(f"SELECT * FROM ({select}) AS found" for select in selects)  # noqa: S608
     return Statement(every, parameters, name="search_pets")
-
-
-def filling_name_keys(store: Store) -> PeriodicTask:
-    """Return what prepares the animals that older versions wrote."""
-    return PeriodicTask(
-        partial(fill_name_keys, store), 1, "animals not prepared for searches by name"
-    )
-
-
-async def fill_name_keys(store: Store) -> None:
-    """Prepare the animals that are not, a few at a time: no request waits for long.
-
-    Any number of processes may do so at once.
-
-    Raises:
-        Unavailable: the database is unreachable, full or failing.
-    """
-    if not await store.read(_select_without_words(0, 1)):
-        return
-    ids = await store.write(_fill_batch(0))
-    if len(ids) < _BATCH:  # what a process of an older version has just written
-        return
-    _LOG.info("preparing animals for searches by name; until this ends, a search may miss some")
-    filled = len(ids)
-    while len(ids) == _BATCH:
-        await asyncio.sleep(_PAUSE_SECONDS)
-        ids = await store.write(_fill_batch(ids[-1]))
-        filled += len(ids)
-    _LOG.info("prepared %d animals for searches by name", filled)
-
-
-def _fill_batch(after: int) -> Unit[list[int]]:
-    """Prepare some pets with an id above ``after``; return their ids, ascending."""
-    # What another process is changing is prepared by then, or the next time.
-    rows = yield _select_without_words(after, _BATCH, "/*pg FOR UPDATE SKIP LOCKED */")
-    if rows:
-        keys = {pet_id: keys_of(name) for pet_id, name in rows}
-        # As text: PostgreSQL takes parameters in VALUES for text.
-        values = [str(value) for pet_id, each in keys.items() for value in (pet_id, *each.values)]
-        yield Statement(
-            f"WITH filled (id, name_key, words) AS (VALUES {placeholders(3, len(rows))})"  # noqa: S608
-            " UPDATE pets SET name_key = filled.name_key, words = filled.words"
-            " FROM filled WHERE pets.id = CAST(filled.id AS BIGINT)",
-            values,
-            name="fill_name_keys",
-        )
-        yield from inserted_words(
-            ((pet_id, each.word_keys) for pet_id, each in keys.items()), OR_KEPT
-        )
-    return [pet_id for pet_id, _ in rows]
-
-
-def _select_without_words(after: int, limit: int, lock: str = "") -> Statement:
-    return Statement(
-        "SELECT id, name FROM pets WHERE words IS NULL AND id > ?1"  # noqa: S608 - a comment
-        f" ORDER BY words, id LIMIT ?2 {lock}",
-        (after, limit),
-        name="select_pets_without_words",
-    )

@@ -224,7 +224,7 @@ def update_pet(
         values = (*values_of(changed), pet_id)
         yield Statement(_UPDATE, values, may_wait=True, name="update_pet")
         if changed.name != pet.name:
-            # The database has cleared those of the old name: an older version would not know them.
+            # The database has deleted the words of the old name.
             keys = keys_of(changed.name)
             yield Statement(
                 "UPDATE pets SET name_key = ?1, words = ?2 WHERE id = ?3",

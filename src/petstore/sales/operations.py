@@ -48,7 +48,7 @@ class GetSalesQuery(
 async def _get(context: Context, call: Call[None, GetSalesQuery]) -> Result[Sales]:
     query, services = call.query, context.services
     days = day_range(query.first, query.last, query.time_zone, utc(services.clock()))
-    rows = await get_sales(await context.reader(), days, query.by, services.currency)
+    rows = await get_sales(context.services.store, days, query.by, services.currency)
     return Result(Sales(days.first, days.last, query.time_zone, query.by, rows))
 
 

@@ -1,6 +1,5 @@
 """The page of sales: a range by day or month and by category, and the same as CSV."""
 
-from calendar import monthrange
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from itertools import groupby
@@ -142,7 +141,7 @@ async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
     days = await _sales(visit, typed, by="day")
     categories = (await _sales(visit, typed, by="category")).rows
     today = _today(visit, days.time_zone)
-    before = await _before(visit, days, today)
+    before = await _before(visit, days)
     categories_before = before.categories if before else ()
     names = await _names(visit, [*categories, *categories_before])
     totals = totals_of(days.rows, currency)
@@ -167,40 +166,17 @@ async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
     }
 
 
-async def _before(visit: PageRequest, days: Sales, today: date) -> _Before | None:
+async def _before(visit: PageRequest, days: Sales) -> _Before | None:
     """Return what the sales of a range are compared with, ``None`` if that is before all days."""
-    name, first, last = _days_before(days.first, days.last, today)
+    last, count = days.first - _ONE_DAY, (days.last - days.first).days + 1
+    first = last - (days.last - days.first)
+    name = "The day before" if count == 1 else f"The {count} days before"
     query = {"from": str(first), "to": str(last), "timeZone": days.time_zone}
     try:
         rows = (await _sales(visit, query, by="category")).rows
     except InvalidParameter:
         return None
     return _Before(name, first, last, totals_of(rows, visit.services.currency), rows)
-
-
-def _days_before(first: date, last: date, today: date) -> tuple[str, date, date]:
-    """Return the days that a range is compared with, behind what they are to it.
-
-    A whole year or month is compared with the one before, and one up to today with the same days of
-    that. The first days of January are those of a year: trade has its seasons.
-    """
-    before = first - _ONE_DAY
-    if first == last:
-        return "The day before", before, before
-    if first == last.replace(month=1, day=1) and last in (today, last.replace(month=12, day=31)):
-        before = _same_day(last, last.year - 1, last.month)
-        return "The same days of the year before", before.replace(month=1, day=1), before
-    if first == last.replace(day=1) and last == today:
-        same = _same_day(last, before.year, before.month)
-        return "The same days of the month before", before.replace(day=1), same
-    if first == last.replace(day=1) and last == _same_day(date.max, last.year, last.month):
-        return "The month before", before.replace(day=1), before
-    return f"The {(last - first).days + 1} days before", before - (last - first), before
-
-
-def _same_day(day: date, year: int, month: int) -> date:
-    """Return the day of another month with the same number, or else its last day."""
-    return date(year, month, min(day.day, monthrange(year, month)[1]))
 
 
 def _by_month(rows: Iterable[SalesRow]) -> Iterator[SalesRow]:

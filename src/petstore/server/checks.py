@@ -60,8 +60,6 @@ def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[Settings], str]
     is_there = (path := settings.secret_path) and os.path.lexists(path)
     if settings.secret_file or is_there or _is_secret_lost(settings):
         yield "secret file", _secret_file
-    if settings.read_database:
-        yield "replica", _replica
     if settings.redis:
         yield "redis", _redis
     if settings.trace_endpoint:
@@ -135,13 +133,6 @@ def _secret_file(settings: Settings) -> str:
     return f"there is no {path} yet; the first webhook of a store makes it"
 
 
-def _replica(settings: Settings) -> str:
-    if not _postgres(settings.read_database).is_replica():
-        msg = "read-database: expected a streaming replica; this server is not one"
-        raise SettingError(msg)
-    return "a streaming replica"
-
-
 def _postgres(database: str) -> "PostgresStore":
     # Imported where it is used: it is slow to import.
     from petstore.databases.postgres import PostgresStore
@@ -150,7 +141,7 @@ def _postgres(database: str) -> "PostgresStore":
 
 
 def _redis(settings: Settings) -> str:
-    from petstore.redis_client.client import check_redis
+    from petstore.redis_client import check_redis
 
     asyncio.run(check_redis(settings.redis))
     return "it responds"

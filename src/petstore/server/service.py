@@ -19,7 +19,7 @@ from petstore.server.lifecycle import Lifecycle
 from petstore.server.listeners import inherited_listener, listen
 from petstore.server.supervisor import Link, Supervisor, Work
 from petstore.server.worker import deliver, serve, work
-from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
+from petstore.settings import Settings, is_postgres, sqlite_path
 
 _MIGRATION_TIMEOUT = 10 * SECOND
 _LOG = logging.getLogger(__name__)
@@ -110,15 +110,12 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
 
 
 def _check_redis(url: str) -> None:
-    """Refuse an invalid address of Redis, or a wrong password. Redis may be down."""
+    """Refuse a wrong password of Redis. Redis may be down."""
     # Imported where it is used: it takes its time.
-    from petstore.redis_client.client import check_redis
+    from petstore.redis_client import check_redis
 
-    try:
-        with suppress(ConnectionError):
-            asyncio.run(check_redis(url))
-    except ValueError as error:
-        raise SettingError(str(error)) from None
+    with suppress(ConnectionError):
+        asyncio.run(check_redis(url))
 
 
 def _warn_if_open_to_others(path: Path) -> None:

@@ -16,7 +16,7 @@ from petstore.errors import (
     EventNotKept,
     InvalidBody,
     InvalidWebhookUrl,
-    ResponseSealed,
+    SecretAlreadyShown,
     TooManyWebhooks,
     UnknownEventType,
     WebhookDisabled,
@@ -102,7 +102,8 @@ async def _create(context: Context, call: Call[WebhookCreate, None]) -> Result[W
         services.webhook_secret.create()
     show = partial(_with_secret, services.webhook_secret.read())
     unit = create_webhook(new, context.caller.id, services.clock())
-    return await change(context, mapped(unit, show), is_sealed=True)
+    told = "the first request created webhook {id} and showed its secret; rotate it to get another"
+    return await change(context, mapped(unit, show), shown_once=told)
 
 
 async def _get(context: Context, call: Call[None, None]) -> Result[Webhook]:
@@ -140,7 +141,8 @@ async def _rotate(context: Context, call: Call[SecretRotation, None]) -> Result[
         raise
     grace = call.body.grace_seconds * SECOND
     unit = rotate_webhook(call.path_id, grace, own, services.clock(), context.conditions.check)
-    return await change(context, mapped(unit, show), is_sealed=True)
+    told = "the first request rotated webhook {id} and showed its secret; rotate it to get another"
+    return await change(context, mapped(unit, show), shown_once=told)
 
 
 async def _test(context: Context, call: Call[None, None]) -> Result[WebhookTest]:
@@ -287,7 +289,7 @@ OPERATIONS = (
         success=Success(201, "The webhook and its secret.", WebhookWithSecret, _ISSUED),
         errors=(
             *(InvalidWebhookUrl, UnknownEventType),
-            *(TooManyWebhooks, WebhooksNotConfigured, ResponseSealed),
+            *(TooManyWebhooks, WebhooksNotConfigured, SecretAlreadyShown),
         ),
     ),
     _operation(
@@ -339,7 +341,7 @@ OPERATIONS = (
         body_example={"graceSeconds": 3600},
         body_required=False,
         success=Success(200, "The webhook and its new secret.", WebhookWithSecret, _ISSUED),
-        errors=(WebhooksNotConfigured, ResponseSealed),
+        errors=(WebhooksNotConfigured, SecretAlreadyShown),
     ),
     _operation(
         id="testWebhook",

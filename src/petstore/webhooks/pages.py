@@ -10,7 +10,7 @@ from petstore.console.fields import Field, FieldSet, choice, optional, undo_fiel
 from petstore.console.forms import Problem, number_or_text
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest, again_if_used
-from petstore.errors import InvalidParameter, PetstoreError, ResponseSealed
+from petstore.errors import InvalidParameter, PetstoreError, SecretAlreadyShown
 from petstore.events.model import EventType, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
@@ -176,7 +176,7 @@ async def _list(visit: PageRequest) -> Response:
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _form(visit).new(visit.form, error)
-    problem = _SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem
+    problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
     return visit.page("webhook_new.html", error=error, form=form, problem=problem)
 
 
@@ -192,7 +192,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     found = await visit.execute("getWebhook")
     fields = _form(visit)
     form = fields.shown(fields.texts(found.value), found.version, visit.form, error)
-    problem = _SENT_BEFORE if isinstance(error, ResponseSealed) else form.problem
+    problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
     deliveries = Result[list[object]]([])
     wanted = _STATE.body(_STATE.typed(visit.form))
     is_newest = not wanted and not visit.form.text("cursor")

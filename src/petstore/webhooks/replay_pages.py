@@ -116,8 +116,7 @@ async def _replay(visit: PageRequest, error: PetstoreError | None = None) -> Res
     if error is None:
         body = _selected(visit, fields.values(form.typed))
         selection = selection_of(convert(body, ReplayWindow, InvalidBody), visit.caller)
-        reader = await visit.services.readers.for_key(visit.caller.id)
-        count = await count_replay(reader, webhook, selection, visit.caller)
+        count = await count_replay(visit.services.store, webhook, selection, visit.caller)
     return visit.page(
         "webhook_replay.html", error=error, webhook=webhook, form=form, count=count, body=body
     )

@@ -154,19 +154,19 @@ class Sender:
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to one of the addresses of ``host``, if deliveries may go to all of them."""
         tls: Any = {"ssl": self._context(), "server_hostname": host} if scheme == "https" else {}
-        failure = OSError("the name has no address")
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 addresses = list(await self._resolve(host))
                 check_target(scheme, port, addresses, self._networks)
-                for tried, address in enumerate(addresses):
-                    share = _CONNECT_SECONDS / (len(addresses) - tried)
+                for left, address in zip(range(len(addresses), 0, -1), addresses, strict=True):
                     try:
-                        async with asyncio.timeout(share):
+                        async with asyncio.timeout(_CONNECT_SECONDS / left):
                             return await asyncio.open_connection(str(address), port, **tls)
-                    except OSError as error:  # a timeout, too
-                        failure = error
-                raise failure
+                    except OSError:  # a timeout, too
+                        if left == 1:
+                            raise
+                msg = "the name has no address"
+                raise OSError(msg)
         except TimeoutError:
             msg = f"no connection within {_CONNECT_SECONDS} seconds"
             raise ConnectionError(msg) from None

@@ -1,3 +1,3 @@
 """The version of the distribution, which is released together with the service."""
 
-__version__ = "2.0.0"
+__version__ = "1.0.0"

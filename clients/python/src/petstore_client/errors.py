@@ -58,7 +58,7 @@ __all__ = [
     "PetstoreError",
     "PreconditionFailed",
     "RateLimited",
-    "ResponseSealed",
+    "SecretAlreadyShown",
     "ServerError",
     "ServiceUnavailable",
     "TimedOut",
@@ -154,8 +154,8 @@ class PetReserved(Conflict, code="pet_reserved"):
     """An open order reserves the animal, so its status cannot change, and it cannot be deleted."""
 
 
-class ResponseSealed(Conflict, code="response_sealed"):
-    """The response contains a token, and was requested with another token than this one."""
+class SecretAlreadyShown(Conflict, code="secret_already_shown"):
+    """The first request with this Idempotency-Key succeeded; its response showed a secret once."""
 
 
 class TooManyWebhooks(Conflict, code="too_many_webhooks"):

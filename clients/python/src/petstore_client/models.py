@@ -116,7 +116,7 @@ class Order(Versioned, frozen=True, kw_only=True):
         delivered_at: When it was delivered: the time of the sale.
         cancelled_at: When it was cancelled, or its reservation lapsed.
         cancel_reason: Why it was cancelled. 1 to 200 characters, not only white space,
-            without control characters.
+            without control characters. No event has it.
     """
 
     id: int
@@ -199,8 +199,6 @@ class Key(Versioned, frozen=True, kw_only=True):
         scopes: What it may do.
         allowed_networks: The networks it may be used from, in CIDR notation; none is
             anywhere.
-        rehearse_sunset: Whether deprecated operations respond as they will from their
-            sunset on.
         environment: The environment of the services that take it.
         state: Only an active key can be used.
         banned_until: When its ban ends; ``None`` if it is not banned.
@@ -216,7 +214,6 @@ class Key(Versioned, frozen=True, kw_only=True):
     per_day: int | None = None
     scopes: list[str]
     allowed_networks: list[str]
-    rehearse_sunset: bool
     environment: KeyEnvironment
     state: KeyState
     banned_until: datetime | None = None
@@ -517,7 +514,7 @@ class Event(Model, frozen=True, kw_only=True):
         data: The resource after the change, or before it was deleted, or what concerns a
             key. The ``type`` says which.
         previous: The old values of the members that changed; ``None`` for an absent member.
-        actor: Who caused it; absent if it was recorded by an earlier version.
+        actor: Who caused it.
         request_id: The ``X-Request-Id`` of the request that caused it, if one did.
     """
 

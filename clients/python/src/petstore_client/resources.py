@@ -494,7 +494,7 @@ class Orders(OrderSteps[D]):
                 without U+0000. No event has it.
             amount: The price, in the smallest unit of the currency, such as cents.
             cancel_reason: Why it was cancelled. 1 to 200 characters, not only white space,
-                without control characters.
+                without control characters. No event has it.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
@@ -631,7 +631,6 @@ class Keys(Resource[D]):
         scopes: Iterable[str] | None = None,
         expires_at: datetime | None = None,
         allowed_networks: Iterable[str] | None = None,
-        rehearse_sunset: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Call[KeyWithToken]:
         """Create a key.
@@ -651,15 +650,13 @@ class Keys(Resource[D]):
             expires_at: When the key expires, within the next 100 years; ``None`` means never.
             allowed_networks: The networks that the key may be used from, in CIDR notation or as
                 single addresses. An empty list means anywhere.
-            rehearse_sunset: Whether deprecated operations respond as they will after their
-                sunset. By default ``False``.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
             BeyondOwnRights: The API key tries to give another key or a person more rights than
                 it has itself.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
         """
         return Call(
             "createKey",
@@ -674,7 +671,6 @@ class Keys(Resource[D]):
                 scopes=scopes,
                 expires_at=expires_at,
                 allowed_networks=allowed_networks,
-                rehearse_sunset=rehearse_sunset,
             ),
             idempotency_key=idempotency_key,
         )
@@ -702,7 +698,6 @@ class Keys(Resource[D]):
         scopes: Iterable[str] | UnsetType = UNSET,
         expires_at: datetime | UnsetType | None = UNSET,
         allowed_networks: Iterable[str] | UnsetType = UNSET,
-        rehearse_sunset: bool | UnsetType = UNSET,
         if_match: str | None = None,
     ) -> Call[Key]:
         """Change a key.
@@ -722,8 +717,6 @@ class Keys(Resource[D]):
             expires_at: When the key expires, within the next 100 years; ``None`` means never.
             allowed_networks: The networks that the key may be used from, in CIDR notation or as
                 single addresses. An empty list means anywhere.
-            rehearse_sunset: Whether deprecated operations respond as they will after their
-                sunset.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
@@ -745,7 +738,6 @@ class Keys(Resource[D]):
                 scopes=scopes,
                 expires_at=expires_at,
                 allowed_networks=allowed_networks,
-                rehearse_sunset=rehearse_sunset,
             ),
             if_match=if_match,
         )
@@ -789,8 +781,8 @@ class Keys(Resource[D]):
             BeyondOwnRights: The API key tries to give another key or a person more rights than
                 it has itself.
             KeyEnded: The API key to change is expired or revoked.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
         """
         return Call(
             "rotateKey",
@@ -818,8 +810,8 @@ class Keys(Resource[D]):
         Raises:
             BeyondOwnRights: The API key tries to give another key or a person more rights than
                 it has itself.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
             TooManyRotations: The API key has rotated itself as often as it may in one day.
         """
         return Call(
@@ -933,8 +925,8 @@ class People(Resource[D]):
             BeyondOwnRights: The API key tries to give another key or a person more rights than
                 it has itself.
             LoginTaken: Another person has this login, perhaps in another case.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
         """
         return Call(
             "createPerson",
@@ -1018,8 +1010,8 @@ class People(Resource[D]):
             BeyondOwnRights: The API key tries to give another key or a person more rights than
                 it has itself.
             PersonDisabled: The person is disabled, so nobody can invite them.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
         """
         return Call(
             "invitePerson",
@@ -1113,8 +1105,8 @@ class Webhooks(Resource[D]):
             TooManyWebhooks: The API key has the maximum number of webhooks.
             WebhooksNotConfigured: The operator has not set up webhooks: the secret file is
                 missing.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
         """
         return Call(
             "createWebhook",
@@ -1225,8 +1217,8 @@ class Webhooks(Resource[D]):
         Raises:
             WebhooksNotConfigured: The operator has not set up webhooks: the secret file is
                 missing.
-            ResponseSealed: The response contains a token, and was requested with another token
-                than this one.
+            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
+                response showed a secret once.
         """
         return Call(
             "rotateWebhook",

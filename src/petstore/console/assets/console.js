@@ -298,12 +298,6 @@ async function renew() {
 
 // Forms
 
-function withoutNotice(address) {
-  const url = new URL(address);
-  url.searchParams.delete('notice');
-  return url.href;
-}
-
 function tell(form, text) {
   const problem = {className: 'problem', role: 'alert', textContent: text};
   form.append(Object.assign(document.createElement('p'), problem));
@@ -319,7 +313,7 @@ function show(page, response, form) {
   const fresh = document.adoptNode(page.querySelector('main'));
   const focused = document.activeElement?.id;
   if (response.redirected) {
-    const address = withoutNotice(response.url);
+    const address = response.url;
     history[address === location.href ? 'replaceState' : 'pushState'](null, '', address);
     shown = address;
   }
@@ -418,7 +412,7 @@ function goOn() {
   find('main form[data-continue]')?.requestSubmit();
 }
 
-let shown = withoutNotice(location.href); // once
+let shown = location.href; // once
 history.replaceState(null, '', shown);
 addEventListener('popstate', () => {
   if (location.href.split('#')[0] !== shown.split('#')[0]) location.reload();

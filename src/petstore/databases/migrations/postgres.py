@@ -8,12 +8,18 @@ from petstore.errors import UnusableDatabase
 
 _EXISTS = "SELECT to_regclass('petstore_schema') IS NOT NULL"
 _VERSION = "SELECT coalesce(max(version), 0) FROM petstore_schema"
-_TABLE = re.compile(r"CREATE TABLE (\w+)")
+_TABLE = re.compile(r"^CREATE TABLE (\w+) \((.*?)^\)", re.MULTILINE | re.DOTALL)
+_COLUMN = re.compile(r"^    ([a-z]\w*)", re.MULTILINE)
 _WITHOUT_RIGHTS = """
     SELECT string_agg(name, ', ') FROM unnest($1::TEXT[]) AS name WHERE NOT (
         has_table_privilege(name, 'SELECT') AND has_table_privilege(name, 'INSERT')
         AND has_table_privilege(name, 'UPDATE') AND has_table_privilege(name, 'DELETE')
     )
+"""
+# It fails if one is missing.
+_COLUMNS = """
+    SELECT bool_and(has_column_privilege(name, column_name, 'SELECT'))
+    FROM unnest($1::TEXT[], $2::TEXT[]) AS columns(name, column_name)
 """
 
 
@@ -37,9 +43,10 @@ async def migrate(connection: Connection) -> None:
 async def inspect(connection: Connection) -> Schema:
     """Return the version of the schema; change nothing. It raises what ``migrate`` does."""
     known = scripts("postgres")
-    version = await _version(connection, len(known))
-    if version == len(known):
-        await _require_rights(connection, known)
+    with unusable():
+        version = await _version(connection, len(known))
+        if version == len(known):
+            await _require_rights(connection, known)
     return Schema(version, len(known))
 
 
@@ -51,7 +58,7 @@ async def _version(connection: Connection, newest: int) -> int:
 async def _upgrade(connection: Connection, known: tuple[str, ...]) -> None:
     # Unlike a look at the catalogue, this surely sees what another process has just created.
     await connection.execute(
-        "CREATE TABLE IF NOT EXISTS petstore_schema (version INTEGER NOT NULL)"
+        "CREATE TABLE IF NOT EXISTS petstore_schema (version INTEGER PRIMARY KEY)"
     )
     version = require_known(await connection.fetchval(_VERSION), len(known))
     encoding = await connection.fetchval("SHOW server_encoding")
@@ -66,10 +73,13 @@ async def _upgrade(connection: Connection, known: tuple[str, ...]) -> None:
 
 async def _require_rights(connection: Connection, known: tuple[str, ...]) -> None:
     """Refuse a user who could start the service, but not read or change what is in it."""
-    tables = await connection.fetchval(_WITHOUT_RIGHTS, _TABLE.findall("".join(known)))
+    made = _TABLE.findall("".join(known))
+    tables = await connection.fetchval(_WITHOUT_RIGHTS, [name for name, _ in made])
     if tables:
         msg = (
             "the database cannot be used: its user needs"
             f" GRANT SELECT, INSERT, UPDATE, DELETE ON {tables}"
         )
         raise UnusableDatabase(msg)
+    columns = [(name, column) for name, body in made for column in _COLUMN.findall(body)]
+    await connection.fetchval(_COLUMNS, *map(list, zip(*columns, strict=True)))

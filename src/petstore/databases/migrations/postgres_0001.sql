@@ -1,19 +1,60 @@
+-- name_key has the beginning of the name, the same for names that differ in case alone, and words the
+-- words of the name if name_key is too short for them (domain/names.py, domain/words.py). Names are
+-- sorted by code point, as SQLite does it.
 CREATE TABLE pets (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL,
     category_id BIGINT NOT NULL,
-    status TEXT CHECK (status IN ('available', 'pending', 'sold'))
+    status TEXT CHECK (status IN ('available', 'pending', 'sold')),
+    name_key TEXT COLLATE "C",
+    words TEXT
 );
 
 CREATE INDEX pets_by_status ON pets (status, id);
 CREATE INDEX pets_by_category ON pets (category_id, id);
 CREATE INDEX pets_by_category_and_status ON pets (category_id, status, id);
+CREATE INDEX pets_by_name ON pets (name_key, id);
 
--- Changes of the counts by status, each a row of its own: nobody waits for anybody. What has
+-- Where a search finds an animal, beside the beginning of its name: the words of the name after its
+-- first, each with the name, and for texts of several words what follows such a word, after a space
+-- (domain/words.py).
+CREATE TABLE pet_words (
+    word_key TEXT COLLATE "C" NOT NULL,
+    pet_id BIGINT NOT NULL,
+    PRIMARY KEY (word_key, pet_id)
+);
+
+-- Whoever changes a name sets its keys afterwards. A plan from when the table was small may last.
+CREATE FUNCTION forget_words() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+    words TEXT[] := string_to_array(
+        CASE OLD.words WHEN '' THEN OLD.name_key ELSE OLD.words END, ' '
+    );
+BEGIN
+    DELETE FROM pet_words WHERE pet_id = OLD.id AND word_key = ANY (ARRAY(
+        SELECT left(word, 100) || ' ' || left(OLD.name_key, 100) FROM unnest(words) AS word
+        UNION ALL
+        SELECT ' ' || left(array_to_string(words[first:], ' '), 200)
+        FROM generate_subscripts(words, 1) AS first
+    ));
+    IF TG_OP = 'DELETE' THEN
+        RETURN NULL;
+    END IF;
+    RETURN NEW;
+END $$;
+
+CREATE TRIGGER pet_words_forgotten BEFORE UPDATE OF name ON pets
+    FOR EACH ROW WHEN (OLD.name IS DISTINCT FROM NEW.name) EXECUTE FUNCTION forget_words();
+
+CREATE TRIGGER pet_words_deleted AFTER DELETE ON pets
+    FOR EACH ROW WHEN (strpos(OLD.name_key, ' ') > 0 OR OLD.words <> '') EXECUTE FUNCTION forget_words();
+
+-- Changes of the counts by status, each a row of its own: no change waits for another. What has
 -- gathered is summed up now and then.
 CREATE TABLE inventory (
     status TEXT NOT NULL,
-    pets BIGINT NOT NULL
+    pets BIGINT NOT NULL,
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY
 );
 
 CREATE FUNCTION count_pet() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -40,12 +81,64 @@ CREATE TRIGGER pet_deleted AFTER DELETE ON pets FOR EACH ROW EXECUTE FUNCTION co
 CREATE TRIGGER pet_moved AFTER UPDATE OF status ON pets
     FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status) EXECUTE FUNCTION count_pet();
 
+-- How many animals there are of each status in each category: changes, each a row of its own, as in
+-- the inventory. What has gathered of a category is summed up now and then.
+CREATE TABLE category_inventory (
+    category_id BIGINT NOT NULL,
+    available BIGINT NOT NULL,
+    pending BIGINT NOT NULL,
+    sold BIGINT NOT NULL,
+    id BIGINT GENERATED ALWAYS AS IDENTITY,
+    PRIMARY KEY (category_id, id)
+);
+
+CREATE FUNCTION count_pet_of_category() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'UPDATE' AND OLD.category_id = NEW.category_id THEN
+        INSERT INTO category_inventory VALUES (NEW.category_id,
+            (NEW.status IS NOT DISTINCT FROM 'available')::INT - (OLD.status IS NOT DISTINCT FROM 'available')::INT,
+            (NEW.status IS NOT DISTINCT FROM 'pending')::INT - (OLD.status IS NOT DISTINCT FROM 'pending')::INT,
+            (NEW.status IS NOT DISTINCT FROM 'sold')::INT - (OLD.status IS NOT DISTINCT FROM 'sold')::INT);
+    ELSE
+        IF TG_OP <> 'INSERT' AND OLD.status IS NOT NULL THEN
+            INSERT INTO category_inventory VALUES (OLD.category_id,
+                -(OLD.status = 'available')::INT, -(OLD.status = 'pending')::INT, -(OLD.status = 'sold')::INT);
+        END IF;
+        IF TG_OP <> 'DELETE' AND NEW.status IS NOT NULL THEN
+            INSERT INTO category_inventory VALUES (NEW.category_id,
+                (NEW.status = 'available')::INT, (NEW.status = 'pending')::INT, (NEW.status = 'sold')::INT);
+        END IF;
+    END IF;
+    IF random() < 0.05 THEN
+        WITH gathered AS (
+            DELETE FROM category_inventory WHERE ctid = ANY (ARRAY(
+                SELECT ctid FROM category_inventory
+                WHERE category_id = ANY (ARRAY[OLD.category_id, NEW.category_id])
+                LIMIT 1000 FOR UPDATE SKIP LOCKED
+            )) RETURNING *
+        )
+        INSERT INTO category_inventory
+        SELECT category_id, sum(available), sum(pending), sum(sold) FROM gathered
+        GROUP BY category_id HAVING sum(available) <> 0 OR sum(pending) <> 0 OR sum(sold) <> 0;
+    END IF;
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER pet_added_to_category AFTER INSERT ON pets
+    FOR EACH ROW WHEN (NEW.status IS NOT NULL) EXECUTE FUNCTION count_pet_of_category();
+CREATE TRIGGER pet_deleted_from_category AFTER DELETE ON pets
+    FOR EACH ROW WHEN (OLD.status IS NOT NULL) EXECUTE FUNCTION count_pet_of_category();
+CREATE TRIGGER pet_moved_to_category AFTER UPDATE OF status, category_id ON pets
+    FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status OR OLD.category_id <> NEW.category_id)
+    EXECUTE FUNCTION count_pet_of_category();
+
 CREATE TABLE pet_imports (
     digest BYTEA PRIMARY KEY,
     rows_done BIGINT NOT NULL,
     finished_at BIGINT
 );
 
+-- name_key is the same for names that differ in case alone.
 CREATE TABLE categories (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL,
@@ -53,13 +146,26 @@ CREATE TABLE categories (
     description TEXT
 );
 
+-- An order outlives its animal. reserved_until is there while it is placed, if it can lapse. buyer_key is
+-- the same for names that differ in case and marks alone (domain/names.py). category_id is that of the
+-- animal at the time of delivery.
 CREATE TABLE orders (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     pet_id BIGINT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('placed', 'approved', 'delivered', 'cancelled')),
     ship_date TEXT,
     placed_at BIGINT NOT NULL,
-    reserved_until BIGINT
+    reserved_until BIGINT,
+    buyer TEXT,
+    buyer_key TEXT COLLATE "C",
+    note TEXT,
+    amount BIGINT,
+    currency TEXT,
+    approved_at BIGINT,
+    delivered_at BIGINT,
+    cancelled_at BIGINT,
+    cancel_reason TEXT,
+    category_id BIGINT
 );
 
 CREATE INDEX orders_by_status ON orders (status, id);
@@ -67,7 +173,21 @@ CREATE INDEX orders_by_pet ON orders (pet_id, id);
 CREATE INDEX orders_by_pet_and_status ON orders (pet_id, status, id);
 CREATE INDEX orders_by_end ON orders (reserved_until) WHERE reserved_until IS NOT NULL;
 CREATE UNIQUE INDEX open_orders ON orders (pet_id) WHERE status IN ('placed', 'approved');
+CREATE INDEX orders_by_buyer ON orders (buyer_key, id) WHERE buyer_key IS NOT NULL;
+CREATE INDEX orders_by_placing ON orders (placed_at, id);
 
+-- The sales, with all that their numbers need.
+CREATE INDEX orders_by_delivery ON orders (delivered_at) INCLUDE (currency, amount, category_id)
+    WHERE delivered_at IS NOT NULL;
+
+-- Closed orders with something personal, by the time that they were closed.
+CREATE INDEX orders_with_buyers ON orders ((
+    CASE WHEN status IN ('delivered', 'cancelled') THEN coalesce(delivered_at, cancelled_at, placed_at) END
+)) WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL;
+
+-- A person is a caller, as a key is, and so a row here: one with a role and without scopes. seen_at is
+-- the last use of the console. Networks are text, such as 203.0.113.0/24, separated by spaces; none is
+-- anywhere.
 CREATE TABLE api_keys (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL,
@@ -79,7 +199,24 @@ CREATE TABLE api_keys (
     created_at BIGINT NOT NULL,
     expires_at BIGINT,
     revoked_at BIGINT,
-    pardoned_at BIGINT
+    unbanned_at BIGINT,
+    allowed_networks TEXT NOT NULL DEFAULT '',
+    role TEXT,
+    seen_at BIGINT
+);
+
+CREATE INDEX api_keys_by_end ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
+
+-- The keys of an environment are listed by their ids.
+CREATE INDEX api_keys_by_environment ON api_keys (environment, id);
+
+-- What a person has beyond any caller. login_key is the same for logins that differ in case alone.
+-- password is a hash; an invited person has none yet.
+CREATE TABLE people (
+    id BIGINT PRIMARY KEY REFERENCES api_keys (id),
+    login TEXT NOT NULL,
+    login_key TEXT NOT NULL UNIQUE,
+    password TEXT
 );
 
 CREATE TABLE api_key_tokens (
@@ -89,10 +226,17 @@ CREATE TABLE api_key_tokens (
 );
 
 CREATE INDEX api_key_tokens_by_key ON api_key_tokens (key_id);
+CREATE INDEX api_key_tokens_by_end ON api_key_tokens (expires_at) WHERE expires_at IS NOT NULL;
 
-CREATE TABLE api_key_revision (revision BIGINT NOT NULL);
-INSERT INTO api_key_revision VALUES (0);
+-- One row, counted up by every change to a key: how a running service notices.
+CREATE TABLE api_key_revision (
+    one BIGINT PRIMARY KEY CHECK (one = 1),
+    revision BIGINT NOT NULL
+);
 
+INSERT INTO api_key_revision VALUES (1, 0);
+
+-- Every change to a key; changes is JSON.
 CREATE TABLE api_key_events (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     key_id BIGINT NOT NULL REFERENCES api_keys (id),
@@ -120,6 +264,10 @@ CREATE TABLE rate_limits (
     used_at BIGINT NOT NULL
 );
 
+-- The keys that need a look: in their minute, banned, near the limit of their day, about to expire.
+CREATE INDEX rate_limits_by_minute ON rate_limits (minute_started);
+CREATE INDEX rate_limits_by_ban ON rate_limits (banned_until) WHERE banned_until > 0;
+
 CREATE TABLE usage (
     key_id BIGINT NOT NULL REFERENCES api_keys (id),
     day BIGINT NOT NULL,
@@ -127,7 +275,10 @@ CREATE TABLE usage (
     PRIMARY KEY (key_id, day)
 );
 
-CREATE TABLE kept_answers (
+CREATE INDEX usage_by_day ON usage (day);
+
+-- First responses to requests with an Idempotency-Key, each written with what it responds to.
+CREATE TABLE idempotency_records (
     key_id BIGINT NOT NULL REFERENCES api_keys (id),
     idempotency_key TEXT NOT NULL,
     request BYTEA NOT NULL,
@@ -136,4 +287,225 @@ CREATE TABLE kept_answers (
     PRIMARY KEY (key_id, idempotency_key)
 );
 
-CREATE INDEX kept_answers_by_age ON kept_answers (kept_at);
+CREATE INDEX idempotency_records_by_age ON idempotency_records (kept_at);
+
+-- What changed, in the order of the commits. key_id is there if an event concerns one key alone. actor
+-- caused it, such as key/3 or person/2.
+CREATE TABLE events (
+    sequence BIGINT PRIMARY KEY,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    resource TEXT NOT NULL,
+    key_id BIGINT,
+    data TEXT NOT NULL,
+    previous TEXT,
+    actor TEXT,
+    request_id TEXT
+);
+
+-- The history of a resource.
+CREATE INDEX events_by_resource ON events (resource, sequence);
+
+-- Events as they are recorded, until a process gives them their place.
+CREATE TABLE events_outbox (
+    position BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    transaction XID8 NOT NULL DEFAULT pg_current_xact_id(),
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    resource TEXT NOT NULL,
+    key_id BIGINT,
+    data TEXT NOT NULL,
+    previous TEXT,
+    actor TEXT,
+    request_id TEXT
+);
+
+CREATE INDEX events_outbox_by_transaction ON events_outbox (transaction, position);
+
+-- Where a key wants its events sent. types are separated by spaces; empty is all it may read.
+-- Deliveries exist for the events up to position. The lease names the process that delivers. An endpoint
+-- asks for a pause with Retry-After.
+CREATE TABLE webhooks (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    url TEXT NOT NULL,
+    types TEXT NOT NULL,
+    description TEXT,
+    created_at BIGINT NOT NULL,
+    enabled BIGINT NOT NULL CHECK (enabled IN (0, 1)),
+    disabled_reason TEXT,
+    secret_version BIGINT NOT NULL,
+    previous_secret_ends_at BIGINT,
+    position BIGINT NOT NULL,
+    failing_since BIGINT,
+    failures BIGINT NOT NULL,
+    last_success_at BIGINT,
+    leased_by TEXT,
+    leased_until BIGINT,
+    paused_until BIGINT
+);
+
+CREATE INDEX webhooks_by_key ON webhooks (key_id, id);
+
+-- The events of a webhook, each with the outcome of its last attempt. retried_at is when the event was
+-- sent again, by another delivery.
+CREATE TABLE webhook_deliveries (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    webhook_id BIGINT NOT NULL,
+    sequence BIGINT NOT NULL,
+    event_id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    resource TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'succeeded', 'failed')),
+    created_at BIGINT NOT NULL,
+    attempts BIGINT NOT NULL,
+    due_at BIGINT NOT NULL,
+    first_attempt_at BIGINT,
+    last_attempt_at BIGINT,
+    response_status BIGINT,
+    response_body TEXT,
+    error TEXT,
+    retried_at BIGINT
+);
+
+CREATE INDEX webhook_deliveries_by_webhook ON webhook_deliveries (webhook_id, id);
+CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (webhook_id, id) WHERE state = 'pending';
+
+-- Which deliveries are due, and which one comes before another of the same resource.
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook_id, due_at, id) WHERE state = 'pending';
+CREATE INDEX webhook_deliveries_in_order ON webhook_deliveries (webhook_id, resource, id) WHERE state = 'pending';
+
+-- Which delivery comes before another of the same resource. An index of its own condition: those of
+-- pending deliveries are empty once all is delivered, and the planner believes so for a long time.
+CREATE INDEX webhook_deliveries_waiting ON webhook_deliveries (webhook_id, resource, id)
+    WHERE state NOT IN ('succeeded', 'failed');
+
+-- The failed deliveries of a webhook that have not been sent again, in the order of the feed.
+CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (webhook_id, sequence)
+    WHERE state = 'failed' AND retried_at IS NULL;
+
+-- Calls of deprecated operations on each UTC day, and the latest of them.
+CREATE TABLE deprecated_calls (
+    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    operation TEXT NOT NULL,
+    day BIGINT NOT NULL,
+    calls BIGINT NOT NULL,
+    last_called_at BIGINT NOT NULL,
+    last_user_agent TEXT NOT NULL,
+    last_request_id TEXT NOT NULL,
+    PRIMARY KEY (key_id, operation, day)
+);
+
+CREATE INDEX deprecated_calls_by_day ON deprecated_calls (day, key_id);
+
+-- What the holder of a key was told, once for each period.
+CREATE TABLE key_notices (
+    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    notice TEXT NOT NULL,
+    period BIGINT NOT NULL,
+    noticed_at BIGINT NOT NULL,
+    PRIMARY KEY (key_id, notice, period)
+);
+
+CREATE INDEX key_notices_by_age ON key_notices (noticed_at);
+CREATE INDEX key_notices_by_notice ON key_notices (notice, period);
+
+-- Who is signed in to the console. A row has the digest of the cookie, never the cookie. A session ends
+-- with the token of its own key, and with the token of the session that granted it.
+CREATE TABLE console_sessions (
+    digest BYTEA PRIMARY KEY,
+    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    token_digest BYTEA,
+    created_at BIGINT NOT NULL,
+    used_at BIGINT NOT NULL,
+    notice TEXT NOT NULL DEFAULT '',
+    granted_by BYTEA,
+    device TEXT NOT NULL DEFAULT '',
+    stays BIGINT NOT NULL DEFAULT 0
+);
+
+CREATE INDEX console_sessions_by_use ON console_sessions (used_at);
+CREATE INDEX console_sessions_by_key ON console_sessions (key_id, used_at);
+
+-- Links that work once: an invitation sets a password, others sign in. They end as sessions do.
+CREATE TABLE console_links (
+    digest BYTEA PRIMARY KEY,
+    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    expires_at BIGINT NOT NULL,
+    token_digest BYTEA,
+    granted_by BYTEA,
+    purpose TEXT NOT NULL DEFAULT 'sign_in'
+);
+
+CREATE INDEX console_links_by_end ON console_links (expires_at);
+
+-- Files that people import in the console. ``waiting`` animals of a file are still to be added, and
+-- ``refused`` rows cannot be. The ids of the animals added so far are from first_id to last_id. fields are
+-- those that the columns are, as JSON. Rows of ``undecided`` categories wait among the refused ones.
+-- ``undoable`` animals can still be looked at by an undo, ``undone`` ones are deleted, and others stayed.
+CREATE TABLE console_imports (
+    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    digest BYTEA NOT NULL,
+    file TEXT NOT NULL,
+    columns TEXT NOT NULL,
+    waiting BIGINT NOT NULL,
+    added BIGINT NOT NULL DEFAULT 0,
+    refused BIGINT NOT NULL,
+    first_id BIGINT,
+    last_id BIGINT,
+    created_at BIGINT NOT NULL,
+    finished_at BIGINT,
+    delimiter TEXT NOT NULL DEFAULT ',',
+    fields TEXT NOT NULL,
+    undecided TEXT NOT NULL DEFAULT '[]',
+    undoable BIGINT NOT NULL DEFAULT 0,
+    undone BIGINT NOT NULL DEFAULT 0,
+    stayed BIGINT NOT NULL DEFAULT 0
+);
+
+CREATE INDEX console_imports_by_key ON console_imports (key_id);
+CREATE INDEX console_imports_by_age ON console_imports (created_at);
+
+-- The rows of a file, as JSON, by the number of the first one. ``added`` has the animals as they were: what
+-- an undo takes back; ``stayed`` those that it left, with the reasons.
+CREATE TABLE console_import_batches (
+    import_id BIGINT NOT NULL REFERENCES console_imports (id) ON DELETE CASCADE,
+    start BIGINT NOT NULL,
+    waiting BIGINT NOT NULL,
+    refused BIGINT NOT NULL,
+    rows TEXT NOT NULL,
+    added TEXT NOT NULL DEFAULT '[]',
+    stayed TEXT NOT NULL DEFAULT '[]',
+    PRIMARY KEY (import_id, start)
+);
+
+-- Requests of each key by UTC day and status of the response.
+CREATE TABLE responses (
+    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    day BIGINT NOT NULL,
+    status BIGINT NOT NULL,
+    requests BIGINT NOT NULL,
+    PRIMARY KEY (key_id, day, status)
+);
+
+CREATE INDEX responses_by_day ON responses (day, key_id);
+
+-- What marks the secrets of sessions and links as issued here. It has one row, from the first on.
+CREATE TABLE console_seal (
+    one BIGINT PRIMARY KEY CHECK (one = 1),
+    secret BYTEA NOT NULL
+);
+
+-- Requests beyond a limit, by key, hour (UTC) and operation.
+CREATE TABLE refused_requests (
+    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    hour BIGINT NOT NULL,
+    operation TEXT NOT NULL,
+    requests BIGINT NOT NULL,
+    PRIMARY KEY (key_id, hour, operation)
+);
+
+CREATE INDEX refused_requests_by_hour ON refused_requests (hour, key_id);

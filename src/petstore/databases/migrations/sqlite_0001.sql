@@ -1,14 +1,139 @@
+-- name_key has the beginning of the name, the same for names that differ in case alone, and words the
+-- words of the name if name_key is too short for them (domain/names.py, domain/words.py).
 CREATE TABLE pets (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,
     category_id INTEGER NOT NULL,
-    status TEXT CHECK (status IN ('available', 'pending', 'sold'))
+    status TEXT CHECK (status IN ('available', 'pending', 'sold')),
+    name_key TEXT,
+    words TEXT
 ) STRICT;
 
 -- Every index ends in the rowid, so each filter reads its page in order of id.
 CREATE INDEX pets_by_status ON pets (status);
 CREATE INDEX pets_by_category ON pets (category_id);
 CREATE INDEX pets_by_category_and_status ON pets (category_id, status);
+CREATE INDEX pets_by_name ON pets (name_key);
+
+-- Where a search finds an animal, beside the beginning of its name: the words of the name after its
+-- first, each with the name, and for texts of several words what follows such a word, after a space
+-- (domain/words.py).
+CREATE TABLE pet_words (
+    word_key TEXT NOT NULL,
+    pet_id INTEGER NOT NULL,
+    PRIMARY KEY (word_key, pet_id)
+) STRICT, WITHOUT ROWID;
+
+-- Whoever changes a name sets its keys afterwards.
+CREATE TRIGGER pet_words_forgotten AFTER UPDATE OF name ON pets WHEN OLD.name IS NOT NEW.name
+BEGIN
+    DELETE FROM pet_words WHERE pet_id = OLD.id AND word_key IN (
+        WITH RECURSIVE rests (rest) AS (
+            SELECT iif(OLD.words = '', OLD.name_key, OLD.words)
+            UNION ALL SELECT substr(rest, instr(rest, ' ') + 1) FROM rests WHERE instr(rest, ' ') > 0
+        )
+        SELECT ' ' || substr(rest, 1, 200) FROM rests UNION ALL
+        SELECT substr(rest, 1, min(instr(rest || ' ', ' ') - 1, 100)) || ' '
+            || substr(OLD.name_key, 1, 100) FROM rests
+    );
+END;
+
+CREATE TRIGGER pet_words_deleted AFTER DELETE ON pets
+    WHEN instr(OLD.name_key, ' ') > 0 OR OLD.words <> ''
+BEGIN
+    DELETE FROM pet_words WHERE pet_id = OLD.id AND word_key IN (
+        WITH RECURSIVE rests (rest) AS (
+            SELECT iif(OLD.words = '', OLD.name_key, OLD.words)
+            UNION ALL SELECT substr(rest, instr(rest, ' ') + 1) FROM rests WHERE instr(rest, ' ') > 0
+        )
+        SELECT ' ' || substr(rest, 1, 200) FROM rests UNION ALL
+        SELECT substr(rest, 1, min(instr(rest || ' ', ' ') - 1, 100)) || ' '
+            || substr(OLD.name_key, 1, 100) FROM rests
+    );
+END;
+
+-- How many animals there are of each status, kept by triggers: nobody counts the table.
+CREATE TABLE inventory (
+    status TEXT PRIMARY KEY,
+    pets INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO inventory VALUES ('available', 0), ('pending', 0), ('sold', 0);
+
+CREATE TRIGGER pet_added AFTER INSERT ON pets WHEN NEW.status IS NOT NULL
+BEGIN
+    UPDATE inventory SET pets = pets + 1 WHERE status = NEW.status;
+END;
+
+CREATE TRIGGER pet_moved AFTER UPDATE OF status ON pets WHEN OLD.status IS NOT NEW.status
+BEGIN
+    UPDATE inventory SET pets = pets - 1 WHERE status = OLD.status;
+    UPDATE inventory SET pets = pets + 1 WHERE status = NEW.status;
+END;
+
+CREATE TRIGGER pet_deleted AFTER DELETE ON pets WHEN OLD.status IS NOT NULL
+BEGIN
+    UPDATE inventory SET pets = pets - 1 WHERE status = OLD.status;
+END;
+
+-- How many animals there are of each status in each category, kept by triggers like the inventory.
+CREATE TABLE category_inventory (
+    category_id INTEGER PRIMARY KEY,
+    available INTEGER NOT NULL,
+    pending INTEGER NOT NULL,
+    sold INTEGER NOT NULL
+) STRICT;
+
+CREATE TRIGGER pet_added_to_category AFTER INSERT ON pets WHEN NEW.status IS NOT NULL
+BEGIN
+    INSERT INTO category_inventory VALUES (
+        NEW.category_id, NEW.status = 'available', NEW.status = 'pending', NEW.status = 'sold'
+    ) ON CONFLICT DO UPDATE SET
+        available = available + excluded.available,
+        pending = pending + excluded.pending,
+        sold = sold + excluded.sold;
+END;
+
+-- From one status to another, as with each order.
+CREATE TRIGGER pet_moved_in_category AFTER UPDATE OF status ON pets
+WHEN OLD.status <> NEW.status AND OLD.category_id = NEW.category_id
+BEGIN
+    UPDATE category_inventory SET
+        available = available + (NEW.status = 'available') - (OLD.status = 'available'),
+        pending = pending + (NEW.status = 'pending') - (OLD.status = 'pending'),
+        sold = sold + (NEW.status = 'sold') - (OLD.status = 'sold')
+    WHERE category_id = NEW.category_id;
+END;
+
+CREATE TRIGGER pet_changed_category AFTER UPDATE OF status, category_id ON pets
+WHEN OLD.category_id <> NEW.category_id OR (OLD.status IS NULL) <> (NEW.status IS NULL)
+BEGIN
+    UPDATE category_inventory SET
+        available = available - (OLD.status = 'available'),
+        pending = pending - (OLD.status = 'pending'),
+        sold = sold - (OLD.status = 'sold')
+    WHERE category_id = OLD.category_id AND OLD.status IS NOT NULL;
+    DELETE FROM category_inventory
+        WHERE category_id = OLD.category_id AND available = 0 AND pending = 0 AND sold = 0;
+    INSERT INTO category_inventory
+        SELECT NEW.category_id, NEW.status = 'available', NEW.status = 'pending', NEW.status = 'sold'
+        WHERE NEW.status IS NOT NULL
+        ON CONFLICT DO UPDATE SET
+            available = available + excluded.available,
+            pending = pending + excluded.pending,
+            sold = sold + excluded.sold;
+END;
+
+CREATE TRIGGER pet_deleted_from_category AFTER DELETE ON pets WHEN OLD.status IS NOT NULL
+BEGIN
+    UPDATE category_inventory SET
+        available = available - (OLD.status = 'available'),
+        pending = pending - (OLD.status = 'pending'),
+        sold = sold - (OLD.status = 'sold')
+    WHERE category_id = OLD.category_id;
+    DELETE FROM category_inventory
+        WHERE category_id = OLD.category_id AND available = 0 AND pending = 0 AND sold = 0;
+END;
 
 CREATE TABLE pet_imports (
     digest BLOB PRIMARY KEY,
@@ -16,6 +141,9 @@ CREATE TABLE pet_imports (
     finished_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
+-- A person is a caller, as a key is, and so a row here: one with a role and without scopes. seen_at is
+-- the last use of the console. Networks are text, such as 203.0.113.0/24, separated by spaces; none is
+-- anywhere.
 CREATE TABLE api_keys (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,
@@ -27,7 +155,22 @@ CREATE TABLE api_keys (
     created_at INTEGER NOT NULL,
     expires_at INTEGER,
     revoked_at INTEGER,
-    pardoned_at INTEGER
+    unbanned_at INTEGER,
+    allowed_networks TEXT NOT NULL DEFAULT '',
+    role TEXT,
+    seen_at INTEGER
+) STRICT;
+
+CREATE INDEX api_keys_by_environment ON api_keys (environment);
+CREATE INDEX api_keys_by_end ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
+
+-- What a person has beyond any caller. login_key is the same for logins that differ in case alone.
+-- password is a hash; an invited person has none yet.
+CREATE TABLE people (
+    id INTEGER PRIMARY KEY REFERENCES api_keys (id),
+    login TEXT NOT NULL,
+    login_key TEXT NOT NULL UNIQUE,
+    password TEXT
 ) STRICT;
 
 CREATE TABLE api_key_tokens (
@@ -37,10 +180,15 @@ CREATE TABLE api_key_tokens (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX api_key_tokens_by_key ON api_key_tokens (key_id);
+CREATE INDEX api_key_tokens_by_end ON api_key_tokens (expires_at) WHERE expires_at IS NOT NULL;
 
 -- One row, counted up by every change to a key: how a running service notices.
-CREATE TABLE api_key_revision (revision INTEGER NOT NULL) STRICT;
-INSERT INTO api_key_revision VALUES (0);
+CREATE TABLE api_key_revision (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    revision INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO api_key_revision VALUES (1, 0);
 
 CREATE TABLE rate_limits (
     key_id INTEGER PRIMARY KEY REFERENCES api_keys (id),
@@ -58,9 +206,297 @@ CREATE TABLE rate_limits (
     used_at INTEGER NOT NULL
 ) STRICT;
 
+-- The keys that need a look: in their minute, banned, near the limit of their day, about to expire.
+CREATE INDEX rate_limits_by_minute ON rate_limits (minute_started);
+CREATE INDEX rate_limits_by_ban ON rate_limits (banned_until) WHERE banned_until > 0;
+
 CREATE TABLE usage (
     key_id INTEGER NOT NULL REFERENCES api_keys (id),
     day INTEGER NOT NULL,
     requests INTEGER NOT NULL,
     PRIMARY KEY (key_id, day)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX usage_by_day ON usage (day);
+
+-- name_key is the same for names that differ in case alone.
+CREATE TABLE categories (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    name_key TEXT NOT NULL UNIQUE,
+    description TEXT
+) STRICT;
+
+-- An order outlives its animal. reserved_until is there while it is placed, if it can lapse. buyer_key is
+-- the same for names that differ in case and marks alone (domain/names.py). category_id is that of the
+-- animal at the time of delivery.
+CREATE TABLE orders (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    pet_id INTEGER NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('placed', 'approved', 'delivered', 'cancelled')),
+    ship_date TEXT,
+    placed_at INTEGER NOT NULL,
+    reserved_until INTEGER,
+    buyer TEXT,
+    buyer_key TEXT,
+    note TEXT,
+    amount INTEGER,
+    currency TEXT,
+    approved_at INTEGER,
+    delivered_at INTEGER,
+    cancelled_at INTEGER,
+    cancel_reason TEXT,
+    category_id INTEGER
+) STRICT;
+
+CREATE INDEX orders_by_status ON orders (status);
+CREATE INDEX orders_by_pet ON orders (pet_id);
+CREATE INDEX orders_by_pet_and_status ON orders (pet_id, status);
+CREATE INDEX orders_by_end ON orders (reserved_until) WHERE reserved_until IS NOT NULL;
+CREATE INDEX orders_by_buyer ON orders (buyer_key) WHERE buyer_key IS NOT NULL;
+CREATE INDEX orders_by_placing ON orders (placed_at);
+
+-- One animal, one buyer: the database itself refuses a second.
+CREATE UNIQUE INDEX open_orders ON orders (pet_id) WHERE status IN ('placed', 'approved');
+
+-- The sales, with all that their numbers need.
+CREATE INDEX orders_by_delivery ON orders (delivered_at, currency, amount, category_id)
+    WHERE delivered_at IS NOT NULL;
+
+-- Closed orders with something personal, by the time that they were closed.
+CREATE INDEX orders_with_buyers ON orders (
+    CASE WHEN status IN ('delivered', 'cancelled') THEN coalesce(delivered_at, cancelled_at, placed_at) END
+) WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL;
+
+-- Every change to a key; changes is JSON.
+CREATE TABLE api_key_events (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    action TEXT NOT NULL,
+    changes TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX api_key_events_by_key ON api_key_events (key_id);
+
+-- First responses to requests with an Idempotency-Key, each written with what it responds to.
+CREATE TABLE idempotency_records (
+    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    idempotency_key TEXT NOT NULL,
+    request BLOB NOT NULL,
+    answer BLOB NOT NULL,
+    kept_at INTEGER NOT NULL,
+    PRIMARY KEY (key_id, idempotency_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX idempotency_records_by_age ON idempotency_records (kept_at);
+
+-- What changed, in the order of the commits. key_id is there if an event concerns one key alone. actor
+-- caused it, such as key/3 or person/2.
+CREATE TABLE events (
+    sequence INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    resource TEXT NOT NULL,
+    key_id INTEGER,
+    data TEXT NOT NULL,
+    previous TEXT,
+    actor TEXT,
+    request_id TEXT
+) STRICT;
+
+-- Where a key wants its events sent. types are separated by spaces; empty is all it may read.
+-- Deliveries exist for the events up to position. The lease names the process that delivers. An endpoint
+-- asks for a pause with Retry-After.
+CREATE TABLE webhooks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    url TEXT NOT NULL,
+    types TEXT NOT NULL,
+    description TEXT,
+    created_at INTEGER NOT NULL,
+    enabled INTEGER NOT NULL CHECK (enabled IN (0, 1)),
+    disabled_reason TEXT,
+    secret_version INTEGER NOT NULL,
+    previous_secret_ends_at INTEGER,
+    position INTEGER NOT NULL,
+    failing_since INTEGER,
+    failures INTEGER NOT NULL,
+    last_success_at INTEGER,
+    leased_by TEXT,
+    leased_until INTEGER,
+    paused_until INTEGER
+) STRICT;
+
+CREATE INDEX webhooks_by_key ON webhooks (key_id);
+
+-- The events of a webhook, each with the outcome of its last attempt. retried_at is when the event was
+-- sent again, by another delivery.
+CREATE TABLE webhook_deliveries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    webhook_id INTEGER NOT NULL,
+    sequence INTEGER NOT NULL,
+    event_id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    resource TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'succeeded', 'failed')),
+    created_at INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    due_at INTEGER NOT NULL,
+    first_attempt_at INTEGER,
+    last_attempt_at INTEGER,
+    response_status INTEGER,
+    response_body TEXT,
+    error TEXT,
+    retried_at INTEGER
+) STRICT;
+
+CREATE INDEX webhook_deliveries_by_webhook ON webhook_deliveries (webhook_id);
+CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (webhook_id, id) WHERE state = 'pending';
+
+-- Which deliveries are due, and which one comes before another of the same resource.
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook_id, due_at, id) WHERE state = 'pending';
+CREATE INDEX webhook_deliveries_in_order ON webhook_deliveries (webhook_id, resource, id) WHERE state = 'pending';
+
+-- The failed deliveries of a webhook that have not been sent again, in the order of the feed.
+CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (webhook_id, sequence)
+    WHERE state = 'failed' AND retried_at IS NULL;
+
+-- Calls of deprecated operations on each UTC day, and the latest of them.
+CREATE TABLE deprecated_calls (
+    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    operation TEXT NOT NULL,
+    day INTEGER NOT NULL,
+    calls INTEGER NOT NULL,
+    last_called_at INTEGER NOT NULL,
+    last_user_agent TEXT NOT NULL,
+    last_request_id TEXT NOT NULL,
+    PRIMARY KEY (key_id, operation, day)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX deprecated_calls_by_day ON deprecated_calls (day, key_id);
+
+-- What the holder of a key was told, once for each period.
+CREATE TABLE key_notices (
+    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    notice TEXT NOT NULL,
+    period INTEGER NOT NULL,
+    noticed_at INTEGER NOT NULL,
+    PRIMARY KEY (key_id, notice, period)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX key_notices_by_age ON key_notices (noticed_at);
+CREATE INDEX key_notices_by_notice ON key_notices (notice, period);
+
+-- Who is signed in to the console. A row has the digest of the cookie, never the cookie. A session ends
+-- with the token of its own key, and with the token of the session that granted it.
+CREATE TABLE console_sessions (
+    digest BLOB PRIMARY KEY,
+    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    token_digest BLOB,
+    created_at INTEGER NOT NULL,
+    used_at INTEGER NOT NULL,
+    notice TEXT NOT NULL DEFAULT '',
+    granted_by BLOB,
+    device TEXT NOT NULL DEFAULT '',
+    stays INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX console_sessions_by_use ON console_sessions (used_at);
+CREATE INDEX console_sessions_by_key ON console_sessions (key_id, used_at);
+
+-- Links that work once: an invitation sets a password, others sign in. They end as sessions do.
+CREATE TABLE console_links (
+    digest BLOB PRIMARY KEY,
+    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    expires_at INTEGER NOT NULL,
+    token_digest BLOB,
+    granted_by BLOB,
+    purpose TEXT NOT NULL DEFAULT 'sign_in'
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX console_links_by_end ON console_links (expires_at);
+
+-- Files that people import in the console. ``waiting`` animals of a file are still to be added, and
+-- ``refused`` rows cannot be. The ids of the animals added so far are from first_id to last_id. fields are
+-- those that the columns are, as JSON. Rows of ``undecided`` categories wait among the refused ones.
+-- ``undoable`` animals can still be looked at by an undo, ``undone`` ones are deleted, and others stayed.
+CREATE TABLE console_imports (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    digest BLOB NOT NULL,
+    file TEXT NOT NULL,
+    columns TEXT NOT NULL,
+    waiting INTEGER NOT NULL,
+    added INTEGER NOT NULL DEFAULT 0,
+    refused INTEGER NOT NULL,
+    first_id INTEGER,
+    last_id INTEGER,
+    created_at INTEGER NOT NULL,
+    finished_at INTEGER,
+    delimiter TEXT NOT NULL DEFAULT ',',
+    fields TEXT NOT NULL,
+    undecided TEXT NOT NULL DEFAULT '[]',
+    undoable INTEGER NOT NULL DEFAULT 0,
+    undone INTEGER NOT NULL DEFAULT 0,
+    stayed INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE INDEX console_imports_by_key ON console_imports (key_id);
+CREATE INDEX console_imports_by_age ON console_imports (created_at);
+
+-- The rows of a file, as JSON, by the number of the first one. ``added`` has the animals as they were: what
+-- an undo takes back; ``stayed`` those that it left, with the reasons.
+CREATE TABLE console_import_batches (
+    import_id INTEGER NOT NULL REFERENCES console_imports (id) ON DELETE CASCADE,
+    start INTEGER NOT NULL,
+    waiting INTEGER NOT NULL,
+    refused INTEGER NOT NULL,
+    rows TEXT NOT NULL,
+    added TEXT NOT NULL DEFAULT '[]',
+    stayed TEXT NOT NULL DEFAULT '[]',
+    PRIMARY KEY (import_id, start)
+) STRICT;
+
+-- Requests of each key by UTC day and status of the response.
+CREATE TABLE responses (
+    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    day INTEGER NOT NULL,
+    status INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    PRIMARY KEY (key_id, day, status)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX responses_by_day ON responses (day, key_id);
+
+-- What marks the secrets of sessions and links as issued here. It has one row, from the first on.
+CREATE TABLE console_seal (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    secret BLOB NOT NULL
+) STRICT;
+
+-- The events of each resource, up to the sequence in the row without a resource. Events come here
+-- soon after their commit: a change must not pay for one more index.
+CREATE TABLE event_resources (
+    resource TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    PRIMARY KEY (resource, sequence)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER event_deleted AFTER DELETE ON events
+BEGIN
+    DELETE FROM event_resources WHERE resource = OLD.resource AND sequence = OLD.sequence;
+END;
+
+-- Requests beyond a limit, by key, hour (UTC) and operation.
+CREATE TABLE refused_requests (
+    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    hour INTEGER NOT NULL,
+    operation TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    PRIMARY KEY (key_id, hour, operation)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX refused_requests_by_hour ON refused_requests (hour, key_id);

@@ -73,8 +73,8 @@ _MESSAGES: dict[type[PetstoreError], str] = {
     errors.IdempotencyKeyInUse: (
         "Idempotency-Key: the first request with it is in progress; try again in a moment"
     ),
-    errors.ResponseSealed: (
-        "Idempotency-Key: only the token that sent the first request can read its response"
+    errors.SecretAlreadyShown: (
+        "the first request created key 7 and showed its token; rotate the key to get another token"
     ),
     errors.CursorExpired: (
         "cursor: the events after it are no longer kept, or an older backup was restored; read from"

@@ -64,7 +64,7 @@ def _data(schema: dict[str, Any]) -> dict[str, Any]:
     name = schema["title"]
     if name in {notice.__name__ for notice in _NOTICES.values()}:
         return schema
-    hidden = PERSONAL if name == Order.__name__ else ()
+    hidden = PERSONAL.values() if name == Order.__name__ else ()
     members = {
         member: {key: value for key, value in about.items() if key != "readOnly"}
         for member, about in schema["properties"].items()

@@ -1,0 +1,119 @@
+"""The documentation at ``/docs``: the files that ``make docs`` wrote, found by their address."""
+
+import gzip
+from functools import lru_cache, partial
+from pathlib import Path
+
+import msgspec
+
+from petstore.errors import NotFound
+from petstore.http.messages import Headers, Request, Response
+from petstore.interface.application import PublicPage
+from petstore.interface.content_codings import choose_coding
+from petstore.interface.entity_tags import conditional, conditions_of, entity_tag
+
+FOLDER = Path(__file__).parent.parent / "site"
+"""The folder that ``make docs`` writes."""
+
+HOME = "/docs/"
+MANIFEST = "files.json"
+MISSING = "404.html"
+"""The page for an address that has none."""
+
+CODINGS = {"zstd": ".zst", "gzip": ".gz"}
+"""The codings that each file is stored in, the preferred first, and the endings of their names."""
+
+_CACHED_FILES = 64
+_HTML = "text/html; charset=utf-8"
+_NOTHING = "there is nothing here; the interface is under /v1, and its docs are at /docs"
+_NOT_BUILT = (
+    "the documentation is not built; run `make docs` in the checkout and start the service again"
+)
+
+
+class SiteFile(msgspec.Struct, frozen=True):
+    """A file: its name in the folder, and its media type.
+
+    An immutable one has another address when its content changes.
+    """
+
+    name: str
+    media_type: str
+    is_immutable: bool = False
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """The policy of all pages (``Content-Security-Policy``), and files and redirects by path."""
+
+    policy: str = ""
+    files: dict[str, SiteFile] = {}
+    redirects: dict[str, str] = {}
+
+
+class Documentation:
+    """The documentation in a folder. Each file is read when it is first requested."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self._folder = folder
+        manifest = folder / MANIFEST
+        encoded = manifest.read_bytes() if manifest.exists() else b"{}"
+        self._manifest = msgspec.json.decode(encoded, type=Manifest)
+        self._content = lru_cache(_CACHED_FILES)(self._read)
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the folder has the files."""
+        return bool(self._manifest.files)
+
+    def pages(self) -> dict[str, PublicPage]:
+        """Return the files and the redirects by their path. Nothing else in the folder is served.
+
+        References in redirects are relative, so a proxy may serve it all below another path.
+        """
+        redirects = {"/": HOME.removeprefix("/"), **self._manifest.redirects}
+        return {
+            **{path: partial(_redirect, location) for path, location in redirects.items()},
+            **{path: partial(self._file, file) for path, file in self._manifest.files.items()},
+        }
+
+    async def missing(self, request: Request) -> Response:
+        """Respond to an address that has no page, with one if the client takes HTML.
+
+        Raises:
+            NotFound: a program sent the request, or the documentation is not built.
+        """
+        if not self.is_built and f"{request.path}/".startswith(HOME):
+            raise NotFound(_NOT_BUILT)
+        if not self.is_built or b"text/html" not in request.fields.get(b"accept", b"").lower():
+            raise NotFound(_NOTHING, {"Vary": "Accept"})
+        body, _ = self._content(MISSING, None)
+        lines = [*self._headers(_HTML), b"vary: Accept"]
+        return Response(404, body, lines, code=NotFound.code, is_shared=True)
+
+    async def _file(self, file: SiteFile, request: Request) -> Response:
+        coding = choose_coding(request, CODINGS)
+        body, tag = self._content(file.name, coding)
+        caching = b"max-age=31536000, immutable" if file.is_immutable else b"no-cache"
+        shared = [b"etag: " + tag, b"cache-control: public, " + caching, b"vary: Accept-Encoding"]
+        coded = [] if coding is None else [f"content-encoding: {coding}".encode()]
+        lines = [*self._headers(file.media_type), *coded, *shared]
+        whole = Response(200, body, lines, tag=tag, is_shared=True)
+        found = conditional(conditions_of(request), whole)
+        return whole if found is whole else Response(304, b"", shared)
+
+    def _headers(self, media_type: str) -> Headers:
+        lines = [f"content-type: {media_type}".encode()]
+        if media_type == _HTML:
+            lines.append(f"content-security-policy: {self._manifest.policy}".encode())
+        return lines
+
+    def _read(self, name: str, coding: str | None) -> tuple[bytes, bytes]:
+        """Return a file in a coding, and its entity tag. As it is, no file is stored."""
+        body = (self._folder / f"{name}{CODINGS[coding or 'gzip']}").read_bytes()
+        if coding is None:
+            body = gzip.decompress(body)
+        return body, entity_tag(body)
+
+
+async def _redirect(location: str, _: Request) -> Response:
+    return Response(307, b"", [f"location: {location}".encode()])

@@ -1,0 +1,205 @@
+"""The client of Redis and Valkey: the only module that imports the library ``redis``.
+
+It has pipelines with a timeout, errors of its own, and scripts that many callers share.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from hashlib import sha1
+from itertools import chain
+from typing import Any, TypeAlias
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, NoScriptError
+from redis.exceptions import ConnectionError as ConnectionLost
+
+from petstore.coalescing import Batches
+from petstore.server_urls import redis_url
+
+Command: TypeAlias = tuple[str | bytes | int, ...]
+
+_CHECK_TIMEOUT = 0.3
+_CLOSE_TIMEOUT = 1
+_SLICES = 7
+# Bounded, so that a round trip is short whatever many processes send at once: a script runs some
+# 20 µs on the server for each key.
+_MAX_BATCH = 256
+# While a command runs, the server serves nobody else.
+_KEYS_AT_ONCE = 32
+
+_Call: TypeAlias = tuple[str, bytes]
+"""A key and an argument."""
+
+
+class RedisUnavailable(Exception):
+    """Redis is unreachable or failing. The message says how and holds no password."""
+
+
+class CredentialsRefused(RedisUnavailable):
+    """Redis does not know the user or the password."""
+
+
+class UnknownScript(RedisUnavailable):
+    """The server has not seen the script of an EVALSHA since it started."""
+
+
+class RedisClient:
+    """A client for the server at a valid ``url``. The caller sets the timeouts."""
+
+    def __init__(self, url: str) -> None:
+        self._client = Redis.from_url(
+            redis_url(url),
+            protocol=2,
+            retry=Retry(NoBackoff(), 0),
+            socket_timeout=None,
+            socket_connect_timeout=None,
+        )
+
+    async def execute(self, commands: Sequence[Command], seconds: float) -> list[Any]:
+        """Return the replies to ``commands``, sent in one round trip.
+
+        Raises:
+            RedisUnavailable: a command failed, or its reply took longer than ``seconds``.
+        """
+        replies = await self.try_each(commands, seconds)
+        for reply in replies:
+            if isinstance(reply, RedisUnavailable):
+                raise type(reply)(str(reply))
+        return replies
+
+    async def try_each(self, commands: Sequence[Command], seconds: float) -> list[Any]:
+        """Return for each command its reply, or a ``RedisUnavailable`` for an error reply.
+
+        If the connection was cut, the commands are sent again once: they may run twice.
+
+        Raises:
+            RedisUnavailable: there are no replies within ``seconds``.
+        """
+        try:
+            async with _timeout(seconds):
+                try:
+                    replies = await self._send(commands)
+                except ConnectionLost:  # perhaps long ago
+                    replies = await self._send(commands)
+        except Exception as error:
+            raise _adapted(error) from error
+        return [_adapted(reply) if isinstance(reply, Exception) else reply for reply in replies]
+
+    async def _send(self, commands: Sequence[Command]) -> list[Any]:
+        pipeline = self._client.pipeline(transaction=False)
+        for command in commands:
+            pipeline.execute_command(*command)
+        replies: list[Any] = await pipeline.execute(raise_on_error=False)
+        return replies
+
+    async def close(self) -> None:
+        """Close every connection. The next command opens new ones."""
+        with suppress(Exception):
+            async with asyncio.timeout(_CLOSE_TIMEOUT):
+                await self._client.aclose()
+
+
+async def check_redis(url: str) -> None:
+    """Return if Redis responds at ``url``.
+
+    Raises:
+        PermissionError: it refuses the user or the password.
+        ConnectionError: it is unavailable.
+    """
+    client = RedisClient(url)
+    try:
+        await client.execute([("PING",)], _CHECK_TIMEOUT)
+    except RedisUnavailable as error:
+        msg = f"redis: {error}"
+        is_refusal = isinstance(error, CredentialsRefused)
+        raise (PermissionError if is_refusal else ConnectionError)(msg) from error
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def _timeout(seconds: float) -> AsyncIterator[None]:
+    """End the block with ``TimeoutError`` after ``seconds``.
+
+    The time runs in slices, and the process reads between them. While it is too busy to read, the
+    next slice does not begin, so a late process does not take its own delay for that of Redis.
+    """
+    loop = asyncio.get_running_loop()
+    left, length = _SLICES, seconds / _SLICES
+    timer: asyncio.TimerHandle
+    async with asyncio.timeout(None) as limit:
+
+        def end_slice() -> None:
+            nonlocal left, timer
+            left -= 1
+            if left:
+                timer = loop.call_later(length, end_slice)
+            else:
+                limit.reschedule(loop.time())
+
+        timer = loop.call_later(length, end_slice)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+def _adapted(error: Exception) -> RedisUnavailable:
+    text = str(error) or type(error).__name__
+    if isinstance(error, NoScriptError):
+        return UnknownScript(text)
+    if isinstance(error, AuthenticationError):
+        return CredentialsRefused(text)
+    return RedisUnavailable("no response in time" if isinstance(error, TimeoutError) else text)
+
+
+class BatchedScript:
+    """Runs a Lua script for each key. Calls made during a round trip share the next one.
+
+    The script gets some keys with an argument each, and returns a list with the result of each. If
+    a round trip takes longer than ``timeout`` seconds, every waiting call fails at once.
+    """
+
+    def __init__(self, client: RedisClient, text: bytes, timeout: float) -> None:
+        self._client = client
+        self._text = text
+        self._digest = sha1(text).hexdigest()  # noqa: S324 - the name Redis gives a script
+        self._timeout = timeout
+        self._calls: Batches[_Call, Any] = Batches(self._run, _MAX_BATCH)
+
+    async def run(self, key: str, argument: bytes) -> Any:
+        """Return the result of the script for a key.
+
+        Raises:
+            RedisUnavailable: the script failed, or there was no reply.
+        """
+        return await self._calls.call((key, argument))
+
+    async def _run(self, calls: Sequence[_Call]) -> Sequence[Any]:
+        groups = [
+            calls[start : start + _KEYS_AT_ONCE] for start in range(0, len(calls), _KEYS_AT_ONCE)
+        ]
+        replies = await self._send(groups, "EVALSHA", self._digest)
+        unknown = [n for n, reply in enumerate(replies) if isinstance(reply, UnknownScript)]
+        if unknown:  # the server restarted, or its scripts were flushed
+            again = await self._send([groups[n] for n in unknown], "EVAL", self._text)
+            for n, reply in zip(unknown, again, strict=True):
+                replies[n] = reply
+        return [*chain.from_iterable(map(_results, groups, replies))]
+
+    async def _send(
+        self, groups: Sequence[Sequence[_Call]], command: str, script: str | bytes
+    ) -> list[Any]:
+        commands = []
+        for group in groups:
+            keys, arguments = zip(*group, strict=True)
+            commands.append((command, script, len(keys), *keys, *arguments))
+        return await self._client.try_each(commands, self._timeout)
+
+
+def _results(group: Sequence[_Call], reply: Any) -> Sequence[Any]:
+    """Return the result for each key, or the error that all of them have."""
+    return [reply] * len(group) if isinstance(reply, Exception) else reply

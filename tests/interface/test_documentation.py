@@ -1,0 +1,168 @@
+"""The documentation at ``/docs``, of a small folder and of what ``make docs`` wrote."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from petstore.errors import NotFound
+from petstore.http.messages import Request, Response
+from petstore.interface.documentation import CODINGS, MISSING, Documentation
+from support.error_body import assert_error
+from support.service import Service
+from website.files import write_site
+
+pytestmark = pytest.mark.anyio
+
+HASHED = "assets/main.0123abcd.min.css"
+PAGE = "<head>\n</head><script>let a</script><p>Errors</p>"
+BROWSER = "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8"
+DECODERS: dict[str | None, Callable[[bytes], bytes]] = {
+    "zstd": zstandard.decompress,
+    "gzip": gzip.decompress,
+    None: bytes,
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of three pages and a style sheet."""
+    rendered, built = tmp_path_factory.mktemp("rendered"), tmp_path_factory.mktemp("site")
+    for name in ("index.html", "errors.html", "guides/index.html", MISSING, HASHED):
+        (rendered / name).parent.mkdir(exist_ok=True)
+        (rendered / name).write_text(PAGE)
+    write_site(
+        rendered, built, {"errors.md": "# Errors\n", "llms.txt": "- [Errors](/docs/errors.md)\n"}
+    )
+    return built
+
+
+async def get(folder: Path, path: str, **fields: str) -> Response:
+    """Return the response to a request of a page; the names of fields have _ for -."""
+    named = {name.replace("_", "-").encode(): value.encode() for name, value in fields.items()}
+    return await Documentation(folder).pages()[path](Request("GET", path, b"", "127.0.0.1", named))
+
+
+def headers(response: Response) -> dict[str, str]:
+    lines = (line.decode().partition(": ") for line in response.headers)
+    return {name: value for name, _, value in lines}
+
+
+@pytest.mark.parametrize(
+    ("path", "media_type", "caching"),
+    [
+        ("/docs/", "text/html; charset=utf-8", "public, no-cache"),
+        ("/docs/errors", "text/html; charset=utf-8", "public, no-cache"),
+        ("/docs/guides/", "text/html; charset=utf-8", "public, no-cache"),
+        ("/docs/errors.md", "text/markdown; charset=utf-8", "public, no-cache"),
+        ("/docs/llms.txt", "text/plain; charset=utf-8", "public, no-cache"),
+        ("/llms.txt", "text/plain; charset=utf-8", "public, no-cache"),
+        (f"/docs/{HASHED}", "text/css; charset=utf-8", "public, max-age=31536000, immutable"),
+    ],
+)
+async def test_each_file_has_its_media_type_and_caching(
+    folder: Path, path: str, media_type: str, caching: str
+) -> None:
+    response = await get(folder, path)
+    assert response.status == 200
+    found = headers(response)
+    assert (found["content-type"], found["cache-control"]) == (media_type, caching)
+    assert ("content-security-policy" in found) == media_type.startswith("text/html")
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        *(("/", "docs/"), ("/docs", "docs/"), ("/docs/errors/", "../errors")),
+        *(("/docs/errors.html", "errors"), ("/docs/index.html", "./")),
+        *(("/docs/guides", "guides/"), ("/docs/guides/index.html", "./")),
+    ],
+)
+async def test_redirects_work_below_any_path_of_a_proxy(
+    folder: Path, path: str, target: str
+) -> None:
+    response = await get(folder, path)
+    assert (response.status, headers(response)) == (307, {"location": target})
+
+
+async def test_a_file_is_sent_in_a_coding_that_the_client_accepts(folder: Path) -> None:
+    tags = set()
+    for coding, decoded in DECODERS.items():
+        response = await get(folder, "/docs/errors.md", accept_encoding=coding or "br")
+        assert decoded(response.body) == b"# Errors\n"
+        assert headers(response).get("content-encoding") == coding
+        assert headers(response)["vary"] == "Accept-Encoding"
+        tags.add(headers(response)["etag"])
+    assert DECODERS.keys() == {*CODINGS, None}
+    assert len(tags) == len(DECODERS)
+
+
+async def test_a_file_that_the_client_has_cached_is_not_sent_again(folder: Path) -> None:
+    tag = headers(await get(folder, "/docs/errors", accept_encoding="gzip"))["etag"]
+    response = await get(folder, "/docs/errors", accept_encoding="gzip", if_none_match=tag)
+    assert (response.status, response.body) == (304, b"")
+    assert headers(response).keys() == {"etag", "cache-control", "vary"}
+    other = await get(folder, "/docs/errors", accept_encoding="zstd", if_none_match=tag)
+    assert other.status == 200
+
+
+async def test_a_page_runs_only_our_scripts_and_loads_only_from_this_service(folder: Path) -> None:
+    policy = headers(await get(folder, "/docs/"))["content-security-policy"]
+    directives = {words[0]: words[1:] for words in map(str.split, policy.split(";"))}
+    assert directives["default-src"] == directives["frame-ancestors"] == ["'none'"]
+    digest = "'sha256-IfEXP/8HLuXoAiy0hZVrCAcjcLsZqYFpLOHDGj8enqE='"
+    assert directives["script-src"] == ["'self'", digest]
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/", "/docs/llms.txt"])
+async def test_a_service_without_built_docs_says_how_to_build_them(
+    tmp_path: Path, path: str
+) -> None:
+    docs = Documentation(tmp_path)
+    assert [*docs.pages()] == ["/"]
+    with pytest.raises(NotFound, match="the documentation is not built; run `make docs`"):
+        await docs.missing(Request("GET", path, b"", "127.0.0.1", {b"accept": b"text/html"}))
+
+
+# What was built, over HTTP
+
+
+@pytest.mark.parametrize("path", ["/docs/", "/docs/operations/listPets", "/docs/errors.md"])
+async def test_pages_need_no_key_and_head_has_the_headers_of_get(
+    service: Service, path: str
+) -> None:
+    head, got = [await service.request(method, path) for method in ("HEAD", "GET")]
+    assert (got.status_code, head.content) == (200, b"")
+    assert got.headers["x-content-type-options"] == "nosniff"
+    assert "x-ratelimit-limit" not in got.headers
+    for response in (head, got):
+        del response.headers["x-request-id"]
+    assert head.headers == got.headers
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(
+            "/nothing",
+            "/docs/nothing",
+            "/docs/errors.html.gz",
+            "/docs/files.json",
+            "/docs/404.html",
+        ),
+        *("/docs/../app.py", "/docs/%2e%2e/app.py", "/docs/..%2fapp.py", "/docs//errors"),
+        *("/docs//etc/passwd", "/docs/errors%00", "/docs/errors.md/", "/docs/" + "a/" * 3000),
+    ],
+)
+async def test_only_the_listed_files_are_served(service: Service, path: str) -> None:
+    assert_error(await service.request("GET", path), 404, "not_found")
+    response = await service.client.get(path, headers={"Accept": BROWSER})
+    assert response.status_code == 404
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert response.headers["vary"] == "Accept"
+    assert response.headers["cache-control"] == "no-store"
+    assert "default-src 'none'" in response.headers["content-security-policy"]
+    assert "<h1>There is nothing here</h1>" in response.text
+    assert 'href="/docs/style.css"' in response.text

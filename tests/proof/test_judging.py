@@ -1,0 +1,156 @@
+"""The judges notice every difference between the store and what clients were told."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from petstore.webhooks.signatures import signed_headers
+from proof.experiments.lists import GONE, Shelf
+from proof.ledger import (
+    REFUSED,
+    KnownOrder,
+    KnownPet,
+    Ledger,
+    Rows,
+    StoredOrder,
+    StoredPet,
+    numbers_of,
+)
+from proof.receiver import Received
+from proof.webhooks import wrong_deliveries
+from support.receivers import Request
+
+REX = StoredPet(1, "rex", 7, "pending")
+LOST = StoredPet(3, "lost", 9, "available")
+ORDER = StoredOrder(5, "order", 1, "placed", 40)
+BOUGHT = StoredOrder(6, "lost", 3, "delivered")
+SECRET = b"s" * 32
+FEED = [
+    {"id": f"evt_{number}", "resource": f"pet/{number % 2}", "sequence": number}
+    for number in range(1, 5)
+]
+FIRST, SECOND, THIRD, FOURTH = FEED
+
+
+def contradictions(
+    pets: list[StoredPet], orders: list[StoredOrder], may_exist: frozenset[bool] = frozenset({True})
+) -> str:
+    """Judge rows by these responses: an animal, an order for it, and unknown outcomes."""
+    ledger = Ledger(
+        pet_tags={"rex": 1, "refused": REFUSED, "lost": None, "also lost": None},
+        order_tags={"order": 5, "refused": REFUSED, "lost": None},
+        batches=[["lost", "also lost"]],
+        pets={1: KnownPet("rex", {7, 8}, set(may_exist))},
+        orders={5: KnownOrder("order", 1, {"placed", "approved"}, 40)},
+    )
+    return "; ".join(ledger.contradictions(Rows(pets, orders, [])))
+
+
+BATCH = [LOST, LOST._replace(id=4, tag="also lost")]
+
+
+@pytest.mark.parametrize(
+    ("pets", "orders"),
+    [
+        ([REX], [ORDER]),
+        ([REX._replace(category_id=8)], [ORDER._replace(status="approved")]),
+        ([REX, *BATCH], [ORDER]),
+        ([REX, LOST._replace(status="sold"), BATCH[1]], [ORDER, BOUGHT]),
+        ([REX], [ORDER, StoredOrder(6, "lost", 1, "cancelled")]),
+    ],
+    ids=["as told", "a change of unknown outcome", "an unknown batch", "sold to it", "cancelled"],
+)
+def test_a_store_that_matches_the_responses_has_no_contradiction(
+    pets: list[StoredPet], orders: list[StoredOrder]
+) -> None:
+    assert contradictions(pets, orders) == ""
+
+
+@pytest.mark.parametrize(
+    ("pets", "orders", "said"),
+    [
+        ([], [ORDER], "animal 1 is gone"),
+        ([REX._replace(category_id=9)], [ORDER], "animal 1 has category 9, expected one of [7, 8]"),
+        ([REX, LOST._replace(tag="refused")], [ORDER], "(refused) is there though nobody was told"),
+        ([REX, LOST._replace(tag="stray")], [ORDER], "(stray) is there though nobody was told"),
+        ([REX, LOST, LOST._replace(id=4)], [ORDER], "animal lost is there 2 times"),
+        ([REX, LOST], [ORDER], "of the batch ['lost', 'also lost'] only ['lost'] are there"),
+        ([REX, LOST._replace(tag="rex")], [ORDER], "animal rex was acknowledged as 1, and is 3"),
+        ([REX._replace(status="available")], [], "order 5 is gone"),
+        ([REX, *BATCH], [ORDER._replace(pet_id=3)], "order 5 is for animal 3, not 1"),
+        ([REX], [ORDER._replace(status="cancelled")], "order 5 is cancelled, expected one of"),
+        ([REX], [ORDER._replace(amount=4)], "order 5 is over 4, not 40"),
+        ([REX], [ORDER, ORDER._replace(id=6, tag="lost")], "animal 1 was sold 2 times"),
+        ([REX._replace(status="available")], [ORDER], "animal 1 is available, and its orders are"),
+        ([REX], [ORDER, StoredOrder(6, "lost", 9, "placed")], "animal 9 was deleted while an"),
+    ],
+)
+def test_a_store_that_differs_from_the_responses_is_a_contradiction(
+    pets: list[StoredPet], orders: list[StoredOrder], said: str
+) -> None:
+    assert said in contradictions(pets, orders)
+
+
+def test_an_animal_that_was_deleted_must_be_gone() -> None:
+    said = contradictions([REX], [ORDER], frozenset({False}))
+    assert said == "animal 1 is there after its deletion"
+
+
+def test_sales_are_the_delivered_orders() -> None:
+    orders = [ORDER, BOUGHT, BOUGHT._replace(amount=5), BOUGHT._replace(amount=7)]
+    assert numbers_of(Rows([REX], orders, [])) == {
+        "inventory": {"available": 0, "pending": 1, "sold": 0},
+        "sales by day": {"orders": 3, "amount": 12},
+        "sales by category": {"orders": 3, "amount": 12},
+    }
+
+
+def page(**names: int) -> list[dict[str, Any]]:
+    return [{"id": int(key[1:]), "name": f"Bella {number}"} for key, number in names.items()]
+
+
+@pytest.mark.parametrize(
+    ("shown", "stale"),
+    [
+        (page(_1=5, _2=7), []),
+        (page(_1=6, _2=9, _8=1), []),
+        (page(_1=4, _2=7), [1]),
+        (page(_1=5), [2]),
+        (page(_1=5, _2=7, _3=2), [3]),
+        (page(_1=5, _2=7, _4=1), [4]),
+    ],
+)
+def test_a_page_with_less_than_was_acknowledged_is_stale(
+    shown: list[dict[str, Any]], stale: list[int]
+) -> None:
+    shelf = Shelf(1)
+    shelf.leaving = {3, 4}
+    assert shelf.stale({1: 5, 2: 7, 3: GONE, 4: 2}, shown) == stale
+
+
+def delivery(event: dict[str, Any], *, is_accepted: bool = True) -> Received:
+    body = msgspec.json.encode(event)
+    return Received(signed_headers(event["id"], 1, body, [SECRET]), body, is_accepted)
+
+
+@pytest.mark.parametrize(
+    ("received", "said"),
+    [
+        ([*map(delivery, (SECOND, FIRST, FIRST, THIRD, FIRST, FOURTH, SECOND))], ""),
+        ([delivery(THIRD, is_accepted=False), delivery(FIRST), delivery(THIRD)], ""),
+        ([delivery(THIRD), delivery(FIRST)], "pet/1: event 1 arrived after event 3"),
+        (
+            [delivery(FIRST)._replace(headers=delivery(SECOND).headers)],
+            "the delivery of evt_2 is not verified: ",
+        ),
+        ([delivery(FIRST | {"sequence": 9})], "evt_1 arrived as {'id': 'evt_1', "),
+    ],
+    ids=["in order", "again after a refusal", "out of order", "wrong signature", "not in the feed"],
+)
+def test_a_wrong_delivery_is_reported(received: list[Received], said: str) -> None:
+    def verify(one: Received) -> dict[str, Any]:
+        return Request("", one.headers, one.body).verified(SECRET)
+
+    found = "; ".join(wrong_deliveries(verify, received, FEED))
+    assert found.startswith(said) if said else not found

@@ -1,0 +1,130 @@
+"""``make prove`` runs, claims no more than it has seen, and its page is the saved run."""
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from proof.__main__ import main
+from proof.experiment import Experiment, Skipped, Trial, allotted, conduct
+from proof.experiments import EXPERIMENTS
+from proof.faulty_disk import FaultyDisk
+from proof.report import REPORT, RESULTS, Outcome, Results, one_line, report
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    """A trial without any time: what must be done once is done once."""
+    return Trial(0, Random(1), tmp_path)  # noqa: S311 - what is drawn is no secret
+
+
+@pytest.mark.parametrize("minutes", ["", "0", "-1", "nan", "inf", "ten", "0.01"])
+def test_minutes_in_which_nothing_can_be_tried_are_refused(
+    minutes: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = REPORT.read_bytes(), RESULTS.read_bytes()
+    monkeypatch.setattr(sys, "argv", ["prove", "--save", "--minutes", minutes])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    least = math.ceil(sum(one.min_seconds for one in EXPERIMENTS) / 6) / 10
+    expected = f"MINUTES: expected a number, {least:g} or more for these experiments, not "
+    assert expected + repr(minutes) in capsys.readouterr().err
+    assert (REPORT.read_bytes(), RESULTS.read_bytes()) == saved
+
+
+def test_after_a_kill_the_store_matches_the_responses_and_one_kill_is_too_few(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("proof.__main__.guarded", lambda run: run())
+    (shortest,) = (one for one in EXPERIMENTS if one.name == "kill -9, SQLite")
+    monkeypatch.setattr("proof.__main__.EXPERIMENTS", [shortest._replace(min_seconds=0)])
+    monkeypatch.setattr("proof.__main__.allotted", lambda *_: 0)
+    monkeypatch.setattr(sys, "argv", ["prove", "--minutes", "1", "--seed", "7"])
+    assert main() == 0
+    printed = capsys.readouterr().out
+    assert "too few kill -9, SQLite" in printed
+    assert "| kills | 1 |" in printed
+    for counted in ("acknowledged changes", "rows compared", "events compared"):
+        assert f"| {counted} | 0 |" not in printed
+        assert f"| {counted} | " in printed
+
+
+class Unlucky(Random):
+    """Nothing survives that may be lost."""
+
+    def random(self) -> float:
+        return 0.99
+
+
+def test_a_power_cut_leaves_what_was_confirmed(trial: Trial) -> None:
+    disk = FaultyDisk(trial.folder, trial.folder / "store", keeps_synced=True)
+    program = "import os; os.write(1, b'safe'); os.fsync(1); os.write(1, b' or not')"
+    confirmed, fresh = trial.folder / "store.db", trial.folder / "store.db-new"
+    with confirmed.open("wb") as file:
+        command = [sys.executable, "-c", program]
+        subprocess.run(command, env={**os.environ, **disk.env}, stdout=file, check=True)
+    fresh.write_bytes(b"never confirmed")
+    assert confirmed.read_bytes() == b"safe or not"
+    assert disk.cut_power(Unlucky()) == 1
+    assert (confirmed.read_bytes(), fresh.exists()) == (b"safe", False)
+
+
+@pytest.mark.parametrize(
+    ("error", "broken", "skipped"),
+    [
+        (ValueError("it fell"), ["the experiment failed: ValueError: it fell"], []),
+        (Skipped("needs a second moon"), [], ["needs a second moon"]),
+    ],
+)
+def test_an_experiment_that_fails_breaks_its_promise_and_one_that_cannot_run_is_skipped(
+    trial: Trial, error: Exception, broken: list[str], skipped: list[str]
+) -> None:
+    def fail(_: Trial) -> None:
+        raise error
+
+    conduct(Experiment("shaky", "It holds.", "By standing.", fail), trial)
+    assert (trial.broken, trial.skipped) == (broken, skipped)
+
+
+def test_an_experiment_has_its_minimum_and_its_share_of_the_spare_time() -> None:
+    quick, long, longest = (
+        Experiment("one", "It.", "So.", lambda _: None, share, seconds)
+        for share, seconds in ((3, 0), (1, 10), (4, 50))
+    )
+    assert [allotted([quick, long, longest], left) for left in (140, 60, 0)] == [30, 0, 0]
+    assert [allotted([long, longest], left) for left in (65, 30)] == [11, 10]
+
+
+@pytest.mark.parametrize(
+    ("seen", "broken", "verdict"),
+    [
+        ({"kills": 20}, [], "kept"),
+        ({"kills": 19, "rows compared": 1e6}, [], "too few"),
+        ({"times: hail": 12, "times: snow": 8}, [], "kept"),
+        ({"kills": 99}, ["the roof is gone"], "BROKEN"),
+        ({}, [], "skipped"),
+    ],
+)
+def test_a_promise_is_kept_after_20_trials(
+    seen: dict[str, float], broken: list[str], verdict: str
+) -> None:
+    outcome = Outcome("a storm", "The roof stays.", "Wind.", 1, seen, broken, ["hail: it is June"])
+    assert one_line(outcome).startswith(f"{verdict} ")
+    saved = msgspec.json.decode(RESULTS.read_bytes(), type=Results)
+    page = report(msgspec.structs.replace(saved, outcomes=[outcome]))
+    assert ("- Kept: 1 of 1 promises." in page) == (verdict == "kept")
+    assert ("**Too few trials to say: a storm.**" in page) == (verdict == "too few")
+    assert ("**Broken: a storm.**" in page) == (verdict == "BROKEN")
+    assert "- a storm: hail: it is June." in page
+
+
+def test_the_page_matches_the_report_of_the_saved_run_of_every_experiment() -> None:
+    saved = msgspec.json.decode(RESULTS.read_bytes(), type=Results)
+    assert REPORT.read_text() == report(saved)
+    promised = [(one.name, one.promise, one.method) for one in EXPERIMENTS]
+    assert [(one.name, one.promise, one.method) for one in saved.outcomes] == promised

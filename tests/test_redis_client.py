@@ -1,0 +1,140 @@
+"""The client of Redis: its timeout, the errors that its callers see, and scripts they share."""
+
+import asyncio
+import time
+
+import pytest
+
+from petstore.redis_client import (
+    BatchedScript,
+    CredentialsRefused,
+    RedisClient,
+    RedisUnavailable,
+    check_redis,
+)
+from support.redis_server import RedisServer, redis_server
+from support.silent_server import fake_server, way_to
+
+pytestmark = pytest.mark.anyio
+
+ECHO = [("ECHO", "hi")]
+COUNT = b"""
+local counts = {}
+for number, key in ipairs(KEYS) do counts[number] = redis.call("INCR", key) end
+return counts
+"""
+
+
+async def test_a_call_to_a_silent_server_ends_at_the_timeout() -> None:
+    async with fake_server() as silent:
+        client = RedisClient(silent.url)
+        begun = time.monotonic()
+        with pytest.raises(RedisUnavailable, match="no response in time"):
+            await client.execute(ECHO, 0.05)
+        assert time.monotonic() - begun >= 0.05
+        await client.close()
+
+
+async def test_the_timeout_excludes_the_time_in_which_the_process_was_busy(
+    redis: RedisServer,
+) -> None:
+    client = RedisClient(redis.url)  # it has yet to connect
+    call = asyncio.create_task(client.execute(ECHO, 0.3))
+    await asyncio.sleep(0)
+    time.sleep(0.4)  # noqa: ASYNC251 - it is the loop that is to stand still
+    assert await call == [b"hi"]
+    await client.close()
+
+
+async def test_an_error_reply_is_raised_by_execute_and_returned_by_try_each(
+    redis: RedisServer,
+) -> None:
+    client = RedisClient(redis.url)
+    commands = [("SET", "text", "word"), ("HGETALL", "text"), ("GET", "text")]
+    with pytest.raises(RedisUnavailable, match="wrong kind of value"):
+        await client.execute(commands, 10)
+    _, refused, text = await client.try_each(commands, 10)
+    assert isinstance(refused, RedisUnavailable)
+    assert text == b"word"
+    await client.close()
+
+
+async def test_a_closed_client_can_connect_again(redis: RedisServer) -> None:
+    client = RedisClient(redis.url)
+    for _ in range(2):
+        assert await client.execute(ECHO, 10) == [b"hi"]
+        await client.close()
+
+
+async def test_a_wrong_password_is_reported_and_never_shown() -> None:
+    with redis_server("requirepass right-secret") as server:
+        address = f"127.0.0.1:{server.port}"
+        for credentials in ("", ":wrong-secret@", "nobody:wrong-secret@"):
+            url = f"redis://{credentials}{address}"
+            with pytest.raises(PermissionError, match="redis: ") as refusal:
+                await check_redis(url)
+            client = RedisClient(url)
+            with pytest.raises(CredentialsRefused) as failure:
+                await client.execute(ECHO, 10)
+            assert "secret" not in f"{refusal.value}{failure.value}"
+            await client.close()
+        await check_redis(f"redis://:right-secret@{address}")
+
+
+async def test_an_unreachable_server_is_not_reported_as_a_refused_password() -> None:
+    with redis_server() as server:
+        await check_redis(server.url)
+        server.kill()
+        with pytest.raises(ConnectionError, match="redis: "):
+            await check_redis(server.url)
+
+
+async def test_concurrent_calls_share_round_trips(redis: RedisServer) -> None:
+    async with way_to(redis.port) as way:
+        client = RedisClient(way.url)
+        script = BatchedScript(client, COUNT, 10)
+        await script.run("first", b"")
+        before = len(way.heard)
+        counts = await asyncio.gather(*(script.run("shared", b"") for _ in range(64)))
+        assert counts == [*range(1, 65)]
+        assert len(way.heard) - before < 20
+        await client.close()
+
+
+async def test_two_hundred_concurrent_calls_wait_for_few_slow_round_trips(
+    redis: RedisServer,
+) -> None:
+    async with way_to(redis.port, delay=0.03) as way:
+        client = RedisClient(way.url)
+        script = BatchedScript(client, COUNT, 10)
+        await script.run("first", b"")
+        before = len(way.heard)
+        await asyncio.gather(*(script.run("slow", b"") for _ in range(200)))
+        assert len(way.heard) - before < 12
+        await client.close()
+
+
+async def test_calls_of_one_round_trip_share_commands(redis: RedisServer) -> None:
+    async with way_to(redis.port) as way:
+        client = RedisClient(way.url)
+        script = BatchedScript(client, COUNT, 10)
+        await script.run("first", b"")
+        before = b"".join(way.heard).count(b"EVALSHA")
+        keys = [f"apart {number}" for number in range(100)]
+        assert await asyncio.gather(*(script.run(key, b"") for key in keys)) == [1] * 100
+        assert b"".join(way.heard).count(b"EVALSHA") - before == 4
+        await client.close()
+
+
+async def test_a_command_that_fails_fails_for_all_its_keys_and_for_no_others(
+    redis: RedisServer,
+) -> None:
+    client = RedisClient(redis.url)
+    script = BatchedScript(client, COUNT, 10)
+    await client.execute([("SET", "no number", "text")], 10)
+    keys = [f"beside {number}" for number in range(63)]
+    calls = [script.run(key, b"") for key in ("no number", *keys)]
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert [isinstance(result, RedisUnavailable) for result in results[:32]] == [True] * 32
+    assert results[32:] == [1] * 32
+    await client.close()
