@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from petstore.app import serve_settings
 from petstore.backends import require_secret
-from petstore.cli.options import settings_from_environment
+from petstore.cli.main import settings_from_environment
 from petstore.cli.stores import migrate
 from petstore.errors import Unavailable
 from petstore.http.messages import Request, Response

@@ -118,7 +118,7 @@ def _imports_of_modules() -> dict[str, set[str]]:
     }
     found: dict[str, set[str]] = {module: set() for module in modules}
     for module, tree in modules.items():
-        for node in tree.body:
+        for node in ast.walk(tree):  # late ones, too
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("petstore"):
                 source = (node.module or "").removeprefix("petstore").removeprefix(".")
                 names = {f"{source}.{alias.name}".removeprefix(".") for alias in node.names}

@@ -13,7 +13,7 @@ from petstore.cli.backup import backup, restore
 from petstore.cli.copy import copy
 from petstore.cli.deliver import deliver
 from petstore.cli.environment import KEY, refuse_mistyped
-from petstore.cli.options import JSON_OPTIONS
+from petstore.cli.options import JSON_OPTIONS, settings_options
 from petstore.cli.output import JsonFailure, SectionedGroup, drop_unwritten
 from petstore.cli.serve import report_failed_start, serve
 from petstore.deprecations.commands import deprecations
@@ -24,6 +24,7 @@ from petstore.people.commands import people
 from petstore.pets.commands import pets
 from petstore.sales.commands import sales
 from petstore.sessions.commands import console
+from petstore.settings import SettingError, Settings
 from petstore.usage.commands import inventory, usage
 from petstore.webhooks.commands import webhooks
 
@@ -94,3 +95,25 @@ main.add_section(
     f"Ask a running service, with the key in {KEY}",
     *(pets, orders, sales, categories, inventory, events, webhooks, usage, rotate_own, mcp),
 )
+
+
+def settings_from_environment() -> Settings:
+    """Return the settings that the environment gives, where no command line is read.
+
+    Raises:
+        SettingError: a variable is mistyped or its value is not valid, or they do not fit together.
+    """
+
+    @click.command()
+    @settings_options()
+    @click.pass_context
+    def read(ctx: click.Context, /, **values: Any) -> Settings:
+        refuse_mistyped(ctx, main)
+        return Settings(**values)
+
+    try:
+        settings: Settings = read.main([], standalone_mode=False)
+    except click.ClickException as error:
+        raise SettingError(error.format_message()) from None
+    settings.check()
+    return settings

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 import click
 from click.core import ParameterSource
 
-from petstore.cli.environment import file_variable, read_secret, refuse_mistyped
+from petstore.cli.environment import file_variable, read_secret
 from petstore.cli.output import plain_failures
 from petstore.clock import SECOND, Milliseconds
 from petstore.domain.cursors import BY_ID
@@ -366,29 +366,6 @@ def _setting_option(setting: Field[Any], hint: Any, text: str) -> Callable[[Comm
         help=text,
         **(secret if setting.metadata["secret"] else {}),
     )
-
-
-def settings_from_environment() -> Settings:
-    """Return the settings that the environment gives, where no command line is read.
-
-    Raises:
-        SettingError: a variable is mistyped or its value is not valid, or they do not fit together.
-    """
-    from petstore.cli.main import main
-
-    @click.command()
-    @settings_options()
-    @click.pass_context
-    def read(ctx: click.Context, /, **values: Any) -> Settings:
-        refuse_mistyped(ctx, main)
-        return Settings(**values)
-
-    try:
-        settings: Settings = read.main([], standalone_mode=False)
-    except click.ClickException as error:
-        raise SettingError(error.format_message()) from None
-    settings.check()
-    return settings
 
 
 def warnings_of(ctx: click.Context) -> list[str]:
