@@ -48,21 +48,21 @@ async def watched_files(store: Store) -> AsyncIterator[None]:
     Raises:
         LostFiles: at the end of the block.
     """
-    lost: list[LostFiles] = []
+    lost: list[str] = []
 
     async def check() -> None:
         try:
             await store.check()
         except LostFiles as error:
             if not lost:
-                lost.append(error)
+                lost.append(error.detail)
                 signal.raise_signal(signal.SIGTERM)
             raise
 
     async with background(PeriodicTask(check, 0.2, "database check failed")):
         yield
     if lost:
-        raise lost[0]
+        raise LostFiles(lost[0])
 
 
 def create_limiter(

@@ -63,7 +63,7 @@ def errors_raised_again() -> list[str]:
 def _is_new(error: ast.expr | None, function: ast.AST) -> bool:
     """Return whether an error is made as it is raised, from a class too, or is being handled."""
     if not isinstance(error, ast.Name | ast.Attribute):
-        return error is None or isinstance(error, ast.Call)
+        return error is None or isinstance(error, ast.Call | ast.Await)
     name = error.id if isinstance(error, ast.Name) else error.attr
     handlers = (node for node in ast.walk(function) if isinstance(node, ast.ExceptHandler))
     return name[0].isupper() or name in {handler.name for handler in handlers}
