@@ -4,11 +4,9 @@ import asyncio
 import io
 import logging
 import re
-import shutil
 import sys
 import threading
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,20 +44,6 @@ async def test_a_missing_database_stops_the_start(database: Path) -> None:
     database.unlink()
     with pytest.raises(Unavailable):
         await bare.app.lifespan().__aenter__()
-
-
-@pytest.mark.parametrize(
-    ("address", "is_looked_after"), [("sqlite:///p.db", True), ("postgresql://db/shop", False)]
-)
-async def test_only_a_sqlite_database_is_checked_each_second(
-    database: Path,
-    address: str,
-    is_looked_after: bool,  # noqa: FBT001 - what is expected
-) -> None:
-    bare = bare_app(database)
-    services = bare.app.services
-    chores = chores_of(replace(bare.settings, database=address), services, BodyReader(1024, 1))
-    assert (services.store.check in [chore.action for chore in chores]) == is_looked_after
 
 
 async def test_heartbeats_are_sent_in_the_background(
@@ -241,22 +225,6 @@ def test_the_log_has_the_configured_format(log_format: Any, *, for_person: bool)
 def test_without_a_terminal_the_log_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     assert not is_for_person("auto")
-
-
-async def test_a_deleted_wal_is_recovered_without_a_write(
-    database: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    async with running_service(database) as service:
-        await service.issue()
-        database.with_name("petstore.db-wal").unlink()
-        # The database has what was in the deleted log only once the new files are open.
-        await eventually(lambda: "new files are open beside it" in caplog.text)
-        assert "petstore.db-wal: deleted while in use" in caplog.text
-        alone = shutil.copyfile(database, database.with_name("alone.db"))
-        connection = apsw.Connection(str(alone))
-        assert connection.execute("SELECT count(*) FROM api_keys").get == 1
-        connection.close()
 
 
 async def test_a_service_without_built_docs_serves_all_the_rest(

@@ -88,16 +88,16 @@ def test_the_next_process_replays_responses_lost_in_a_crash(
     server = start(env={"PYTHONHASHSEED": "2"})
     for name, (path, body, done) in POSTS.items():
         first, second = (send(server, headers, Sent(path, body, name)) for _ in range(2))
-        assert first.status_code == second.status_code == 201, first.text
+        assert first.status_code == second.status_code, first.text
         assert first.content == second.content
         assert first.headers["Idempotent-Replayed"] == "true"
         assert number(tmp_path, done) == 1
+        if name == "createKey":
+            assert first.json()["code"] == "secret_already_shown"
+            continue
         location = httpx.URL(first.headers["Location"]).path
         found = httpx.get(f"{server.url}{location}", headers=headers, trust_env=False)
         assert found.json().items() <= first.json().items()
-    headers = {"Authorization": f"Bearer {first.json()['token']}"}
-    pets = httpx.get(f"{server.url}/v1/pets", headers=headers, trust_env=False)
-    assert pets.status_code == 200
 
 
 def test_a_response_lost_with_its_connection_is_replayed_on_another(

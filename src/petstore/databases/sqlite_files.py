@@ -280,5 +280,5 @@ def note_of(database: Path) -> Path:
 
 def _beside(database: Path, ending: str) -> Path:
     """Return the name of a file beside the database: SQLite, too, follows a link first."""
-    path = database.resolve()
+    path = Path(os.path.realpath(database))  # of a link to itself, too
     return path.with_name(path.name + ending)
