@@ -47,7 +47,8 @@ def require_private(path: Path, opened: os.stat_result, *, is_secret: bool = Fal
         verb = "read" if not opened.st_mode & 0o002 else "change"
         msg = f"other users can {verb} it; run: chmod o-rw {path}"
         raise PermissionError(msg)
-    for folder in () if is_secret else (path.absolute().parent, path.resolve().parent):
+    places = () if is_secret else (path.absolute(), Path(os.path.realpath(path)))
+    for folder in [place.parent for place in places]:
         mode = folder.stat().st_mode
         if mode & 0o002:
             fix = "use a folder of your own" if mode & stat.S_ISVTX else f"run: chmod o-w {folder}"

@@ -95,7 +95,7 @@ def reading(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
 def why_read_only(path: Path) -> str:
     """Return why no file beside the database at ``path`` can be written, or nothing."""
     with suppress(OSError):  # there is no such folder
-        if os.statvfs(path.resolve().parent).f_flag & os.ST_RDONLY:
+        if os.statvfs(Path(os.path.realpath(path)).parent).f_flag & os.ST_RDONLY:
             return "its file system is read-only"
     return ""
 
