@@ -11,8 +11,8 @@ from petstore.settings import Settings
 from website.sources import ROOT
 
 _DEMO = (
-    "| `--demo` | `PETSTORE_DEMO` | off | First fill an empty store with animals and orders, and"
-    " create a key for it. |"
+    "| `--demo` | `PETSTORE_DEMO` | off | First fill an empty store with animals and orders; add a"
+    " key and an administrator. |"
 )
 
 
