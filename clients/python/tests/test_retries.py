@@ -1,12 +1,10 @@
 """The client against a service that misbehaves: what it sends again, and what it never does."""
 
-import gc
 import logging
 import pickle
 import socket
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -65,21 +63,6 @@ def test_a_refusal_is_not_retried_and_raises_an_error_with_its_details(
     assert raised.request_id == "abc"
     assert raised.idempotency_key == service.asked[0].fields["idempotency-key"]
     assert clock.sleeps == []
-
-
-@pytest.mark.parametrize("refusal", [error(404, "not_found", "no"), HANG_UP])
-def test_an_error_is_freed_without_the_garbage_collector(refusal: Any) -> None:
-    left: list[weakref.ref[PetstoreError]] = []
-    gc.disable()
-    try:
-        with odd_service(refusal) as service, Client(KEY, service.url, max_retries=0) as client:
-            try:
-                client.pets.create(name="Bella", category_id=1)
-            except PetstoreError as error:
-                left.append(weakref.ref(error))
-        assert [one() for one in left] == [None]
-    finally:
-        gc.enable()
 
 
 @each_face

@@ -105,10 +105,6 @@ class SyncDriver(_Driver[httpx2.BaseTransport, Wait]):
         except StopIteration as stop:
             reply: Reply = stop.value
             return reply
-        except PetstoreError as error:
-            outcome = None  # or the error would be in its own traceback
-            error.__traceback__ = None
-            raise
         finally:
             steps.close()
 
@@ -175,10 +171,6 @@ class AsyncDriver(_Driver[httpx2.AsyncBaseTransport, AsyncWait]):
         except StopIteration as stop:
             reply: Reply = stop.value
             return reply
-        except PetstoreError as error:
-            outcome = None  # or the error would be in its own traceback
-            error.__traceback__ = None
-            raise
         finally:
             steps.close()
 
