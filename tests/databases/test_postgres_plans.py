@@ -38,6 +38,7 @@ from petstore.keys.history import list_history
 from petstore.keys.model import SCOPES, Caller
 from petstore.keys.status import list_keys
 from petstore.keys.store import unconditional
+from petstore.keys.uses import find_keys
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderFilter
 from petstore.orders.reservations import reservations_between
@@ -224,6 +225,9 @@ LISTS: dict[str, List] = {
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "staging keys": lambda store, after: list_keys(store, "staging", after, PAGE, CLOCK),
     "production keys": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
+    "keys with their use": lambda store, after: find_keys(
+        store, "production", "", after, PAGE, CLOCK()
+    ),
     "people": lambda store, after: list_people(store, None, after, PAGE),
     "history of the old key": lambda store, after: list_history(store, 1, None, after, PAGE),
     "history of the new key": lambda store, after: list_history(store, 2, None, after, PAGE),

@@ -53,7 +53,7 @@ from petstore.keys.store import (
     rotate_own_key,
     unconditional,
 )
-from petstore.keys.uses import KeysWanted, find_keys, find_use
+from petstore.keys.uses import find_keys, find_use
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderStatus
 from petstore.orders.reservations import Reservations, reservations_between
@@ -240,6 +240,9 @@ LISTS: dict[str, Any] = {
         for number, wanted in enumerate((OrderFilter(), OrderFilter("delivered", 3)))
     },
     "categories": lambda store, after: list_categories(store, after, PAGE),
+    "keys with their use": lambda store, after: find_keys(
+        store, "production", "", after, PAGE, NOW
+    ),
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "keys-production": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
     "people": lambda store, after: list_people(store, None, after, PAGE),
@@ -436,9 +439,8 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: find_alerts(store, "production", NOW)),
         *statements_of(
             lambda store: find_use(store, SHOWN_KEY, NOW),
-            {"select_key_uses": [(*KEY_ROW, None, None, None, None, NOW, 1, NOW // DAY, 1)]},
+            {"select_key_use": [(*KEY_ROW, None, None, None, None, NOW, 1, NOW // DAY, 1)]},
         ),
-        *statements_of(lambda store: find_keys(store, KeysWanted("production"), PAGE, NOW)),
         *statements_of(lambda store: find_session(store, "secret", "production", NOW)),
     ]
     by_name: dict[str, list[Statement]] = {}
@@ -488,7 +490,6 @@ IN_BATCHES = (
         "select_changes",
         "select_last_pending_delivery",
         "select_active_keys",
-        "select_key_outlines",
     ),
     *("select_pending_delivery", "note_retries"),  # of 2,000 pending ones
     *("select_deliveries_since", "requeue_deliveries"),

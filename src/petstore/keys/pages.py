@@ -1,14 +1,13 @@
 """The pages of keys, for administrators: find, create, change, rotate, revoke and unban them."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlencode
 
 from petstore.clock import DAY
 from petstore.console import charts
 from petstore.console.caller_changes import history_of_caller
-from petstore.console.fields import Field, FieldSet, Texts
+from petstore.console.fields import Field, FieldSet
 from petstore.console.forms import Problem
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import (
@@ -21,6 +20,7 @@ from petstore.console.page import (
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
+from petstore.domain.cursors import BY_ID
 from petstore.errors import InvalidParameter, PetstoreError, PreconditionFailed, SecretAlreadyShown
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
@@ -32,28 +32,12 @@ from petstore.keys.form import (
 )
 from petstore.keys.model import check_rights
 from petstore.keys.status import Key, found, select_key
-from petstore.keys.uses import (
-    KEY_SORTS,
-    KeyPosition,
-    KeySort,
-    KeysWanted,
-    KeyUse,
-    find_keys,
-    find_use,
-)
+from petstore.keys.uses import KeyUse, find_keys, find_use
 from petstore.sessions.store import create_link
 
 _LOG = logging.getLogger(__name__)
 _ON_A_PAGE = 50
 _SEARCH = FieldSet(Field("name", "Name or number", type="search"))
-_SORTS: Mapping[str, KeySort] = {
-    "Name": "name",
-    "#Today": "-today",
-    "Last used": "-used",
-    "Created": "-id",
-}
-"""The columns that the list is sorted by, each with the order after the first click."""
-
 _SENT_BEFORE = Problem(
     "",
     "This form was sent before, and the key is there. Its token was shown then and cannot be shown"
@@ -62,19 +46,16 @@ _SENT_BEFORE = Problem(
 
 
 async def _list(visit: PageRequest) -> Response:
-    store, now, environment = visit.services.store, visit.services.clock(), visit.caller.environment
-    typed = _SEARCH.typed(visit.form)
-    sort: KeySort = next((each for each in KEY_SORTS if each == visit.form.text("sort")), "id")
-    kept = {**typed, "sort": "" if sort == "id" else sort}
-    wanted = KeysWanted(environment, typed["name"], sort, _position_of(visit.form.text("cursor")))
-    keys = await find_keys(store, wanted, _ON_A_PAGE, now)
+    services, environment = visit.services, visit.caller.environment
+    store, now, typed = services.store, services.clock(), _SEARCH.typed(visit.form)
+    after = _start(visit.form.text("cursor"))
+    keys = await find_keys(store, environment, typed["name"], after, _ON_A_PAGE, now)
     return visit.page(
         "keys.html",
         form=_SEARCH.new(visit.form, None),
-        uses=keys.uses,
-        cursor="" if keys.next_after is None else keys.next_after.cursor,
-        kept={name: text for name, text in kept.items() if text},
-        sorts={label: _sort_link(typed, first, sort) for label, first in _SORTS.items()},
+        uses=keys.items,
+        cursor="" if keys.next_after is None else BY_ID.encode(keys.next_after),
+        kept=typed if typed["name"] else {},
         alerts=await find_alerts(store, environment, now),
         windows=_windows,
         most=MAX_ALERTS,
@@ -82,29 +63,17 @@ async def _list(visit: PageRequest) -> Response:
     )
 
 
-def _position_of(cursor: str) -> KeyPosition | None:
-    """Return the position in the list that a page starts after.
+def _start(cursor: str) -> int | None:
+    """Return the id that a page of the list starts after.
 
     Raises:
         InvalidParameter: the cursor is not one of the list.
     """
     try:
-        return KeyPosition.before(cursor) if cursor else None
+        return BY_ID.decode(cursor) if cursor else None
     except ValueError:
         msg = "cursor: expected the one of a link to the next page"
         raise InvalidParameter(msg) from None
-
-
-def _sort_link(typed: Texts, first: str, sort: str) -> tuple[str, str]:
-    """Return the query that sorts by a column, and the order that it has now, if any.
-
-    ``first`` is the order after the first click; the second one turns it round.
-    """
-    by, is_descending = sort.removeprefix("-"), sort.startswith("-")
-    is_sorted = first.removeprefix("-") == by
-    other = by if is_descending else f"-{by}"
-    link = urlencode({"sort": other if is_sorted else first, **typed})
-    return link, ("descending" if is_descending else "ascending") if is_sorted else ""
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
