@@ -122,6 +122,7 @@ FILL = {
         f"CASE WHEN {FIRST} THEN n WHEN {OLD} THEN 1 ELSE 2 END, n, 'evt_' || n, 'pet.created',"
         " 'pet/' || n, 'pending', n, 0, n"
     ),
+    "key_notices": f"n, 'key.banned', n, {CLOCK()} + n",
     "deprecated_calls": (f"n, 'getPet', {CLOCK() // 86_400_000}, 1, n, 'shop/1', 'r1'"),
 }
 
@@ -325,6 +326,7 @@ MANY = {"select_due_deliveries": 600, "select_backlog": 650, "select_activity": 
     # A hundred orders are locked or changed, some of them in several indexes.
     **dict.fromkeys(("lock_orders_with_old_buyers", "lock_orders_of_buyer"), 600),
     "insert_events": 600,
+    "select_key_alerts": 1_300,  # 200 notices, each with two look-ups
     "forget_buyers": 3_000,
 }
 

@@ -1,24 +1,21 @@
-"""The keys that need a look: near a limit, banned, or about to expire."""
+"""The keys that need attention: near the limit of their day, banned, or about to expire."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from petstore.clock import DAY, MINUTE, SECOND
 from petstore.databases.contract import Store
-from petstore.keys.alerts import MAX_ALERTS, find_alerts
-from petstore.keys.notices import KeyNotices
+from petstore.keys.alerts import MAX_ALERTS, KeyAlerts, find_alerts
+from petstore.keys.notices import EXPIRY_NOTICE, KeyNotices
 from petstore.keys.status import get_key
-from petstore.keys.uses import KeyUse, find_use
+from petstore.keys.uses import find_use
 from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
 from support.keys import issue, revoke, unban
 from support.manual_clock import ManualClock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
-
-SEVERAL = 2
 
 
 @pytest.fixture(autouse=True)
@@ -35,93 +32,63 @@ async def used(store: Store, clock: ManualClock, **state: Any) -> int:
     return key_id
 
 
-def named(uses: Sequence[KeyUse]) -> list[tuple[int, int, int]]:
-    return [(use.key.id, use.minute, use.day) for use in uses]
-
-
-async def test_a_key_is_near_the_limit_of_its_minute_from_80_percent_until_the_minute_ends(
-    store: Store, clock: ManualClock
-) -> None:
-    await used(store, clock, minute_started=clock(), minute_used=47, day_used=47)
-    near = await used(store, clock, minute_started=clock(), minute_used=48, day_used=48)
-    clock.advance(59.999)
-    assert named((await find_alerts(store, "production", clock())).near_limit) == [(near, 48, 48)]
-    clock.advance(0.001)
-    assert await find_alerts(store, "production", clock()) == ([], [], [])
-
-
-async def test_a_key_is_near_the_limit_of_its_day_long_after_its_last_request(
-    store: Store, clock: ManualClock
-) -> None:
-    await used(store, clock, minute_started=clock(), minute_used=1, day_used=799)
-    near = await used(store, clock, minute_started=clock(), minute_used=1, day_used=800)
-    assert named((await find_alerts(store, "production", clock())).near_limit) == [(near, 1, 800)]
+async def alerts(store: Store, clock: ManualClock) -> tuple[list[int], list[int], list[int]]:
+    """Return the ids of keys that are banned, near their limit and about to expire."""
     await KeyNotices(store, clock, []).look()
-    clock.advance(3600)
-    assert named((await find_alerts(store, "production", clock())).near_limit) == [(near, 0, 800)]
-    clock.advance(DAY / SECOND)
-    assert (await find_alerts(store, "production", clock())).near_limit == []
+    found: KeyAlerts = await find_alerts(store, "production", clock())
+    banned, near, expiring = (sorted(use.key.id for use in uses) for uses in found)
+    return banned, near, expiring
 
 
-async def test_a_key_without_limits_is_never_near_a_limit(store: Store, clock: ManualClock) -> None:
-    key_id = (await issue(store, clock, plan="enterprise")).id
-    state = State(minute_started=clock(), minute_used=10**6, day=clock() // DAY, day_used=10**9)
-    await StoredRateLimits(store).save([(key_id, state)])
-    assert (await find_alerts(store, "production", clock())).near_limit == []
+async def test_a_key_is_near_the_limit_of_its_day_until_the_day_ends(
+    store: Store, clock: ManualClock
+) -> None:
+    await used(store, clock, day_used=799)
+    near, full = [await used(store, clock, day_used=used_today) for used_today in (800, 1000)]
+    unlimited = (await issue(store, clock, plan="enterprise")).id
+    state = State(day=clock() // DAY, day_used=10**9, used_at=clock())
+    await StoredRateLimits(store).save([(unlimited, state)])
+    assert await alerts(store, clock) == ([], [near, full], [])
+    clock.advance(DAY / SECOND / 2)
+    assert await alerts(store, clock) == ([], [], [])
 
 
 async def test_a_key_is_banned_until_its_ban_ends_or_is_lifted(
     store: Store, clock: ManualClock
 ) -> None:
     longer, shorter, lifted = [
-        await used(store, clock, banned_at=clock(), banned_until=clock() + minutes * MINUTE)
+        await used(
+            store, clock, banned_at=clock(), banned_until=clock() + minutes * MINUTE, day_used=1000
+        )
         for minutes in (10, 5, 7)
     ]
     await unban(store, clock, lifted)
-    banned = (await find_alerts(store, "production", clock())).banned
-    assert [use.key.id for use in banned] == [shorter, longer]
+    assert await alerts(store, clock) == ([longer, shorter], [lifted], [])
     clock.advance(5 * 60)
-    banned = (await find_alerts(store, "production", clock())).banned
-    assert [use.key.id for use in banned] == [longer]
+    assert await alerts(store, clock) == ([longer], [shorter, lifted], [])
 
 
-async def test_a_key_is_about_to_expire_for_14_days(store: Store, clock: ManualClock) -> None:
-    day = DAY / SECOND
-    later, sooner = [
-        (await issue(store, clock, expires_at=clock() + days * DAY)).id for days in (15, 14)
-    ]
-    alerts = await find_alerts(store, "production", clock())
-    assert named(alerts.expiring) == [(sooner, 0, 0)]
-    clock.advance(2 * day)
-    alerts = await find_alerts(store, "production", clock())
-    assert [use.key.id for use in alerts.expiring] == [sooner, later]
-    clock.advance(12 * day)
-    alerts = await find_alerts(store, "production", clock())
-    assert [use.key.id for use in alerts.expiring] == [later]
+async def test_a_key_is_about_to_expire_for_7_days(store: Store, clock: ManualClock) -> None:
+    key_id = (await issue(store, clock, expires_at=clock() + EXPIRY_NOTICE + MINUTE)).id
+    await issue(store, clock, environment="staging", expires_at=clock() + DAY)
+    for passed, expected in ((0, []), (MINUTE, [key_id]), (6 * DAY, [key_id]), (DAY, [])):
+        clock.advance(passed / SECOND)
+        assert await alerts(store, clock) == ([], [], expected)
 
 
-async def test_ended_keys_and_keys_of_another_environment_need_no_attention(
-    store: Store, clock: ManualClock
-) -> None:
+async def test_a_revoked_key_needs_no_attention(store: Store, clock: ManualClock) -> None:
     ban = {"banned_at": clock(), "banned_until": clock() + MINUTE}
-    full = {"minute_started": clock(), "minute_used": 60, "day_used": 1000}
-    for _ in range(SEVERAL):
-        revoked = await used(store, clock, **ban, **full)  # banned, so not near a limit
-        full_and_revoked = await used(store, clock, **full)
-    alerts = await find_alerts(store, "production", clock())
-    assert (len(alerts.near_limit), len(alerts.banned)) == (SEVERAL, SEVERAL)
-    await revoke(store, clock, revoked)
-    await revoke(store, clock, full_and_revoked)
-    alerts = await find_alerts(store, "production", clock())
-    assert (len(alerts.near_limit), len(alerts.banned)) == (1, 1)
-    assert await find_alerts(store, "staging", clock()) == ([], [], [])
+    keys = [await used(store, clock, **state) for state in (ban, {"day_used": 1000})]
+    assert await alerts(store, clock) == ([keys[0]], [keys[1]], [])
+    for key_id in keys:
+        await revoke(store, clock, key_id)
+    assert await alerts(store, clock) == ([], [], [])
 
 
 async def test_every_list_of_alerts_has_a_maximum_length(store: Store, clock: ManualClock) -> None:
     for _ in range(MAX_ALERTS + 1):
-        await used(store, clock, minute_started=clock(), minute_used=60, day_used=1000)
-    await KeyNotices(store, clock, []).look()
-    assert len((await find_alerts(store, "production", clock())).near_limit) == MAX_ALERTS
+        await used(store, clock, day_used=1000)
+    assert len((await alerts(store, clock))[1]) == MAX_ALERTS
 
 
 async def test_the_usage_of_a_key_is_current_and_reading_it_does_not_count(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from petstore.clock import DAY, MINUTE
+from petstore.keys.notices import KeyNotices
 from petstore.keys.status import get_key
 from support.keys import change, issue
 from support.page_forms import form_to, succeed
@@ -355,16 +356,17 @@ class TestTheList:
         self, staff: Visitor, service: Service
     ) -> None:
         assert "Nothing." in (await staff.get("/keys")).text
-        near = await service.issue("enterprise", name="Near", per_minute=5)
+        near = await service.issue("enterprise", name="Near", per_day=5)
         await service.issue("free", name="Ending", expires_in=DAY / 1000)
         for _ in range(4):
             await service.request("GET", "/v1/pets", near.token)
         await service.limiter.save()
+        await KeyNotices(service.store, service.clock, []).look()
         text = re.sub(r"<[^>]*>|\s+", " ", (await staff.get("/keys")).text)
-        assert re.search(r"Near +Used +4 +of +5 +this minute\.", text)
+        assert re.search(r"Near +Used +4 +of +5 +today\.", text)
         assert re.search(r"Ending +Expires", text)
         page = (await staff.get(f"/keys/{near.id}")).text
-        assert re.search(r"Used this minute: <strong>.*4</data></strong> of .*5</data>", page)
+        assert re.search(r"Used today: <strong>.*4</data></strong> of .*5</data>", page)
 
     async def test_a_banned_key_needs_attention_until_it_is_unbanned(
         self, staff: Visitor, service: Service
@@ -374,6 +376,7 @@ class TestTheList:
             await service.request("GET", "/v1/pets", banned.token)
             service.clock.advance(0.2)
         await service.limiter.save()
+        await KeyNotices(service.store, service.clock, []).look()
         path = f"/keys/{banned.id}"
         assert "Banned until" in (await staff.get("/keys")).text.partition('aria-label="Keys"')[0]
         assert 'class="status banned"' in (await staff.get(path)).text

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from petstore.clock import MINUTE
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
-from petstore.keys.alerts import find_alerts
 from petstore.keys.model import Caller
-from petstore.limits.contract import RateLimiter, State, UnbanStore
+from petstore.limits.contract import NEVER, RateLimiter, State, UnbanStore
 from petstore.limits.database import StoredRateLimits
 from support.keys import issue_stored, usage_of
 from support.manual_clock import ManualClock
@@ -247,19 +246,20 @@ async def test_a_peek_updates_the_last_use_of_a_key(
     assert await states.load(key.id) == State(used_at=clock())
 
 
-async def test_a_save_returns_the_keys_that_are_near_a_limit_or_banned(
-    limiter: RateLimiter, key: Caller, store: SqliteStore, clock: ManualClock
+async def test_a_save_stores_what_a_key_used_and_its_ban(
+    limiter: RateLimiter, key: Caller, states: StoredRateLimits, clock: ManualClock
 ) -> None:
     for _ in range(48):
         await limiter.take(key)
     await limiter.save()
-    alerts = await find_alerts(store, "production", clock())
-    assert [(use.key.id, use.minute, use.day) for use in alerts.near_limit] == [(key.id, 48, 48)]
+    used = await states.load(key.id)
+    assert used is not None
+    assert (used.minute_used, used.day_used, used.banned_until) == (48, 48, NEVER)
     await get_banned(limiter, key, clock)
     await limiter.save()
-    alerts = await find_alerts(store, "production", clock())
-    assert [use.key.id for use in alerts.near_limit] == []
-    assert [use.key.id for use in alerts.banned] == [key.id]
+    banned = await states.load(key.id)
+    assert banned is not None
+    assert banned.banned_until > clock()
 
 
 async def test_counts_that_could_not_be_saved_are_saved_later(

@@ -8,7 +8,6 @@ import pytest
 from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Statement, Store
 from petstore.errors import LastAdminKey, NotFound
-from petstore.keys.alerts import find_alerts
 from petstore.keys.history import list_changes_by, list_history
 from petstore.keys.model import SCOPES
 from petstore.keys.notices import KeyNotices
@@ -73,7 +72,7 @@ async def test_an_administrator_is_no_admin_key(store: Store, clock: ManualClock
 
 
 @pytest.mark.each_database
-async def test_no_alert_or_notice_is_about_a_person(store: Store, clock: ManualClock) -> None:
+async def test_no_notice_is_about_a_person(store: Store, clock: ManualClock) -> None:
     person_id = (await add_active(store, clock)).id
     # No person has such a state: people are not limited as keys are.
     state = State(
@@ -86,7 +85,6 @@ async def test_no_alert_or_notice_is_about_a_person(store: Store, clock: ManualC
         ban_level=1,
     )
     await StoredRateLimits(store).save([(person_id, state)])
-    assert await find_alerts(store, "production", clock()) == ([], [], [])
     await KeyNotices(store, clock, []).look()
     assert await store.read(Statement("SELECT * FROM key_notices")) == []
 

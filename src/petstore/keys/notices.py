@@ -30,8 +30,9 @@ from petstore.usage.counts import first_day
 _Name: TypeAlias = tuple[int, str, int]
 """The id of a key, what it is told, and the period in which it is told that once."""
 
-# How long before its expiry the holder of a key is told.
-_EXPIRY_NOTICE: Milliseconds = 7 * DAY
+EXPIRY_NOTICE: Milliseconds = 7 * DAY
+"""How long before its expiry the holder of a key is told."""
+
 _LIMIT_NEAR = (100, 80)
 _KEYS_AT_ONCE = 500
 # Other processes save a moment later than they count, perhaps by another clock.
@@ -108,7 +109,7 @@ class KeyNotices:
     async def _of_states(
         self, first: int, since: Milliseconds, now: Milliseconds
     ) -> list[KeyNotice]:
-        parameters = (first, first + _KEYS_AT_ONCE, since, now, now + _EXPIRY_NOTICE)
+        parameters = (first, first + _KEYS_AT_ONCE, since, now, now + EXPIRY_NOTICE)
         rows = await self._store.read(Statement(_SELECT, parameters, name="select_active_keys"))
         return [notice for row in rows for notice in _notices(row, now)]
 
@@ -166,7 +167,7 @@ def _notices(row: Row, now: Milliseconds) -> Iterator[KeyNotice]:
     if key.state(now) != "active":
         return
     tell = partial(KeyNoticeData, key_id=key.id)
-    if key.expires_at is not None and key.expires_at <= now + _EXPIRY_NOTICE:
+    if key.expires_at is not None and key.expires_at <= now + EXPIRY_NOTICE:
         end = tell(expires_at=rfc3339(key.expires_at))
         yield KeyNotice(key.id, "key.expiring", key.expires_at, data=end)
     if day is None:  # never used

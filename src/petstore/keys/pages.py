@@ -4,7 +4,6 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from petstore.clock import DAY
 from petstore.console import charts
 from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet
@@ -24,7 +23,7 @@ from petstore.domain.cursors import BY_ID
 from petstore.errors import InvalidParameter, PetstoreError, PreconditionFailed, SecretAlreadyShown
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.keys.alerts import EXPIRES_SOON, MAX_ALERTS, find_alerts
+from petstore.keys.alerts import MAX_ALERTS, find_alerts
 from petstore.keys.form import (
     key_form,
     new_fields,
@@ -57,9 +56,7 @@ async def _list(visit: PageRequest) -> Response:
         cursor="" if keys.next_after is None else BY_ID.encode(keys.next_after),
         kept=typed if typed["name"] else {},
         alerts=await find_alerts(store, environment, now),
-        windows=_windows,
         most=MAX_ALERTS,
-        days=EXPIRES_SOON // DAY,
     )
 
 

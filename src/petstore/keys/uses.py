@@ -31,6 +31,12 @@ class KeyUse(NamedTuple):
     minute: int = 0
     day: int = 0
 
+    @property
+    def is_near_day_limit(self) -> bool:
+        """Whether it has used 80 % of the limit of its day, or more."""
+        limit = self.key.per_day
+        return limit is not None and 5 * self.day >= 4 * limit
+
 
 async def find_use(store: Reader, key: Key, now: Milliseconds) -> KeyUse:
     """Return what a key has used."""

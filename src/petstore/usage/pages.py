@@ -14,12 +14,12 @@ from petstore.console.scopes import scopes_in_words
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import PetstoreError
 from petstore.http.messages import Response
-from petstore.keys.alerts import EXPIRES_SOON
 from petstore.keys.status import get_key
 from petstore.keys.store import MAX_OWN_ROTATIONS
 from petstore.usage.responses import DayOfStatus
 from petstore.usage.store import Usage, UsageWindow
 
+_ENDS_SOON = 14 * DAY
 _TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
 
 
@@ -54,7 +54,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         now=utc(now),
         key=key,
         ends_at=ends_at,
-        ends_soon=own.end - now <= EXPIRES_SOON,
+        ends_soon=own.end - now <= _ENDS_SOON,
         # The session has the end of its token, which a rotation may have set.
         token_ends=ends_at != key.expires_at,
         may_do=scopes_in_words(own.scopes),

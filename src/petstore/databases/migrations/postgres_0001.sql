@@ -205,8 +205,6 @@ CREATE TABLE api_keys (
     seen_at BIGINT
 );
 
-CREATE INDEX api_keys_by_end ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
-
 -- The keys of an environment are listed by their ids.
 CREATE INDEX api_keys_by_environment ON api_keys (environment, id);
 
@@ -263,10 +261,6 @@ CREATE TABLE rate_limits (
     ban_level BIGINT NOT NULL,
     used_at BIGINT NOT NULL
 );
-
--- The keys that need a look: in their minute, banned, near the limit of their day, about to expire.
-CREATE INDEX rate_limits_by_minute ON rate_limits (minute_started);
-CREATE INDEX rate_limits_by_ban ON rate_limits (banned_until) WHERE banned_until > 0;
 
 CREATE TABLE usage (
     key_id BIGINT NOT NULL REFERENCES api_keys (id),
@@ -410,7 +404,6 @@ CREATE TABLE key_notices (
 );
 
 CREATE INDEX key_notices_by_age ON key_notices (noticed_at);
-CREATE INDEX key_notices_by_notice ON key_notices (notice, period);
 
 -- Who is signed in to the console. A row has the digest of the cookie, never the cookie. A session ends
 -- with the token of its own key, and with the token of the session that granted it.

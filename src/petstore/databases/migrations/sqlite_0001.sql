@@ -162,7 +162,6 @@ CREATE TABLE api_keys (
 ) STRICT;
 
 CREATE INDEX api_keys_by_environment ON api_keys (environment);
-CREATE INDEX api_keys_by_end ON api_keys (expires_at) WHERE expires_at IS NOT NULL;
 
 -- What a person has beyond any caller. login_key is the same for logins that differ in case alone.
 -- password is a hash; an invited person has none yet.
@@ -205,10 +204,6 @@ CREATE TABLE rate_limits (
     ban_level INTEGER NOT NULL,
     used_at INTEGER NOT NULL
 ) STRICT;
-
--- The keys that need a look: in their minute, banned, near the limit of their day, about to expire.
-CREATE INDEX rate_limits_by_minute ON rate_limits (minute_started);
-CREATE INDEX rate_limits_by_ban ON rate_limits (banned_until) WHERE banned_until > 0;
 
 CREATE TABLE usage (
     key_id INTEGER NOT NULL REFERENCES api_keys (id),
@@ -388,7 +383,6 @@ CREATE TABLE key_notices (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX key_notices_by_age ON key_notices (noticed_at);
-CREATE INDEX key_notices_by_notice ON key_notices (notice, period);
 
 -- Who is signed in to the console. A row has the digest of the cookie, never the cookie. A session ends
 -- with the token of its own key, and with the token of the session that granted it.
