@@ -238,7 +238,7 @@ async def test_every_version_except_http_1_0_needs_a_host(
         ("PETSTORE_DATABASE", "mysql://x", "database: expected"),
         ("PETSTORE_WORKERS", "2", "workers"),
         ("PETSTORE_WORKERS", "many", "--workers"),
-        ("PETSTORE_WROKERS", "2", "did you mean PETSTORE_WORKERS?"),
+        ("PETSTORE_WROKERS", "2", "no such environment variable: PETSTORE_WROKERS"),
     ],
 )
 async def test_invalid_settings_stop_the_start_with_a_message(

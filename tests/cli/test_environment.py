@@ -1,4 +1,4 @@
-"""Environment variables: a secret from a file, and names that are mistyped."""
+"""Environment variables: a secret from a file, and unknown names."""
 
 from pathlib import Path
 
@@ -125,11 +125,9 @@ def test_a_service_logs_a_warning_about_a_password_on_its_command_line(
 @pytest.mark.parametrize(
     ("variables", "described"),
     [
-        ("DATABSE", "PETSTORE_DATABSE (did you mean PETSTORE_DATABASE?)"),
-        ("KEYFILE", "PETSTORE_KEYFILE (did you mean PETSTORE_KEY_FILE?)"),
-        ("HOST_FILE", "PETSTORE_HOST_FILE (did you mean PETSTORE_HOST?)"),
-        ("XYZZY", "PETSTORE_XYZZY"),
-        ("XYZZY PROT", "PETSTORE_PROT (did you mean PETSTORE_PORT?), PETSTORE_XYZZY"),
+        ("DATABSE", "PETSTORE_DATABSE"),
+        ("HOST_FILE", "PETSTORE_HOST_FILE"),
+        ("XYZZY PROT", "PETSTORE_PROT, PETSTORE_XYZZY"),
     ],
 )
 def test_every_command_refuses_an_unknown_variable(
@@ -138,7 +136,8 @@ def test_every_command_refuses_an_unknown_variable(
     mistyped = {f"PETSTORE_{name}": "1" for name in variables.split()}
     for arguments in (("serve",), ("keys", "list"), ("pets", "list")):
         words = command.fail(*arguments, status=2, **mistyped)
-        assert words == f"no such environment variable: {described}"
+        expected = f"no such environment variable: {described}; see petstore serve --help"
+        assert words == expected
 
 
 def test_help_works_despite_a_mistyped_variable(command: Command) -> None:

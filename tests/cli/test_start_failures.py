@@ -60,7 +60,7 @@ def test_an_invalid_setting_is_logged_in_one_line(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("PROT", "no such environment variable: PETSTORE_PROT (did you mean PETSTORE_PORT?)"),
+        ("PROT", "no such environment variable: PETSTORE_PROT; see petstore serve --help"),
         ("REDIS_FILE", "PETSTORE_REDIS_FILE: none: No such file or directory"),
     ],
 )

@@ -1,9 +1,8 @@
-"""Environment variables: secrets in files, and mistyped names."""
+"""Environment variables: secrets in files, and unknown names."""
 
 import os
 import re
-from collections.abc import Collection, Iterator
-from difflib import get_close_matches
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -71,7 +70,7 @@ def refuse_mistyped(ctx: click.Context, command: click.Command) -> None:
     can be one of them, and is a setting.
 
     Raises:
-        click.UsageError: there are some; it names the nearest known variable to each.
+        click.UsageError: there are some; it names them.
     """
     known = {*_variables_of(command), KEY, file_variable(KEY)}
     ours = [name for name in os.environ if name.startswith(_PREFIX)]
@@ -79,21 +78,10 @@ def refuse_mistyped(ctx: click.Context, command: click.Command) -> None:
         del os.environ[name]
     unknown = sorted(name for name in ours if name in os.environ and name not in known)
     if unknown:
-        described = ", ".join(_with_nearest(name, known) for name in unknown)
-        msg = f"no such environment variable: {described}"
+        msg = f"no such environment variable: {', '.join(unknown)}; see petstore serve --help"
         raise click.UsageError(msg, ctx)
 
 
 def _is_service_link(name: str) -> bool:
     is_port = name.endswith("_PORT") and _LINKED_PORT.match(os.environ[name])
     return bool(is_port or _SERVICE_LINK.fullmatch(name))
-
-
-def _with_nearest(name: str, known: Collection[str]) -> str:
-    without_file = name.removesuffix(file_variable(""))
-    if without_file in known:  # a setting that is not a secret takes no file
-        return f"{name} (did you mean {without_file}?)"
-    # The common prefix would make all of them similar.
-    endings = [other.removeprefix(_PREFIX) for other in known]
-    nearest = get_close_matches(name.removeprefix(_PREFIX), endings, 1)
-    return f"{name} (did you mean {_PREFIX}{nearest[0]}?)" if nearest else name
