@@ -52,7 +52,7 @@ class RequestParser:
 
     def __init__(self, client: str) -> None:
         self._client = client
-        self._fields = _Fields()
+        self._fields = Fields()
         self._reset()
         self._searched = 0  # bytes of an unfinished head that do not hold its end
         self._is_chunked = False
@@ -233,7 +233,7 @@ class RequestParser:
         self._llhttp.set_dangerous_leniencies(lenient_version=True, lenient_keep_alive=True)
 
 
-class _Fields:
+class Fields:
     """Collects the fields of a head; apart from the parser, or they would refer to each other."""
 
     __slots__ = ("by_name", "repeated")
