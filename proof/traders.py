@@ -52,7 +52,6 @@ class Traders:
         self.lost = self.unconnected = 0
         self.unexpected: list[str] = []
         self.slowest = 0.0
-        self.last_acknowledged = time.monotonic()
         self.numbers = count(1)
         self.on_sale: deque[int] = deque(maxlen=_ON_SALE)
         self.port = port
@@ -157,7 +156,6 @@ class _Trader:
             self._all.reads += 1
         elif response.status < 300:
             self._all.acknowledged += 1
-            self._all.last_acknowledged = time.monotonic()
         return response
 
     async def _create(self, path: str, tag: str, body: object) -> Response | None:

@@ -19,7 +19,6 @@ from support.waiting import turns_during
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 DOGS: Row = (1, "Dogs", None)
-HOUNDS: Row = (1, "Hounds", "All.")
 WRITTEN: list[Row] = [(1,)]
 LOST: list[Row] = []
 NONE: list[Row] = []

@@ -53,7 +53,9 @@ def test_the_dashboard_queries_every_metric_and_no_other() -> None:
         assert query.count("{") == query.count("}")
 
 
-def test_every_panel_fits_the_dashboard_grid() -> None:
+def test_every_panel_has_an_id_of_its_own_and_fits_the_dashboard_grid() -> None:
+    ids = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(set(ids)) == len(ids)
     for panel in DASHBOARD["panels"]:
         position = panel["gridPos"]
         assert 0 <= position["x"] < position["x"] + position["w"] <= 24, panel["title"]
