@@ -14,8 +14,10 @@ from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
+MODERN = "2026-07-28"
 USAGE = {"name": "get_usage", "arguments": {}}
 CALL: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": USAGE}
+ACCEPT = "application/json, text/event-stream"
 
 
 class Callers:

@@ -18,6 +18,16 @@ from petstore.keys.model import DEFAULT_SCOPES
 from petstore.server.listeners import listen
 from support.service import Service
 
+USAGE_BODY: dict[str, Any] = {
+    "plan": "free",
+    "minute": {"limit": 60, "remaining": 12, "reset": 1795226353},
+    "day": {"limit": 1000, "remaining": 940, "reset": 1795305600},
+    "bannedUntil": None,
+    "days": [],
+    "deprecated": [],
+}
+"""What a store responds to a question about a key."""
+
 
 @asynccontextmanager
 async def listening(respond: Respond) -> AsyncIterator[str]:
