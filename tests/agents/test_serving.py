@@ -60,7 +60,7 @@ async def callers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cal
     async with (
         running_service(store, **trusting) as service,
         listening(service.app) as store_url,
-        served_agents(store_url, "MCP.shop.example", proxy="127.0.0.1") as url,
+        served_agents(store_url, "MCP.shop.example") as url,
         httpx.AsyncClient() as http,
     ):
         yield Callers(service, url, http, (await service.issue()).token)

@@ -11,29 +11,21 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 
 from petstore.agents.server import agent_server
-from petstore.agents.serving import agent_app, clients_at, http_server
+from petstore.agents.serving import Endpoint
 from petstore.http.messages import Respond
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.keys.model import DEFAULT_SCOPES
 from petstore.server.listeners import listen
+from petstore.settings import Settings
+from petstore_client import AsyncClient
 from support.service import Service
-
-USAGE_BODY: dict[str, Any] = {
-    "plan": "free",
-    "minute": {"limit": 60, "remaining": 12, "reset": 1795226353},
-    "day": {"limit": 1000, "remaining": 940, "reset": 1795305600},
-    "bannedUntil": None,
-    "days": [],
-    "deprecated": [],
-}
-"""What a store responds to a question about a key."""
 
 
 @asynccontextmanager
-async def listening(respond: Respond) -> AsyncIterator[str]:
+async def listening(respond: Respond, seconds: float = 10) -> AsyncIterator[str]:
     """Serve ``respond`` until the block ends, and give its URL."""
     with listen("127.0.0.1", 0) as listener:
-        server = HttpServer(respond, listener, ConnectionLimits(100, 100))
+        server = HttpServer(respond, listener, ConnectionLimits(100, 100, seconds=seconds))
         serving = asyncio.ensure_future(server.serve())
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -75,7 +67,7 @@ def text_of(result: CallToolResult) -> str:
 @asynccontextmanager
 async def agent(url: str, key: str, *, writes: bool = False) -> AsyncIterator[Agent]:
     """Give an agent in the store at ``url``, without a transport between."""
-    async with clients_at(f"{url}/v1")(key) as of_key:
+    async with AsyncClient(key, f"{url}/v1", timeout=10, max_wait=5) as of_key:
         server = agent_server(lambda _: of_key, writes=writes)
         async with Client(server) as client:
             yield Agent(client)
@@ -90,17 +82,12 @@ async def agent_in(service: Service, *scopes: str, writes: bool = False) -> Asyn
 
 
 @asynccontextmanager
-async def served_agents(store_url: str, *hosts: str, proxy: str = "") -> AsyncIterator[str]:
-    """Serve MCP over HTTP for a store until the block ends, and give the URL."""
-    app = agent_app(clients_at(f"{store_url}/v1"), hosts, writes=False)
-    server = http_server(app, [proxy])
-    with listen("127.0.0.1", 0) as listener:
-        serving = asyncio.ensure_future(server.serve([listener]))
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            await serving
+async def served_agents(store_url: str, *hosts: str, seconds: float = 10) -> AsyncIterator[str]:
+    """Serve MCP over HTTP, behind a proxy of this machine, and give the URL."""
+    client = AsyncClient("none", f"{store_url}/v1", timeout=10, max_wait=5)
+    endpoint = Endpoint(client, hosts, Settings(trusted_proxy=("127.0.0.1",)), writes=False)
+    async with endpoint.running(), listening(endpoint, seconds) as url:
+        yield url
 
 
 @asynccontextmanager

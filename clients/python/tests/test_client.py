@@ -706,17 +706,18 @@ def test_importing_the_library_loads_no_slow_module() -> None:
 
 
 @each_face
-def test_a_client_with_other_headers_sends_them_besides_its_own(face: Face) -> None:
+def test_a_client_with_other_headers_and_another_key_sends_them(face: Face) -> None:
     def use(client: Any) -> Any:
         traced = client.with_options(headers={"Traceparent": "00-a-b-01", "user-agent": "shop/1"})
-        return traced.with_options(headers={"X-Request-Id": "abc"}).pets.get(7)
+        other = traced.with_options(headers={"X-Request-Id": "abc"}, api_key="another")
+        return other.with_options(timeout=9).pets.get(7)
 
     with odd_service(response(200, [PET])) as service:
         face(service.url, use, SleepingClock())
     fields = service.asked[0].fields
     assert (fields["traceparent"], fields["x-request-id"]) == ("00-a-b-01", "abc")
     assert (fields["user-agent"], fields["accept"]) == ("shop/1", "application/json")
-    assert fields["authorization"] == f"Bearer {KEY}"
+    assert fields["authorization"] == "Bearer another"
 
 
 @EACH_CLIENT
@@ -735,7 +736,7 @@ def test_a_header_that_cannot_be_sent_or_is_the_clients_own_is_refused(
 
 
 @EACH_CLIENT
-@pytest.mark.parametrize("setting", [{"max_retries": -1}, {"timeout": 0}])
+@pytest.mark.parametrize("setting", [{"max_retries": -1}, {"timeout": 0}, {"api_key": "a key"}])
 def test_an_option_is_checked_as_a_setting_is(
     kind: type[Client | AsyncClient], setting: dict[str, Any]
 ) -> None:
@@ -788,9 +789,12 @@ def test_a_client_with_options_has_the_connections_of_the_other_one(keeping_aliv
 
 
 @each_face
-def test_a_client_with_options_knows_the_limits_that_the_other_one_has_met(face: Face) -> None:
+@pytest.mark.parametrize(("key", "waits"), [(None, [30]), ("another", [])])
+def test_a_client_with_options_knows_the_limits_that_the_key_has_met(
+    face: Face, key: str | None, waits: list[int]
+) -> None:
     def use(client: Any) -> Any:
-        other = client.with_options(timeout=5)
+        other = client.with_options(timeout=5, api_key=key)
         if isinstance(client, Client):
             return [client.pets.get(7), other.pets.get(7)]
 
@@ -803,4 +807,4 @@ def test_a_client_with_options_knows_the_limits_that_the_other_one_has_met(face:
     full = response(200, [PET], RateLimit='"minute";r=0;t=30')
     with odd_service(full, response(200, [PET])) as service:
         face(service.url, use, clock)
-    assert clock.sleeps == [30]
+    assert clock.sleeps == waits

@@ -26,10 +26,7 @@ _MISSING = (
     "--http",
     "over_http",
     is_flag=True,
-    help=(
-        "Serve over HTTP, at the path /mcp. Each caller sends its own key:"
-        " Authorization: Bearer <API_KEY>."
-    ),
+    help="Serve over HTTP, at the path /mcp. Each caller sends its own key as a bearer token.",
 )
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="With --http: the address to listen on."
@@ -46,16 +43,10 @@ _MISSING = (
     "allowed_hosts",
     multiple=True,
     metavar="HOST",
-    help=(
-        "With --http: a name by which clients reach it, such as mcp.shop.example, besides those of"
-        " this machine. Requests for another Host are refused. May be repeated."
-    ),
+    help="With --http: a name by which clients reach it, such as mcp.shop.example.",
 )
 @settings_options(
-    trusted_proxy=(
-        "With --http: a network of proxies whose X-Forwarded-For is trusted, such as 10.0.0.0/8."
-        " May be repeated."
-    ),
+    trusted_proxy="With --http: a network of proxies whose X-Forwarded-For is trusted.",
 )
 @click.pass_context
 def mcp(
@@ -81,30 +72,31 @@ def mcp(
         if is_given and not over_http and getattr(each, "help", "").startswith("With --http"):
             msg = f"{each.opts[0]} is for --http"
             raise click.UsageError(msg)
-    try:
-        from petstore.agents import serving
-    except ModuleNotFoundError as error:
-        raise click.ClickException(_MISSING) from error
-    try:
-        client_for = serving.clients_at(service)
-        if not over_http:
-            serving.run_stdio(client_for(read_key()), writes=writes)
-            return
-    except ValueError as error:  # of the environment: a proxy that cannot be used
-        raise CommandFailure(str(error), ExitStatus.FAILED) from error
     if wrong := next((each for each in allowed_hosts if not _HOST.fullmatch(each)), None):
         msg = f"--allowed-host: {wrong!r}: expected a host without a port"
         raise click.UsageError(msg)
     if not (allowed_hosts or host in {"127.0.0.1", "::1", "localhost"}):
         msg = f"--host {host}: name the hosts by which clients reach it, with --allowed-host"
         raise click.UsageError(msg)
+    try:
+        from petstore.agents import serving
+    except ModuleNotFoundError as error:
+        raise click.ClickException(_MISSING) from error
     from petstore.server.listeners import listen
+    from petstore_client import AsyncClient
 
+    key = "none" if over_http else read_key()  # over HTTP, the key of each caller takes its place
+    try:  # the host of an agent gives up after a while, so it is told to wait rather than kept
+        client = AsyncClient(key, service, timeout=10, max_wait=5)
+    except ValueError as error:  # of the environment: a proxy that cannot be used
+        raise CommandFailure(str(error), ExitStatus.FAILED) from error
+    if not over_http:
+        serving.run_stdio(client, writes=writes)
+        return
     settings = Settings(**options)
-    app = serving.agent_app(client_for, allowed_hosts, writes=writes)
     with plain_failures():
-        settings.check()
+        endpoint = serving.Endpoint(client, allowed_hosts, settings, writes=writes)
         with listen(host, port) as listener:
             at = service_url("", host, listener.getsockname()[1])
             click.echo(f"MCP for {service} at {at}/mcp", err=True)
-            serving.run_http(listener, app, settings.trusted_networks)
+            serving.run_http(listener, endpoint, settings)

@@ -35,10 +35,7 @@ def _remedy(error: PetstoreError, now: Milliseconds) -> str:
     if isinstance(error, RateLimited):
         seconds = ceil(error.retry_after or 60)
         until = rfc3339(now + seconds * SECOND)
-        return (
-            f"Call no tool for {seconds} seconds, until {until}. Calls before that may have the"
-            " key banned."
-        )
+        return f"Call no tool for {seconds} seconds, until {until}, or the key may be banned."
     if isinstance(error, UnexpectedResponse):
         return "Tell the user to check the address of the store (--url)."
     if isinstance(error, OutcomeUnknown | NoResponse | ServerError):

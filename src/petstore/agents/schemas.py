@@ -1,6 +1,9 @@
-"""The schemas of tools, from the OpenAPI document: what the service itself checks."""
+"""The schemas of the arguments of tools, from the OpenAPI document, and arguments by them."""
 
+import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -8,8 +11,7 @@ from petstore.interface.openapi.document import document
 from petstore.interface.operation import Operation
 from petstore.interface.operations import OPERATIONS
 
-_JSON = "application/json"
-_UNUSED = ("example", "format", "readOnly", "title")
+_UNUSED = ("$ref", "example", "format", "readOnly", "title")
 # An agent does not wait for events, and reads the feed as far as it goes.
 _LEFT_OUT = ("until", "wait")
 _CURSOR = {"type": "string", "description": "For the next page: `next` of the previous one."}
@@ -26,31 +28,39 @@ _IDEMPOTENCY_KEY = {
         " the call acts once."
     ),
 }
+_TYPES: dict[str, Any] = {
+    "integer": int,
+    "boolean": bool,
+    "string": str,
+    "array": list,
+    "object": dict,
+}
 
 
-@cache
-def operation_of(operation_id: str) -> Operation:
-    """Return an operation of the interface."""
-    return next(each for each in OPERATIONS if each.id == operation_id)
+class InvalidArguments(Exception):
+    """The arguments of a call do not have the schema of its tool; the message says why."""
 
 
-def input_schema(operation_id: str, items: str = "") -> dict[str, Any]:
+def input_schema(operation: Operation, items: str = "") -> dict[str, Any]:
     """Return the schema of the arguments: the parameters of an operation, and its body.
 
     The ``items`` of a body that is a list are one argument.
     """
-    described, operation = _described(operation_id), operation_of(operation_id)
-    parameters = [each for each in _parameters(described) if each["in"] != "header"]
+    described = _document()["paths"][operation.path][operation.method.lower()]
+    parameters = [
+        each
+        for each in map(_resolved, described["parameters"])
+        if each["in"] != "header" and each["name"] not in _LEFT_OUT
+    ]
     properties = {
         each["name"]: _plain(each["schema"]) | {"description": each["description"]}
         for each in parameters
-        if each["name"] not in _LEFT_OUT
     }
     required = [each["name"] for each in parameters if each["required"]]
     if "cursor" in properties:
         properties["cursor"] = _CURSOR
     if "requestBody" in described:
-        body = _plain(described["requestBody"]["content"][_JSON]["schema"])
+        body = _plain(described["requestBody"]["content"]["application/json"]["schema"])
         properties |= {items: body} if items else body["properties"]
         required += [items] if items else body.get("required", [])
     if operation.method == "PATCH":
@@ -66,38 +76,18 @@ def input_schema(operation_id: str, items: str = "") -> dict[str, Any]:
     }
 
 
-def output_schema(operation_id: str, name: str) -> dict[str, Any]:
-    """Return the schema of what a tool returns of an operation, see ``tools.Tool.result``.
-
-    It names what is in it, and no more: agents pay for each word, and read the result itself.
-    """
-    operation = operation_of(operation_id)
-    success = _described(operation_id)["responses"][str(operation.success.status)]
-    content: dict[str, Any] = _plain(success["content"][_JSON]["schema"])
-    if not name:
-        return {"type": "object", "required": content["required"]}
-    more = "next" if operation.is_list else "version" if operation.tagged else None
-    properties = {name: {"type": content["type"]}} | ({more: {"type": "string"}} if more else {})
-    return {"type": "object", "properties": properties, "required": [name]}
-
-
 @cache
 def _document() -> dict[str, Any]:
     return document("", OPERATIONS)
 
 
-def _described(operation_id: str) -> dict[str, Any]:
-    operation = operation_of(operation_id)
-    described: dict[str, Any] = _document()["paths"][operation.path][operation.method.lower()]
-    return described
-
-
-def _parameters(described: Mapping[str, Any]) -> list[dict[str, Any]]:
-    shared = _document()["components"]["parameters"]
-    return [
-        shared[each["$ref"].rpartition("/")[2]] if "$ref" in each else each
-        for each in described["parameters"]
-    ]
+def _resolved(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item with what it refers to."""
+    if "$ref" not in item:
+        return item
+    _, _, kind, name = item["$ref"].split("/")
+    referred: dict[str, Any] = _document()["components"][kind][name]
+    return referred | item
 
 
 def _plain(schema: Any) -> Any:
@@ -106,13 +96,62 @@ def _plain(schema: Any) -> Any:
         return [_plain(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        schema = _document()["components"]["schemas"][name] | schema
     return {
         key: {name: _plain(each) for name, each in value.items()}
         if key == "properties"
         else _plain(value)
-        for key, value in schema.items()
-        if key not in ("$ref", *_UNUSED)
+        for key, value in _resolved(schema).items()
+        if key not in _UNUSED
     }
+
+
+def fitted(schema: Mapping[str, Any], value: Any, place: str = "") -> Any:
+    """Return a value as its schema has it; agents also send ``3.0`` or ``"3"`` for 3.
+
+    A null that is not in the schema is left out. The service checks the rest, such as sizes.
+
+    Raises:
+        InvalidArguments: the value cannot be meant.
+    """
+    option = schema.get("anyOf", [schema])[0]
+    if value is None and _takes_null(schema):
+        return None
+    kind = option["type"]
+    if isinstance(value, str) and kind != "string":
+        with suppress(ValueError, RecursionError):
+            value = json.loads(value)
+    if kind == "integer" and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if type(value) is not _TYPES[kind]:  # True is no integer
+        msg = f"{place}: expected a value of type {kind}"
+        raise InvalidArguments(msg)
+    if kind == "object":
+        return _fitted_object(option, value, f"{place}." if place else "")
+    if kind == "array":
+        return [fitted(option["items"], each, f"{place}[{at}]") for at, each in enumerate(value)]
+    if "pattern" in option and not re.search(option["pattern"], value):
+        msg = f"{place}: expected a text of the form {option['pattern']}"
+        raise InvalidArguments(msg)
+    return value
+
+
+def _fitted_object(schema: Mapping[str, Any], values: dict[str, Any], place: str) -> dict[str, Any]:
+    properties = schema["properties"]
+    unknown = next((name for name in values if name not in properties), None)
+    if unknown is not None:
+        msg = f"{place}{unknown[:60]}: unknown; expected {', '.join(properties) or 'no argument'}"
+        raise InvalidArguments(msg)
+    given = {
+        name: fitted(properties[name], value, f"{place}{name}")
+        for name, value in values.items()
+        if value is not None or _takes_null(properties[name])
+    }
+    for name in schema.get("required", ()):
+        if name not in given:
+            msg = f"{place}{name}: required"
+            raise InvalidArguments(msg)
+    return given
+
+
+def _takes_null(schema: Mapping[str, Any]) -> bool:
+    return {"type": "null"} in schema.get("anyOf", ())

@@ -17,8 +17,8 @@ from mcp.types import (
 )
 
 from petstore import __version__
-from petstore.agents.arguments import InvalidArguments
 from petstore.agents.failures import explain
+from petstore.agents.schemas import InvalidArguments
 from petstore.agents.tools import TOOLS
 from petstore.clock import system_clock
 from petstore_client import AsyncClient, PetstoreError
@@ -41,13 +41,12 @@ def agent_server(client_for: ClientFor, *, writes: bool) -> Server[Any]:
     tools = {tool.name: tool for tool in TOOLS if writes or not tool.writes}
 
     async def list_tools(context: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
-        """Return the tools that the key has the scopes for, as they are now."""
         try:
             usage = await client_for(context).usage.get()
         except PetstoreError as error:
             raise MCPError(INTERNAL_ERROR, explain(error, system_clock())) from error
         allowed = {None, *usage.scopes}
-        described = [tool.described for tool in tools.values() if tool.scope in allowed]
+        described = [tool.described for tool in tools.values() if tool.operation.scope in allowed]
         return ListToolsResult(tools=described)
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:

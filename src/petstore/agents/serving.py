@@ -7,67 +7,38 @@ import re
 import signal
 import socket
 import sys
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from functools import lru_cache, partial
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Any
 from weakref import WeakValueDictionary
 
-import anyio
-import uvicorn
 from anyio.to_thread import run_sync
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from petstore import errors
 from petstore.agents.server import agent_server
-from petstore.http.open_files import room_for
+from petstore.http.messages import Receive, Request, Response
+from petstore.interface.authentication import bearer_token
+from petstore.interface.bodies import BodyReader
+from petstore.interface.client_address import client_address
+from petstore.interface.messages import error_response, refusal_response
+from petstore.server.listeners import http_server
+from petstore.settings import Settings
 from petstore_client import AsyncClient
-from petstore_client._transport import LoopTransport
-from petstore_client._transport import Route as Network
 
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
-
+_PORT = re.compile(rb":\d*$")
 # A batch of animals with the longest names, in any language, is smaller, and has fewer values. The
 # SDK validates a message several times, and would hold everybody while it does that.
 _MAX_MESSAGE = 256 * 1024
 _MAX_VALUES = 2000
 _MAX_REQUESTS = 64  # of an address at once; few of them are with the SDK, so that others are, too
 _MAX_AT_WORK = 4
-_ARRIVAL_SECONDS = 10  # for a head, and for a body
+_ARRIVAL_SECONDS = 10
 _STOP_SECONDS = 10
-_MAX_CONNECTIONS = 10_000
 _MAX_CLIENTS = 200
-# An agent is told to wait, rather than kept waiting: its host gives up after a while.
-_MAX_WAIT_SECONDS = 5
-_TIMEOUT_SECONDS = 10  # three times, if the store is silent
-_KEY = re.compile("[!-~]+")
-_ClientFor: TypeAlias = Callable[[str], AsyncClient]
-
-
-def clients_at(url: str) -> _ClientFor:
-    """Return what gives the client of a key, which keeps to its limits, for the store at ``url``.
-
-    All clients share their connections, and are closed with any of them.
-
-    Raises:
-        ValueError: the environment names a proxy that cannot be used.
-    """
-    opened = partial(
-        AsyncClient,
-        base_url=url,
-        timeout=_TIMEOUT_SECONDS,
-        max_wait=_MAX_WAIT_SECONDS,
-        transport=LoopTransport(Network(url)),
-    )
-    return lru_cache(_MAX_CLIENTS)(opened)
 
 
 def run_stdio(client: AsyncClient, *, writes: bool) -> None:
@@ -95,152 +66,113 @@ async def _lines() -> AsyncIterator[str]:
         yield line.decode(errors="replace")
 
 
-def run_http(listener: socket.socket, app: Starlette, proxies: Iterable[object]) -> None:
-    """Serve ``app`` on ``listener`` until a stop signal; ``proxies`` tell who calls."""
-    for name in ("mcp", "uvicorn"):  # their warnings quote what clients send
-        logging.getLogger(name).setLevel(logging.ERROR)
-    for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn raises them again when it has stopped
-        signal.signal(number, lambda *_: None)
-    room_for(_MAX_CONNECTIONS)
-    http_server(app, proxies).run([listener])
+def run_http(listener: socket.socket, endpoint: "Endpoint", settings: Settings) -> None:
+    """Serve agents on ``listener`` until a stop signal."""
 
+    async def run() -> None:
+        stop = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        async with endpoint.running():
+            server = http_server(settings, listener, endpoint)
+            serving = asyncio.create_task(server.serve())
+            await stop.wait()
+            server.stop()
+            await asyncio.wait([serving], timeout=_STOP_SECONDS)
 
-def http_server(app: Starlette, proxies: Iterable[object] = ()) -> uvicorn.Server:
-    """Return the HTTP server for ``app``."""
-    config = uvicorn.Config(
-        app,
-        http=_Connection,
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        forwarded_allow_ips=[str(proxy) for proxy in proxies],
-        timeout_graceful_shutdown=_STOP_SECONDS,
-    )
-    return uvicorn.Server(config)
-
-
-def agent_app(client_for: _ClientFor, hosts: Iterable[str], *, writes: bool) -> Starlette:
-    """Return an application for agents of this machine, and those that reach it by ``hosts``."""
-    server = agent_server(lambda context: context.request.state.client, writes=writes)  # type: ignore[union-attr]
-    manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
-    allowed = [host.lower() for host in (*_LOOPBACK_HOSTS, *hosts)]
-    allowed += [f"{host}:*" for host in allowed]
-    security = TransportSecuritySettings(allowed_hosts=allowed)
-
-    @asynccontextmanager
-    async def running(_: Starlette) -> AsyncIterator[None]:
-        async with client_for("any"), manager.run():
-            yield
-
-    endpoint = Endpoint(manager, client_for, TransportSecurityMiddleware(security))
-    route = Route("/mcp", endpoint, methods=["POST"], max_body_size=_MAX_MESSAGE)
-    return Starlette(routes=[route], lifespan=running)
+    logging.getLogger("mcp").setLevel(logging.ERROR)  # its warnings quote what clients send
+    asyncio.run(run())
 
 
 class Endpoint:
-    """Answers requests that have a key: each is complete in itself, and there are no sessions.
+    """Responds to requests that have a key: each is complete in itself, and there are no sessions.
 
     A key has one request at a time, and an address a few. Requests of web pages, which have an
     ``Origin``, and those for other hosts, which a page may have made a browser send, are refused.
     """
 
     def __init__(
-        self,
-        manager: StreamableHTTPSessionManager,
-        client_for: _ClientFor,
-        security: TransportSecurityMiddleware,
+        self, client: AsyncClient, hosts: Iterable[str], settings: Settings, *, writes: bool
     ) -> None:
-        self._manager = manager
-        self._client_for = client_for
-        self._security = security
-        self._requests = Counter[str]()
+        self._client = client
+        self._client_for = lru_cache(_MAX_CLIENTS)(lambda key: client.with_options(api_key=key))
+        self._hosts = {host.lower().encode() for host in (*_LOOPBACK_HOSTS, *hosts)}
+        self._proxies = settings.trusted_networks
+        self._bodies = BodyReader(_MAX_MESSAGE, _ARRIVAL_SECONDS)
         self._turns = WeakValueDictionary[str, asyncio.Semaphore]()
+        server = agent_server(lambda context: context.request.state.client, writes=writes)  # type: ignore[union-attr]
+        self._sdk = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Respond until the block ends."""
+        async with self._client, self._sdk.run():
+            yield
+
+    async def __call__(self, request: Request, receive: Receive) -> Response:
         """Respond to a request."""
-        headers = {**dict(scope["headers"]), b"accept": b"application/json"}  # many send none
-        headers[b"host"] = headers.get(b"host", b"").lower()
-        request = Request({**scope, "headers": [*headers.items()]}, receive)
-        address = scope["client"][0]
-        self._requests[address] += 1
+        root = self._client.base_url.removesuffix("/v1")
+        if request.refusal is not None:
+            return refusal_response(request.refusal, root)
         try:
-            refusal = await self._security.validate_request(request, is_post=True)
-            if refusal is None:
-                await self._respond(request, address, send)
-            else:
-                await refusal(scope, receive, send)
-        finally:
-            self._requests[address] -= 1
-            self._requests += Counter()  # without those that have none now
+            return await self._respond(request, receive)
+        except errors.PetstoreError as error:
+            return error_response(error, root)
 
-    async def _respond(self, request: Request, address: str, send: Send) -> None:
-        if self._requests[address] > _MAX_REQUESTS:
-            raise HTTPException(429, "too many requests at once", {"Retry-After": "1"})
-        scheme, _, key = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not _KEY.fullmatch(key):
-            msg = "expected Authorization: Bearer <API_KEY>"
-            raise HTTPException(401, msg, {"WWW-Authenticate": 'Bearer realm="petstore"'})
+    async def _respond(self, request: Request, receive: Receive) -> Response:
+        host = _PORT.sub(b"", request.fields.get(b"host", b"").lower())
+        if host not in self._hosts or b"origin" in request.fields:
+            msg = "expected no Origin, and a Host that is this machine or an --allowed-host"
+            raise errors.CrossSiteRequest(msg)
+        if (request.method, request.path) != ("POST", "/mcp"):
+            msg = "expected POST /mcp: there are no streams and no sessions"
+            raise errors.MethodNotAllowed(msg, {"Allow": "POST"})
+        address = client_address(request, self._proxies)
+        key = bearer_token(request).decode("latin-1")
         try:
-            async with asyncio.timeout(_ARRIVAL_SECONDS) as arrival, self._turn(key, 1):
-                body = await request.body()
+            client = self._client_for(key)
+        except ValueError as error:
+            raise errors.InvalidKey(str(error), {"WWW-Authenticate": "Bearer"}) from None
+        # So the limits and networks of the store see who calls, if it trusts this process.
+        client = client.with_options(headers={"X-Forwarded-For": address})
+        request.on_lost = asyncio.current_task().cancel  # type: ignore[union-attr]
+        places = self._turn(f"{address} waits", _MAX_REQUESTS)
+        if places.locked():
+            msg = "too many requests at once"
+            raise errors.RateLimitExceeded(msg, {"Retry-After": "1"}, "requests")
+        try:
+            async with places, asyncio.timeout(_ARRIVAL_SECONDS) as arrival, self._turn(key, 1):
+                body = await self._bodies.read(request, receive)
                 if sum(map(body.count, (b"[", b"{", b",", b":"))) > _MAX_VALUES:
-                    raise HTTPException(413, f"expected at most {_MAX_VALUES} values")
-                async with self._turn(f"of {address}", _MAX_AT_WORK):
+                    msg = f"the body: expected at most {_MAX_VALUES} values"
+                    raise errors.ContentTooLarge(msg)
+                async with self._turn(f"{address} works", _MAX_AT_WORK):
                     arrival.reschedule(None)
-                    await self._ask(request, key, address, send)
+                    return await self._ask(request, body, client)
         except TimeoutError:
             msg = "the body did not arrive in time, or another request of this key is under way"
-            raise HTTPException(408, msg) from None
-        except ClientDisconnect:
-            pass  # nobody waits for the response
+            raise errors.RequestTimeout(msg) from None
 
     def _turn(self, name: str, count: int) -> asyncio.Semaphore:
         return self._turns.setdefault(name, asyncio.Semaphore(count))
 
-    async def _ask(self, request: Request, key: str, address: str, send: Send) -> None:
-        """Let the SDK respond to a message, until the agent leaves."""
-        messages: list[Message] = [{"type": "http.request", "body": await request.body()}]
-        try:  # so the limits and networks of the store see who calls, if it trusts this process
-            client = self._client_for(key).with_options(headers={"X-Forwarded-For": address})
-        except ValueError:
-            raise HTTPException(400, "X-Forwarded-For: expected addresses") from None
+    async def _ask(self, request: Request, body: bytes, client: AsyncClient) -> Response:
+        """Return what the SDK responds to a message, as an ASGI application."""
+        headers = {**request.fields, b"accept": b"application/json"}  # many send none
+        scope: dict[str, Any] = {"type": "http", "method": "POST", "path": "/mcp"}
+        scope |= {"query_string": b"", "headers": [*headers.items()], "state": {"client": client}}
+        incoming, sent = [{"type": "http.request", "body": body}], list[Any]()
 
-        async def receive() -> Message:
-            if not messages:
-                await anyio.sleep_forever()
-            return messages.pop()
+        async def receive() -> dict[str, Any]:
+            if not incoming:
+                await asyncio.Event().wait()  # if the agent leaves, this task is cancelled
+            return incoming.pop()
 
-        async def cancel_if_left() -> None:
-            while (await request.receive())["type"] != "http.disconnect":
-                pass
-            tasks.cancel_scope.cancel()
+        async def send(message: Any) -> None:
+            sent.append(message)
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(cancel_if_left)
-            scope = {**request.scope, "state": {"client": client}}
-            await self._manager.handle_request(scope, receive, send)
-            tasks.cancel_scope.cancel()
-
-
-class _Connection(H11Protocol):
-    """A connection on which each head begins and ends in time: uvicorn would wait for it."""
-
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
-        self._expect_request()
-
-    def on_response_complete(self) -> None:
-        self._expect_request()
-        super().on_response_complete()
-
-    def _expect_request(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self.loop.call_later(_ARRIVAL_SECONDS, self._close_without, self.cycle)
-
-    def _close_without(self, last: object) -> None:
-        if self.cycle is last:  # there is no other request since
-            self.transport.abort()
+        await self._sdk.handle_request(scope, receive, send)
+        start, *pieces = sent
+        fields = [b"%b: %b" % each for each in start["headers"] if each[0] != b"content-length"]
+        content = b"".join(piece.get("body", b"") for piece in pieces)
+        return Response(start["status"], content, fields)

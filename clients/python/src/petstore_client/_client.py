@@ -36,21 +36,24 @@ class _Client(Resources[D]):
         timeout: float | None = None,
         max_retries: int | None = None,
         headers: Mapping[str, str] | None = None,
+        api_key: str | None = None,
     ) -> Self:
         """Return a client with other settings, which shares everything else with this one.
 
-        They have the same connections, limits and pace, and are closed together.
+        They have the same connections, limits and pace, and are closed together. With another key,
+        a client has its own limits.
 
         Args:
             timeout: How many seconds a request may take. By default as with this client.
             max_retries: How often a request is sent again. By default as with this client.
             headers: Sent with every request, besides those of this client: ``traceparent``, say.
+            api_key: Another key. By default the key of this client.
 
         Raises:
             ValueError: one of them is invalid.
         """
         other = copy(self)
-        driver: Any = self._driver.with_options(timeout, max_retries, headers or {})
+        driver: Any = self._driver.with_options(timeout, max_retries, headers or {}, api_key)
         super(_Client, other).__init__(driver)
         return other
 

@@ -45,14 +45,21 @@ class Connection:
             # It is not shown: it may have a password.
             msg = "base_url: expected an address such as https://shop.example/v1"
             raise ValueError(msg)
-        if not _KEY.fullmatch(key):
-            msg = "api_key: expected visible ASCII characters, such as ps_live_…"
-            raise ValueError(msg)
         self.url = url.rstrip("/")
-        self._authorization = f"Bearer {key}"
+        self._authorization = _authorization(key)
         self._headers = httpx2.Headers(
             {"User-Agent": f"petstore-client/{__version__} python/{_python()}"}
         )
+
+    def with_key(self, key: str) -> "Connection":
+        """Return a connection that sends another key.
+
+        Raises:
+            ValueError: it cannot be one.
+        """
+        other = copy(self)
+        other._authorization = _authorization(key)  # noqa: SLF001
+        return other
 
     def with_headers(self, headers: Mapping[str, str]) -> "Connection":
         """Return a connection that sends these headers, too.
@@ -125,6 +132,13 @@ class Connection:
         failure = kind(f"{what} {self.url}: {'it timed out' if is_timeout else _reason(error)}")
         failure.__cause__ = error
         return Failure(failure, was_sent)
+
+
+def _authorization(key: str) -> str:
+    if not _KEY.fullmatch(key):
+        msg = "api_key: expected visible ASCII characters, such as ps_live_…"
+        raise ValueError(msg)
+    return f"Bearer {key}"
 
 
 def _is_address(url: str) -> bool:

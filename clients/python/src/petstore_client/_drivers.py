@@ -33,7 +33,11 @@ class _Driver(Generic[Transport, UserWait]):
     lifetime: Lifetime = field(default_factory=Lifetime)
 
     def with_options(
-        self, timeout: float | None, max_retries: int | None, headers: Mapping[str, str]
+        self,
+        timeout: float | None,
+        max_retries: int | None,
+        headers: Mapping[str, str],
+        key: str | None,
     ) -> Self:
         """Return a driver with other settings, which shares everything else with this one.
 
@@ -46,11 +50,11 @@ class _Driver(Generic[Transport, UserWait]):
             timeout=policy.timeout if timeout is None else timeout,
             max_retries=policy.max_retries if max_retries is None else max_retries,
         )
-        return replace(
-            self,
-            session=self.session.with_policy(policy),
-            connection=self.connection.with_headers(headers),
-        )
+        session, connection = self.session.with_policy(policy), self.connection
+        if key is not None:
+            session = Session(policy, self.session.clock)
+            connection = connection.with_key(key)
+        return replace(self, session=session, connection=connection.with_headers(headers))
 
     def for_stream(self) -> Self:
         """Return a driver that can be closed alone, and is closed with this one."""
