@@ -23,20 +23,13 @@ _MISSING = (
 @service_option
 @click.option("--write", "writes", is_flag=True, help="Offer tools that change the store, too.")
 @click.option(
-    "--http",
-    "over_http",
-    is_flag=True,
-    help="Serve over HTTP, at the path /mcp. Each caller sends its own key as a bearer token.",
+    "--http", "over_http", is_flag=True, help="Serve over HTTP at /mcp; each caller sends its key."
 )
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="With --http: the address to listen on."
 )
 @click.option(
-    "--port",
-    type=Integer(0, 65535),
-    default=8765,
-    show_default=True,
-    help="With --http: the port to listen on.",
+    "--port", type=Integer(0, 65535), default=8765, show_default=True, help="With --http: the port."
 )
 @click.option(
     "--allowed-host",

@@ -24,10 +24,8 @@ def explain(error: PetstoreError, now: Milliseconds) -> str:
     """Return an error of the client library in words for an agent, a line for each thing."""
     kind = "failed" if error.status is None else f"{error.status} {error.code or ''}".strip()
     lines = [f"{kind}: {error.message}"[:_MAX_PROBLEM], f"What to do: {_remedy(error, now)}"]
-    if error.request_id is not None:
-        lines.append(f"Request: {error.request_id}")
-    if error.documentation is not None:
-        lines.append(f"Documentation: {error.documentation}")
+    links = {"Request": error.request_id, "Documentation": error.documentation}
+    lines += [f"{name}: {value}" for name, value in links.items() if value is not None]
     return "\n".join(lines)
 
 

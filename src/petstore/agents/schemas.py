@@ -28,13 +28,7 @@ _IDEMPOTENCY_KEY = {
         " the call acts once."
     ),
 }
-_TYPES: dict[str, Any] = {
-    "integer": int,
-    "boolean": bool,
-    "string": str,
-    "array": list,
-    "object": dict,
-}
+_TYPES = {"integer": int, "boolean": bool, "string": str, "array": list, "object": dict}
 
 
 class InvalidArguments(Exception):
@@ -47,16 +41,13 @@ def input_schema(operation: Operation, items: str = "") -> dict[str, Any]:
     The ``items`` of a body that is a list are one argument.
     """
     described = _document()["paths"][operation.path][operation.method.lower()]
-    parameters = [
-        each
-        for each in map(_resolved, described["parameters"])
-        if each["in"] != "header" and each["name"] not in _LEFT_OUT
-    ]
-    properties = {
-        each["name"]: _plain(each["schema"]) | {"description": each["description"]}
-        for each in parameters
-    }
-    required = [each["name"] for each in parameters if each["required"]]
+    properties: dict[str, Any] = {}
+    required = []
+    for each in map(_resolved, described["parameters"]):
+        if each["in"] != "header" and each["name"] not in _LEFT_OUT:
+            schema = _plain(each["schema"])
+            properties[each["name"]] = schema | {"description": each["description"]}
+            required += [each["name"]] if each["required"] else []
     if "cursor" in properties:
         properties["cursor"] = _CURSOR
     if "requestBody" in described:
@@ -116,13 +107,14 @@ def fitted(schema: Mapping[str, Any], value: Any, place: str = "") -> Any:
     option = schema.get("anyOf", [schema])[0]
     if value is None and _takes_null(schema):
         return None
-    kind = option["type"]
+    kind: str = option["type"]
+    wanted: Any = _TYPES[kind]
     if isinstance(value, str) and kind != "string":
         with suppress(ValueError, RecursionError):
             value = json.loads(value)
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         value = int(value)
-    if type(value) is not _TYPES[kind]:  # True is no integer
+    if type(value) is not wanted:  # True is no integer
         msg = f"{place}: expected a value of type {kind}"
         raise InvalidArguments(msg)
     if kind == "object":

@@ -19,7 +19,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from petstore import errors
 from petstore.agents.server import agent_server
-from petstore.http.messages import Receive, Request, Response
+from petstore.http.messages import Receive, Refusal, Request, Response
 from petstore.interface.authentication import bearer_token
 from petstore.interface.bodies import BodyReader
 from petstore.interface.client_address import client_address
@@ -95,6 +95,7 @@ class Endpoint:
         self, client: AsyncClient, hosts: Iterable[str], settings: Settings, *, writes: bool
     ) -> None:
         self._client = client
+        self._root = client.base_url.removesuffix("/v1")
         self._client_for = lru_cache(_MAX_CLIENTS)(lambda key: client.with_options(api_key=key))
         self._hosts = {host.lower().encode() for host in (*_LOOPBACK_HOSTS, *hosts)}
         self._proxies = settings.trusted_networks
@@ -111,15 +112,19 @@ class Endpoint:
 
     async def __call__(self, request: Request, receive: Receive) -> Response:
         """Respond to a request."""
-        root = self._client.base_url.removesuffix("/v1")
-        if request.refusal is not None:
-            return refusal_response(request.refusal, root)
         try:
-            return await self._respond(request, receive)
+            response = await self._respond(request, receive)
         except errors.PetstoreError as error:
-            return error_response(error, root)
+            response = error_response(error, self._root)
+        except Refusal as refusal:
+            response = refusal_response(refusal, self._root)
+        body = b"" if request.method == "HEAD" else response.body
+        length = b"content-length: %d" % len(response.body)
+        return Response(response.status, body, [*response.headers, length])
 
     async def _respond(self, request: Request, receive: Receive) -> Response:
+        if request.refusal is not None:
+            raise request.refusal
         host = _PORT.sub(b"", request.fields.get(b"host", b"").lower())
         if host not in self._hosts or b"origin" in request.fields:
             msg = "expected no Origin, and a Host that is this machine or an --allowed-host"

@@ -31,9 +31,9 @@ _VERSIONED = (
 class Tool:
     """A tool: the operation that it calls, by its id and as a ``method`` of the client library.
 
-    ``result`` names the resource or the list in what it returns; without it, that is the JSON of
-    the service. A ``hint`` follows the summary of the operation. The ``items`` of a body that is a
-    list are one argument. ``destroys``: it may undo what others have done.
+    ``result`` names the resource or list that it returns; without it, that is the service's JSON.
+    A ``hint`` follows the summary of the operation. The ``items`` of a body that is a list are one
+    argument. ``destroys``: it may undo what others have done.
     """
 
     name: str
