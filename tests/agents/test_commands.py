@@ -8,12 +8,10 @@ from subprocess import PIPE, Popen
 
 import httpx
 import pytest
-from click.testing import CliRunner
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from petstore import agents
-from petstore.cli.main import main
 from support.agents import Agent
 from support.process import ServerProcess, free_port
 from support.shop import Shop
@@ -70,27 +68,18 @@ def test_over_http_it_serves_until_a_stop_signal(server: ServerProcess, token: s
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--host", "0.0.0.0"), "--host 0.0.0.0: name the hosts by which clients reach it"),  # noqa: S104
-        (("--allowed-host", "http://x"), "--allowed-host: 'http://x': expected a host without a"),
-        (("--trusted-proxy", "x"), "trusted-proxy: expected a network"),
-        (("--allowed-host", "x:80"), "--allowed-host: 'x:80': expected a host without a port"),
+        (("--http", "--host=::"), "--host ::: name the hosts by which clients reach it"),
+        (("--http", "--allowed-host=http://x"), "--allowed-host: 'http://x': expected a host"),
+        (("--http", "--allowed-host=x:80"), "--allowed-host: 'x:80': expected a host"),
+        (("--http", "--trusted-proxy=x"), "trusted-proxy: expected a network"),
+        (("--port=9",), "--port is for --http"),
+        (("--host=::1",), "--host is for --http"),
+        (("--allowed-host=shop.example",), "--allowed-host is for --http"),
+        (("--trusted-proxy=127.0.0.1",), "--trusted-proxy is for --http"),
     ],
 )
-def test_an_address_that_others_reach_needs_its_names(options: tuple[str, ...], told: str) -> None:
-    result = CliRunner().invoke(main, ["mcp", "--http", *options])
-    assert result.exit_code == 2
-    assert told in result.stderr
-
-
-@pytest.mark.parametrize(
-    "option",
-    [
-        *("--port=9", "--host=::1", "--allowed-host=shop.example", "--trusted-proxy=127.0.0.1"),
-    ],
-)
-def test_options_of_http_need_it(option: str) -> None:
-    told = Shop("http://127.0.0.1:9", "a-key").fail("mcp", option, status=2)
-    assert told == f"{option.partition('=')[0]} is for --http"
+def test_a_wrong_option_is_named(options: tuple[str, ...], told: str) -> None:
+    assert told in Shop("http://127.0.0.1:9", "a-key").fail("mcp", *options, status=2)
 
 
 def test_without_a_key_it_does_not_start() -> None:

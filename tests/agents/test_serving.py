@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -14,43 +14,36 @@ from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
 
-MODERN = "2026-07-28"
 USAGE = {"name": "get_usage", "arguments": {}}
 CALL: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": USAGE}
-ACCEPT = "application/json, text/event-stream"
+HEAD = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+HALF = f"{HEAD}Authorization: Bearer a-key\r\nContent-Length: 9\r\n\r\n{{"
 
 
+@dataclass
 class Callers:
-    """Sends requests to an MCP server for the store of a service."""
+    """Those who send requests to an MCP server for the store of a service."""
 
-    def __init__(self, service: Service, url: str, http: httpx.AsyncClient, key: str) -> None:
-        self.service = service
-        self.key = key
-        self.url = url
-        self._http = http
+    service: Service
+    url: str
+    http: httpx.AsyncClient
+    key: str
 
     async def send(
         self, key: str, body: Any = CALL, *, method: str = "POST", **fields: str | bytes
     ) -> httpx.Response:
         """Send a message with a key; the names of fields have _ for -."""
-        named = {name.replace("_", "-"): value for name, value in fields.items()}
-        own = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
-        headers: Any = {**own, **named}
+        headers: Any = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+        headers |= {name.replace("_", "-"): value for name, value in fields.items()}
         content = {"content": body} if isinstance(body, bytes) else {"json": body}
-        return await self._http.request(method, f"{self.url}/mcp", headers=headers, **content)
+        return await self.http.request(method, f"{self.url}/mcp", headers=headers, **content)
 
-    @asynccontextmanager
-    async def waiting(self, *lines: str) -> AsyncIterator[asyncio.StreamReader]:
-        """Give a connection on which a client has sent these lines, and waits."""
+    async def begin(self, sent: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Return a connection on which a client has sent this, and waits."""
         host, port = self.url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        writer.write("\r\n".join(lines).encode())
-        try:
-            yield reader
-        finally:
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
+        writer.write(sent.encode())
+        return reader, writer
 
 
 @pytest.fixture(scope="module")
@@ -83,51 +76,34 @@ async def test_an_agent_works_with_its_own_key_in_both_eras_of_the_protocol(
         (401, {"Authorization": ""}),
         (401, {"Authorization": "Basic cGV0OnN0b3Jl"}),
         (401, {"Authorization": "Bearer a key"}),
-        (403, {"Origin": "https://evil.example"}),
         (403, {"Origin": "http://127.0.0.1:3000"}),
         (403, {"Origin": "null"}),
-        (421, {"Host": "evil.example"}),
-        (421, {"Host": "127.0.0.1.evil.example:8765"}),
-        (400, {"Content-Type": "text/plain"}),
-        (400, {"X-Forwarded-For": b"\xe9"}),
-        (200, {"Host": "mcp.shop.example"}),
+        (403, {"Host": "evil.example"}),
+        (403, {"Host": "127.0.0.1.evil.example:8765"}),
+        (405, {"method": "GET"}),
+        (405, {"method": "DELETE"}),
+        (405, {"method": "HEAD"}),
+        (415, {"Content-Type": "text/plain"}),
+        (400, {"body": b"{"}),
+        (400, {"body": b"[" * 1000}),
+        (400, {"body": b'[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]'}),
+        (400, {"body": b'{"jsonrpc":"2.0","id":1,"method":"\xff"}'}),
+        (413, {"body": b"[" * 2001}),
+        (413, {"body": b'{"jsonrpc":"2.0","id":1,"params":{%b"":0}}' % (b'"":0,' * 1000)}),
+        (413, {"body": b" " * (256 * 1024 + 1)}),
+        (431, {"X": "x" * 70_000}),
+        (202, {"body": b'{"jsonrpc":"2.0","method":"notifications/initialized"}'}),
         (200, {"Host": "mcp.shop.example:8443"}),
-        (200, {"Host": "LOCALHOST:8765"}),
+        (200, {"Host": "LOCALHOST"}),
         (200, {"Accept": "text/html"}),
     ],
 )
-async def test_a_request_needs_a_key_and_comes_from_no_web_page(
+async def test_a_request_is_a_message_with_a_key_and_comes_from_no_web_page(
     callers: Callers, status: int, fields: dict[str, Any]
 ) -> None:
     sent = await callers.send(callers.key, **fields)
     assert sent.status_code == status
     assert "access-control-allow-origin" not in sent.headers
-
-
-@pytest.mark.parametrize("method", ["GET", "DELETE", "OPTIONS", "HEAD"])
-async def test_there_are_neither_streams_nor_sessions(callers: Callers, method: str) -> None:
-    response = await callers.send(callers.key, b"", method=method)
-    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
-
-
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        (b"{", 400),
-        (b"[" * 1000, 400),
-        (b"[%b]" % b",".join([b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'] * 2), 400),
-        (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', 400),
-        (b'{"jsonrpc":"2.0","method":"notifications/initialized"}', 202),
-        (b"[" * 2001, 413),
-        (b'{"jsonrpc":"2.0","id":1,"method":"x","params":{%b"":0}}' % (b'"":0,' * 1000), 413),
-        (b" " * (256 * 1024 + 1), 413),
-    ],
-    ids=["half", "nested", "batch", "bytes", "notification", "deep", "many names", "too large"],
-)
-async def test_a_message_that_is_none_is_refused(
-    callers: Callers, body: bytes, status: int
-) -> None:
-    assert (await callers.send(callers.key, body)).status_code == status
 
 
 async def test_callers_never_act_with_the_key_of_another_one(callers: Callers) -> None:
@@ -151,9 +127,7 @@ async def test_one_caller_does_not_wait_for_the_limit_of_another_one(callers: Ca
     assert (await callers.send(callers.key, call)).json()["result"]["isError"] is False
 
 
-async def test_the_store_counts_made_up_keys_for_the_address_of_the_caller(
-    callers: Callers,
-) -> None:
+async def test_the_store_sees_the_address_of_the_caller(callers: Callers) -> None:
     for number in range(4):
         sent = await callers.send(f"made-up-{number}", X_Forwarded_For="192.0.2.1")
     assert "429 rate_limit_exceeded" in sent.text
@@ -165,33 +139,25 @@ async def test_the_store_counts_made_up_keys_for_the_address_of_the_caller(
         assert told in (await callers.send(bound.token, X_Forwarded_For=address)).text
 
 
-HEAD = ("POST /mcp HTTP/1.1", "Host: localhost", "Content-Type: application/json")
-HALF = (*HEAD, "Authorization: Bearer a-key", "Content-Length: 9", "", "{")
-
-
-async def test_who_sends_slowly_is_cut_off(
-    callers: Callers, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_body_arrives_in_time(callers: Callers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("petstore.agents.serving._ARRIVAL_SECONDS", 0.05)
-    async with callers.waiting(*HALF) as reader:
-        assert (await reader.readline()).startswith(b"HTTP/1.1 408")
-    for lines in (HEAD, ()):
-        async with callers.waiting(*lines) as reader:
-            assert await reader.read() == b""
+    reader, writer = await callers.begin(HALF)
+    assert (await reader.readline()).startswith(b"HTTP/1.1 408")
+    writer.close()
 
 
 async def test_an_address_has_so_many_requests_at_once(
     callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("petstore.agents.serving._MAX_REQUESTS", 1)
-    async with callers.waiting(*HALF):
-        sent = await callers.send(callers.key, X_Forwarded_For="192.0.2.5")
-        assert sent.status_code == 200
+    _, writer = await callers.begin(HALF)
 
-        async def is_refused() -> bool:
-            return (await callers.send(callers.key)).status_code == 429
+    async def is_refused() -> bool:
+        return (await callers.send(callers.key)).status_code == 429
 
-        await eventually(is_refused)
+    await eventually(is_refused)
+    assert (await callers.send(callers.key, X_Forwarded_For="192.0.2.5")).status_code == 200
+    writer.close()
 
 
 async def test_a_call_ends_when_the_agent_leaves() -> None:

@@ -27,25 +27,14 @@ def test_the_tools_are_described_in_few_words_and_need_no_other_document() -> No
     assert "$ref" not in described
     for tool in TOOLS:
         Draft202012Validator.check_schema(tool.described.input_schema)
-        Draft202012Validator.check_schema(tool.described.output_schema)
 
 
 def test_a_tool_says_whether_it_changes_the_store() -> None:
-    hints = {
-        name: tuple(
-            tool.name
-            for tool in TOOLS
-            if getattr(tool.described.annotations, name) and not tool.name.startswith("get_")
-        )
-        for name in ("read_only_hint", "destructive_hint")
-    }
-    assert hints == {
-        "read_only_hint": (
-            *("list_pets", "list_categories", "count_pets", "list_orders", "count_sales"),
-            "list_events",
-        ),
-        "destructive_hint": ("update_pet", "place_order", "update_order"),
-    }
+    hints = {tool.name: tool.described.annotations for tool in TOOLS}
+    reading = {name for name, hint in hints.items() if hint and hint.read_only_hint}
+    assert reading == {name for name in hints if name.startswith(("list_", "get_", "count_"))}
+    destroying = {name for name, hint in hints.items() if hint and hint.destructive_hint}
+    assert destroying == {"update_pet", "place_order", "update_order"}
 
 
 @pytest.mark.parametrize(
@@ -53,16 +42,16 @@ def test_a_tool_says_whether_it_changes_the_store() -> None:
     [
         ("list_pets", {"color": "red"}, "color: unknown; expected limit, cursor, status"),
         ("list_pets", {"x" * 2000: 1}, "x: unknown; expected limit"),
-        ("list_pets", {"limit": "five"}, "limit: expected an integer"),
-        ("list_pets", {"limit": True}, "limit: expected an integer"),
-        ("list_pets", {"limit": 2.5}, "limit: expected an integer"),
-        ("list_pets", {"limit": "[" * 5000}, "limit: expected an integer"),
+        ("list_pets", {"limit": "five"}, "limit: expected a value of type integer"),
+        ("list_pets", {"limit": True}, "limit: expected a value of type integer"),
+        ("list_pets", {"limit": 2.5}, "limit: expected a value of type integer"),
+        ("list_pets", {"limit": "[" * 5000}, "limit: expected a value of type integer"),
         ("list_pets", {"status": "lost"}, "400 invalid_parameter: status: expected one of"),
         ("list_pets", {"id": []}, "id: expected at least one"),
-        ("list_pets", {"id": [1, "a"]}, "id[1]: expected an integer"),
-        ("list_pets", {"id": [None] * 101}, "id: expected at most 100 items"),
-        ("list_pets", {"id": [[[[]]]]}, "id[0]: expected an integer"),
-        ("list_pets", {"name": "x" * 2000}, "name: expected at most 100 items or characters"),
+        ("list_pets", {"id": [1, "a"]}, "id[1]: expected a value of type integer"),
+        ("list_pets", {"id": [1] * 101}, "400 invalid_parameter: id: expected"),
+        ("list_pets", {"id": [[[[]]]]}, "id[0]: expected a value of type integer"),
+        ("list_pets", {"name": "x" * 2000}, "400 invalid_parameter: name: expected 1 to 100"),
         ("list_pets", {"cursor": "x"}, "400 invalid_parameter: cursor: expected the cursor"),
         ("get_pet", {}, "petId: required"),
         ("get_pet", {"petId": None}, "petId: required"),
@@ -87,54 +76,45 @@ async def test_invalid_arguments_are_named_with_what_to_do(
 
 async def test_arguments_are_taken_as_agents_send_them(service: Service) -> None:
     async with agent_in(service, writes=True) as agent:
-        pets = (
-            '[{"name": "Bo", "categoryId": 1.0, "status": null}, {"name": "Al", "categoryId": "1"}]'
+        bo, al = (
+            '{"name": "Bo", "categoryId": 1.0, "status": null}',
+            {"name": "Al", "categoryId": "1"},
         )
-        added = (await agent.call("add_pets", pets=pets))["pets"]
-        assert (await agent.call("get_pet", petId="1"))["pet"] == added[0]
-        unused = {"status": None, "name": None, "cursor": None}
-        for ids in ("[2]", [2.0], ["2"]):
-            found = await agent.call("list_pets", id=ids, limit=3.0, hasStatus="false", **unused)
-            assert found["pets"] == added[1:]
+        added = await agent.call("add_pets", pets=f"[{bo}]")
+        added["pets"] += (await agent.call("add_pets", pets=[al]))["pets"]
+        for call, found in (
+            ({"id": "[2]"}, [1]),
+            ({"id": [2.0], "hasStatus": "false", "status": None, "cursor": None}, [1]),
+            ({"id": ["2", 1], "limit": 3.0}, [0, 1]),
+            ({"name": "bo", "limit": "3"}, [0]),
+        ):
+            pets = (await agent.call("list_pets", **call))["pets"]
+            assert pets == [added["pets"][index] for index in found], call
 
 
-async def test_a_list_has_a_cursor_until_its_last_page(service: Service) -> None:
-    async with agent_in(service, writes=True) as agent:
-        pets = [{"name": name, "categoryId": 1} for name in ("Ada", "Bo", "Cleo")]
-        added = await agent.call("add_pets", pets=pets)
-        first = await agent.call("list_pets", limit=2, status=None)
-        last = await agent.call("list_pets", limit=2, cursor=first["next"])
-        found = await agent.call("list_pets", name="cle")
-    assert first["pets"] + last["pets"] == added["pets"]
-    assert last.keys() == {"pets"}
-    assert [pet["name"] for pet in found["pets"]] == ["Cleo"]
-
-
-async def test_a_list_has_20_items_unless_the_agent_names_a_limit(service: Service) -> None:
+async def test_a_list_has_20_items_or_its_limit_and_a_cursor_until_the_last_page(
+    service: Service,
+) -> None:
     async with agent_in(service, writes=True) as agent:
         await agent.call("add_pets", pets=[{"name": "Bo", "categoryId": 1}] * 21)
-        page = await agent.call("list_pets")
-    assert len(page["pets"]) == 20
+        assert len((await agent.call("list_pets"))["pets"]) == 20
+        first = await agent.call("list_pets", limit=15)
+        last = await agent.call("list_pets", limit=15, cursor=first["next"])
+    assert [pet["id"] for pet in first["pets"] + last["pets"]] == [*range(1, 22)]
+    assert last.keys() == {"pets"}
 
 
 async def test_an_agent_overwrites_nothing_that_it_has_not_seen(service: Service) -> None:
     async with agent_in(service, writes=True) as agent:
-        await agent.call("add_pets", pets=[{"name": "Bo", "categoryId": 1}])
+        await agent.call("add_pets", pets=[{"name": "Bo", "categoryId": 1, "status": "available"}])
         seen = await agent.call("get_pet", petId=1)
-        changed = await agent.call("update_pet", petId=1, version=seen["version"], name="Bob")
+        change = {"name": "Bob", "status": None}  # null clears it
+        changed = await agent.call("update_pet", petId=1, version=seen["version"], **change)
         told = await agent.fail("update_pet", petId=1, version=seen["version"], name="Rex")
         assert told.startswith("412 precondition_failed: ")
         assert "What to do: Somebody has changed it. Read it again" in told
         assert await agent.call("get_pet", petId=1) == changed
     assert changed["pet"] == {"id": 1, "name": "Bob", "categoryId": 1}
-
-
-async def test_an_agent_clears_a_status_with_null(service: Service) -> None:
-    async with agent_in(service, writes=True) as agent:
-        await agent.call("add_pets", pets=[{"name": "Bo", "categoryId": 1, "status": "available"}])
-        version = (await agent.call("get_pet", petId=1))["version"]
-        changed = await agent.call("update_pet", petId=1, version=version, status=None)
-    assert "status" not in changed["pet"]
 
 
 async def test_an_agent_sells_an_animal_and_sees_it_counted(service: Service) -> None:
@@ -144,36 +124,23 @@ async def test_an_agent_sells_an_animal_and_sees_it_counted(service: Service) ->
         await agent.call("add_pets", pets=[pet, pet])
         sold = await agent.call("place_order", petId=1, complete=True, amount=900, buyer="Jane")
         placed = await agent.call("place_order", petId=2)
+        ordered = await agent.fail("place_order", petId=2)
         order = await agent.call("get_order", orderId=placed["order"]["id"])
-        cancelled = await agent.call(
-            *("update_order",),
-            orderId=2,
-            version=order["version"],
-            status="cancelled",
-        )
+        cancelling = {"version": order["version"], "status": "cancelled"}
+        cancelled = await agent.call("update_order", orderId=2, **cancelling)
         counts = await agent.call("count_pets", by="category")
         sales = await agent.call("count_sales", **{"from": "2026-12-01", "to": "2026-12-01"})
         orders = await agent.call("list_orders", buyer="ja")
         history = await agent.call("list_events", resource="pet/1", type=["pet.updated"])
         categories = await agent.call("list_categories")
     assert sold["order"]["status"] == "delivered"
+    assert ordered.startswith("409 pet_not_available: ")
     assert cancelled["order"]["status"] == "cancelled"
     assert counts["categories"] == [{"categoryId": 1, "available": 1, "pending": 0, "sold": 1}]
     assert sales["rows"][0]["amount"] == 900
     assert [order["id"] for order in orders["orders"]] == [1]
     assert [event["actor"] for event in history["events"]] == [{"type": "key", "id": 1}]
     assert categories["categories"] == [category]
-
-
-async def test_a_repeated_write_is_refused_where_it_would_act_twice(service: Service) -> None:
-    async with agent_in(service, writes=True) as agent:
-        await agent.call("add_category", name="Dogs")
-        await agent.call("add_pets", pets=[{"name": "Bo", "categoryId": 1, "status": "available"}])
-        await agent.call("place_order", petId=1)
-        taken = await agent.fail("add_category", name="Dogs")
-        ordered = await agent.fail("place_order", petId=1)
-    assert taken.startswith("409 category_name_taken: ")
-    assert ordered.startswith("409 pet_not_available: ")
 
 
 async def test_a_call_with_the_idempotency_key_of_another_one_acts_once(service: Service) -> None:
@@ -184,8 +151,3 @@ async def test_a_call_with_the_idempotency_key_of_another_one_acts_once(service:
         pets = await agent.call("list_pets")
     assert len(pets["pets"]) == 1
     assert "What to do: Leave idempotencyKey out: it belongs to another call." in told
-
-
-async def test_the_usage_has_the_scopes(service: Service) -> None:
-    async with agent_in(service, "pets:read") as agent:
-        assert (await agent.call("get_usage"))["scopes"] == ["pets:read"]
