@@ -233,7 +233,7 @@ LIBRARIES = {
     "uvloop": ("petstore.server",),
     "jinja2": ("petstore.console.templates",),
     "multipart": ("petstore.console.forms",),
-    **dict.fromkeys(("mcp", "starlette", "uvicorn"), ("petstore.agents",)),
+    "mcp": ("petstore.agents",),
     **dict.fromkeys(("click", "rich", "petstore_client"), COMMAND_LINE),
 }
 """Each with its adapters, which alone import it."""

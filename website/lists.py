@@ -29,10 +29,10 @@ def settings() -> str:
 
 def tools() -> str:
     """Return the tools of agents by the scope that they need."""
-    scopes = dict.fromkeys(tool.scope for tool in TOOLS)
+    scopes = dict.fromkeys(tool.operation.scope for tool in TOOLS)
     rows = [
         f"| {f'`{scope}`' if scope else 'any key'}"
-        f" | {', '.join(f'`{tool.name}`' for tool in TOOLS if tool.scope == scope)} |"
+        f" | {', '.join(f'`{tool.name}`' for tool in TOOLS if tool.operation.scope == scope)} |"
         for scope in scopes
     ]
     return "\n".join(["| Scope | Tools |", "|---|---|", *rows])

@@ -82,14 +82,11 @@ def test_a_wrong_option_is_named(options: tuple[str, ...], told: str) -> None:
     assert told in Shop("http://127.0.0.1:9", "a-key").fail("mcp", *options, status=2)
 
 
-def test_without_a_key_it_does_not_start() -> None:
-    shop = Shop("http://127.0.0.1:9", "")
-    assert shop.fail("mcp", status=5).startswith("no key: put your API key into the environment")
-
-
-def test_a_proxy_that_cannot_be_used_is_named() -> None:
-    shop = Shop("http://shop.example", "a-key")
-    told = shop.fail("mcp", status=1, http_proxy="ftp://proxy.example")
+def test_it_needs_a_key_and_a_proxy_that_can_be_used() -> None:
+    told = Shop("http://127.0.0.1:9", "").fail("mcp", status=5)
+    assert told.startswith("no key: put your API key into the environment")
+    proxy = {"http_proxy": "ftp://proxy.example"}
+    told = Shop("http://shop.example", "a-key").fail("mcp", status=1, **proxy)
     assert told.startswith("http_proxy: expected an HTTP proxy")
 
 

@@ -118,15 +118,6 @@ async def test_callers_never_act_with_the_key_of_another_one(callers: Callers) -
     assert seen == [*range(100, 108)] * 5
 
 
-async def test_one_caller_does_not_wait_for_the_limit_of_another_one(callers: Callers) -> None:
-    thief = await callers.service.issue(per_minute=1)
-    call = CALL | {"params": {"name": "list_pets", "arguments": {}}}
-    for _ in range(3):
-        refused = await callers.send(thief.token, call)
-    assert "Call no tool for 60 seconds" in refused.text
-    assert (await callers.send(callers.key, call)).json()["result"]["isError"] is False
-
-
 async def test_the_store_sees_the_address_of_the_caller(callers: Callers) -> None:
     for number in range(4):
         sent = await callers.send(f"made-up-{number}", X_Forwarded_For="192.0.2.1")

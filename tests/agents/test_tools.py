@@ -42,15 +42,12 @@ def test_a_tool_says_whether_it_changes_the_store() -> None:
     [
         ("list_pets", {"color": "red"}, "color: unknown; expected limit, cursor, status"),
         ("list_pets", {"x" * 2000: 1}, "x: unknown; expected limit"),
-        ("list_pets", {"limit": "five"}, "limit: expected a value of type integer"),
         ("list_pets", {"limit": True}, "limit: expected a value of type integer"),
         ("list_pets", {"limit": 2.5}, "limit: expected a value of type integer"),
         ("list_pets", {"limit": "[" * 5000}, "limit: expected a value of type integer"),
         ("list_pets", {"status": "lost"}, "400 invalid_parameter: status: expected one of"),
-        ("list_pets", {"id": []}, "id: expected at least one"),
         ("list_pets", {"id": [1, "a"]}, "id[1]: expected a value of type integer"),
         ("list_pets", {"id": [1] * 101}, "400 invalid_parameter: id: expected"),
-        ("list_pets", {"id": [[[[]]]]}, "id[0]: expected a value of type integer"),
         ("list_pets", {"name": "x" * 2000}, "400 invalid_parameter: name: expected 1 to 100"),
         ("list_pets", {"cursor": "x"}, "400 invalid_parameter: cursor: expected the cursor"),
         ("get_pet", {}, "petId: required"),
@@ -76,12 +73,9 @@ async def test_invalid_arguments_are_named_with_what_to_do(
 
 async def test_arguments_are_taken_as_agents_send_them(service: Service) -> None:
     async with agent_in(service, writes=True) as agent:
-        bo, al = (
-            '{"name": "Bo", "categoryId": 1.0, "status": null}',
-            {"name": "Al", "categoryId": "1"},
-        )
-        added = await agent.call("add_pets", pets=f"[{bo}]")
-        added["pets"] += (await agent.call("add_pets", pets=[al]))["pets"]
+        bo = '[{"name": "Bo", "categoryId": 1.0, "status": null}]'
+        added = (await agent.call("add_pets", pets=bo))["pets"]
+        added += (await agent.call("add_pets", pets=[{"name": "Al", "categoryId": "1"}]))["pets"]
         for call, found in (
             ({"id": "[2]"}, [1]),
             ({"id": [2.0], "hasStatus": "false", "status": None, "cursor": None}, [1]),
@@ -89,7 +83,7 @@ async def test_arguments_are_taken_as_agents_send_them(service: Service) -> None
             ({"name": "bo", "limit": "3"}, [0]),
         ):
             pets = (await agent.call("list_pets", **call))["pets"]
-            assert pets == [added["pets"][index] for index in found], call
+            assert pets == [added[index] for index in found], call
 
 
 async def test_a_list_has_20_items_or_its_limit_and_a_cursor_until_the_last_page(

@@ -8,7 +8,7 @@ from typing import Any
 import httpx2
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult, TextContent
+from mcp.types import TextContent
 
 from petstore.agents.server import agent_server
 from petstore.agents.serving import Endpoint
@@ -47,21 +47,16 @@ class Agent:
     async def call(self, tool: str, **arguments: Any) -> Any:
         """Return the structured result of a call that succeeds."""
         result = await self.client.call_tool(tool, arguments)
-        assert not result.is_error, text_of(result)
+        assert not result.is_error, result.content
         return result.structured_content
 
     async def fail(self, tool: str, **arguments: Any) -> str:
         """Return what the agent is told of a call that fails."""
         result = await self.client.call_tool(tool, arguments)
+        (content,) = result.content
         assert result.is_error
-        return text_of(result)
-
-
-def text_of(result: CallToolResult) -> str:
-    """Return the text of a result."""
-    (content,) = result.content
-    assert isinstance(content, TextContent)
-    return content.text
+        assert isinstance(content, TextContent)
+        return content.text
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from petstore import errors
 from petstore.agents.server import agent_server
-from petstore.http.messages import Receive, Refusal, Request, Response
+from petstore.http.messages import Receive, Request, Response
 from petstore.interface.authentication import bearer_token
 from petstore.interface.bodies import BodyReader
 from petstore.interface.client_address import client_address
@@ -116,15 +116,13 @@ class Endpoint:
             response = await self._respond(request, receive)
         except errors.PetstoreError as error:
             response = error_response(error, self._root)
-        except Refusal as refusal:
-            response = refusal_response(refusal, self._root)
         body = b"" if request.method == "HEAD" else response.body
         length = b"content-length: %d" % len(response.body)
         return Response(response.status, body, [*response.headers, length])
 
     async def _respond(self, request: Request, receive: Receive) -> Response:
         if request.refusal is not None:
-            raise request.refusal
+            return refusal_response(request.refusal, self._root)
         host = _PORT.sub(b"", request.fields.get(b"host", b"").lower())
         if host not in self._hosts or b"origin" in request.fields:
             msg = "expected no Origin, and a Host that is this machine or an --allowed-host"
