@@ -106,6 +106,12 @@ async def test_a_request_is_a_message_with_a_key_and_comes_from_no_web_page(
     assert "access-control-allow-origin" not in sent.headers
 
 
+async def test_an_error_links_to_the_documentation_of_the_store() -> None:
+    async with served_agents("http://müller.example") as url, httpx.AsyncClient() as http:
+        sent = await http.get(f"{url}/mcp")
+    assert sent.headers["Link"].startswith("<http://m%C3%BCller.example/docs/errors#method_not")
+
+
 async def test_callers_never_act_with_the_key_of_another_one(callers: Callers) -> None:
     keys = [await callers.service.issue(per_minute=limit) for limit in range(100, 108)]
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 from weakref import WeakValueDictionary
 
 from anyio.to_thread import run_sync
@@ -95,7 +96,7 @@ class Endpoint:
         self, client: AsyncClient, hosts: Iterable[str], settings: Settings, *, writes: bool
     ) -> None:
         self._client = client
-        self._root = client.base_url.removesuffix("/v1")
+        self._root = quote(client.base_url.removesuffix("/v1"), safe=":/[]%")
         self._client_for = lru_cache(_MAX_CLIENTS)(lambda key: client.with_options(api_key=key))
         self._hosts = {host.lower().encode() for host in (*_LOOPBACK_HOSTS, *hosts)}
         self._proxies = settings.trusted_networks
