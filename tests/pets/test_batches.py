@@ -272,10 +272,10 @@ async def test_a_batch_that_costs_more_than_the_day_has_left_is_refused_until_mi
         "this request costs as much as 10, and 9 of 20 requests a day are left: send fewer items,"
         " or wait 43200 seconds"
     )
-    # The minute has four left, but does not matter.
+    # The minute has fewer left, but does not matter.
     assert response.headers["X-RateLimit-Limit"] == "20"
     assert response.headers["X-RateLimit-Remaining"] == "9"
-    assert response.headers["RateLimit"] == '"minute";r=4;t=60, "day";r=9;t=43200'
+    assert response.headers["RateLimit"] == '"minute";r=3;t=60, "day";r=9;t=43200'
     assert response.headers["X-RateLimit-Reset"] == str(MIDNIGHT)
     assert response.headers["Retry-After"] == "43200"
     assert len(await in_store(service, reader)) == 11

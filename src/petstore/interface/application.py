@@ -369,7 +369,7 @@ class Application:
     ) -> Response:
         """Execute a batch in its turn, and charge what it costs beyond the request of ``_admit``.
 
-        If the day has less left, the batch costs nothing.
+        If the day has less left, the batch costs one request of the minute alone.
         """
         size = len(body)
         async with self._batches.turn(key.id):

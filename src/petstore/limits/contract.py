@@ -144,7 +144,7 @@ class RateLimiter(Protocol):
     async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
         """Charge ``requests`` to the day of ``key``, all of them or none; a refusal is no strike.
 
-        If the day has no room, the request that was ``taken`` with them costs nothing either.
+        If the day has no room, the request that was ``taken`` with them costs it nothing either.
         ``verdict`` says whether they were charged.
         """
 

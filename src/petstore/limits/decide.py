@@ -56,7 +56,8 @@ def charge(
     """Charge ``requests`` to the day alone, all of them or none, as one step at ``now``.
 
     The minute is for requests that come one by one. A refusal is no strike, and gives the request
-    back that was ``taken`` with these, in those of its windows that still run.
+    back that was ``taken`` with these, if its day still runs. The minute keeps it: it is what
+    bounds refusals.
     """
     if unbanned_at > state.unbanned_at:
         state = _unbanned(state, unbanned_at)
@@ -65,12 +66,8 @@ def charge(
         return decision(state, limits, now, "banned"), touched(state, now)
     _, _, day, day_used = _windows(state, now)
     if day_used + requests > limits.per_day:
-        if taken is not None:
-            state = replace(
-                state,
-                minute_used=state.minute_used - (state.minute_started == taken.minute_started),
-                day_used=state.day_used - (state.day == taken.day_number),
-            )
+        if taken is not None and state.day == taken.day_number:
+            state = replace(state, day_used=state.day_used - 1)
         refused = decision(state, limits, now, "limited", of_day=True)
         return refused, replace(state, used_at=now)
     state = replace(state, day=day, day_used=day_used + requests, used_at=now)

@@ -77,7 +77,7 @@ local function take(state)
 end
 
 -- So many requests to the day alone, all of them or none; a refusal is no strike, and gives back
--- the request that was admitted with these.
+-- to the day the request that was admitted with these.
 local function charge(state)
   correct_clock_jump(state)
   if now < state.banned_until then
@@ -90,9 +90,6 @@ local function charge(state)
   day_used = day_used + (call.requests or 0)
   state.used_at = now
   if day_used > call.per_day then
-    if state.minute_started == call.minute_started then
-      state.minute_used = state.minute_used - 1
-    end
     if state.day == call.day then
       state.day_used = state.day_used - 1
     end

@@ -43,7 +43,7 @@ _SILENT_SECONDS = 5
 class JudgeCall(Struct, omit_defaults=True):
     """The argument of ``judge.lua``, with the state to begin with if Redis has none.
 
-    ``requests`` is how many to charge to the day. The windows are those of a request to give back.
+    ``requests`` is how many to charge to the day; ``day`` is that of a request to give back.
     """
 
     mode: Mode
@@ -56,7 +56,6 @@ class JudgeCall(Struct, omit_defaults=True):
     expires_after: Milliseconds
     state: State | None = None
     requests: int = 0
-    minute_started: Milliseconds | None = None
     day: int | None = None
 
 
@@ -114,7 +113,7 @@ class RedisRateLimiter:
         )
         call.requests = requests
         if taken is not None:
-            call.minute_started, call.day = taken.minute_started, taken.day_number
+            call.day = taken.day_number
         reply = await self._script.run(name, _encode(call))
         if reply is None:
             call.state = await self.load(key.id) or _FRESH
