@@ -512,6 +512,24 @@ async def test_a_browser_knows_only_who_has_signed_in_there(shop: Service) -> No
     assert (await sign_in(insider, "ada@shop.example")).status_code == 303
 
 
+async def test_many_browsers_that_know_one_login_delay_no_other_login(shop: Service) -> None:
+    await add_with_password(shop, login="ada@shop.example")
+    served: list[str] = []
+
+    async def in_turn(visitor: Visitor, login: str, password: str) -> None:
+        await sign_in(visitor, login, password)
+        served.append(login)
+
+    grace, *insiders = [newcomer(shop) for _ in range(40)]
+    assert (await sign_in(grace)).status_code == 303
+    for each in insiders:
+        assert (await sign_in(each, "ada@shop.example")).status_code == 303
+    await grace.post("/sign-out")
+    crowd = [in_turn(each, "ada@shop.example", WRONG_PASSWORD) for each in insiders]
+    await asyncio.gather(*crowd, in_turn(grace, LOGIN, PASSWORD))
+    assert served.index(LOGIN) < len(insiders) / 2
+
+
 async def test_a_cookie_of_another_store_or_none_makes_no_browser_known(
     shop: Service, tmp_path: Path
 ) -> None:

@@ -50,7 +50,8 @@ class SessionLimits:
 
     Wrong passwords are counted by network, and by login and network together, in all processes.
     Beyond that no password from there is hashed. A browser that knows the login has a count of its
-    own, and goes first: so nobody can use up what others may try.
+    own, and goes first: so nobody can use up what others may try. However many browsers know a
+    login, one of them has a turn.
     """
 
     def __init__(self, services: Services) -> None:
@@ -148,24 +149,26 @@ class SessionLimits:
             RateLimitExceeded: there were too many.
             Overloaded: it has waited too long.
         """
+        name = login_digest(login, 16)
         is_known = browser.knows(login, self._seal)
-        line = browser.id if is_known else network_of(address, _SUBSCRIBER)
-        counts = {f"{login_digest(login, 16)} {line}": WRONG_PASSWORDS}
-        if not is_known:
-            counts[line] = WRONG_OF_NETWORK
+        if is_known:
+            line, counts = name, {f"{name} {browser.id}": WRONG_PASSWORDS}
+        else:
+            line = network_of(address, _SUBSCRIBER)
+            counts = {f"{name} {line}": WRONG_PASSWORDS, line: WRONG_OF_NETWORK}
         async with self._attempt(line, counts, goes_first=is_known):
             yield
 
     @asynccontextmanager
-    async def own_password_attempt(self, session: bytes) -> AsyncIterator[None]:
+    async def own_password_attempt(self, login: str, session: bytes) -> AsyncIterator[None]:
         """Charge a wrong password to the session that sent it; otherwise as above.
 
         Raises:
             RateLimitExceeded: there were too many.
             Overloaded: it has waited too long.
         """
-        line = session.hex()
-        async with self._attempt(line, {line: WRONG_PASSWORDS}, goes_first=True):
+        counts = {session.hex(): WRONG_PASSWORDS}
+        async with self._attempt(login_digest(login, 16), counts, goes_first=True):
             yield
 
     @asynccontextmanager

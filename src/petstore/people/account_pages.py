@@ -115,7 +115,7 @@ async def _new_hash(visit: PageRequest, session: Session, account: Account) -> s
         Overloaded: too many passwords wait to be checked.
     """
     form, passwords = visit.form, visit.limits.passwords
-    async with visit.limits.own_password_attempt(session.digest):
+    async with visit.limits.own_password_attempt(account.login, session.digest):
         current, known = form.raw("current"), account.password
         if known is not None and not await passwords.verify(current, known):
             msg = "current: this is not your password"
