@@ -40,8 +40,7 @@ class _Client(Resources[D]):
     ) -> Self:
         """Return a client with other settings, which shares everything else with this one.
 
-        They have the same connections, limits and pace, and are closed together. With another key,
-        a client has its own limits.
+        They share connections, and with the same key limits and pace, and are closed together.
 
         Args:
             timeout: How many seconds a request may take. By default as with this client.

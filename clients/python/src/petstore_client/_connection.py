@@ -51,18 +51,8 @@ class Connection:
             {"User-Agent": f"petstore-client/{__version__} python/{_python()}"}
         )
 
-    def with_key(self, key: str) -> "Connection":
-        """Return a connection that sends another key.
-
-        Raises:
-            ValueError: it cannot be one.
-        """
-        other = copy(self)
-        other._authorization = _authorization(key)  # noqa: SLF001
-        return other
-
-    def with_headers(self, headers: Mapping[str, str]) -> "Connection":
-        """Return a connection that sends these headers, too.
+    def with_options(self, headers: Mapping[str, str], key: str | None) -> "Connection":
+        """Return a connection that sends these headers, too, and perhaps another key.
 
         Raises:
             ValueError: one of them is invalid, or the client sends it itself.
@@ -75,6 +65,8 @@ class Connection:
                 msg = f"headers: expected none that the client sends itself, as {name}"
                 raise ValueError(msg)
         other = copy(self)
+        if key is not None:
+            other._authorization = _authorization(key)  # noqa: SLF001
         other._headers = httpx2.Headers({**self._headers, **httpx2.Headers(headers)})  # noqa: SLF001
         return other
 
@@ -135,10 +127,10 @@ class Connection:
 
 
 def _authorization(key: str) -> str:
-    if not _KEY.fullmatch(key):
-        msg = "api_key: expected visible ASCII characters, such as ps_live_…"
-        raise ValueError(msg)
-    return f"Bearer {key}"
+    if _KEY.fullmatch(key):
+        return f"Bearer {key}"
+    msg = "api_key: expected visible ASCII characters, such as ps_live_…"
+    raise ValueError(msg)
 
 
 def _is_address(url: str) -> bool:

@@ -50,11 +50,8 @@ class _Driver(Generic[Transport, UserWait]):
             timeout=policy.timeout if timeout is None else timeout,
             max_retries=policy.max_retries if max_retries is None else max_retries,
         )
-        session, connection = self.session.with_policy(policy), self.connection
-        if key is not None:
-            session = Session(policy, self.session.clock)
-            connection = connection.with_key(key)
-        return replace(self, session=session, connection=connection.with_headers(headers))
+        session = Session(policy, self.session.clock) if key else self.session.with_policy(policy)
+        return replace(self, session=session, connection=self.connection.with_options(headers, key))
 
     def for_stream(self) -> Self:
         """Return a driver that can be closed alone, and is closed with this one."""
