@@ -167,8 +167,12 @@ async def test_a_service_reports_the_delivery_lag_while_its_deliverer_is_frozen(
         await add_webhook(store, await issue_with_webhooks(store, system_clock), "https://[::1]/")
         server = await asyncio.to_thread(start, "--metrics-port", str(port), delivers=True)
         _, frozen = server.workers()
-        os.kill(frozen, signal.SIGSTOP)
-        await store.write(pets.create_pets([NewPet("Bella", 1)], now=system_clock()))
+
+        def added() -> Unit[object]:
+            os.kill(frozen, signal.SIGSTOP)  # it does not have the lock: this unit has
+            return (yield from pets.create_pets([NewPet("Bella", 1)], now=system_clock()))
+
+        await store.write(added())
 
         async def is_late() -> bool:
             async with httpx.AsyncClient(timeout=1) as client:

@@ -10,18 +10,14 @@ BUDGET = ROOT / "weight.toml"
 
 
 def main() -> int:
-    """Print each weight beside its budget; return 1 if one is above it or a budget is too high."""
-    wrong = 0
+    """Print each weight beside its budget; return 1 if one is above it."""
+    is_too_heavy = False
     for name, part in tomllib.loads(BUDGET.read_text(encoding="utf-8")).items():
-        weight = sum(_weight_of(path) for path in _files(*part["files"]))
-        remedy = ""
-        if weight > part["budget"]:
-            remedy = "  too heavy: remove something"
-            wrong = 1
-        elif weight < part["budget"]:
-            remedy = f"  lighter: you can write {weight} into {BUDGET.name}"
-        sys.stdout.write(f"{name:<28}{weight:>8,} of {part['budget']:>8,}{remedy}\n")
-    return wrong
+        weight, budget = sum(_weight_of(path) for path in _files(*part["files"])), part["budget"]
+        is_too_heavy |= weight > budget
+        told = "remove something" if weight > budget else "write it in" if weight < budget else ""
+        sys.stdout.write(f"{name:<28}{weight:>8,} of {budget:>8,}  {told}".rstrip() + "\n")
+    return int(is_too_heavy)
 
 
 def _files(*patterns: str) -> list[Path]:
