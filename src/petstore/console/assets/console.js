@@ -313,9 +313,8 @@ function show(page, response, form) {
   const fresh = document.adoptNode(page.querySelector('main'));
   const focused = document.activeElement?.id;
   if (response.redirected) {
-    const address = response.url;
-    history[address === location.href ? 'replaceState' : 'pushState'](null, '', address);
-    shown = address;
+    shown = response.url;
+    history[shown === location.href ? 'replaceState' : 'pushState'](null, '', shown);
   }
   document.title = page.title;
   byId('main').replaceWith(fresh);
@@ -412,8 +411,7 @@ function goOn() {
   find('main form[data-continue]')?.requestSubmit();
 }
 
-let shown = location.href; // once
-history.replaceState(null, '', shown);
+let shown = location.href;
 addEventListener('popstate', () => {
   if (location.href.split('#')[0] !== shown.split('#')[0]) location.reload();
 });
