@@ -50,7 +50,7 @@ from petstore.interface.authentication import require_network, require_scope
 from petstore.interface.bodies import BodyReader
 from petstore.interface.operation import Services
 from petstore.interface.parameters import decode_path_id
-from petstore.interface.rate_limit_headers import Holder, limit_reached
+from petstore.interface.rate_limit_headers import Holder, require_admitted
 from petstore.interface.routes import Route, Routes
 from petstore.interface.turns import Turns
 from petstore.keys import activity_pages as activity
@@ -285,8 +285,7 @@ class Console:
         else:
             of_plan = _PAGES_A_REQUEST * session.caller.limits.per_minute
             decision = self._limiter.take(session.caller.id, of_plan)
-            if decision.verdict != "admitted":
-                raise limit_reached(decision, _CONSOLE)
+            require_admitted(decision, _CONSOLE)
         if session.needs_touch(now) and not visit.is_refresh:
             await services.store.write(touch_session(session, now))
             visit.renews_cookie = session.stays

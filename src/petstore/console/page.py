@@ -47,7 +47,7 @@ from petstore.interface.operation import (
     execute,
 )
 from petstore.interface.operations import OPERATIONS
-from petstore.interface.rate_limit_headers import KEY, limit_reached
+from petstore.interface.rate_limit_headers import KEY, require_admitted
 from petstore.keys.model import Caller, Scope
 from petstore.pets.model import Pet
 from petstore.sales.model import zone_of
@@ -295,8 +295,7 @@ class PageRequest(Struct):
         )
         if operation.scope in _CHARGED and self.caller.role is None:
             decision = await self.services.limiter.charge(self.caller, 1)
-            if decision.verdict != "admitted":
-                raise limit_reached(decision, KEY)
+            require_admitted(decision, KEY)
         return await _execute(operation, context, call)
 
     def decoded(self, operation_id: str, body: Mapping[str, Any]) -> Any:

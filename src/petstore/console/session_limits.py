@@ -9,9 +9,9 @@ from petstore.clock import SECOND, Milliseconds
 from petstore.console.known_browsers import KnownBrowser
 from petstore.domain.names import name_key
 from petstore.errors import InvalidKey, RateLimitExceeded, Unavailable
-from petstore.interface.authentication import authenticate
+from petstore.interface.authentication import authenticate, authenticate_new
 from petstore.interface.operation import Services
-from petstore.interface.rate_limit_headers import Holder, limit_reached
+from petstore.interface.rate_limit_headers import Holder, limit_reached, require_admitted
 from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER
 from petstore.limits.minutes import MinuteLimiter, network_of
@@ -124,8 +124,7 @@ class SessionLimits:
             RateLimitExceeded: there were too many.
         """
         decision = self._services.look_ups.take(address)
-        if decision.verdict != "admitted":
-            raise limit_reached(decision, _ADDRESS)
+        require_admitted(decision, _ADDRESS)
 
     def charge_sign_in(self, key_id: int, address: str) -> None:
         """Charge a sign-in, or a visit to a page that ends sessions, to its key and address.
@@ -136,8 +135,7 @@ class SessionLimits:
             RateLimitExceeded: there were too many.
         """
         decision = self._windows.take((key_id, network_of(address, _SUBSCRIBER)))
-        if decision.verdict != "admitted":
-            raise limit_reached(decision, _SIGN_IN)
+        require_admitted(decision, _SIGN_IN)
 
     @asynccontextmanager
     async def password_attempt(
@@ -181,11 +179,9 @@ class SessionLimits:
             for holder, per_minute in counts.items():
                 decision = await limiter.look_attempt(holder, per_minute)
                 if not decision.minute.remaining:
-                    seconds = limit_reached(decision, _PASSWORD).headers["Retry-After"]
-                    msg = f"too many wrong passwords. Wait {seconds} seconds"
-                    raise RateLimitExceeded(
-                        msg, {"Retry-After": seconds}, f"{_PASSWORD.name}_minute"
-                    )
+                    headers = limit_reached(decision, _PASSWORD).headers
+                    msg = f"too many wrong passwords. Wait {headers['Retry-After']} seconds"
+                    raise RateLimitExceeded(msg, headers, f"{_PASSWORD.name}_minute")
             try:
                 yield
             except InvalidKey:
@@ -201,17 +197,11 @@ class SessionLimits:
             RateLimitExceeded: it is new, and there were too many such.
             Unavailable: the database is unreachable and the key is not in memory.
         """
-        keys = self._services.keys
+        keys, look_ups = self._services.keys, self._services.look_ups
         if not keys.is_new(token):
             return await authenticate(token, keys)
         self.charge_address(address)
-        try:
-            key = await authenticate(token, keys)
-        except Unavailable:
-            self._services.look_ups.give_back(address)
-            raise
-        self._services.look_ups.give_back(address)
-        return key
+        return await authenticate_new(token, keys, look_ups, address)
 
     def _may_try(self, holder: _Holder) -> bool:
         return self._windows.look(holder).minute.remaining > 0

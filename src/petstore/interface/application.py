@@ -29,6 +29,7 @@ from petstore.http.messages import Headers, Receive, Request, Response
 from petstore.interface.addresses import Addresses
 from petstore.interface.authentication import (
     authenticate,
+    authenticate_new,
     bearer_token,
     require_network,
     require_scope,
@@ -62,8 +63,8 @@ from petstore.interface.rate_limit_headers import (
     KEY,
     LOOKUP,
     Holder,
-    limit_reached,
     rate_limit_headers,
+    require_admitted,
 )
 from petstore.interface.response_cache import ResponseCache
 from petstore.interface.results import encode_result
@@ -352,16 +353,16 @@ class Application:
                 require_network(key, exchange.client)
         except (InvalidRequest, MissingKey, InvalidKey, NetworkNotAllowed):
             exchange.decision = await limiter.take_address(exchange.client)
-            self._refuse_unadmitted(exchange.decision, ADDRESS)
+            require_admitted(exchange.decision, ADDRESS)
             raise
         if operation is not None and not operation.charged:
             exchange.decision = self.services.uncharged.take(key.id)
             holder = Holder("operation", f"this key for {operation.id}")
-            self._refuse_unadmitted(exchange.decision, holder)
+            require_admitted(exchange.decision, holder)
             exchange.decision = await limiter.look(key)
         else:
             exchange.decision = await limiter.take(key)
-            self._refuse_unadmitted(exchange.decision, KEY)
+            require_admitted(exchange.decision, KEY)
         return key
 
     async def _respond_to_batch(
@@ -376,8 +377,7 @@ class Application:
             if size > 1:
                 charge, admitted = self.services.limiter.charge, exchange.decision
                 decision = exchange.decision = await charge(key, size - 1, admitted)
-                if decision.verdict != "admitted":
-                    raise limit_reached(decision, KEY, size)
+                require_admitted(decision, KEY, size)
             return await self._execute(exchange, operation, key, body)
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
@@ -397,25 +397,14 @@ class Application:
         """Return the key of a token that is not in memory.
 
         The look-up of a new token is charged to its address first, so that a flood of invalid
-        tokens does not reach the database. The charge is given back if the token is valid.
+        tokens does not reach the database.
         """
         keys, look_ups = self.services.keys, self.services.look_ups
         if not keys.is_new(token):
             return await authenticate(token, keys)
-        address = exchange.client
-        exchange.decision = look_ups.take(address)
-        self._refuse_unadmitted(exchange.decision, LOOKUP)
-        try:
-            key = await authenticate(token, keys)
-        except Unavailable:
-            look_ups.give_back(address)
-            raise
-        look_ups.give_back(address)
-        return key
-
-    def _refuse_unadmitted(self, decision: Decision, holder: Holder) -> None:
-        if decision.verdict != "admitted":
-            raise limit_reached(decision, holder)
+        exchange.decision = look_ups.take(exchange.client)
+        require_admitted(exchange.decision, LOOKUP)
+        return await authenticate_new(token, keys, look_ups, exchange.client)
 
     async def _execute(
         self, exchange: Exchange, operation: Operation, key: Caller, body: object

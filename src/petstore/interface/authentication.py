@@ -1,9 +1,10 @@
 """The bearer token of a request (RFC 6750 section 2.1) and the key it stands for."""
 
-from petstore.errors import InvalidKey, MissingKey, MissingScope, NetworkNotAllowed
+from petstore.errors import InvalidKey, MissingKey, MissingScope, NetworkNotAllowed, Unavailable
 from petstore.http.messages import Request
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Scope
+from petstore.limits.minutes import MinuteLimiter
 
 _CHALLENGE = 'Bearer realm="petstore"'
 _MISSING = {"WWW-Authenticate": _CHALLENGE}
@@ -20,6 +21,22 @@ async def authenticate(token: bytes, keys: ApiKeyCache) -> Caller:
     key = await keys.find(token)
     if key is None:
         raise invalid_key()
+    return key
+
+
+async def authenticate_new(
+    token: bytes, keys: ApiKeyCache, look_ups: MinuteLimiter[str], address: str
+) -> Caller:
+    """Return the key of a new token, whose look-up was charged to an ``address``.
+
+    The charge is given back unless the token is invalid. Raises what ``authenticate`` does.
+    """
+    try:
+        key = await authenticate(token, keys)
+    except Unavailable:
+        look_ups.give_back(address)
+        raise
+    look_ups.give_back(address)
     return key
 
 

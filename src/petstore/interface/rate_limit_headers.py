@@ -82,6 +82,12 @@ def limit_reached(decision: Decision, holder: Holder, requests: int = 1) -> Pets
     return RateLimitExceeded(msg, headers, f"{holder.name}_{length}")
 
 
+def require_admitted(decision: Decision, holder: Holder, requests: int = 1) -> None:
+    """Refuse a request that was not admitted, with ``limit_reached``."""
+    if decision.verdict != "admitted":
+        raise limit_reached(decision, holder, requests)
+
+
 @lru_cache(maxsize=1024)
 def _policy(limits: Limits) -> bytes:
     """Return the line of ``RateLimit-Policy``, for at least one limit."""
