@@ -71,10 +71,10 @@ RESOURCES = (
 LAYERS = {
     "model": ("model", "addresses", "examples", "schedule", "secrets", "signatures"),
     "store": (
-        *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
+        *("store", "changes", "counter", "exports", "feed", "files", "console_imports", "imports"),
         *("columns", "import_preparation", "import_undo"),
-        *("reservations", "responses", "rows", "search"),
-        *("activity", "alerts", "buyers", "cache", "history", "notices", "refusals"),
+        *("reservations", "rows", "search"),
+        *("activity", "alerts", "buyers", "cache", "history", "notices"),
         *("accounts", "passwords", "status", "uses"),
         *(
             "deliverer",
@@ -156,6 +156,7 @@ KNOWN_BY_LAYER = {
     "pages": (
         *(*BELOW_OPERATIONS, "console", "limits.minutes", "time_slices"),
         *("orders.form", "orders.sale"),  # an animal is sold on its own page, which tells its sale
+        "usage.operations",  # the page of a key shows what a limit refused
     ),
     "commands": (
         *(*BELOW_OPERATIONS, "console.numbers", "console.page", "cli"),

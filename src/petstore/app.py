@@ -18,7 +18,6 @@ from petstore.console.console import Console
 from petstore.databases.contract import Store
 from petstore.databases.retention import RetentionDays, pruning
 from petstore.deprecations.operations import deprecated_operations
-from petstore.deprecations.store import DeprecatedCalls
 from petstore.events.feed import Feed
 from petstore.events.history import listing
 from petstore.events.store import publishing
@@ -45,8 +44,7 @@ from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
 from petstore.orders.reservations import Reservations
 from petstore.settings import Settings, is_postgres
-from petstore.usage.refusals import Refusals
-from petstore.usage.responses import Responses
+from petstore.usage.counter import Counter
 
 _USAGE_TABLE = 20_000
 # How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
@@ -81,9 +79,8 @@ def create_app(
         retries=SafeRetries(store, clock),
         feed=feed,
         reservations=Reservations(store, clock),
-        deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
-        responses=Responses(store, clock),
-        refusals=Refusals(store, clock),
+        counter=Counter(store, clock),
+        deprecated=deprecated_operations(OPERATIONS),
         reservation_minutes=settings.reservation_minutes,
         currency=settings.currency,
         strict_categories=settings.strict_categories,
@@ -145,7 +142,7 @@ def observers_of(settings: Settings, registry: Registry | None) -> list[Observer
 
 def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> list[PeriodicTask]:
     """Return the periodic tasks of a running service."""
-    store, clock, calls = services.store, services.clock, services.deprecated_calls
+    store, clock = services.store, services.clock
     save_seconds = settings.limits_save_seconds
     days: RetentionDays = {
         "event_days": settings.event_days,
@@ -156,12 +153,10 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         # Reservations that lapsed during a stop are free before the first request.
         services.reservations.chore,
         *limiter_chores(services.limiter, save_seconds),
-        calls.chore(save_seconds),
-        services.responses.chore,
-        services.refusals.chore,
+        PeriodicTask(services.counter.save, save_seconds, "counts not saved", at_stop=True),
         services.keys.chore(settings.key_refresh_seconds),
         bodies.chore,
-        KeyNotices(store, clock, calls.operations).chore,
+        KeyNotices(store, clock, services.deprecated).chore,
         pruning(store, clock, days),
         forgetting(store, clock, settings.buyer_days),
     ]

@@ -123,7 +123,10 @@ FILL = {
         " 'pet/' || n, 'pending', n, 0, n"
     ),
     "key_notices": f"n, 'key.banned', n, {CLOCK()} + n",
-    "deprecated_calls": (f"n, 'getPet', {CLOCK() // 86_400_000}, 1, n, 'shop/1', 'r1'"),
+    "counts": (
+        "CASE WHEN n % 2 = 0 THEN 'deprecated' ELSE 'response' END,"
+        f" n, 'getPet', {CLOCK() // 3_600_000}, 1, '[1,\"shop/1\",\"r1\"]'"
+    ),
 }
 
 POSITIONS = (None, 500, HALF - 5, ROWS - 500, ROWS)
@@ -240,9 +243,9 @@ LISTS: dict[str, List] = {
     "deliveries of the new webhook": lambda store, after: list_deliveries(
         store, 2, UNSET, after, PAGE
     ),
-    # Each row takes four look-ups.
+    # Each row takes a look-up.
     "deprecated uses": lambda store, after: list_uses(
-        store, DEPRECATED, None, after and 1000 * after, PAGE // 3, CLOCK
+        store, DEPRECATED, None, after and 1000 * after, PAGE, CLOCK()
     ),
 }
 # In the middle of the deliveries, of which 144 are on each day.

@@ -6,7 +6,7 @@ import io
 import json
 
 from petstore.clock import DAY, Milliseconds, rfc3339, system_clock
-from petstore.deprecations.store import DeprecatedCalls
+from petstore.usage.counter import Counter, first_hour
 from support.command import Command
 from support.stores import open_store
 
@@ -22,10 +22,11 @@ def call(command: Command, *user_agents: str, at: Milliseconds | None = None) ->
 
     async def save() -> None:
         async with open_store(command.database) as store:
-            calls = DeprecatedCalls(store, lambda: now, ())
+            counter, hour = Counter(store, system_clock), first_hour(now // DAY)
             for key_id, user_agent in enumerate(user_agents, 1):
-                calls.count(key_id, "getPet", now, user_agent.encode(), f"r{key_id}")
-            await calls.flush()
+                latest = (now, user_agent.encode(), f"r{key_id}")
+                counter.count("deprecated", key_id, "getPet", hour, latest)
+            await counter.save()
 
     asyncio.run(save())
     return now

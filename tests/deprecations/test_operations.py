@@ -3,10 +3,20 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from petstore.clock import DAY, MINUTE
+from petstore.databases.contract import Store
+from petstore.databases.pages import Page
+from petstore.deprecations.model import KeyDeprecatedUse
+from petstore.deprecations.operations import deprecated_operations
+from petstore.deprecations.store import list_uses
+from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES
+from petstore.usage.counter import Counter, first_hour
 from support.error_body import assert_error
+from support.keys import issue
+from support.manual_clock import ManualClock
 from support.service import Service, running_service
 from support.waiting import eventually
 
@@ -152,6 +162,79 @@ async def test_administrators_list_the_keys_of_their_environment_in_pages(addres
     async with running_service(address, environment="staging") as service:
         other = await service.issue(scopes=ALL)
         assert await listed(service, other.token) == []
+
+
+# The list
+
+(CURRENT,) = deprecated_operations(OPERATIONS)
+DEPRECATED = (CURRENT, replace(CURRENT, operation="findPet"))
+
+
+class Calls:
+    """The calls of a process to deprecated operations."""
+
+    def __init__(self, store: Store, clock: ManualClock) -> None:
+        self._store, self._clock = store, clock
+        self.counter = Counter(store, clock)
+
+    async def call(self, *operations: str, key_id: int = 1, user_agent: bytes = b"") -> None:
+        now = self._clock()
+        for name in operations:
+            latest = (now, user_agent, "r1")
+            self.counter.count("deprecated", key_id, name, first_hour(now // DAY), latest)
+        await self.counter.save()
+
+    async def page(self, after: int | None = None, limit: int = 100) -> Page[KeyDeprecatedUse]:
+        return await list_uses(self._store, DEPRECATED, None, after, limit, self._clock())
+
+
+@pytest.fixture
+async def calls(store: Store, clock: ManualClock) -> Calls:
+    """The calls of three keys."""
+    for _ in range(3):
+        await issue(store, clock)
+    return Calls(store, clock)
+
+
+async def test_the_days_add_up_and_the_latest_has_the_last_call(
+    calls: Calls, clock: ManualClock
+) -> None:
+    for day in range(3):
+        await calls.call(*(day + 1) * ["getPet"], user_agent=b"shop/%d" % day)
+        clock.now += DAY
+    (use,) = (await calls.page()).items
+    assert (use.calls, use.last_user_agent) == (6, "shop/2")
+    clock.now += 27 * DAY
+    (use,) = (await calls.page()).items
+    assert (use.calls, use.last_user_agent) == (5, "shop/2")
+    clock.now += 2 * DAY
+    assert (await calls.page()).items == []
+
+
+async def test_operations_that_are_no_longer_deprecated_are_left_out(calls: Calls) -> None:
+    await calls.call("gone", "getPet")
+    assert [use.operation for use in (await calls.page()).items] == ["getPet"]
+
+
+async def test_calls_are_listed_in_pages_by_key_and_operation(calls: Calls) -> None:
+    names = ("findPet", "getPet")
+    for key_id in (1, 2, 3):
+        await calls.call(*names, *names, key_id=key_id)
+    for limit in (1, 2, 4):
+        page = await calls.page(None, limit)
+        seen = page.items
+        while page.next_after is not None:
+            assert len(page.items) == limit
+            page = await calls.page(page.next_after, limit)
+            seen += page.items
+        found = [(use.key_id, use.operation, use.calls) for use in seen]
+        assert found == [(key_id, name, 2) for key_id in (1, 2, 3) for name in names]
+
+
+async def test_a_list_continues_after_an_operation_that_was_removed(calls: Calls) -> None:
+    for key_id in (1, 2):
+        await calls.call("findPet", key_id=key_id)
+    assert [use.key_id for use in (await calls.page(1_999)).items] == [1, 2]
 
 
 # The sunset

@@ -17,7 +17,7 @@ import pytest
 
 from petstore.backends import secret_file_of
 from petstore.categories.model import CategoryCreate
-from petstore.clock import DAY, Milliseconds
+from petstore.clock import HOUR, Milliseconds
 from petstore.databases.contract import Unit
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import InvalidParameter, SecretAlreadyShown
@@ -193,8 +193,8 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
     for _ in range(2):
         yield from create_webhook(WebhookCreate(URL), 1, now)
     for key_id in (1, 2):
-        called = "INSERT INTO deprecated_calls VALUES (?1, 'getPet', ?2, 1, ?3, 'till/1', 'r1')"
-        yield from do(called, key_id, now // DAY, now)
+        called = "INSERT INTO counts VALUES ('deprecated', ?1, 'getPet', ?2, 1, ?3)"
+        yield from do(called, key_id, now // HOUR, f'[{now},"till/1","r1"]')
     return issued.token
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from petstore.usage.operations import responses
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
 from support.visitor import signed_in
@@ -12,8 +13,8 @@ pytestmark = pytest.mark.anyio
 
 
 async def counted(service: Service, key_id: int) -> dict[int, int]:
-    responses = await service.app.services.responses.of_key(key_id)
-    return {each.status: each.requests for each in responses}
+    found = await responses(service.app.services, key_id)
+    return {int(each.name): each.requests for each in found}
 
 
 async def test_responses_to_a_key_are_counted_by_status(service: Service) -> None:

@@ -10,12 +10,13 @@ import pytest
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.deprecations.model import DeprecatedOperation
-from petstore.deprecations.store import DeprecatedCalls
+from petstore.deprecations.store import use_of
 from petstore.errors import Unavailable
 from petstore.events.store import publish_all
 from petstore.keys.notices import KeyNotices
 from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
+from petstore.usage.counter import Counter, first_hour
 from support.keys import change, issue, revoke, unban
 from support.manual_clock import ManualClock
 from support.retention import prune_table
@@ -80,9 +81,9 @@ async def save(store: Store, clock: ManualClock, key_id: int = 1, **state: Any) 
 
 async def call(store: Store, clock: ManualClock, key_id: int = 1, name: str = "getPet") -> None:
     """Save a call of a deprecated operation."""
-    calls = DeprecatedCalls(store, clock, [GET_PET])
-    calls.count(key_id, name, clock(), b"shop/1", "r1")
-    await calls.flush()
+    counter, latest = Counter(store, clock), (clock(), b"shop/1", "r1")
+    counter.count("deprecated", key_id, name, first_hour(clock() // DAY), latest)
+    await counter.save()
 
 
 async def test_a_store_without_keys_has_no_notices(notices: KeyNotices, events: Events) -> None:
@@ -267,7 +268,7 @@ async def test_a_deprecation_notice_has_the_same_data_as_the_usage(
     await call(store, clock)
     await call(store, clock, name="gone")
     await notices.look()
-    (use,) = await DeprecatedCalls(store, clock, [GET_PET]).of_key(1)
+    use = use_of(GET_PET, 1, f'[{clock()},"shop/1","r1"]')
     assert await events.new() == [("deprecation.used", {"keyId": 1, **msgspec.to_builtins(use)})]
 
 

@@ -1,7 +1,7 @@
 """A store with something in every table, and what is in the tables of a store."""
 
 import asyncio
-from collections import Counter
+import collections
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -11,11 +11,10 @@ import apsw
 import asyncpg  # type: ignore[import-untyped]
 
 from petstore.categories.model import CategoryCreate
-from petstore.clock import DAY
+from petstore.clock import DAY, HOUR
 from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.store_copies import COPIED
-from petstore.deprecations.store import DeprecatedCalls
 from petstore.events.model import Author
 from petstore.keys.model import KeyFields
 from petstore.keys.store import Principal, create_key, revoke_key, rotate_key, unconditional
@@ -31,8 +30,7 @@ from petstore.pets.model import NewPet
 from petstore.pets.store import delete_pet
 from petstore.sessions.store import create_link, open_session
 from petstore.settings import is_postgres, sqlite_path
-from petstore.usage.refusals import Refusals
-from petstore.usage.responses import Responses
+from petstore.usage.counter import Counter
 from support.changes import create_category, create_pet, import_batch
 from support.memory_folder import folder_in_memory
 from support.stores import do, open_store
@@ -78,15 +76,9 @@ async def fill(store: SqliteStore) -> str:
     await store_import(store, 1, "animals.csv", content, lambda: NOW, named_categories=True)
     await store.write(open_session(1, token.encode("ascii"), NOW))
     await store.write(create_link(1, "the operator", NOW))
-    calls = DeprecatedCalls(store, lambda: NOW, ())
-    calls.count(1, "getPet", NOW, b"shop/1", "r1")
-    await calls.flush()
-    responses = Responses(store, lambda: NOW)
-    responses.add((1, NOW // DAY, 429))
-    await responses.flush()
-    refusals = Refusals(store, lambda: NOW)
-    refusals.count(1, NOW, "listPets")
-    await refusals.flush()
+    counter = Counter(store, lambda: NOW)
+    counter.count("deprecated", 1, "getPet", NOW // HOUR, (NOW, b"shop/1", "r1"))
+    await counter.save()
     await store.write(do("INSERT INTO key_notices VALUES (1, 'banned', ?1, ?1)", NOW))
     await store.write(
         do(
@@ -188,7 +180,7 @@ def assert_of_one_moment(
     assert set(orders) <= set(ordered)
     held = [pet_id for pet_id, status in statuses.items() if status == "pending"]
     assert sorted(ordered.values()) == sorted(held)
-    assert dict(there["inventory"]) == Counter(statuses.values())
+    assert dict(there["inventory"]) == collections.Counter(statuses.values())
 
 
 def query(database: str, sql: str) -> list[tuple[Any, ...]]:

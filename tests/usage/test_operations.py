@@ -34,6 +34,61 @@ async def test_a_new_key_has_no_usage(service: Service) -> None:
     assert days[-1] == {"date": "2026-12-01", "requests": 0}
 
 
+async def test_each_of_30_days_has_its_requests(service: Service) -> None:
+    key = await service.issue("pro")
+
+    async def requests() -> list[int]:
+        usage = (await service.request("GET", "/v1/usage", key.token)).json()
+        return [day["requests"] for day in usage["days"]]
+
+    await spend(service, key.token, 1)
+    service.clock.advance(86_400)
+    await spend(service, key.token, 2)
+    service.clock.advance(28 * 86_400)
+    await spend(service, key.token, 3)
+    await service.app.services.limiter.save()
+    assert await requests() == [1, 2] + [0] * 27 + [3]
+    service.clock.advance(86_400)
+    assert await requests() == [2] + [0] * 27 + [3, 0]
+
+
+async def test_a_clock_that_steps_back_over_midnight_leaves_30_days(service: Service) -> None:
+    key = await service.issue("pro")
+    service.clock.advance(43_200 + 10)
+    await spend(service, key.token, 1)
+    service.clock.advance(-20)
+    usage = (await service.request("GET", "/v1/usage", key.token)).json()
+    assert [day["requests"] for day in usage["days"]] == [0] * 29 + [1]
+
+
+async def test_a_key_without_limits_has_the_largest_value_remaining(service: Service) -> None:
+    key = await service.issue("enterprise")
+    await spend(service, key.token, 5)
+    usage = (await service.request("GET", "/v1/usage", key.token)).json()
+    assert (usage["day"]["limit"], usage["day"]["remaining"]) == (2**31 - 1, 2**31 - 1)
+    assert usage["days"][-1]["requests"] == 5
+
+
+async def test_refused_requests_of_the_last_7_days_are_listed_by_hour(service: Service) -> None:
+    key = await service.issue(per_minute=1)
+    for _ in range(2):
+        await service.request("GET", "/v1/pets", key.token)
+        await spend(service, key.token, 2)
+        service.clock.advance(3_600)
+
+    async def refused() -> list[tuple[str, str | None, int]]:
+        usage = (await service.request("GET", "/v1/usage", key.token)).json()
+        return [tuple(each.values()) for each in usage["refused"]]
+
+    await service.app.services.counter.save()
+    newest = ("2026-12-01T13:00:00Z", None, 2)
+    assert await refused() == [newest, ("2026-12-01T12:00:00Z", None, 2)]
+    service.clock.advance(7 * 86_400 - 7_200)
+    assert await refused() == [newest]
+    service.clock.advance(3_600)
+    assert await refused() == []
+
+
 async def test_usage_says_what_the_key_may_do(service: Service) -> None:
     key = await service.issue(scopes=frozenset({"orders:read", "pets:read"}))
     usage = (await service.request("GET", "/v1/usage", key.token)).json()

@@ -125,8 +125,9 @@ async def test_a_single_429_is_one_request_on_one_day(service: Service) -> None:
 
 async def test_other_refusals_and_failures_are_shown_separately(service: Service) -> None:
     owner = await signed_in(service, scopes=frozenset({"pets:read"}))
+    counter = service.app.services.counter
     for status in (304, 403, 404, 503):
-        service.app.services.responses.add((owner.key_id, service.clock() // DAY, status))
+        counter.count("response", owner.key_id, str(status), service.clock() // HOUR)
     html = (await owner.get("/usage")).text
     assert "0 successful, 1 not changed since, 2 refused, 0 too many requests, 1 failed" in html
 
@@ -331,7 +332,8 @@ async def test_refused_requests_are_shown_by_hour_and_in_words(service: Service)
     assert "No request was refused in the last 7 days." in await usage_of(owner)
     for path in ("/v1/pets", "/v1/pets", "/v1/pets", "/v1/nothing"):
         await service.request("GET", path, owner.token)
-    service.app.services.refusals.count(owner.key_id, service.clock(), "ofAnotherVersion")
+    hour = service.clock() // HOUR
+    service.app.services.counter.count("refused", owner.key_id, "ofAnotherVersion", hour)
     words = await usage_of(owner)
     for row in ("List animals 2", "A path or a method that there is not 1", "ofAnotherVersion 1"):
         assert f"1 Dec 2026, 12:00 UTC {row}" in words
@@ -340,8 +342,8 @@ async def test_refused_requests_are_shown_by_hour_and_in_words(service: Service)
 async def test_the_newest_24_rows_are_shown(service: Service) -> None:
     owner = await signed_in(service)
     for hours in range(25):
-        now = service.clock() - hours * HOUR
-        service.app.services.refusals.count(owner.key_id, now, "listPets")
+        hour = service.clock() // HOUR - hours
+        service.app.services.counter.count("refused", owner.key_id, "listPets", hour)
     html = (await owner.get("/usage")).text
     table = html[html.index("Refused by a limit") : html.index("Calls that will end")]
     times = re.findall(r'<td role="cell"><time datetime="([^"]+)"', table)

@@ -30,6 +30,7 @@ from petstore.console.page import HOME, MAX_FORM, ConsolePage, PageRequest, scop
 from petstore.console.session_limits import SessionLimits
 from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
 from petstore.console.templates import templates
+from petstore.deprecations import pages as deprecations
 from petstore.errors import (
     InternalError,
     KeyBanned,
@@ -119,6 +120,7 @@ PAGES: tuple[ConsolePage, ...] = (
     *import_undo.PAGES,
     *exports.PAGES,
     *usage.PAGES,
+    *deprecations.PAGES,
     *webhooks.PAGES,
     *replays.PAGES,
     *keys.PAGES,

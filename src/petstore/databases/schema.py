@@ -3,7 +3,6 @@
 from typing import Literal, NamedTuple, TypeAlias
 
 from petstore.clock import DAY, HOUR, MINUTE, Milliseconds
-from petstore.deprecations.model import KEPT_DAYS
 
 RetentionSetting: TypeAlias = Literal["event_days", "history_days"]
 """A setting for how many days rows are kept; 0 is forever."""
@@ -13,8 +12,6 @@ IDEMPOTENCY_RECORDS_KEPT: Milliseconds = DAY
 
 IMPORTS_KEPT: Milliseconds = 7 * DAY
 """How long an import is kept, finished or not: a large one can take a key several days."""
-
-_COUNTS_KEPT: Milliseconds = (KEPT_DAYS + 1) * DAY
 
 
 class Table(NamedTuple):
@@ -57,9 +54,8 @@ TABLES = (
     Table(
         "idempotency_records", ("key_id", "idempotency_key"), "kept_at", IDEMPOTENCY_RECORDS_KEPT
     ),
-    Table("deprecated_calls", ("key_id", "operation", "day"), "day", _COUNTS_KEPT, DAY),
-    Table("responses", ("key_id", "day", "status"), "day", _COUNTS_KEPT, DAY),
-    Table("refused_requests", ("key_id", "hour", "operation"), "hour", 8 * DAY, HOUR),
+    # 30 days are shown, today included.
+    Table("counts", ("kind", "key_id", "name", "hour"), "hour", 31 * DAY, HOUR),
     # A notice is told once a month or more often, and could be told again once its row is gone.
     Table("key_notices", ("key_id", "notice", "period"), "noticed_at", 62 * DAY),
     Table("console_seal", ("one",)),

@@ -34,7 +34,7 @@ def deprecations(*, as_csv: bool, as_json: bool, database: str) -> None:
 
     operations = deprecated_operations(OPERATIONS)
     page = in_store(
-        database, lambda store: list_uses(store, operations, None, None, _ALL, system_clock)
+        database, lambda store: list_uses(store, operations, None, None, _ALL, system_clock())
     )
     found = [{name: use[name] for name in _COLUMNS} for use in to_builtins(page.items)]
     if as_json:

@@ -13,16 +13,16 @@ def deprecated_operations(operations: Iterable[Operation]) -> tuple[DeprecatedOp
     """Return the deprecated ones of ``operations``, in their order."""
     return tuple(
         DeprecatedOperation(
-            id=operation.id,
-            method=operation.method,
-            path=f"{BASE}{operation.path}",
-            since=operation.deprecation.since,
-            sunset=operation.deprecation.sunset,
-            use=operation.deprecation.use,
-            documentation=operation.deprecation.documentation,
+            operation=each.id,
+            method=each.method,
+            path=f"{BASE}{each.path}",
+            since=each.deprecation.since,
+            sunset=each.deprecation.sunset,
+            use=each.deprecation.use,
+            documentation=each.deprecation.documentation,
         )
-        for operation in operations
-        if operation.deprecation is not None
+        for each in operations
+        if each.deprecation is not None
     )
 
 
@@ -30,11 +30,11 @@ async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Ke
     query, services = call.query, context.services
     page = await list_uses(
         services.store,
-        services.deprecated_calls.operations,
+        services.deprecated,
         context.caller.environment,
         query.after,
         query.limit,
-        services.clock,
+        services.clock(),
     )
     return page_result(page)
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
+from petstore.clock import DAY, HOUR
 from petstore.domain.decoding import decode_json
 from petstore.errors import (
     InternalError,
@@ -73,6 +74,7 @@ from petstore.interface.turns import Turns
 from petstore.keys.model import Caller
 from petstore.limits.contract import Decision
 from petstore.logs import RequestLine
+from petstore.usage.counter import first_hour
 
 PublicPage: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -305,10 +307,10 @@ class Application:
         if operation is None:
             raise exchange.route.refusal(request.method, request.path)
         if operation.deprecation is not None:
-            now, user_agent = self.services.clock(), request.fields.get(b"user-agent")
-            self.services.deprecated_calls.count(
-                key.id, operation.id, now, user_agent, exchange.request_id
-            )
+            now = self.services.clock()
+            latest = now, request.fields.get(b"user-agent"), exchange.request_id
+            hour = first_hour(now // DAY)
+            self.services.counter.count("deprecated", key.id, operation.id, hour, latest)
             check_sunset(operation.deprecation, now)
         require_scope(key, operation.scope)
         body: object = None
@@ -495,10 +497,11 @@ class Application:
             else:
                 person = caller.id
             if decision is not None:  # not at the console, which has no limits
-                self.services.responses.add((caller.id, decision.day_number, response.status))
+                counter, hour = self.services.counter, first_hour(decision.day_number)
+                counter.count("response", caller.id, str(response.status), hour)
                 if response.status == _TOO_MANY:
                     refused = "" if operation is None else operation.id
-                    self.services.refusals.count(caller.id, decision.now, refused)
+                    counter.count("refused", caller.id, refused, decision.now // HOUR)
         seconds = time.perf_counter() - exchange.started - response.waited
         line = RequestLine(
             request=exchange.request_id,

@@ -12,7 +12,7 @@ from msgspec import Struct
 from petstore.clock import Clock
 from petstore.databases.contract import Store, Unit
 from petstore.databases.secret_files import SecretFile
-from petstore.deprecations.store import DeprecatedCalls
+from petstore.deprecations.model import DeprecatedOperation
 from petstore.errors import MissingKey, PetstoreError
 from petstore.events.changes import Extent
 from petstore.events.feed import Client, Feed
@@ -30,8 +30,7 @@ from petstore.limits.contract import RateLimiter
 from petstore.limits.minutes import MinuteLimiter
 from petstore.orders.reservations import Reservations
 from petstore.sessions.store import Session, find_session, find_session_caller
-from petstore.usage.refusals import Refusals
-from petstore.usage.responses import Responses
+from petstore.usage.counter import Counter
 from petstore.webhooks.model import Networks
 
 BASE = "/v1"
@@ -58,9 +57,8 @@ class Services:
     retries: SafeRetries
     feed: Feed
     reservations: Reservations
-    deprecated_calls: DeprecatedCalls
-    responses: Responses
-    refusals: Refusals
+    counter: Counter
+    deprecated: Sequence[DeprecatedOperation]
     reservation_minutes: int
     currency: str
     strict_categories: bool

@@ -17,7 +17,7 @@ from petstore.chores import PeriodicTask
 from petstore.clock import DAY, MINUTE, Clock, Milliseconds, rfc3339, utc
 from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.databases.upserts import upsert
-from petstore.deprecations.model import Calls, DeprecatedOperation, DeprecationNoticeData
+from petstore.deprecations.model import DeprecatedOperation, DeprecationNoticeData
 from petstore.deprecations.store import select_uses, use_of
 from petstore.domain.plans import UNLIMITED
 from petstore.events.model import KeyEventType, NewEvent
@@ -25,7 +25,7 @@ from petstore.events.store import record
 from petstore.keys.model import KeyNoticeData
 from petstore.keys.status import COLUMNS, caller_of
 from petstore.limits.contract import NEVER
-from petstore.usage.counts import first_day
+from petstore.usage.counter import first_hour
 
 _Name: TypeAlias = tuple[int, str, int]
 """The id of a key, what it is told, and the period in which it is told that once."""
@@ -75,7 +75,7 @@ class KeyNotices:
     ) -> None:
         self._store = store
         self._clock = clock
-        self._operations = {each.id: each for each in operations}
+        self._operations = {each.operation: each for each in operations}
         self._since: Milliseconds | None = None
         self._seen: set[_Name] = set()
         self.chore = PeriodicTask(self.look, 10, "cannot record key notices")
@@ -120,9 +120,11 @@ class KeyNotices:
         for day in (now // DAY - 1, now // DAY):
             rows = await self._store.read(
                 Statement(
-                    "SELECT key_id, operation FROM deprecated_calls WHERE day = ?1"
-                    " AND key_id > ?2 AND key_id <= ?3 AND last_called_at >= ?4",
-                    (day, first, first + _KEYS_AT_ONCE, since),
+                    # Compared as rows, they are found by hour and not by key.
+                    "SELECT key_id, name FROM counts WHERE latest >= ?4"
+                    " AND (hour, kind, key_id) > (?1, 'deprecated', ?2)"
+                    " AND (hour, kind, key_id) <= (?1, 'deprecated', ?3)",
+                    (first_hour(day), first, first + _KEYS_AT_ONCE, f"[{since}"),
                     name="select_recent_deprecated_calls",
                 )
             )
@@ -155,9 +157,9 @@ def _event(notice: KeyNotice, now: Milliseconds) -> Unit[NewEvent]:
     key_id, operation = notice.key_id, notice.operation
     data: Struct | None = notice.data
     if operation is not None:
-        rows = yield select_uses(first_day(now), key_id)
-        (calls,) = (Calls(*row[3:]) for row in rows if row[1] == operation.id)
-        data = DeprecationNoticeData(**asdict(use_of(operation, calls)), key_id=key_id)
+        rows = yield select_uses(now, key_id)
+        (counted,) = (row[3:] for row in rows if row[1] == operation.operation)
+        data = DeprecationNoticeData(**asdict(use_of(operation, *counted)), key_id=key_id)
     return NewEvent(notice.type, f"key/{key_id}", data or {}, key_id=key_id)
 
 

@@ -33,6 +33,7 @@ from petstore.keys.model import check_rights
 from petstore.keys.status import Key, found, select_key
 from petstore.keys.uses import KeyUse, find_keys, find_use
 from petstore.sessions.store import create_link
+from petstore.usage.operations import refused_requests
 
 _LOG = logging.getLogger(__name__)
 _ON_A_PAGE = 50
@@ -99,7 +100,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         form=form,
         history=await history_of_caller(visit, key.id) if form.is_conflict else None,
         meters=[charts.meter(f"Used {name}", used, limit) for name, used, limit in _windows(use)],
-        refused=await visit.services.refusals.of_key(key.id),
+        refused=await refused_requests(visit.services, key.id),
         operation_in_words=operation_in_words,
         may_do=scopes_in_words(key.scopes),
         graces=GRACES,
@@ -163,11 +164,6 @@ async def _get(visit: PageRequest) -> Result[Any]:
     return await visit.execute("getKey")
 
 
-async def _deprecations(visit: PageRequest) -> Response:
-    """Show the calls of deprecated operations, by key."""
-    return visit.page("deprecations.html", uses=await visit.list_page("listDeprecations"))
-
-
 def _windows(use: KeyUse) -> Sequence[tuple[str, int, int | None]]:
     """Return each window of a key in words, what is used of it, and its limit."""
     key = use.key
@@ -189,5 +185,4 @@ PAGES = (
     ConsolePage("POST", "/keys/{keyId}/unban", _unban, "unbanKey"),
     ConsolePage("POST", "/keys/{keyId}/link", _link, "rotateKey", _show),
     ConsolePage("GET", "/keys/{keyId}/history", _history, "listKeyHistory"),
-    ConsolePage("GET", "/deprecations", _deprecations, "listDeprecations"),
 )

@@ -1,21 +1,144 @@
-"""The operation that shows what a key has used."""
+"""What a key has used, and what it may still use."""
 
+from datetime import UTC, date, datetime
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from petstore.clock import DAY, HOUR, utc
+from petstore.databases.contract import Statement
+from petstore.deprecations.model import DeprecatedUse
+from petstore.deprecations.store import use_of
+from petstore.domain.fields import open_list
+from petstore.domain.plans import PLANS
 from petstore.events.examples import DEPRECATED_USE
-from petstore.interface.operation import Call, Context, Operation, Result, Success
-from petstore.usage.store import Usage, get_usage
+from petstore.interface.operation import Call, Context, Operation, Result, Services, Success
+from petstore.keys.model import SCOPES, Caller
+from petstore.usage.counter import Count, first_day, first_hour
+
+_REFUSED_HOURS = 7 * 24
+
+
+class UsageWindow(Struct, frozen=True):
+    """One window: its limit, what remains of it, and the Unix timestamp at which it resets."""
+
+    limit: Annotated[
+        int, Meta(description="Requests of the whole window; 2147483647 is unlimited.")
+    ]
+    remaining: Annotated[int, Meta(description="Requests that remain.")]
+    reset: Annotated[int, Meta(description="Unix timestamp at which the window resets.")]
+
+
+class UsageDay(Struct, frozen=True):
+    """The requests of one UTC day."""
+
+    date: Annotated[date, Meta(description="The day (UTC).")]
+    requests: Annotated[int, Meta(description="The requests on it.")]
+
+
+class RefusedRequests(Struct, frozen=True):
+    """The requests to one operation that a limit refused within one hour."""
+
+    hour: Annotated[datetime, Meta(tz=True, description="When the hour began.")]
+    operation: (
+        Annotated[
+            str, Meta(description="The `operationId`; null if the request was for no operation.")
+        ]
+        | None
+    )
+    requests: Annotated[int, Meta(description="The requests that got 429.")]
+
+
+class Usage(Struct, frozen=True, rename="camel"):
+    """The usage of a key. ``bannedUntil`` is null while the key is not banned."""
+
+    plan: Annotated[str, Meta(description=open_list(PLANS, "plans"))]
+    minute: Annotated[UsageWindow, Meta(description="The window of the minute.")]
+    day: Annotated[UsageWindow, Meta(description="The window of the day.")]
+    banned_until: (
+        Annotated[datetime, Meta(tz=True, description="When the ban ends; null without one.")]
+        | None
+    )
+    days: Annotated[
+        list[UsageDay],
+        Meta(description="The requests of each of the last 30 days that had any, oldest first."),
+    ]
+    deprecated: Annotated[
+        list[DeprecatedUse],
+        Meta(description="The deprecated operations that the key called in the last 30 days."),
+    ]
+    refused: Annotated[
+        list[RefusedRequests],
+        Meta(
+            description=(
+                "The requests that a limit refused in the last 7 days, by hour and operation, the"
+                " newest hour first."
+            )
+        ),
+    ] = []
+    scopes: Annotated[
+        list[str],
+        Meta(
+            description=(
+                "What the key may do. More scopes will follow: ignore scopes that you do not know."
+            )
+        ),
+    ] = []
+
+
+async def get_usage(services: Services, key: Caller) -> Usage:
+    """Return plan, windows, ban, the requests and deprecated calls of 30 days, and refusals."""
+    decision = await services.limiter.look(key)
+    today = decision.day_number
+    first = first_day(today * DAY)
+    select = Statement(
+        "SELECT day, requests FROM usage WHERE key_id = ?1 AND day >= ?2 ORDER BY day",
+        (key.id, first),
+        name="select_usage",
+    )
+    # The saved count of today may be half a second old. The limiter's is exact.
+    requests = dict(await services.store.read(select)) | {today: decision.day_used}
+    banned = decision.verdict == "banned"
+    return Usage(
+        plan=key.plan,
+        minute=UsageWindow(*decision.minute),
+        day=UsageWindow(*decision.day),
+        banned_until=datetime.fromtimestamp(decision.described.reset, UTC) if banned else None,
+        days=[
+            UsageDay(utc(day * DAY).date(), requests.get(day, 0)) for day in range(first, today + 1)
+        ],
+        deprecated=await _deprecated_uses(services, key.id),
+        refused=await refused_requests(services, key.id),
+        scopes=[scope for scope in SCOPES if scope in key.scopes],
+    )
+
+
+async def refused_requests(services: Services, key_id: int) -> list[RefusedRequests]:
+    """Return what was refused in the last 7 days: the newest hour first, then by operation."""
+    first = services.clock() // HOUR - _REFUSED_HOURS + 1
+    return [
+        RefusedRequests(utc(hour * HOUR), name or None, requests)
+        for name, hour, requests, _ in await services.counter.read("refused", key_id, first)
+    ]
+
+
+async def responses(services: Services, key_id: int) -> list[Count]:
+    """Return the responses to a key on each of the last 30 days, by status, the newest first."""
+    return await services.counter.read("response", key_id, first_hour(first_day(services.clock())))
+
+
+async def _deprecated_uses(services: Services, key_id: int) -> list[DeprecatedUse]:
+    first = first_hour(first_day(services.clock()))
+    calls: dict[str, tuple[int, str]] = {}
+    for name, _, more, latest in await services.counter.read("deprecated", key_id, first):
+        count, last = calls.get(name, (0, ""))
+        calls[name] = (count + more, max(last, latest))
+    called = (each for each in services.deprecated if each.operation in calls)
+    return [use_of(each, *calls[each.operation]) for each in called]
 
 
 async def _get(context: Context, _: Call[None, None]) -> Result[Usage]:
-    services, key = context.services, context.caller
-    return Result(
-        await get_usage(
-            services.store,
-            services.limiter,
-            services.deprecated_calls,
-            services.refusals,
-            key,
-        )
-    )
+    return Result(await get_usage(context.services, context.caller))
 
 
 OPERATIONS = (

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from http import HTTPStatus
 from typing import NamedTuple
 
-from petstore.clock import DAY, utc, utc_second
+from petstore.clock import DAY, HOUR, utc, utc_second
 from petstore.console.charts import ChartPart, Meter, bars, meter, stacked
 from petstore.console.forms import problem_of
 from petstore.console.page import ConsolePage, PageRequest, operation_in_words
@@ -16,8 +16,8 @@ from petstore.errors import PetstoreError
 from petstore.http.messages import Response
 from petstore.keys.status import get_key
 from petstore.keys.store import MAX_OWN_ROTATIONS
-from petstore.usage.responses import DayOfStatus
-from petstore.usage.store import Usage, UsageWindow
+from petstore.usage.counter import Count
+from petstore.usage.operations import Usage, UsageWindow, responses
 
 _ENDS_SOON = 14 * DAY
 _TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
@@ -43,7 +43,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     usage: Usage = (await visit.execute("getUsage")).value
     key = await get_key(services.store, own.id, own.environment, services.clock)
     now = services.clock()
-    statuses = _by_status(await services.responses.of_key(own.id))
+    statuses = _by_status(await responses(services, own.id))
     ends_at = None if own.expires_at is None else utc_second(own.expires_at)
     days = [(_short(day.date), day.requests) for day in usage.days]
     return visit.page(
@@ -69,17 +69,17 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     )
 
 
-def _by_status(responses: Sequence[DayOfStatus]) -> list[StatusUse]:
-    """Return what 30 days have of each status."""
-    days: dict[int, list[DayOfStatus]] = {}
-    for each in responses:
-        days.setdefault(each.status, []).append(each)
+def _by_status(counts: Sequence[Count]) -> list[StatusUse]:
+    """Return what 30 days have of each status. The counts of the last day are the first."""
+    days: dict[str, list[Count]] = {}
+    for each in counts:
+        days.setdefault(each.name, []).append(each)
     return [
         StatusUse(
-            HTTPStatus(status),
+            HTTPStatus(int(status)),
             sum(day.requests for day in found),
             len(found),
-            _short(utc(found[-1].day * DAY)),
+            _short(utc(found[0].hour * HOUR)),
         )
         for status, found in sorted(days.items())
     ]

@@ -380,19 +380,19 @@ CREATE INDEX webhook_deliveries_waiting ON webhook_deliveries (webhook_id, resou
 CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (webhook_id, sequence)
     WHERE state = 'failed' AND retried_at IS NULL;
 
--- Calls of deprecated operations on each UTC day, and the latest of them.
-CREATE TABLE deprecated_calls (
-    key_id BIGINT NOT NULL REFERENCES api_keys (id),
-    operation TEXT NOT NULL,
-    day BIGINT NOT NULL,
-    calls BIGINT NOT NULL,
-    last_called_at BIGINT NOT NULL,
-    last_user_agent TEXT NOT NULL,
-    last_request_id TEXT NOT NULL,
-    PRIMARY KEY (key_id, operation, day)
+-- What keys did in an hour, or in the day that begins with it, and the latest request as JSON.
+-- The counts of key 0 number the saves of each process.
+CREATE TABLE counts (
+    kind TEXT NOT NULL,
+    key_id BIGINT NOT NULL,
+    name TEXT COLLATE "C" NOT NULL,
+    hour BIGINT NOT NULL,
+    count BIGINT NOT NULL,
+    latest TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (kind, key_id, name, hour)
 );
 
-CREATE INDEX deprecated_calls_by_day ON deprecated_calls (day, key_id);
+CREATE INDEX counts_by_hour ON counts (hour, kind, key_id);
 
 -- What the holder of a key was told, once for each period.
 CREATE TABLE key_notices (
@@ -475,30 +475,8 @@ CREATE TABLE console_import_batches (
     PRIMARY KEY (import_id, start)
 );
 
--- Requests of each key by UTC day and status of the response.
-CREATE TABLE responses (
-    key_id BIGINT NOT NULL REFERENCES api_keys (id),
-    day BIGINT NOT NULL,
-    status BIGINT NOT NULL,
-    requests BIGINT NOT NULL,
-    PRIMARY KEY (key_id, day, status)
-);
-
-CREATE INDEX responses_by_day ON responses (day, key_id);
-
 -- What marks the secrets of sessions and links as issued here. It has one row, from the first on.
 CREATE TABLE console_seal (
     one BIGINT PRIMARY KEY CHECK (one = 1),
     secret BYTEA NOT NULL
 );
-
--- Requests beyond a limit, by key, hour (UTC) and operation.
-CREATE TABLE refused_requests (
-    key_id BIGINT NOT NULL REFERENCES api_keys (id),
-    hour BIGINT NOT NULL,
-    operation TEXT NOT NULL,
-    requests BIGINT NOT NULL,
-    PRIMARY KEY (key_id, hour, operation)
-);
-
-CREATE INDEX refused_requests_by_hour ON refused_requests (hour, key_id);

@@ -359,19 +359,19 @@ CREATE INDEX webhook_deliveries_in_order ON webhook_deliveries (webhook_id, reso
 CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (webhook_id, sequence)
     WHERE state = 'failed' AND retried_at IS NULL;
 
--- Calls of deprecated operations on each UTC day, and the latest of them.
-CREATE TABLE deprecated_calls (
-    key_id INTEGER NOT NULL REFERENCES api_keys (id),
-    operation TEXT NOT NULL,
-    day INTEGER NOT NULL,
-    calls INTEGER NOT NULL,
-    last_called_at INTEGER NOT NULL,
-    last_user_agent TEXT NOT NULL,
-    last_request_id TEXT NOT NULL,
-    PRIMARY KEY (key_id, operation, day)
+-- What keys did in an hour, or in the day that begins with it, and the latest request as JSON.
+-- The counts of key 0 number the saves of each process.
+CREATE TABLE counts (
+    kind TEXT NOT NULL,
+    key_id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    hour INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    latest TEXT NOT NULL,
+    PRIMARY KEY (kind, key_id, name, hour)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX deprecated_calls_by_day ON deprecated_calls (day, key_id);
+CREATE INDEX counts_by_hour ON counts (hour, kind, key_id);
 
 -- What the holder of a key was told, once for each period.
 CREATE TABLE key_notices (
@@ -454,17 +454,6 @@ CREATE TABLE console_import_batches (
     PRIMARY KEY (import_id, start)
 ) STRICT;
 
--- Requests of each key by UTC day and status of the response.
-CREATE TABLE responses (
-    key_id INTEGER NOT NULL REFERENCES api_keys (id),
-    day INTEGER NOT NULL,
-    status INTEGER NOT NULL,
-    requests INTEGER NOT NULL,
-    PRIMARY KEY (key_id, day, status)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX responses_by_day ON responses (day, key_id);
-
 -- What marks the secrets of sessions and links as issued here. It has one row, from the first on.
 CREATE TABLE console_seal (
     one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -483,14 +472,3 @@ CREATE TRIGGER event_deleted AFTER DELETE ON events
 BEGIN
     DELETE FROM event_resources WHERE resource = OLD.resource AND sequence = OLD.sequence;
 END;
-
--- Requests beyond a limit, by key, hour (UTC) and operation.
-CREATE TABLE refused_requests (
-    key_id INTEGER NOT NULL REFERENCES api_keys (id),
-    hour INTEGER NOT NULL,
-    operation TEXT NOT NULL,
-    requests INTEGER NOT NULL,
-    PRIMARY KEY (key_id, hour, operation)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX refused_requests_by_hour ON refused_requests (hour, key_id);

@@ -1,0 +1,156 @@
+"""The one counter of what keys do: in memory until it is saved, in a table that processes share."""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from itertools import chain, islice
+from secrets import token_hex
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from petstore.clock import DAY, HOUR, Clock, Milliseconds
+from petstore.databases.contract import Row, Statement, Store, Unit
+from petstore.databases.upserts import upsert
+
+Kind: TypeAlias = Literal["deprecated", "refused", "response"]
+"""What is counted: calls of deprecated operations, requests that a limit refused, responses.
+
+The names are operations, operations or "" for none, and statuses. Refused requests are counted by
+hour, the others by day: their hour is the first one of the day.
+"""
+
+Request: TypeAlias = tuple[Milliseconds, bytes | None, str]
+"""The time of a request, its ``User-Agent`` and its id."""
+
+SHOWN_DAYS = 30
+"""How many UTC days are shown, today included."""
+
+_MAX_READ = 1000
+_MAX_USER_AGENT = 100
+# More of them at once would delay requests: on SQLite the event loop makes the change.
+_ROWS_AT_ONCE = 100
+_COLUMNS = ("kind", "key_id", "name", "hour", "count", "latest")
+_ADDED = """(kind, key_id, name, hour) DO UPDATE SET count = counts.count + excluded.count,
+    latest = CASE WHEN excluded.latest >= counts.latest THEN excluded.latest ELSE counts.latest END
+"""
+# A process counts its saves too: a save that may have been committed is not made again.
+_SAVED_ONCE = """(kind, key_id, name, hour) DO UPDATE SET count = excluded.count
+    WHERE counts.count < excluded.count RETURNING 1
+"""
+_SELECT = """SELECT name, hour, count, latest,
+        (SELECT max(count) FROM counts WHERE kind = 'save' AND key_id = 0 AND name = ?4)
+    FROM counts WHERE kind = ?1 AND key_id = ?2 AND hour >= ?3
+    ORDER BY hour DESC, name LIMIT ?5
+"""
+
+
+class Count(NamedTuple):
+    """The requests of an hour or a day, and the ``latest`` one as JSON if it was kept."""
+
+    name: str
+    hour: int
+    requests: int
+    latest: str
+
+
+class Counter:
+    """Counts in memory, and adds the counts to the table ``counts``."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._process = token_hex(8)
+        self._counts: defaultdict[tuple[str, int, str, int], int] = defaultdict(int)
+        self._latest: dict[tuple[str, int, str, int], Request] = {}
+        self._unsaved: deque[list[Row]] = deque()  # each with the row of its save first
+        self._batches = 0
+        self._saving = asyncio.Lock()
+
+    def count(
+        self, kind: Kind, key_id: int, name: str, hour: int, latest: Request | None = None
+    ) -> None:
+        """Count once. Every request with a key does."""
+        counted = kind, key_id, name, hour
+        self._counts[counted] += 1
+        if latest is not None:
+            self._latest[counted] = latest
+
+    async def save(self) -> None:
+        """Add to the table what was counted, each count once.
+
+        Raises:
+            Unavailable: the database is unreachable, full or failing; the next save continues.
+        """
+        async with self._saving:
+            await self._save_batches()  # what the last one could not add
+            hour = self._clock() // HOUR
+            # In order: neighbours share a page of the file.
+            rows = iter(sorted(self._rows()))
+            self._counts.clear()
+            self._latest.clear()
+            while batch := list(islice(rows, _ROWS_AT_ONCE)):
+                self._batches += 1
+                save = ("save", 0, self._process, hour, self._batches, "")
+                self._unsaved.append([save, *batch])
+            await self._save_batches()
+
+    async def read(self, kind: Kind, key_id: int, first: int) -> list[Count]:
+        """Return the newest 1,000 counts of a key from the hour ``first`` on, and then by name.
+
+        Those of this process are there at once, those of others as they were saved.
+
+        Raises:
+            Unavailable: the database is unreachable.
+        """
+        parameters = (kind, key_id, first, self._process, _MAX_READ)
+        select = Statement(_SELECT, parameters, name="select_counts")
+        while True:
+            batches, unsaved = self._batches, tuple(self._unsaved)
+            rows = await self._store.read(select)
+            if batches == self._batches:  # else counts moved from memory to the table meanwhile
+                break
+        saved = rows[0][-1] or 0 if rows else 0
+        found = {(-hour, name): (count, latest) for name, hour, count, latest, _ in rows}
+        for row in chain(self._rows(), *(batch for batch in unsaved if batch[0][4] > saved)):
+            if row[:2] == (kind, key_id) and row[3] >= first:
+                _, _, name, hour, more, latest = row
+                count, before = found.get((-hour, name), (0, ""))
+                found[-hour, name] = count + more, max(before, latest)
+        newest = sorted(found.items())[:_MAX_READ]
+        return [Count(name, -hour, *counted) for (hour, name), counted in newest]
+
+    def _rows(self) -> Iterator[Row]:
+        for counted, count in self._counts.items():
+            latest = self._latest.get(counted)
+            yield *counted, count, "" if latest is None else text_of(latest)
+
+    async def _save_batches(self) -> None:
+        while self._unsaved:
+            await self._store.write(_added(self._unsaved[0]))
+            self._unsaved.popleft()
+
+
+def _added(batch: list[Row]) -> Unit[None]:
+    save, *rows = batch
+    if (yield from upsert("counts", _COLUMNS, [save], _SAVED_ONCE)):
+        yield from upsert("counts", _COLUMNS, rows, _ADDED)
+
+
+def text_of(request: Request) -> str:
+    """Return a request as text. The text of a later one is greater, in SQL too."""
+    at, user_agent, request_id = request
+    # Four bytes are the longest character in UTF-8: a long field is not decoded whole.
+    text = (user_agent or b"")[: 4 * _MAX_USER_AGENT].decode("utf-8", "replace")[:_MAX_USER_AGENT]
+    printable = "".join(character if character.isprintable() else "?" for character in text)
+    return msgspec.json.encode((at, printable, request_id)).decode()
+
+
+def first_day(now: Milliseconds) -> int:
+    """Return the number of the first of the last 30 days (UTC)."""
+    return now // DAY - SHOWN_DAYS + 1
+
+
+def first_hour(day: int) -> int:
+    """Return the number of the first hour of a UTC day."""
+    return 24 * day

@@ -1,0 +1,245 @@
+"""Counts: in memory until they are saved, then in rows that all processes share."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from petstore.clock import DAY
+from petstore.databases.contract import Row, Statement, Store, T, Unit
+from petstore.errors import Unavailable
+from petstore.usage.counter import Counter, first_hour
+from support.manual_clock import ManualClock
+from support.retention import prune_table
+
+pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
+
+NOON = 498_924
+"""An hour."""
+
+
+class Faulty:
+    """A store whose changes fail, before or after they were made, once ``spared`` were spared."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.read = store.read
+        self.failing = ""
+        self.spared = 0
+
+    async def write(self, unit: Unit[T]) -> T:
+        self.spared -= 1
+        if self.failing == "before" and self.spared < 0:
+            unit.close()
+            raise Unavailable(self.failing)
+        result = await self._store.write(unit)
+        if self.failing == "after" and self.spared < 0:
+            raise Unavailable(self.failing)
+        return result
+
+
+class Slow:
+    """A store that holds each change, before or after it is made, until it is ``released``."""
+
+    def __init__(self, store: Store, *, is_made: bool) -> None:
+        self._store = store
+        self._is_made = is_made
+        self.read = store.read
+        self.held = asyncio.Event()
+        self.released = asyncio.Event()
+
+    async def write(self, unit: Unit[T]) -> T:
+        if self._is_made:
+            result = await self._store.write(unit)
+        self.held.set()
+        await self.released.wait()
+        return result if self._is_made else await self._store.write(unit)
+
+
+class Meanwhile:
+    """A store in which ``counter`` saves while it reads for the first time."""
+
+    counter: Counter
+
+    def __init__(self, store: Store, *, first: bool) -> None:
+        self._store = store
+        self._is_first = first
+        self.write = store.write
+        self.reads = 0
+
+    async def read(self, statement: Statement) -> list[Row]:
+        self.reads += 1
+        if self._is_first and self.reads == 1:
+            await self.counter.save()
+        rows = await self._store.read(statement)
+        if not self._is_first and self.reads == 1:
+            await self.counter.save()
+        return rows
+
+
+def counter_of(store: Any) -> Counter:
+    """Return what a process counts with."""
+    return Counter(store, ManualClock())
+
+
+def count(counter: Counter, *names: str, key_id: int = 1, hour: int = NOON) -> None:
+    for name in names:
+        counter.count("response", key_id, name, hour)
+
+
+async def seen(counter: Counter, key_id: int = 1) -> dict[str, int]:
+    """Return the responses that a process sees."""
+    found = await counter.read("response", key_id, NOON)
+    return {each.name: each.requests for each in found}
+
+
+async def saved(store: Store, key_id: int = 1) -> dict[str, int]:
+    return await seen(counter_of(store), key_id)
+
+
+async def test_counts_are_seen_at_once_and_do_not_change_when_they_are_saved(store: Store) -> None:
+    counter = counter_of(store)
+    count(counter, "200", "429", "200")
+    count(counter, "404", key_id=2)
+    count(counter, "200", hour=NOON - 1)
+    counter.count("refused", 1, "listPets", NOON)
+    assert await saved(store) == {}
+    for _ in range(3):
+        assert await seen(counter) == {"200": 2, "429": 1}
+        assert await seen(counter, 2) == {"404": 1}
+        assert len(await counter.read("refused", 1, NOON)) == 1
+        assert len(await counter.read("response", 1, NOON - 1)) == 3
+        await counter.save()
+    count(counter, "200")
+    assert (await seen(counter), await saved(store)) == (
+        {"200": 3, "429": 1},
+        {"200": 2, "429": 1},
+    )
+
+
+async def test_processes_that_save_at_once_add_to_the_same_rows(store: Store) -> None:
+    processes = [counter_of(store) for _ in range(8)]
+    for counter in processes:
+        count(counter, *5 * ("404", "429", "200"))
+    await asyncio.gather(*(counter.save() for counter in processes))
+    assert await saved(store) == {"200": 40, "404": 40, "429": 40}
+
+
+@pytest.mark.parametrize("spared", [0, 1])
+@pytest.mark.parametrize("failing", ["before", "after"])
+async def test_a_save_that_fails_is_continued_and_adds_each_count_once(
+    store: Store, failing: str, spared: int
+) -> None:
+    faulty = Faulty(store)
+    counter, names = counter_of(faulty), [f"{number}" for number in range(250)]
+    faulty.failing = failing
+    for _ in range(3):
+        faulty.spared = spared
+        count(counter, *names)
+        with pytest.raises(Unavailable):
+            await counter.save()
+    assert await seen(counter) == dict.fromkeys(names, 3)
+    faulty.failing = ""
+    await counter.save()
+    await counter.save()
+    assert await saved(store) == dict.fromkeys(names, 3)
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+async def test_a_count_is_seen_once_during_its_save(store: Store, *, is_made: bool) -> None:
+    slow = Slow(store, is_made=is_made)
+    counter = counter_of(slow)
+    count(counter, "200")
+    save = asyncio.create_task(counter.save())
+    await slow.held.wait()
+    count(counter, "200")
+    assert await seen(counter) == {"200": 2}
+    slow.released.set()
+    await save
+    assert (await saved(store), await seen(counter)) == ({"200": 1}, {"200": 2})
+
+
+@pytest.mark.parametrize("first", [False, True])
+async def test_a_count_that_is_saved_during_a_read_is_seen_once(
+    store: Store, *, first: bool
+) -> None:
+    reading = Meanwhile(store, first=first)
+    counter = reading.counter = counter_of(reading)
+    count(counter, "200")
+    assert await seen(counter) == {"200": 1}
+    assert reading.reads == 2
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+async def test_a_stop_that_cancels_a_save_neither_loses_nor_doubles_counts(
+    store: Store, *, is_made: bool
+) -> None:
+    slow = Slow(store, is_made=is_made)
+    counter = counter_of(slow)
+    count(counter, "200")
+    save = asyncio.create_task(counter.save())
+    await slow.held.wait()
+    count(counter, "404")
+    save.cancel()
+    await asyncio.wait({save})
+    slow.released.set()
+    await counter.save()
+    assert await saved(store) == {"200": 1, "404": 1}
+
+
+async def test_the_latest_request_is_kept_in_any_order_of_saves(
+    store: Store, clock: ManualClock
+) -> None:
+    old, new = counter_of(store), counter_of(store)
+    old.count("deprecated", 1, "getPet", NOON, (clock(), b"old/1", "r1"))
+    new.count("deprecated", 1, "getPet", NOON, (clock() + 1, b"new/1", "r2"))
+    new.count("deprecated", 1, "getPet", NOON, (clock() + 2, b"new/2", "r3"))
+    for counter in (new, old):
+        await counter.save()
+    (found,) = await old.read("deprecated", 1, NOON)
+    assert (found.requests, found.latest) == (3, f'[{clock() + 2},"new/2","r3"]')
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        (None, ""),
+        (b"", ""),
+        (b"shop/1.4 (Linux)", "shop/1.4 (Linux)"),
+        (b"x" * 5_000, "x" * 100),
+        ("\N{DOG FACE}".encode() * 101, "\N{DOG FACE}" * 100),
+        (b"caf\xe9", "caf\N{REPLACEMENT CHARACTER}"),
+        ("a\x1b[31m\n\u202eevil\x00".encode(), "a?[31m??evil?"),
+    ],
+)
+async def test_a_user_agent_is_kept_as_up_to_100_printable_characters(
+    store: Store, sent: bytes | None, kept: str
+) -> None:
+    counter = counter_of(store)
+    counter.count("deprecated", 1, "getPet", NOON, (1, sent, "r1"))
+    for _ in range(2):
+        (found,) = await counter.read("deprecated", 1, NOON)
+        assert found.latest == f'[1,"{kept}","r1"]'
+        await counter.save()
+
+
+async def test_the_newest_thousand_counts_are_read(store: Store) -> None:
+    counter = counter_of(store)
+    count(counter, *(f"operation{number:04}" for number in range(1001)))
+    count(counter, "getPet", hour=NOON + 1)
+    for _ in range(2):
+        found = await counter.read("response", 1, NOON)
+        assert (len(found), found[0].name, found[1].name) == (1000, "getPet", "operation0000")
+        await counter.save()
+
+
+async def test_counts_are_deleted_after_31_days(store: Store, clock: ManualClock) -> None:
+    today, counter = clock() // DAY, counter_of(store)
+    for day in range(today - 600, today + 1):
+        counter.count("response", 1, "200", first_hour(day))
+    await counter.save()
+    deleted = [await store.write(prune_table("counts", clock() - 31 * DAY)) for _ in range(3)]
+    assert deleted == [500, 70, 0]
+    assert [each.hour for each in await counter.read("response", 1, 0)] == [
+        first_hour(today - back) for back in range(31)
+    ]
