@@ -1,12 +1,12 @@
 """The page of a key's owner: what the key has used, what it may use, and its rotation."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from datetime import UTC, date, datetime
 from http import HTTPStatus
 from typing import NamedTuple
 
 from petstore.clock import DAY, HOUR, utc, utc_second
-from petstore.console.charts import ChartPart, Meter, bars, meter, stacked
+from petstore.console.charts import ChartPart, Meter, Tone, bars, meter, stacked
 from petstore.console.forms import problem_of
 from petstore.console.page import ConsolePage, PageRequest, operation_in_words
 from petstore.console.rotation import GRACES, rotate
@@ -21,6 +21,13 @@ from petstore.usage.operations import Usage, UsageWindow, responses
 
 _ENDS_SOON = 14 * DAY
 _TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
+_RESULTS: Sequence[tuple[str, Tone, Container[int]]] = (
+    ("successful", "good", range(200, 300)),
+    ("not changed since", "done", range(300, 400)),
+    ("refused", "plain", {*range(400, 500)} - {_TOO_MANY}),
+    ("too many requests", "wait", {_TOO_MANY}),
+    ("failed here", "bad", range(500, 600)),
+)
 
 
 class StatusUse(NamedTuple):
@@ -44,6 +51,10 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     key = await get_key(services.store, own.id, own.environment, services.clock)
     now = services.clock()
     statuses = _by_status(await responses(services, own.id))
+    parts = [
+        ChartPart(label, sum(each.requests for each in statuses if each.status in among), tone)
+        for label, tone, among in _RESULTS
+    ]
     ends_at = None if own.expires_at is None else utc_second(own.expires_at)
     days = [(_short(day.date), day.requests) for day in usage.days]
     return visit.page(
@@ -60,7 +71,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         may_do=scopes_in_words(own.scopes),
         windows=[_window("This minute", usage.minute), _window("Today", usage.day)],
         days=bars("days", "Requests on each of the last 30 days", "requests", "Day", days),
-        responses=stacked("responses", "Responses", "requests", "Result", _parts(statuses)),
+        responses=stacked("responses", "Responses", "requests", "Result", parts),
         statuses=statuses,
         too_many=next((each for each in statuses if each.status == _TOO_MANY), None),
         operation_in_words=operation_in_words,
@@ -82,25 +93,6 @@ def _by_status(counts: Sequence[Count]) -> list[StatusUse]:
             _short(utc(found[0].hour * HOUR)),
         )
         for status, found in sorted(days.items())
-    ]
-
-
-def _parts(statuses: Sequence[StatusUse]) -> list[ChartPart]:
-    """Return the results that an owner tells apart."""
-
-    def requests(low: int, high: int, without: int = 0) -> int:
-        return sum(
-            each.requests
-            for each in statuses
-            if low <= each.status <= high and each.status != without
-        )
-
-    return [
-        ChartPart("successful", requests(200, 299), "good"),
-        ChartPart("not changed since", requests(300, 399), "done"),
-        ChartPart("refused", requests(400, 499, _TOO_MANY), "plain"),
-        ChartPart("too many requests", requests(_TOO_MANY, _TOO_MANY), "wait"),
-        ChartPart("failed here", requests(500, 599), "bad"),
     ]
 
 
