@@ -137,7 +137,7 @@ KNOWN = {
         *("databases.pages", "databases.schema", "databases.secret_files"),
     ),
     "console": (*BELOW_OPERATIONS, "limits.minutes", "time_slices"),
-    "http": (),
+    "http": ("time_slices",),
     "agents": (*BELOW_OPERATIONS, "cli", "http", "settings", "server.listeners"),
     "observability": (
         *(*BELOW_OPERATIONS, "chores", "http", "logs", "settings"),
