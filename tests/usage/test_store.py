@@ -9,7 +9,6 @@ from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.memory import MemoryLimiter
-from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.usage.refusals import Refusals
 from petstore.usage.store import Usage, get_usage
 from support.keys import issue_stored
@@ -27,9 +26,7 @@ class UsingKey:
 
     def restart(self) -> None:
         """Start the service anew: it knows what was saved."""
-        addresses = MinuteLimiter[str](self.clock, 300, 10, network_of)
-        states = StoredRateLimits(self.store)
-        self.limiter = MemoryLimiter(states, self.clock, BanRules(), addresses)
+        self.limiter = MemoryLimiter(StoredRateLimits(self.store), self.clock, BanRules())
 
     async def ask(self, times: int = 1, *, every: float = 0) -> None:
         for _ in range(times):
