@@ -26,7 +26,7 @@ from petstore.console.forms import (
     decode_urlencoded,
     page_address,
 )
-from petstore.console.page import HOME, MAX_FORM, ConsolePage, PageRequest, scope_of
+from petstore.console.page import HOME, ConsolePage, PageRequest, scope_of
 from petstore.console.session_limits import SessionLimits
 from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
 from petstore.console.templates import templates
@@ -77,6 +77,8 @@ _ASSETS = f"{HOME}/assets/"
 _SLOWEST = 65_536
 # So many pages may be opened in a minute for each request that the key itself may make.
 _PAGES_A_REQUEST = 5
+# Bytes of a form of somebody who is not signed in: thousands may wait with one for a password.
+_MAX_OF_STRANGERS = 16_384
 # Bytes of a form whose sender is beyond a limit, or unknown while the database is unreachable: it
 # must not cost much more than a refusal.
 _MAX_KEPT = 4096
@@ -91,7 +93,7 @@ _FILE_TOO_LATE = (
 )
 
 
-_TOO_LATE_FOR_SECRETS = (
+_FORM_TOO_LATE = (
     "You were signed out before this arrived. Sign in again, and then fill in the form again."
 )
 
@@ -242,7 +244,8 @@ class Console:
             return await self._visited(page, visit)
 
     async def _receive_form(self, page: ConsolePage, visit: PageRequest, receive: Receive) -> None:
-        visit.form = await self._form(page, visit.request, receive, page.max_bytes)
+        largest = page.max_bytes if visit.session else min(page.max_bytes, _MAX_OF_STRANGERS)
+        visit.form = await self._form(page, visit.request, receive, largest)
 
     async def _visited(self, page: ConsolePage, visit: PageRequest) -> Response:
         if visit.session is not None:  # else a crowd without a key would be ahead of people
@@ -311,8 +314,9 @@ class Console:
         """Return what leads to signing in, and from there back to what was requested."""
         if page.method == "POST":
             self._limits.charge_address(visit.client)
-            again = await self._pending(page, visit, receive, MAX_FORM)
-            lost = _TOO_LATE_FOR_SECRETS if page.has_secret else _FILE_TOO_LATE
+            # In a sign-in form it is longer.
+            again = await self._pending(page, visit, receive, _MAX_OF_STRANGERS // 2)
+            lost = _FILE_TOO_LATE if visit.lost_file else _FORM_TOO_LATE
             problem = lost if again is None else _TOO_LATE
             return await sign_in_page(visit, 401, again=again, problem=problem)
         return arrival_page(visit) if may_lack_cookie(visit.request) else to_sign_in(visit)

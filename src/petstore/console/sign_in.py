@@ -18,7 +18,6 @@ from petstore.console.forms import EMPTY, Form, PendingForm, kept_in, page_addre
 from petstore.console.notices import Notice
 from petstore.console.page import (
     HOME,
-    MAX_FORM,
     ConsolePage,
     PageRequest,
     redirect,
@@ -341,14 +340,7 @@ PAGES = (
     ConsolePage("GET", "", _start),
     ConsolePage("GET", "/", _start),
     ConsolePage("GET", _SIGN_IN, _show, public=True, ends_sessions=True),
-    # What it keeps of another form is longer than in that form.
-    ConsolePage(
-        *("POST", _SIGN_IN, _sign_in),
-        refused=_sign_in_again,
-        public=True,
-        signs_in=True,
-        max_bytes=2 * MAX_FORM,
-    ),
+    ConsolePage("POST", _SIGN_IN, _sign_in, refused=_sign_in_again, public=True, signs_in=True),
     ConsolePage("GET", "/link/{secret}", _show_link, public=True, ends_sessions=True),
     ConsolePage(
         *("POST", "/link/{secret}", _use_link), refused=_link_again, public=True, signs_in=True
