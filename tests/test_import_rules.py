@@ -133,12 +133,14 @@ KNOWN = {
     ),
     "databases": (*BASICS, *MODELS, "chores", "server_urls", "time_slices"),
     "interface": (
-        *(*BELOW_OPERATIONS, "chores", "logs", "limits.minutes"),
+        *(*BELOW_OPERATIONS, "chores", "logs", "limits.admission", "limits.minutes"),
         *("databases.pages", "databases.schema", "databases.secret_files"),
     ),
-    "console": (*BELOW_OPERATIONS, "limits.minutes", "time_slices"),
-    "http": (),
-    "agents": (*BELOW_OPERATIONS, "cli", "http", "settings", "server.listeners"),
+    "console": (*BELOW_OPERATIONS, "limits.admission", "limits.minutes", "time_slices"),
+    "http": ("time_slices",),
+    "agents": (
+        *(*BELOW_OPERATIONS, "cli", "http", "limits.turns", "settings", "server.listeners"),
+    ),
     "observability": (
         *(*BELOW_OPERATIONS, "chores", "http", "logs", "settings"),
         *("databases", "limits"),

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import UTC, date, datetime
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -14,8 +15,8 @@ from petstore.pets.model import PetFilter
 from petstore.pets.search import search_pets
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
-from petstore.time_slices import TimeSlices
-from support.waiting import rounds_of
+from petstore.time_slices import Rounds, TimeSlices
+from support.waiting import eventually, rounds_of
 
 pytestmark = pytest.mark.anyio
 
@@ -27,6 +28,31 @@ LONG_READS: dict[str, Callable[[Store], Coroutine[Any, Any, object]]] = {
     "sales by day": lambda store: get_sales(store, WEEK, "day", "USD"),
     "sales by category": lambda store: get_sales(store, WEEK, "category", "USD"),
 }
+
+
+async def test_a_few_continue_in_each_round_in_order_and_those_that_wait_again_after_them() -> None:
+    loop, had = asyncio.get_running_loop(), list[int]()
+    turns = Rounds(loop, 16)
+    for name in range(40):
+        turns.add(partial(had.append, name))
+    turns.add(partial(turns.add, partial(had.append, 41)))
+    turns.add(partial(had.append, 40))
+    seen = []
+    for _ in range(4):
+        await asyncio.sleep(0)
+        seen.append(len(had))
+    assert seen == [16, 32, 41, 42]
+    assert had == [*range(42)]
+
+
+async def test_an_error_of_one_does_not_end_the_turns_of_all() -> None:
+    loop, had, errors = asyncio.get_running_loop(), list[int](), list[object]()
+    loop.set_exception_handler(lambda _, context: errors.append(context["exception"]))
+    turns = Rounds(loop, 2)
+    for turn in (lambda: 1 // 0, partial(had.append, 1), partial(had.append, 2)):
+        turns.add(turn)
+    await eventually(lambda: had == [1, 2])
+    assert len(errors) == 1
 
 
 async def test_the_loop_reads_between_two_slices_however_many_work() -> None:

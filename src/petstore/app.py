@@ -6,7 +6,6 @@ from functools import partial
 
 from petstore import __version__
 from petstore.backends import (
-    address_limiter,
     create_limiter,
     database_of,
     secret_file_of,
@@ -34,8 +33,8 @@ from petstore.interface.routes import Routes
 from petstore.interface.well_known import WellKnown
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.notices import KeyNotices
+from petstore.limits.admission import Admission
 from petstore.limits.contract import RateLimiter, limiter_chores
-from petstore.limits.minutes import MinuteLimiter
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.hooks import Observer, Observers
 from petstore.observability.measured import Metrics
@@ -46,7 +45,6 @@ from petstore.orders.reservations import Reservations
 from petstore.settings import Settings, is_postgres
 from petstore.usage.counter import Counter
 
-_USAGE_TABLE = 20_000
 # How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
 _FEED_SECONDS = (0.02, 0.05)
 
@@ -72,8 +70,7 @@ def create_app(
     services = Services(
         store=store,
         limiter=limiter,
-        look_ups=address_limiter(settings, clock),
-        uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
+        admission=_admission(settings, clock),
         clock=clock,
         keys=ApiKeyCache(store, clock, settings.environment, feed.look_at_callers),
         retries=SafeRetries(store, clock),
@@ -90,14 +87,13 @@ def create_app(
     for observer in observers:
         observer.services(services)
     bodies, health = BodyReader(settings.max_body_bytes, settings.body_timeout), HealthPages(store)
-    visits = MinuteLimiter[int](clock, settings.console_per_minute, _USAGE_TABLE)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
         pages=Pages(
             _pages(docs, health, addresses, WellKnown(addresses, settings.security_contact, clock)),
             docs.missing,
-            Console(services, bodies, visits, addresses.public_url),
+            Console(services, bodies, addresses.public_url),
         ),
         bodies=bodies,
         rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
@@ -106,6 +102,16 @@ def create_app(
             _running, settings, services, log, observers, chores_of(settings, services, bodies)
         ),
         on_retire=health.shut_down,
+    )
+
+
+def _admission(settings: Settings, clock: Clock) -> Admission:
+    return Admission(
+        clock,
+        settings.anonymous_per_minute,
+        settings.max_tracked_addresses,
+        settings.usage_per_minute,
+        settings.console_per_minute,
     )
 
 

@@ -9,12 +9,10 @@ from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Store
 from petstore.databases.secret_files import SecretFile
 from petstore.databases.sqlite import SqliteStore, file_has_webhooks
-from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import LostFiles
 from petstore.limits.contract import BanRules, RateLimiter
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.memory import MemoryLimiter
-from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.observability.hooks import Observers, observed_limiter, observed_store
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 
@@ -80,8 +78,7 @@ def create_limiter(
     )
     states = StoredRateLimits(store)
     if not settings.redis:
-        memory = MemoryLimiter(states, clock, rules, address_limiter(settings, clock))
-        return observed_limiter(memory, observers)
+        return observed_limiter(MemoryLimiter(states, clock, rules), observers)
     # Imported where it is used: it is slow to import.
     from petstore.limits.redis import RedisLimiter
     from petstore.redis_client import RedisClient
@@ -91,17 +88,9 @@ def create_limiter(
         states,
         clock,
         rules,
-        Limits(settings.anonymous_per_minute, UNLIMITED),
-        settings.max_tracked_addresses,
         settings.workers,
     )
     return observed_limiter(limiter, observers)
-
-
-def address_limiter(settings: Settings, clock: Clock) -> MinuteLimiter[str]:
-    """Return a limit by client address, counted by this process alone."""
-    per_minute, table = settings.anonymous_per_minute, settings.max_tracked_addresses
-    return MinuteLimiter(clock, per_minute, table, network_of)
 
 
 def secret_file_of(settings: Settings) -> SecretFile:

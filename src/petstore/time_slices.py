@@ -1,14 +1,56 @@
-"""Long work on the event loop, in slices that let others in."""
+"""Whose turn it is on the event loop: a few in each round, and long work in slices."""
 
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:  # else `petstore --help` would not be instant
     from asyncio import AbstractEventLoop, Future
 
 _SLICE_SECONDS = 0.001
+
+
+class Rounds:
+    """Lets a few of those that wait continue in each round of the event loop, in order.
+
+    The loop reads between two rounds. So whoever does not wait is delayed by a few, however many
+    wait.
+    """
+
+    def __init__(self, loop: "AbstractEventLoop", at_once: int = 1) -> None:
+        self._loop = loop
+        self._at_once = at_once
+        self._waiting: deque[Callable[[], object]] = deque()
+        self.is_free = True
+        """Whether nobody waits, and nobody has continued in this round."""
+
+    def add(self, resume: Callable[[], object]) -> None:
+        """Call ``resume`` in a later round, after all that already wait."""
+        self._waiting.append(resume)
+        if self.is_free:
+            self.end()
+
+    async def wait(self) -> None:
+        """Return in a later round."""
+        turn = self._loop.create_future()
+        self.add(partial(_resume, turn))
+        await turn
+
+    def end(self) -> None:
+        """Let nobody else continue in this round."""
+        self.is_free = False
+        self._loop.call_soon(self._begin)
+
+    def _begin(self) -> None:
+        if not self._waiting:
+            self.is_free = True
+            return
+        self.end()  # first, so the error of one does not end the turns of all
+        for _ in range(min(self._at_once, len(self._waiting))):
+            self._waiting.popleft()()
 
 
 class TimeSlices:
@@ -29,68 +71,39 @@ class TimeSlices:
 
     async def begin(self) -> None:
         """Begin in a round of the loop in which no other work begins."""
-        from asyncio import get_running_loop  # here, as above
-
-        loop = get_running_loop()
-        rounds = _rounds_of(_BEGINNING, loop)
-        if rounds.is_free:
-            rounds.end(loop)
+        beginning, _ = _rounds()
+        if beginning.is_free:
+            beginning.end()
         else:
-            await rounds.wait(loop)
+            await beginning.wait()
         self._ends = monotonic() + self._seconds
 
     async def rest(self) -> None:
         """Give the loop to others if the slice is over."""
         if monotonic() >= self._ends:
-            from asyncio import get_running_loop, sleep  # here, as above
-
             if self._queues:
-                loop = get_running_loop()
-                await _rounds_of(_RESTING, loop).wait(loop)
+                _, resting = _rounds()
+                await resting.wait()
             else:
+                from asyncio import sleep  # here, as above
+
                 await sleep(0)
             self._ends = monotonic() + self._seconds
 
 
-class _Rounds:
-    """Lets one of those that wait go on in each round of an event loop, in order."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[Future[None]] = deque()
-        self.is_free = True
-        """Whether nobody waits, and nobody has gone on in this round."""
-
-    async def wait(self, loop: "AbstractEventLoop") -> None:
-        """Return in a later round."""
-        turn = loop.create_future()
-        self._waiting.append(turn)
-        if self.is_free:
-            self.end(loop)
-        await turn
-
-    def end(self, loop: "AbstractEventLoop") -> None:
-        """Let nobody else go on in this round."""
-        self.is_free = False
-        loop.call_soon(self._begin, loop)
-
-    def _begin(self, loop: "AbstractEventLoop") -> None:
-        if not self._waiting:
-            self.is_free = True
-            return
-        turn = self._waiting.popleft()
-        if not turn.cancelled():
-            turn.set_result(None)
-        self.end(loop)
+# Those that begin and those that rest, apart: else what begins would wait for all that rests.
+_ROUNDS: "WeakKeyDictionary[AbstractEventLoop, tuple[Rounds, Rounds]]" = WeakKeyDictionary()
 
 
-_RoundsByLoop: TypeAlias = "WeakKeyDictionary[AbstractEventLoop, _Rounds]"
-# Apart, because what begins would wait for all that rests.
-_BEGINNING: _RoundsByLoop = WeakKeyDictionary()
-_RESTING: _RoundsByLoop = WeakKeyDictionary()
+def _rounds() -> tuple[Rounds, Rounds]:
+    from asyncio import get_running_loop  # here, as above
+
+    loop = get_running_loop()
+    if loop not in _ROUNDS:
+        _ROUNDS[loop] = Rounds(loop), Rounds(loop)
+    return _ROUNDS[loop]
 
 
-def _rounds_of(kind: _RoundsByLoop, loop: "AbstractEventLoop") -> _Rounds:
-    rounds = kind.get(loop)
-    if rounds is None:
-        rounds = kind[loop] = _Rounds()
-    return rounds
+def _resume(turn: "Future[None]") -> None:
+    if not turn.cancelled():
+        turn.set_result(None)

@@ -27,7 +27,6 @@ def test_a_browser_knows_the_logins_that_have_signed_in_there() -> None:
     for login, knows in ((LOGIN, True), (LOGIN.upper(), True), ("ada", True), ("eve", False)):
         assert read.knows(login, SEAL) is knows
     assert not read.knows(LOGIN, OTHER_SEAL)
-    assert not read.knows(LOGIN, None)
 
 
 def test_a_mark_is_worth_nothing_in_another_browser() -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from petstore.console.session_limits import PER_MINUTE
 from petstore.keys.model import new_token
-from petstore.sessions.store import create_link, end_sessions
+from petstore.sessions.store import create_link
 from support.keys import change, revoke, rotate
 from support.service import Service, running_service
 from support.visitor import SAME_ORIGIN, Visitor, newcomer, signed_in, words
@@ -127,8 +126,8 @@ async def test_beyond_the_limit_the_form_keeps_every_field_except_the_key(databa
 
 async def test_a_key_can_sign_in_sixty_times_a_minute_from_one_address(service: Service) -> None:
     issued, stranger = await service.issue(), newcomer(service)
-    statuses = [await sign_in_status(stranger, issued.token) for _ in range(PER_MINUTE + 1)]
-    assert statuses == [303] * PER_MINUTE + [429]
+    statuses = [await sign_in_status(stranger, issued.token) for _ in range(61)]
+    assert statuses == [303] * 60 + [429]
     elsewhere = await stranger.client.post(
         "/console/sign-in", data={"key": (await service.issue()).token}, headers=SAME_ORIGIN
     )
@@ -263,48 +262,6 @@ async def test_a_flood_from_an_address_does_not_sign_out_its_users(database: Pat
         there.client.cookies = person.client.cookies
         assert await is_signed_in(there)
         assert (await there.post("/sign-out")).status_code == 303
-
-
-async def test_made_up_cookies_are_not_looked_up(service: Service, staff: Visitor) -> None:
-    secret = staff.client.cookies["petstore_console"]
-    assert await is_signed_in(staff)
-    await service.store.close()
-    assert (await staff.get("/session")).status_code == 503
-    for invented in ("x", "x" * 65, secret[:-1], secret[:-1] + "."):
-        assert (await bearer(service, invented).get("/session")).status_code == 303
-    await service.store.open()
-
-
-async def test_before_the_first_sign_in_cookie_lookups_are_limited_by_address(
-    service: Service,
-) -> None:
-    issued, stranger = await service.issue(), newcomer(service)
-    for n in range(PER_MINUTE):
-        assert not await is_signed_in(bearer(service, f"invented-{n}"))
-    await service.store.close()
-    assert (await bearer(service, "invented").get("/session")).status_code == 303
-    service.clock.advance(60)
-    for _ in range(PER_MINUTE + 1):  # a read that fails is none of them
-        assert (await bearer(service, "invented").get("/session")).status_code == 503
-    await service.store.open()
-    for n in range(PER_MINUTE):
-        assert not await is_signed_in(bearer(service, f"invented-{n}"))
-    # The first person of the store is not kept waiting.
-    assert await sign_in_status(stranger, issued.token) == 303
-    assert await is_signed_in(stranger)
-
-
-async def test_lookups_of_an_ended_session_are_limited_per_minute(
-    service: Service, staff: Visitor
-) -> None:
-    await service.store.write(end_sessions(staff.key_id))
-    for _ in range(PER_MINUTE):
-        assert not await is_signed_in(staff)
-    await service.store.close()
-    assert (await staff.get("/session")).status_code == 303
-    service.clock.advance(60)
-    assert (await staff.get("/session")).status_code == 503
-    await service.store.open()
 
 
 async def test_signing_in_ends_the_previous_session(service: Service) -> None:
@@ -447,8 +404,8 @@ async def test_the_session_pages_have_their_own_limit(service: Service) -> None:
     person, colleague = await signed_in(service), await signed_in(service)
     again = newcomer(service)
     await again.post("/sign-in", key=person.token)
-    statuses = [(await person.get("/session")).status_code for _ in range(PER_MINUTE - 1)]
-    assert statuses == [200] * (PER_MINUTE - 2) + [429]
+    statuses = [(await person.get("/session")).status_code for _ in range(59)]
+    assert statuses == [200] * 58 + [429]
     # A thief with many sessions has no more than with one.
     refused = await again.get("/session")
     assert refused.status_code == 429
@@ -507,15 +464,3 @@ async def test_a_link_ends_with_its_key_and_works_only_in_its_environment(
     await revoke(service.store, service.clock, issued.id)
     for link in links:
         assert (await stranger.post(link)).status_code == 401
-
-
-async def test_lookups_of_an_ended_link_are_limited_per_minute(
-    service: Service, stranger: Visitor
-) -> None:
-    link = await link_of(service, (await service.issue()).id)
-    assert (await stranger.post(link)).status_code == 303
-    for _ in range(PER_MINUTE):
-        assert (await stranger.post(link)).status_code == 401
-    await service.store.close()
-    assert (await stranger.post(link)).status_code == 401
-    await service.store.open()

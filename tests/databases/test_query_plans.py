@@ -374,9 +374,6 @@ def reply() -> Unit[bytes]:
     return b""
 
 
-SEALED: dict[str, list[Row]] = {"select_seal": [(b"a seal",)]}
-
-
 def recorded() -> dict[str, list[Statement]]:
     """Return the statements of every operation but the lists, by name."""
     attempt = Attempt(KEY, "key 7", b"")
@@ -624,7 +621,7 @@ def test_postgresql_finds_the_rows_of_a_batch_by_row_id(
     """By their keys, each was compared with a whole table that had been empty when analyzed."""
     database = database_name(postgres_url)
     large = "SET enable_seqscan = off"  # here the tables are empty, where a scan is as good
-    session = statements_of(partial_write(open_session(7, b"token", NOW)), SEALED)
+    session = statements_of(partial_write(open_session(7, b"token", NOW)))
     statements = [one for name in RECORDED for one in (*RECORDED[name], *session)]
     in_batches = {each.sql: each for each in statements if each.name in BATCHES}
     assert {each.name for each in in_batches.values()} == BATCHES

@@ -11,7 +11,6 @@ from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules, RateLimiter, UnbanStore
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.memory import MemoryLimiter
-from petstore.limits.minutes import MinuteLimiter, network_of
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.redis_limiters import redis_limiter
@@ -43,9 +42,7 @@ async def start_limiter(
 
         async def start(states: UnbanStore) -> RateLimiter:
             if request.param == "memory":
-                return MemoryLimiter(
-                    states, clock, BanRules(), MinuteLimiter(clock, 2, 100, network_of)
-                )
+                return MemoryLimiter(states, clock, BanRules())
             redis: RedisServer = request.getfixturevalue("redis")
             redis.call("FLUSHALL")
             return await started.enter_async_context(redis_limiter(redis.url, states, clock))

@@ -15,6 +15,7 @@ from petstore.limits.contract import NEVER, RateLimiter, State, UnbanStore
 from petstore.limits.database import StoredRateLimits
 from support.keys import issue_stored, usage_of
 from support.manual_clock import ManualClock
+from support.redis_limiters import OF_ADDRESS
 from support.stores import locked
 
 StartLimiter = Callable[[UnbanStore], Awaitable[RateLimiter]]
@@ -146,29 +147,17 @@ async def test_a_charge_survives_a_restart_and_counts_in_the_usage(
     assert (await limiter.charge(key, 1)).day.remaining == 999
 
 
-async def test_addresses_have_their_own_limit(limiter: RateLimiter) -> None:
-    assert (await limiter.look_address("192.0.2.1")).described.remaining == 2
-    await limiter.take_address("192.0.2.1")
-    await limiter.take_address("192.0.2.1")
-    assert (await limiter.take_address("192.0.2.1")).verdict == "limited"
-    assert (await limiter.look_address("192.0.2.1")).described.remaining == 0
-    assert (await limiter.take_address("192.0.2.2")).verdict == "admitted"
-
-
-async def test_addresses_of_one_ipv6_64_network_share_one_limit(limiter: RateLimiter) -> None:
-    await limiter.take_address("2001:db8::1")
-    await limiter.take_address("2001:db8::2")
-    assert (await limiter.take_address("2001:db8::3")).verdict == "limited"
-    assert (await limiter.take_address("2001:db8:0:1::3")).verdict == "admitted"
-
-
-async def test_attempts_have_the_limit_that_their_caller_names(limiter: RateLimiter) -> None:
-    for _ in range(3):  # above the limit of addresses
-        assert (await limiter.take_attempt("one", 5)).verdict == "admitted"
-    assert (await limiter.look_attempt("one", 5)).minute.remaining == 2
-    assert (await limiter.take_attempt("one", 3)).verdict == "limited"
-    assert (await limiter.take_attempt("two", 2)).verdict == "admitted"
-    assert (await limiter.look_address("one")).described.remaining == 2
+async def test_each_budget_counts_its_own_holders(limiter: RateLimiter) -> None:
+    guess, other = OF_ADDRESS._replace(name="guess", per_minute=5), "192.0.2.2"
+    assert (await limiter.look_at(OF_ADDRESS, "192.0.2.1")).described.remaining == 2
+    verdicts = [(await limiter.take_of(OF_ADDRESS, "192.0.2.1")).verdict for _ in range(3)]
+    assert verdicts == ["admitted", "admitted", "limited"]
+    assert (await limiter.look_at(OF_ADDRESS, "192.0.2.1")).described.remaining == 0
+    assert (await limiter.take_of(OF_ADDRESS, other)).verdict == "admitted"
+    for _ in range(3):
+        assert (await limiter.take_of(guess, "192.0.2.1")).verdict == "admitted"
+    assert (await limiter.look_at(guess, "192.0.2.1")).minute.remaining == 2
+    assert (await limiter.take_of(guess._replace(per_minute=3), "192.0.2.1")).verdict == "limited"
 
 
 async def test_saved_states_survive_a_restart(

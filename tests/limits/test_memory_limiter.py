@@ -11,7 +11,6 @@ from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.memory import MemoryLimiter
-from petstore.limits.minutes import MinuteLimiter, network_of
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.stores import do, locked
@@ -23,7 +22,7 @@ NINE_TODAY = "UPDATE rate_limits SET day_used = 9"
 
 @pytest.fixture
 def limiter(states: StoredRateLimits, clock: ManualClock) -> MemoryLimiter:
-    return MemoryLimiter(states, clock, BanRules(), MinuteLimiter(clock, 2, 100, network_of))
+    return MemoryLimiter(states, clock, BanRules())
 
 
 async def used_today(limiter: MemoryLimiter, key: Caller) -> int:

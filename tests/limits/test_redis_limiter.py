@@ -10,7 +10,6 @@ import pytest
 from msgspec.structs import replace
 
 from petstore.clock import MINUTE, SECOND, system_clock
-from petstore.domain.plans import Limits
 from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules, Decision, LimitWindow, RateLimiter
 from petstore.limits.database import StoredRateLimits
@@ -18,7 +17,7 @@ from petstore.limits.redis_judge import RedisRateLimiter
 from petstore.redis_client import RedisClient
 from support.manual_clock import ManualClock
 from support.outages import LOST, HurriedClient, comes_back
-from support.redis_limiters import PATIENT, TimedClient, api_key, redis_limiter, said
+from support.redis_limiters import OF_ADDRESS, PATIENT, TimedClient, api_key, redis_limiter, said
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server, way_to
 from support.waiting import eventually
@@ -111,7 +110,7 @@ async def test_a_peek_at_an_unknown_key_creates_no_redis_key(
 ) -> None:
     async with redis_limiter(redis.url, states, clock) as limiter:
         await limiter.look(key)
-        await limiter.look_address("192.0.2.1")
+        await limiter.look_at(OF_ADDRESS, "192.0.2.1")
         assert redis.call("KEYS", "*") == []
 
 
@@ -136,7 +135,7 @@ async def test_what_somebody_else_wrote_instead_of_a_hash_is_replaced(
         await limiter.save()
         for name in names:
             redis.call("SET", name, "mine")
-        of_key, of_address = await limiter.take(key), await limiter.take_address("192.0.2.1")
+        of_key, of_address = await limiter.take(key), await limiter.take_of(OF_ADDRESS, "192.0.2.1")
         assert not limiter.has_fallen_back
     assert (of_key.minute.remaining, of_address.minute.remaining) == (58, 1)
     assert {redis.call("TYPE", name) for name in names} == {"hash"}
@@ -148,7 +147,7 @@ async def test_every_redis_key_has_an_expiry(
     async with redis_limiter(redis.url, states, clock) as limiter:
         await limiter.heartbeat()
         await limiter.take(key)
-        await limiter.take_address("192.0.2.1")
+        await limiter.take_of(OF_ADDRESS, "192.0.2.1")
         ends = {name: redis.call("PTTL", name) for name in redis.call("KEYS", "*")}
     assert len(ends) == 3
     assert 0 < ends["petstore:address:{192.0.2.1}"] <= 2 * MINUTE
@@ -245,7 +244,7 @@ async def test_without_redis_each_process_admits_its_share(
 ) -> None:
     async with AsyncExitStack() as stack:
         limiters = [
-            await stack.enter_async_context(redis_limiter(server.url, states, clock, per_minute=8))
+            await stack.enter_async_context(redis_limiter(server.url, states, clock))
             for _ in range(4)
         ]
         for limiter in [*limiters, *limiters]:
@@ -253,9 +252,10 @@ async def test_without_redis_each_process_admits_its_share(
         server.kill()
         key = api_key(1, 100, 60)
         assert [await admitted(limiter, key, 99) for limiter in limiters] == [15] * 4
-        verdicts = [(await limiters[0].take_address("192.0.2.1")).verdict for _ in range(3)]
+        of_all = OF_ADDRESS._replace(per_minute=8)
+        verdicts = [(await limiters[0].take_of(of_all, "192.0.2.1")).verdict for _ in range(3)]
         assert verdicts == ["admitted", "admitted", "limited"]
-        assert (await limiters[0].look_address("192.0.2.1")).described.limit == 2
+        assert (await limiters[0].look_at(of_all, "192.0.2.1")).described.limit == 2
         assert (await limiters[0].look(key)).day == LimitWindow(15, 0, (20_788 + 1) * 86_400)
 
 
@@ -277,25 +277,26 @@ async def test_a_request_without_a_key_detects_that_redis_is_down(
 ) -> None:
     async with redis_limiter(server.url, states, clock) as limiter:
         server.kill()
-        verdicts = [(await limiter.take_address("192.0.2.1")).verdict for _ in range(3)]
+        verdicts = [(await limiter.take_of(OF_ADDRESS, "192.0.2.1")).verdict for _ in range(3)]
     assert verdicts == ["admitted", "admitted", "limited"]
     assert said(caplog) == [LOST]
 
 
-async def test_processes_share_attempts_and_without_redis_each_has_its_share(
+async def test_processes_share_a_budget_and_without_redis_each_has_its_share(
     server: RedisServer, states: StoredRateLimits, clock: ManualClock
 ) -> None:
+    budget = OF_ADDRESS._replace(per_minute=4)
     async with (
         redis_limiter(server.url, states, clock, processes=2) as one,
         redis_limiter(server.url, states, clock, processes=2) as other,
     ):
         limiters = [one, other, one, other, one]
-        shared = [(await each.take_attempt("a", 4)).verdict for each in limiters]
+        shared = [(await each.take_of(budget, "a")).verdict for each in limiters]
         assert shared == ["admitted"] * 4 + ["limited"]
         server.kill()
-        alone = [(await one.take_attempt("b", 4)).verdict for _ in range(3)]
+        alone = [(await one.take_of(budget, "b")).verdict for _ in range(3)]
         assert alone == ["admitted", "admitted", "limited"]
-        assert (await other.look_attempt("b", 4)).minute.remaining == 2
+        assert (await other.look_at(budget, "b")).minute.remaining == 2
 
 
 async def test_without_any_redis_contact_the_share_uses_the_configured_processes(
@@ -580,7 +581,7 @@ async def test_a_heartbeat_returns_the_number_of_processes_and_the_server_time(
     redis: RedisServer, states: StoredRateLimits
 ) -> None:
     client = RedisClient(redis.url)
-    limiter = RedisRateLimiter(client, states, BanRules(), Limits(1, 1), PATIENT)
+    limiter = RedisRateLimiter(client, states, BanRules(), PATIENT)
     processes, now = await limiter.heartbeat()
     await limiter.close()
     assert processes == 1

@@ -15,14 +15,14 @@ from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, State
 from petstore.limits.decide import charge, decide, touched
-from petstore.limits.minutes import MinuteLimiter, network_of
+from petstore.limits.minutes import MinuteLimiter
 from petstore.limits.redis import RedisLimiter
 from petstore.limits.redis_judge import Mode, RedisRateLimiter
 from petstore.redis_client import RedisClient
 from support.exploration import explored
 from support.limited_key import LimitedKey
 from support.manual_clock import ManualClock
-from support.redis_limiters import PATIENT, TimedClient, api_key, redis_limiter
+from support.redis_limiters import OF_ADDRESS, PATIENT, TimedClient, api_key, redis_limiter
 from support.redis_server import RedisServer
 from support.strategies import pauses, small_limits
 
@@ -202,7 +202,7 @@ async def agree(client: RedisClient, key_id: int, now: Milliseconds) -> None:
     rules, limits, state = draw.rules(), draw.limits(), draw.state(now)
     unbanned_at = draw.choice([NEVER, state.unbanned_at, max(0, state.unbanned_at) + 1, now])
     key = replace(api_key(key_id, *limits), unbanned_at=unbanned_at)
-    shared = RedisRateLimiter(client, Given(state), rules, limits, PATIENT)
+    shared = RedisRateLimiter(client, Given(state), rules, PATIENT)
     mode: Mode = "charge" if key_id % 4 == 0 else "take"
     if mode == "charge":
         expected, after = charge(state, limits, now, unbanned_at, requests=key_id % 3)
@@ -210,7 +210,7 @@ async def agree(client: RedisClient, key_id: int, now: Milliseconds) -> None:
         expected, after = decide(state, limits, rules, now, unbanned_at)
     assert await shared.judge(mode, key, key_id % 3) == expected, (rules, limits, state)
     assert await shared.load(key_id) == after, (rules, limits, state)
-    other = RedisRateLimiter(client, Given(), rules, limits, PATIENT)
+    other = RedisRateLimiter(client, Given(), rules, PATIENT)
     await other.judge("look", api_key(key_id, *limits))
     assert await other.load(key_id) == touched(after, now), (rules, limits, state)
 
@@ -228,27 +228,24 @@ def test_the_script_agrees_with_the_limiter_for_any_state(
     runner.run(go())
 
 
-async def follow_address(
-    limiter: RedisLimiter, addresses: MinuteLimiter[str], action: Action
-) -> None:
-    if action == "look":
-        assert await limiter.look_address("192.0.2.1") == addresses.look("192.0.2.1")
-    else:
-        assert await limiter.take_address("192.0.2.1") == addresses.take("192.0.2.1")
+async def follow_minute(limiter: RedisLimiter, alone: MinuteLimiter[str], action: Action) -> None:
+    judge = limiter.look_at if action == "look" else limiter.take_of
+    expected = alone.look("a") if action == "look" else alone.take("a")
+    assert await judge(alone.budget, "a") == expected
 
 
 @TRIED
 @given(trace=st.lists(steps, min_size=1, max_size=20), per_minute=st.integers(1, 3))
-def test_the_script_agrees_with_the_address_limiter(
+def test_the_script_agrees_with_the_limiter_of_minutes(
     redis: RedisServer, runner: asyncio.Runner, trace: list[Step], per_minute: int
 ) -> None:
     async def follow() -> None:
         clock = LimitedKey(Limits(1, 1)).clock
-        addresses = MinuteLimiter[str](clock, per_minute, 10, network_of)
-        async with redis_limiter(redis.url, Given(), clock, per_minute=per_minute) as limiter:
+        alone = MinuteLimiter[str](clock, OF_ADDRESS._replace(per_minute=per_minute))
+        async with redis_limiter(redis.url, Given(), clock) as limiter:
             for step in trace:
                 clock.now += step.off
-                await follow_address(limiter, addresses, step.action)
+                await follow_minute(limiter, alone, step.action)
 
     redis.call("FLUSHALL")
     runner.run(follow())

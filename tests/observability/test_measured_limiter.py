@@ -16,6 +16,7 @@ from petstore.settings import Settings
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import port_of, read_metrics, registry_of_test
+from support.redis_limiters import OF_ADDRESS
 from support.redis_server import RedisServer, redis_server
 from support.stores import open_store
 
@@ -67,7 +68,7 @@ async def test_a_charge_is_not_counted_as_a_decision(database: Path, clock: Manu
             key = await issue_stored(store, clock)
             await limiter.charge(key, 5)
             await limiter.take(key)
-            await limiter.take_address("192.0.2.1")
+            await limiter.take_of(OF_ADDRESS, "192.0.2.1")
             assert await sample('limiter_decisions_total{verdict="admitted"}') == 2
 
 

@@ -20,6 +20,7 @@ from support.manual_clock import ManualClock
 from support.observed import Collector, attributes, collecting, observed_service
 from support.postgres import PostgresServer
 from support.process import free_port
+from support.redis_limiters import OF_ADDRESS
 from support.redis_server import redis_server
 from support.servers import StartServer
 from support.stores import open_store
@@ -207,7 +208,7 @@ async def test_redis_calls_of_the_limiter_are_child_spans_of_their_request(
             key = await issue_stored(store, clock)
             tracing.requested(http_request("GET", b"/v1/pets", []))
             assert (await limiter.take(key)).verdict == "admitted"
-            assert (await limiter.take_address("192.0.2.1")).verdict == "admitted"
+            assert (await limiter.take_of(OF_ADDRESS, "192.0.2.1")).verdict == "admitted"
             assert (await limiter.charge(key, 5)).verdict == "admitted"
             await limiter.close()
     tracing.close()

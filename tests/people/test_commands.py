@@ -9,7 +9,7 @@ import pytest
 from support.command import Command
 from support.terminal import shown_on_terminal
 
-LINK = re.compile(r"(.+)/console/invitation/([A-Za-z0-9_-]{65})\n")
+LINK = re.compile(r"(.+)/console/invitation/([A-Za-z0-9_-]{43})\n")
 GRACE = ("--name", "Grace Hopper", "--login", "grace@shop.example", "--role", "clerk")
 BY_ID = ("change", "invite", "disable", "enable")
 ADA = {"LOGNAME": "ada"}

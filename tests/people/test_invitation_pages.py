@@ -194,17 +194,6 @@ async def test_the_secret_of_an_invitation_is_in_no_referrer_and_no_log(database
     assert log.count('"/console/invitation/{secret}"') == 3
 
 
-async def test_an_ended_invitation_is_looked_up_a_few_times_a_minute(
-    service: Service, visitor: Visitor, invited: Added
-) -> None:
-    await newcomer(service).post(path_of(invited), password=PASSWORD)
-    for _ in range(61):
-        await visitor.get(path_of(invited))
-    await service.store.close()
-    assert (await visitor.get(path_of(invited))).status_code == 404
-    await service.store.open()
-
-
 async def test_an_unreachable_database_leaves_the_link_for_later(
     service: Service, visitor: Visitor, invited: Added
 ) -> None:
@@ -225,11 +214,11 @@ async def test_an_unreachable_database_leaves_the_link_for_later(
 async def test_when_too_many_wait_the_link_works_on(
     service: Service, visitor: Visitor, invited: Added, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr("petstore.people.passwords.LONGEST_WAIT", 0)
-        patched.setattr("petstore.people.passwords.AT_ONCE", 0)
-        async with running_service(service.settings.database, service.clock) as busy:
-            refused = await newcomer(busy).post(path_of(invited), password=PASSWORD)
+    turns = service.app.services.admission.passwords
+    monkeypatch.setattr(turns, "_seconds", 0)
+    with await turns.take("a"), await turns.take("b"):
+        refused = await newcomer(service).post(path_of(invited), password=PASSWORD)
+    monkeypatch.setattr(turns, "_seconds", 30)
     assert refused.status_code == 503
     assert "too busy now" in words(refused)
     assert 'name="password"' in refused.text

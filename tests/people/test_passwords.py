@@ -1,10 +1,8 @@
-"""Passwords: what is one, how it is hashed, and whose turn it is."""
+"""Passwords: what is one, and how it is hashed."""
 
-import asyncio
 import os
 import threading
 import unicodedata
-from collections.abc import Awaitable
 from typing import Literal
 
 import argon2
@@ -12,56 +10,15 @@ import pytest
 from argon2 import PasswordHasher
 
 from petstore.errors import InvalidBody
-from petstore.people import passwords as module
-from petstore.people.passwords import AT_ONCE, Passwords, check_password, has_length
+from petstore.people.passwords import Passwords, check_password, has_length
 from support.passwords import CHEAP, LOGIN, PASSWORD
 
 pytestmark = pytest.mark.anyio
 
 
-class Gate:
-    """Takes all turns of a ``Passwords`` until it is opened, and notes who was served."""
-
-    def __init__(self, passwords: Passwords) -> None:
-        self.passwords = passwords
-        self.served: list[str] = []
-        self._opened = asyncio.Event()
-        self._blocking = [asyncio.create_task(self._block(f"blocking{n}")) for n in range(AT_ONCE)]
-
-    def line_up(self, *names: str, goes_first: bool = False) -> list[asyncio.Task[None]]:
-        """Let many wait: the line is the first letter of a name."""
-        return [asyncio.create_task(self._wait(name, goes_first)) for name in names]
-
-    def open(self) -> None:
-        """Give all turns back."""
-        self._opened.set()
-
-    async def _block(self, line: str) -> None:
-        async with self.passwords.turn(line, goes_first=True):
-            await self._opened.wait()
-
-    async def _wait(self, name: str, goes_first: bool) -> None:  # noqa: FBT001 - its only flag
-        async with self.passwords.turn(name[0], goes_first=goes_first):
-            self.served.append(name)
-
-
 @pytest.fixture
 def passwords() -> Passwords:
     return Passwords(CHEAP)
-
-
-@pytest.fixture
-async def gate(passwords: Passwords, monkeypatch: pytest.MonkeyPatch) -> Gate:
-    monkeypatch.setattr(module, "LONGEST_WAIT", 30)  # on a busy machine
-    gate = Gate(passwords)
-    await asyncio.sleep(0)
-    return gate
-
-
-async def outcomes(waiting: list[Awaitable[None]]) -> list[str]:
-    """Return ``served`` or the name of an error for each."""
-    ended = await asyncio.gather(*waiting, return_exceptions=True)
-    return ["served" if each is None else type(each).__name__ for each in ended]
 
 
 # What is a password
@@ -159,49 +116,6 @@ async def test_hashes_have_a_lower_priority_than_responses(passwords: Passwords)
     of_the_loop = priority()
     assert await passwords._run(priority) == 5  # noqa: SLF001
     assert priority() == of_the_loop
-
-
-# Whose turn it is
-
-
-async def test_a_crowd_of_one_line_delays_no_other_line(gate: Gate) -> None:
-    waiting = gate.line_up(*["a"] * 50, "b", "c")
-    await asyncio.sleep(0)
-    gate.open()
-    await asyncio.gather(*waiting)
-    assert {*gate.served[:4]} == {"a", "b", "c"}
-
-
-async def test_a_browser_that_knows_the_login_goes_first(gate: Gate) -> None:
-    waiting = gate.line_up(*"abcdefghijklmnop") + gate.line_up("Z", goes_first=True)
-    await asyncio.sleep(0)
-    gate.open()
-    await asyncio.gather(*waiting)
-    assert gate.served.index("Z") <= AT_ONCE
-
-
-async def test_who_has_waited_too_long_is_refused(
-    gate: Gate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "LONGEST_WAIT", 0)
-    refused = gate.line_up("a", "b") + gate.line_up("Z", goes_first=True)
-    assert await outcomes([*refused]) == ["Overloaded"] * 3
-    monkeypatch.setattr(module, "LONGEST_WAIT", 30)
-    waiting = gate.line_up(*"acde")
-    await asyncio.sleep(0)
-    gate.open()
-    assert await outcomes([*waiting]) == ["served"] * 4
-
-
-async def test_who_no_longer_waits_is_left_out(gate: Gate) -> None:
-    gone = gate.line_up(*"aaabcd")
-    await asyncio.sleep(0)
-    for each in gone:
-        each.cancel()
-    others = gate.line_up(*"abe")
-    assert await outcomes([*gone]) == ["CancelledError"] * 6
-    gate.open()
-    assert await outcomes([*others]) == ["served"] * 3
 
 
 @pytest.mark.timeout(30)

@@ -16,8 +16,8 @@ import pytest
 from petstore.categories.model import CategoryCreate
 from petstore.databases.contract import Statement
 from petstore.http.messages import Response
-from petstore.interface import turns
 from petstore.keys.model import SCOPES
+from petstore.limits.turns import Turns
 from petstore.pets import import_pages as imports
 from petstore.pets.console_imports import MAX_IMPORTS
 from petstore.pets.import_preparation import BATCH, MAX_UNDECIDED
@@ -804,8 +804,8 @@ async def test_concurrent_uploads_are_limited_for_each_key(
 async def test_concurrent_uploads_are_limited_for_each_process(
     staff: Visitor, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "_OPEN", 1)
     async with running_service(service.settings.database, service.clock) as full:
+        monkeypatch.setattr(full.app.services.admission, "files", Turns("files", 1))
         slow, other = Sender(full, staff), Sender(full, await signed_in(full))
         first = slow.send()
         await eventually(lambda: slow.asked)

@@ -10,7 +10,7 @@ from petstore.sessions.store import use_link
 from support.command import Command
 from support.stores import open_store
 
-LINK = re.compile(r"(.+)/console/link/([A-Za-z0-9_-]{65})\n")
+LINK = re.compile(r"(.+)/console/link/([A-Za-z0-9_-]{43})\n")
 
 
 def test_a_link_for_an_unknown_key_is_refused(command: Command) -> None:

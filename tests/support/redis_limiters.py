@@ -6,15 +6,17 @@ from typing import Any
 
 from msgspec import msgpack
 
-from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import DEFAULT_SCOPES, Caller
-from petstore.limits.contract import BanRules, UnbanStore
+from petstore.limits.contract import BanRules, Budget, UnbanStore
 from petstore.limits.redis import RedisLimiter
 from petstore.redis_client import Command, RedisClient
 from support.manual_clock import ManualClock
 
 PATIENT = 10.0
 """Seconds to wait for Redis where nothing fails: a busy machine is no fault."""
+
+
+OF_ADDRESS = Budget("address", "this address", 2)
 
 
 class TimedClient(RedisClient):
@@ -55,7 +57,6 @@ async def redis_limiter(
     *,
     rules: BanRules | None = None,
     seconds: float = PATIENT,
-    per_minute: int = 2,
     processes: int = 1,
     client: RedisClient | None = None,
 ) -> AsyncIterator[RedisLimiter]:
@@ -65,8 +66,6 @@ async def redis_limiter(
         store,
         clock,
         rules or BanRules(),
-        Limits(per_minute, UNLIMITED),
-        100,
         processes,
         seconds,
     )

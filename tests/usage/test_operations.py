@@ -144,7 +144,7 @@ async def test_a_key_can_get_its_usage_60_times_a_minute(service: Service) -> No
     service.clock.advance(15)
     response = await service.request("GET", "/v1/usage", key.token)
     message = assert_error(response, 429, "rate_limit_exceeded")
-    assert "this key for getUsage, 60 requests a minute" in message
+    assert "this key for requests that cost nothing, 60 requests a minute" in message
     assert response.headers.get_list("Retry-After") == ["45"]
     assert response.headers.get_list("X-RateLimit-Limit") == ["60"]
     assert response.headers.get_list("X-RateLimit-Remaining") == ["0"]

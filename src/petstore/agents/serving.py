@@ -12,7 +12,6 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
-from weakref import WeakValueDictionary
 
 from anyio.to_thread import run_sync
 from mcp.server.stdio import stdio_server
@@ -25,6 +24,7 @@ from petstore.interface.authentication import bearer_token
 from petstore.interface.bodies import BodyReader
 from petstore.interface.client_address import client_address
 from petstore.interface.messages import error_response, refusal_response
+from petstore.limits.turns import Turns
 from petstore.server.listeners import http_server
 from petstore.settings import Settings
 from petstore_client import AsyncClient
@@ -35,8 +35,6 @@ _PORT = re.compile(rb":\d*$")
 # SDK validates a message several times, and would hold everybody while it does that.
 _MAX_MESSAGE = 256 * 1024
 _MAX_VALUES = 2000
-_MAX_REQUESTS = 64  # of an address at once; few of them are with the SDK, so that others are, too
-_MAX_AT_WORK = 4
 _ARRIVAL_SECONDS = 10
 _STOP_SECONDS = 10
 _MAX_CLIENTS = 200
@@ -101,7 +99,11 @@ class Endpoint:
         self._hosts = {host.lower().encode() for host in (*_LOOPBACK_HOSTS, *hosts)}
         self._proxies = settings.trusted_networks
         self._bodies = BodyReader(_MAX_MESSAGE, _ARRIVAL_SECONDS)
-        self._turns = WeakValueDictionary[str, asyncio.Semaphore]()
+        self._requests = Turns(
+            "requests", each=64, refusal="too many requests at once"
+        )  # of an address
+        self._of_keys = Turns("requests")
+        self._working = Turns("requests", each=4)  # of an address with the SDK, so others are, too
         server = agent_server(lambda context: context.request.state.client, writes=writes)  # type: ignore[union-attr]
         self._sdk = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
 
@@ -140,25 +142,20 @@ class Endpoint:
         # So the limits and networks of the store see who calls, if it trusts this process.
         client = client.with_options(headers={"X-Forwarded-For": address})
         request.on_lost = asyncio.current_task().cancel  # type: ignore[union-attr]
-        places = self._turn(f"{address} waits", _MAX_REQUESTS)
-        if places.locked():
-            msg = "too many requests at once"
-            raise errors.RateLimitExceeded(msg, {"Retry-After": "1"}, "requests")
         try:
-            async with places, asyncio.timeout(_ARRIVAL_SECONDS) as arrival, self._turn(key, 1):
-                body = await self._bodies.read(request, receive)
-                if sum(map(body.count, (b"[", b"{", b",", b":"))) > _MAX_VALUES:
-                    msg = f"the body: expected at most {_MAX_VALUES} values"
-                    raise errors.ContentTooLarge(msg)
-                async with self._turn(f"{address} works", _MAX_AT_WORK):
-                    arrival.reschedule(None)
-                    return await self._ask(request, body, client)
+            with await self._requests.take(address):
+                async with asyncio.timeout(_ARRIVAL_SECONDS) as arrival:
+                    with await self._of_keys.take(key):
+                        body = await self._bodies.read(request, receive)
+                        if sum(map(body.count, (b"[", b"{", b",", b":"))) > _MAX_VALUES:
+                            msg = f"the body: expected at most {_MAX_VALUES} values"
+                            raise errors.ContentTooLarge(msg)
+                        with await self._working.take(address):
+                            arrival.reschedule(None)
+                            return await self._ask(request, body, client)
         except TimeoutError:
             msg = "the body did not arrive in time, or another request of this key is under way"
             raise errors.RequestTimeout(msg) from None
-
-    def _turn(self, name: str, count: int) -> asyncio.Semaphore:
-        return self._turns.setdefault(name, asyncio.Semaphore(count))
 
     async def _ask(self, request: Request, body: bytes, client: AsyncClient) -> Response:
         """Return what the SDK responds to a message, as an ASGI application."""

@@ -2,8 +2,8 @@
 
 import logging
 from contextlib import ExitStack, suppress
-from functools import partial
 from io import BytesIO
+from weakref import finalize
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from petstore.console.forms import (
     decode_urlencoded,
     page_address,
 )
-from petstore.console.page import HOME, MAX_FORM, ConsolePage, PageRequest, scope_of
+from petstore.console.page import HOME, ConsolePage, PageRequest, scope_of
 from petstore.console.session_limits import SessionLimits
 from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
 from petstore.console.templates import templates
@@ -51,12 +51,10 @@ from petstore.interface.authentication import require_network, require_scope
 from petstore.interface.bodies import BodyReader
 from petstore.interface.operation import Services
 from petstore.interface.parameters import decode_path_id
-from petstore.interface.rate_limit_headers import Holder, require_admitted
+from petstore.interface.rate_limit_headers import require_admitted
 from petstore.interface.routes import Route, Routes
-from petstore.interface.turns import Turns
 from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
-from petstore.limits.minutes import MinuteLimiter
 from petstore.orders import export_pages as order_exports
 from petstore.orders import pages as orders
 from petstore.people import account_pages as account
@@ -76,11 +74,12 @@ from petstore.webhooks import replay_pages as replays
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
-_CONSOLE = Holder("console", "your pages in the console")
 # Bytes a second: lines of phones are often no faster.
 _SLOWEST = 65_536
 # So many pages may be opened in a minute for each request that the key itself may make.
 _PAGES_A_REQUEST = 5
+# Bytes of a form of somebody who is not signed in: thousands may wait with one for a password.
+_MAX_OF_STRANGERS = 16_384
 # Bytes of a form whose sender is beyond a limit, or unknown while the database is unreachable: it
 # must not cost much more than a refusal.
 _MAX_KEPT = 4096
@@ -95,7 +94,7 @@ _FILE_TOO_LATE = (
 )
 
 
-_TOO_LATE_FOR_SECRETS = (
+_FORM_TOO_LATE = (
     "You were signed out before this arrived. Sign in again, and then fill in the form again."
 )
 
@@ -134,8 +133,7 @@ PAGES: tuple[ConsolePage, ...] = (
 class Console:
     """Serves the pages below ``path``; see ``petstore.interface.application.Section``.
 
-    ``limiter`` limits the requests of each key here: pages cost nothing of its own limits, but
-    changes and the rows of files do. ``public_url`` is empty if the operator has named none.
+    ``public_url`` is empty if the operator has named none.
     """
 
     path = HOME
@@ -144,16 +142,12 @@ class Console:
         self,
         services: Services,
         bodies: BodyReader,
-        limiter: MinuteLimiter[int],
         public_url: str,
     ) -> None:
         self._services = services
         self._bodies = bodies
-        self._limiter = limiter
         self._public_url = public_url
         self._limits = SessionLimits(services)
-        msg = "you have 4 files on their way: wait until one has arrived"
-        self._files = Turns(4, msg, "console_files")
         self._templates = templates()
         self._routes = Routes(HOME, PAGES)
 
@@ -218,28 +212,42 @@ class Console:
         if page.has_id:
             visit.path_id, visit.child_id, *_ = (*map(decode_path_id, visit.parameters), 0)
         if page.has_file:
-            respond = partial(self._respond_in_turn, page, visit, receive)
-            return await self._files.respond(visit.caller.id, respond)
+            return await self._respond_with_file(page, visit, receive)
         await self._receive_form(page, visit, receive)
         return await self._visited(page, visit)
+
+    async def _respond_with_file(
+        self, page: ConsolePage, visit: PageRequest, receive: Receive
+    ) -> Response:
+        """Respond to a request that has a file or gets one, which ends with that file."""
+        with await self._services.admission.files.take(visit.caller.id) as begun:
+            try:
+                response = await self._respond_in_turn(page, visit, receive)
+            except OSError as error:
+                detail = f"cannot write a file: {error}"
+                raise Unavailable(detail, "there is no room for the file now; try again") from error
+            if response.file is not None:
+                finalize(response.file, begun.pop_all().close)
+            return response
 
     async def _respond_in_turn(
         self, page: ConsolePage, visit: PageRequest, receive: Receive
     ) -> Response:
         """Receive a file, if the page takes one, and work on it when it is the turn of its key."""
+        working = self._services.admission.working_files
         if not page.takes_files:
             await self._receive_form(page, visit, receive)
-            async with self._files.turn(visit.caller.id):
+            with await working.take(visit.caller.id):
                 return await self._visited(page, visit)
         seconds = page.max_bytes / _SLOWEST
         body = await self._bodies.read_file(visit.request, receive, page.max_bytes, seconds)
-        with body, ExitStack() as opened:
-            async with self._files.turn(visit.caller.id):
-                visit.form = await decode_form(_content_type(visit.request), body, opened)
-                return await self._visited(page, visit)
+        with body, ExitStack() as opened, await working.take(visit.caller.id):
+            visit.form = await decode_form(_content_type(visit.request), body, opened)
+            return await self._visited(page, visit)
 
     async def _receive_form(self, page: ConsolePage, visit: PageRequest, receive: Receive) -> None:
-        visit.form = await self._form(page, visit.request, receive, page.max_bytes)
+        largest = page.max_bytes if visit.session else min(page.max_bytes, _MAX_OF_STRANGERS)
+        visit.form = await self._form(page, visit.request, receive, largest)
 
     async def _visited(self, page: ConsolePage, visit: PageRequest) -> Response:
         if visit.session is not None:  # else a crowd without a key would be ahead of people
@@ -286,21 +294,19 @@ class Console:
             self._limits.charge_sign_in(session.caller.id, visit.client)
         else:
             of_plan = _PAGES_A_REQUEST * session.caller.limits.per_minute
-            decision = self._limiter.take(session.caller.id, of_plan)
-            require_admitted(decision, _CONSOLE)
+            pages = services.admission.pages
+            require_admitted(pages.take(session.caller.id, of_plan), pages.budget)
         if session.needs_touch(now) and not visit.is_refresh:
             await services.store.write(touch_session(session, now))
             visit.renews_cookie = session.stays
 
     async def _find_session(self, visit: PageRequest, now: Milliseconds) -> Session | None:
-        services, limits = self._services, self._limits
-        secret = session_secret(visit.request, visit.root)
-        if not secret or not await limits.is_worth_a_look_up(secret, visit.client):
+        services, secret = self._services, session_secret(visit.request, visit.root)
+        if not secret:
             return None
         session = await find_session(services.store, secret, services.keys.environment, now)
         if isinstance(session, Session):
             return session
-        limits.note_end(secret)
         visit.ended = session
         return None
 
@@ -310,8 +316,9 @@ class Console:
         """Return what leads to signing in, and from there back to what was requested."""
         if page.method == "POST":
             self._limits.charge_address(visit.client)
-            again = await self._pending(page, visit, receive, MAX_FORM)
-            lost = _TOO_LATE_FOR_SECRETS if page.has_secret else _FILE_TOO_LATE
+            # In a sign-in form it is longer.
+            again = await self._pending(page, visit, receive, _MAX_OF_STRANGERS // 2)
+            lost = _FILE_TOO_LATE if visit.lost_file else _FORM_TOO_LATE
             problem = lost if again is None else _TOO_LATE
             return await sign_in_page(visit, 401, again=again, problem=problem)
         return arrival_page(visit) if may_lack_cookie(visit.request) else to_sign_in(visit)

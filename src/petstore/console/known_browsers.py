@@ -34,9 +34,9 @@ class KnownBrowser(NamedTuple):
         """The value of the cookie."""
         return _SEPARATOR.join((self.id, *self.marks))
 
-    def knows(self, login: str, seal: bytes | None) -> bool:
+    def knows(self, login: str, seal: bytes) -> bool:
         """Return whether somebody has signed in with a login here, to the store of the seal."""
-        if not self.marks or seal is None:
+        if not self.marks:
             return False
         mark = _mark_of(self.id, login, seal)
         return any(compare_digest(mark, known) for known in self.marks)

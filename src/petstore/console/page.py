@@ -47,8 +47,9 @@ from petstore.interface.operation import (
     execute,
 )
 from petstore.interface.operations import OPERATIONS
-from petstore.interface.rate_limit_headers import KEY, require_admitted
+from petstore.interface.rate_limit_headers import require_admitted
 from petstore.keys.model import Caller, Scope
+from petstore.limits.admission import KEY
 from petstore.pets.model import Pet
 from petstore.sales.model import zone_of
 from petstore.sessions.store import Session, SessionEnd, find_session

@@ -18,7 +18,6 @@ from petstore.console.forms import EMPTY, Form, PendingForm, kept_in, page_addre
 from petstore.console.notices import Notice
 from petstore.console.page import (
     HOME,
-    MAX_FORM,
     ConsolePage,
     PageRequest,
     redirect,
@@ -37,6 +36,7 @@ from petstore.sessions.store import (
     SessionEnd,
     end_session,
     end_sessions,
+    find_link,
     open_session,
     use_link,
 )
@@ -134,10 +134,8 @@ async def _session_by_key(visit: PageRequest) -> str:
     require_network(key, visit.client)
     limits.charge_sign_in(key.id, visit.client)
     unit = open_session(key.id, token, services.clock(), browser_of(visit))
-    secret = await services.store.write(unit)
-    await limits.issued_seal()  # which may be new, and is not looked for at every request
     visit.signed_in = key
-    return secret
+    return await services.store.write(unit)
 
 
 async def _sign_in_person(visit: PageRequest) -> Response:
@@ -151,8 +149,6 @@ async def _sign_in_person(visit: PageRequest) -> Response:
     limits, address, services = visit.limits, visit.client, visit.services
     login, password = _login_of(visit.form), visit.form.raw("password")
     known = known_of(visit.request, visit.root)
-    if known.marks:
-        await limits.find_seal(address)
     if not has_length(password):  # no password is: it costs no hash, and counts for no login
         raise InvalidKey(_WRONG)
     rehashed = None
@@ -249,15 +245,15 @@ async def _session_by_link(visit: PageRequest) -> str:
     Raises:
         InvalidKey: the link has ended, or is none.
     """
-    services, limits, link = visit.services, visit.limits, visit.parameter
-    if await limits.is_worth_a_look_up(link, visit.client):
-        unit = use_link(link, services.keys.environment, services.clock(), browser_of(visit))
-        secret = await services.store.write(unit)
-        if secret is not None:
-            return secret
-        limits.note_end(link)
-    msg = "this link has ended"
-    raise InvalidKey(msg)
+    services, link, now = visit.services, visit.parameter, visit.services.clock()
+    environment, secret = services.keys.environment, None
+    # Read first: a made-up link must not cost a write.
+    if await find_link(services.store, link, "sign_in", environment, now):
+        secret = await services.store.write(use_link(link, environment, now, browser_of(visit)))
+    if secret is None:
+        msg = "this link has ended"
+        raise InvalidKey(msg)
+    return secret
 
 
 async def _link_again(visit: PageRequest, error: PetstoreError) -> Response:
@@ -300,7 +296,7 @@ async def signed_in_person(
     Raises:
         Unavailable: the database is unreachable.
     """
-    seal = await visit.limits.issued_seal()
+    seal = await visit.limits.seal()
     response = signed_in(visit, secret, notice, stays=stays)
     known = known_of(visit.request, visit.root).with_login(login, seal)
     return replace(response, headers=[*response.headers, known_cookie(known, visit.root)])
@@ -344,14 +340,7 @@ PAGES = (
     ConsolePage("GET", "", _start),
     ConsolePage("GET", "/", _start),
     ConsolePage("GET", _SIGN_IN, _show, public=True, ends_sessions=True),
-    # What it keeps of another form is longer than in that form.
-    ConsolePage(
-        *("POST", _SIGN_IN, _sign_in),
-        refused=_sign_in_again,
-        public=True,
-        signs_in=True,
-        max_bytes=2 * MAX_FORM,
-    ),
+    ConsolePage("POST", _SIGN_IN, _sign_in, refused=_sign_in_again, public=True, signs_in=True),
     ConsolePage("GET", "/link/{secret}", _show_link, public=True, ends_sessions=True),
     ConsolePage(
         *("POST", "/link/{secret}", _use_link), refused=_link_again, public=True, signs_in=True

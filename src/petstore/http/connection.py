@@ -13,6 +13,7 @@ from typing import IO, cast
 from msgspec.structs import replace
 
 from petstore.http.body import RequestBody, receive_nothing
+from petstore.http.buffers import BufferBudget
 from petstore.http.messages import (
     Overload,
     Receive,
@@ -22,8 +23,8 @@ from petstore.http.messages import (
     Response,
 )
 from petstore.http.parser import MAX_HEAD, RequestParser
-from petstore.http.turns import BufferBudget, RoundRobin
 from petstore.http.writer import ResponseWriter
+from petstore.time_slices import Rounds
 
 _LOG = logging.getLogger(__name__)
 
@@ -31,6 +32,7 @@ _MAX_UNREAD = 64 * 1024  # bytes of a body that the application has not taken
 _LARGE_BODY = 64 * 1024  # bytes that a client gets in pieces, as it does those of a file
 _REJECTIONS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.TOO_MANY_REQUESTS)
 _READ_AT_ONCE = 16 * 1024
+_IN_A_ROUND = 16  # connections that wait for their turn
 _IGNORED_AT_ONCE = 256 * 1024
 _ENDED_EARLY = partial(ConnectionError, "it ended early")
 _NO_MEMORY = "unfinished requests and unread responses take up all of --buffer-bytes"
@@ -53,7 +55,7 @@ class Shared:
 
     def __init__(self, max_buffered: int) -> None:
         self.connections: set[Connection] = set()
-        self.turns = RoundRobin()
+        self.turns = Rounds(asyncio.get_running_loop(), _IN_A_ROUND)
         self.budget = BufferBudget(max_buffered)
         self.buffer = memoryview(bytearray(_READ_AT_ONCE))  # what one connection has just read
         self.waste = memoryview(bytearray(_IGNORED_AT_ONCE))  # input that is ignored
@@ -305,7 +307,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _await_turn(self) -> None:
         self.awaits_turn = True
-        self._shared.turns.add(self)
+        self._shared.turns.add(self.resume)
 
     def _regulate(self) -> None:
         """Read more only if it can be used now, and note how much is buffered."""

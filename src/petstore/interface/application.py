@@ -59,20 +59,14 @@ from petstore.interface.operation import (
     shows_lapse,
 )
 from petstore.interface.parameters import Query, decode_path_id, decode_query
-from petstore.interface.rate_limit_headers import (
-    ADDRESS,
-    KEY,
-    LOOKUP,
-    Holder,
-    rate_limit_headers,
-    require_admitted,
-)
+from petstore.interface.rate_limit_headers import rate_limit_headers, require_admitted
 from petstore.interface.response_cache import ResponseCache
 from petstore.interface.results import encode_result
 from petstore.interface.routes import Route, Routes, not_allowed
-from petstore.interface.turns import Turns
 from petstore.keys.model import Caller
+from petstore.limits.admission import KEY
 from petstore.limits.contract import Decision
+from petstore.limits.minutes import network_of
 from petstore.logs import RequestLine
 from petstore.usage.counter import first_hour
 
@@ -210,8 +204,6 @@ class Application:
         self._response_cache = ResponseCache(services.store)
         self._within = f"{pages.section.path}/"
         self._bodies = bodies
-        msg = "this key has 8 batches in progress: wait until one has its response"
-        self._batches = Turns(8, msg, "batches")  # each has its body in memory
         self._rules = rules
         self._on_request, self._on_response = hooks
         self.lifespan = lifespan
@@ -241,7 +233,8 @@ class Application:
             failure = InternalError("the service failed; its log has the reason")
             response = error_response(failure, exchange.root)
         if exchange.decision is None and (_is_api(request.path) or request.refusal is not None):
-            exchange.decision = await self.services.limiter.look_address(exchange.client)
+            address, network = self.services.admission.address, network_of(exchange.client)
+            exchange.decision = await self.services.limiter.look_at(address, network)
         size = response.size
         headers = self._headers(exchange, response, size)
         if request.body != "none":
@@ -321,8 +314,8 @@ class Application:
                 require_scope(key, operation.scope)
             body = decode_json(text or _absent_body(operation), operation.body)
             if operation.is_batch:
-                respond = partial(self._respond_to_batch, exchange, operation, key, body)
-                return await self._batches.respond(key.id, respond)
+                with await self.services.admission.batches.take(key.id):
+                    return await self._respond_to_batch(exchange, operation, key, body)
         response = await self._execute(exchange, operation, key, body)
         if operation.waits:
             key = await self._find_caller_again(exchange)
@@ -347,6 +340,7 @@ class Application:
         """
         request, operation = exchange.request, exchange.operation
         keys, limiter = self.services.keys, self.services.limiter
+        admission = self.services.admission
         try:
             exchange.root = self._rules.addresses.root(request)
             token = exchange.token = bearer_token(request)
@@ -354,13 +348,13 @@ class Application:
             if key.allowed_networks:
                 require_network(key, exchange.client)
         except (InvalidRequest, MissingKey, InvalidKey, NetworkNotAllowed):
-            exchange.decision = await limiter.take_address(exchange.client)
-            require_admitted(exchange.decision, ADDRESS)
+            network = network_of(exchange.client)
+            exchange.decision = await limiter.take_of(admission.address, network)
+            require_admitted(exchange.decision, admission.address)
             raise
         if operation is not None and not operation.charged:
-            exchange.decision = self.services.uncharged.take(key.id)
-            holder = Holder("operation", f"this key for {operation.id}")
-            require_admitted(exchange.decision, holder)
+            exchange.decision = admission.uncharged.take(key.id)
+            require_admitted(exchange.decision, admission.uncharged.budget)
             exchange.decision = await limiter.look(key)
         else:
             exchange.decision = await limiter.take(key)
@@ -375,7 +369,7 @@ class Application:
         If the day has less left, the batch costs one request of the minute alone.
         """
         size = len(body)
-        async with self._batches.turn(key.id):
+        with await self.services.admission.working_batches.take(key.id):
             if size > 1:
                 charge, admitted = self.services.limiter.charge, exchange.decision
                 decision = exchange.decision = await charge(key, size - 1, admitted)
@@ -401,12 +395,13 @@ class Application:
         The look-up of a new token is charged to its address first, so that a flood of invalid
         tokens does not reach the database.
         """
-        keys, look_ups = self.services.keys, self.services.look_ups
+        keys, look_ups = self.services.keys, self.services.admission.look_ups
         if not keys.is_new(token):
             return await authenticate(token, keys)
-        exchange.decision = look_ups.take(exchange.client)
-        require_admitted(exchange.decision, LOOKUP)
-        return await authenticate_new(token, keys, look_ups, exchange.client)
+        network = network_of(exchange.client)
+        exchange.decision = look_ups.take(network)
+        require_admitted(exchange.decision, look_ups.budget)
+        return await authenticate_new(token, keys, look_ups, network)
 
     async def _execute(
         self, exchange: Exchange, operation: Operation, key: Caller, body: object

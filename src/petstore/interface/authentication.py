@@ -25,18 +25,18 @@ async def authenticate(token: bytes, keys: ApiKeyCache) -> Caller:
 
 
 async def authenticate_new(
-    token: bytes, keys: ApiKeyCache, look_ups: MinuteLimiter[str], address: str
+    token: bytes, keys: ApiKeyCache, look_ups: MinuteLimiter[str], network: str
 ) -> Caller:
-    """Return the key of a new token, whose look-up was charged to an ``address``.
+    """Return the key of a new token, whose look-up was charged to a ``network``.
 
     The charge is given back unless the token is invalid. Raises what ``authenticate`` does.
     """
     try:
         key = await authenticate(token, keys)
     except Unavailable:
-        look_ups.give_back(address)
+        look_ups.give_back(network)
         raise
-    look_ups.give_back(address)
+    look_ups.give_back(network)
     return key
 
 

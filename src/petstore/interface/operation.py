@@ -26,8 +26,8 @@ from petstore.interface.parameters import Values
 from petstore.keys.cache import ApiKeyCache, find_key
 from petstore.keys.model import Caller, Scope, digest
 from petstore.keys.store import Principal
+from petstore.limits.admission import Admission
 from petstore.limits.contract import RateLimiter
-from petstore.limits.minutes import MinuteLimiter
 from petstore.orders.reservations import Reservations
 from petstore.sessions.store import Session, find_session, find_session_caller
 from petstore.usage.counter import Counter
@@ -44,14 +44,12 @@ Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 class Services:
     """The parts that operations work with, and the rules of this store.
 
-    ``look_ups`` limits the look-ups of unknown tokens by address. ``uncharged`` limits the requests
-    of a key that cost nothing. ``webhook_secret`` holds the master secret of all webhooks.
+    ``webhook_secret`` holds the master secret of all webhooks.
     """
 
     store: Store
     limiter: RateLimiter
-    look_ups: MinuteLimiter[str]
-    uncharged: MinuteLimiter[int]
+    admission: Admission
     clock: Clock
     keys: ApiKeyCache
     retries: SafeRetries

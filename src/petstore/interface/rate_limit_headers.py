@@ -1,12 +1,11 @@
 """The headers of limits, and the 429 beyond one (docs/limits.md)."""
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from petstore.clock import DAY, MINUTE, SECOND, seconds_up
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import KeyBanned, PetstoreError, RateLimitExceeded
-from petstore.limits.contract import Decision
+from petstore.limits.contract import Budget, Decision
 
 _DAY = DAY // SECOND
 _SHOWN = b"x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d"
@@ -45,20 +44,8 @@ def rate_limit_headers(decision: Decision) -> bytes:
     return _WITH_BOTH % (limit, left, reset, policy, *both)
 
 
-class Holder(NamedTuple):
-    """Whose limit it is: a name for the log, and words for the caller."""
-
-    name: str
-    words: str
-
-
-KEY = Holder("key", "this key")
-ADDRESS = Holder("address", "this address without a valid key")
-LOOKUP = Holder("lookup", "this address with keys that the service has not seen yet")
-
-
-def limit_reached(decision: Decision, holder: Holder, requests: int = 1) -> PetstoreError:
-    """Return the 429 of a request that was not admitted; ``holder`` owns the limit.
+def limit_reached(decision: Decision, budget: Budget, requests: int = 1) -> PetstoreError:
+    """Return the 429 of a request that was not admitted within a ``budget``.
 
     It costs as much as so many ``requests``.
     """
@@ -78,14 +65,14 @@ def limit_reached(decision: Decision, holder: Holder, requests: int = 1) -> Pets
             f" items, or wait {seconds} seconds"
         )
     else:
-        msg = f"the limit of {holder.words}, {limit}, is reached: wait {seconds} seconds"
-    return RateLimitExceeded(msg, headers, f"{holder.name}_{length}")
+        msg = f"the limit of {budget.words}, {limit}, is reached: wait {seconds} seconds"
+    return RateLimitExceeded(msg, headers, f"{budget.name}_{length}")
 
 
-def require_admitted(decision: Decision, holder: Holder, requests: int = 1) -> None:
+def require_admitted(decision: Decision, budget: Budget, requests: int = 1) -> None:
     """Refuse a request that was not admitted, with ``limit_reached``."""
     if decision.verdict != "admitted":
-        raise limit_reached(decision, holder, requests)
+        raise limit_reached(decision, budget, requests)
 
 
 @lru_cache(maxsize=1024)

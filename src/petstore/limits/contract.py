@@ -41,6 +41,18 @@ class BanRules(Struct, frozen=True):
 NO_BANS = BanRules(min_strikes=UNLIMITED)
 
 
+class Budget(NamedTuple):
+    """How many each holder has in a minute: its ``name`` for the log, its ``words`` for the caller.
+
+    ``capacity`` is how many windows a process remembers.
+    """
+
+    name: str
+    words: str
+    per_minute: int = UNLIMITED
+    capacity: int = 20_000
+
+
 class State(Struct, frozen=True, omit_defaults=True, gc=False):
     """What a limiter remembers of a key or an address.
 
@@ -148,16 +160,10 @@ class RateLimiter(Protocol):
         ``verdict`` says whether they were charged.
         """
 
-    async def take_address(self, address: str) -> Decision:
-        """Judge a request without a valid key from ``address``, and charge it if admitted."""
+    async def take_of(self, budget: Budget, holder: str) -> Decision:
+        """Judge what ``holder`` does within a ``budget``, and charge it if it is admitted."""
 
-    async def look_address(self, address: str) -> Decision:
-        """Describe the window of ``address`` without charging anything."""
-
-    async def take_attempt(self, holder: str, per_minute: int) -> Decision:
-        """Judge an attempt, of which ``holder`` has so many, and charge it if it is admitted."""
-
-    async def look_attempt(self, holder: str, per_minute: int) -> Decision:
+    async def look_at(self, budget: Budget, holder: str) -> Decision:
         """Describe the window of ``holder`` without charging anything."""
 
     async def heartbeat(self) -> None:

@@ -4,13 +4,12 @@ from petstore.clock import MINUTE, Clock
 from petstore.domain.plans import UNLIMITED
 from petstore.generations import Generations
 from petstore.keys.model import Caller
-from petstore.limits.contract import NEVER, BanRules, Decision, RateLimitStore, State
+from petstore.limits.contract import NEVER, BanRules, Budget, Decision, RateLimitStore, State
 from petstore.limits.decide import charge, decide, describe, touched
 from petstore.limits.minutes import MinuteLimiter
 
 _FRESH = State()
 _GENERATION = 2 * MINUTE
-_MAX_HOLDERS = 20_000
 
 
 class UnsavedStates:
@@ -61,13 +60,11 @@ class MemoryLimiter:
         store: RateLimitStore,
         clock: Clock,
         rules: BanRules,
-        addresses: MinuteLimiter[str],
     ) -> None:
         self._clock = clock
         self._rules = rules
-        self._addresses = addresses
-        # Apart from the addresses, or a flood of these would have attempts forgotten.
-        self._attempts = MinuteLimiter[str](clock, UNLIMITED, _MAX_HOLDERS)
+        # Apart, or a flood of addresses would have wrong passwords forgotten.
+        self._minutes: dict[str, MinuteLimiter[str]] = {}
         self._states: Generations[int, State] = Generations()
         self._turned_at = clock()
         self._unsaved = UnsavedStates(store)
@@ -103,21 +100,13 @@ class MemoryLimiter:
             self._keep(key.id, after)
         return decision
 
-    async def take_address(self, address: str) -> Decision:
-        """Judge a request without a valid key from ``address``, and charge it if admitted."""
-        return self._addresses.take(address)
+    async def take_of(self, budget: Budget, holder: str) -> Decision:
+        """Judge what ``holder`` does within a ``budget``, and charge it if it is admitted."""
+        return self._minutes_of(budget).take(holder, budget.per_minute)
 
-    async def look_address(self, address: str) -> Decision:
-        """Describe the window of ``address`` without charging anything."""
-        return self._addresses.look(address)
-
-    async def take_attempt(self, holder: str, per_minute: int) -> Decision:
-        """Judge an attempt, of which ``holder`` has so many, and charge it if it is admitted."""
-        return self._attempts.take(holder, per_minute)
-
-    async def look_attempt(self, holder: str, per_minute: int) -> Decision:
+    async def look_at(self, budget: Budget, holder: str) -> Decision:
         """Describe the window of ``holder`` without charging anything."""
-        return self._attempts.look(holder, per_minute)
+        return self._minutes_of(budget).look(holder, budget.per_minute)
 
     async def save(self) -> None:
         """Save every state that changed since the last time, and forget idle keys."""
@@ -132,6 +121,12 @@ class MemoryLimiter:
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""
+
+    def _minutes_of(self, budget: Budget) -> MinuteLimiter[str]:
+        if budget.name not in self._minutes:
+            unlimited = budget._replace(per_minute=UNLIMITED)  # some have different numbers
+            self._minutes[budget.name] = MinuteLimiter(self._clock, unlimited)
+        return self._minutes[budget.name]
 
     def _keep(self, key_id: int, state: State) -> None:
         self._states.put(key_id, state)

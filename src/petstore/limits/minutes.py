@@ -1,6 +1,6 @@
 """Limits by the minute alone, in the memory of one process."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Generic, TypeVar
@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from petstore.clock import MINUTE, Clock, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.limits.contract import NEVER, NO_BANS, Decision, State
+from petstore.limits.contract import NEVER, NO_BANS, Budget, Decision, State
 from petstore.limits.decide import decide, describe
 
 H = TypeVar("H", bound=Hashable)
@@ -34,60 +34,48 @@ def network_of(address: str, prefix: int = 64) -> str:
 class MinuteLimiter(Generic[H]):
     """One window a minute for each holder, without bans.
 
-    Holders with the same ``group`` share a window, such as the addresses of a network. The table
-    holds at most ``capacity`` windows; when it is full, the one that started first is forgotten.
+    When the table of windows is full, the one that started first is forgotten.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        per_minute: int,
-        capacity: int,
-        group: Callable[[H], Hashable] = lambda holder: holder,
-    ) -> None:
+    def __init__(self, clock: Clock, budget: Budget) -> None:
+        self.budget = budget
         self._clock = clock
-        self._limits = Limits(per_minute, UNLIMITED)
-        self._capacity = capacity
-        self._group = group
-        self._states: dict[Hashable, State] = {}
+        self._states: dict[H, State] = {}
 
     def take(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
         """Judge a request of ``holder``, and charge it if it is admitted.
 
         ``per_minute`` is the limit of this holder, if that is lower than the limit of all.
         """
-        group, now = self._group(holder), self._clock()
-        state = self._states.get(group, _FRESH)
+        now, state = self._clock(), self._states.get(holder, _FRESH)
         decision, after = decide(state, self._limits_of(per_minute), NO_BANS, now, NEVER)
         if after.minute_started != state.minute_started:
             # A new window goes to the end, so the first in the table is always the oldest.
-            self._states.pop(group, None)
+            self._states.pop(holder, None)
             self._make_room(now)
-        self._states[group] = after
+        self._states[holder] = after
         return decision
 
     def look(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
         """Describe the window of ``holder`` without charging anything."""
-        state = self._states.get(self._group(holder), _FRESH)
+        state = self._states.get(holder, _FRESH)
         return describe(state, self._limits_of(per_minute), self._clock(), NEVER)
 
     def give_back(self, holder: H) -> None:
         """Take back the charge of one request, if ``holder`` has any."""
-        group = self._group(holder)
-        state = self._states.get(group, _FRESH)
+        state = self._states.get(holder, _FRESH)
         if state.minute_used > 1:
-            self._states[group] = replace(state, minute_used=state.minute_used - 1)
+            self._states[holder] = replace(state, minute_used=state.minute_used - 1)
         elif state.minute_used:
-            del self._states[group]
+            del self._states[holder]
 
     def _limits_of(self, per_minute: int) -> Limits:
-        is_lower = per_minute < self._limits.per_minute
-        return Limits(per_minute, UNLIMITED) if is_lower else self._limits
+        return Limits(min(per_minute, self.budget.per_minute), UNLIMITED)
 
     def _make_room(self, now: Milliseconds) -> None:
         while self._states:
             oldest = next(iter(self._states))
             ended = now >= self._states[oldest].minute_started + MINUTE
-            if not ended and len(self._states) < self._capacity:
+            if not ended and len(self._states) < self.budget.capacity:
                 return
             del self._states[oldest]

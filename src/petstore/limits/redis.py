@@ -13,9 +13,8 @@ from petstore.coalescing import Batches
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import Unavailable
 from petstore.keys.model import Caller
-from petstore.limits.contract import NEVER, BanRules, Decision, State, UnbanStore
+from petstore.limits.contract import NEVER, BanRules, Budget, Decision, State, UnbanStore
 from petstore.limits.memory import MemoryLimiter
-from petstore.limits.minutes import MinuteLimiter, network_of
 from petstore.limits.redis_judge import Mode, RedisRateLimiter
 from petstore.redis_client import RedisClient, RedisUnavailable
 
@@ -39,18 +38,14 @@ class RedisLimiter:
         store: UnbanStore,
         clock: Clock,
         rules: BanRules,
-        address_limits: Limits,
-        address_capacity: int,
         min_processes: int = 1,
         timeout: float = _TIMEOUT,
     ) -> None:
         self._clock = clock
         self._rules = rules
-        self._address_limits = address_limits
-        self._address_capacity = address_capacity
         self._min_processes = self._processes = min_processes
         self._unbans = Unbans(store)
-        self._shared = RedisRateLimiter(client, store, rules, address_limits, timeout)
+        self._shared = RedisRateLimiter(client, store, rules, timeout)
         self.save = self._shared.save  # copies the states that changed into the store
         self._local: MemoryLimiter | None = None
         self._server_ahead: Milliseconds = 0
@@ -78,21 +73,13 @@ class RedisLimiter:
         """Charge ``requests`` to the day of ``key``: all of them, or none."""
         return await self._unless_unbanned("charge", key, requests, taken)
 
-    async def take_address(self, address: str) -> Decision:
-        """Judge a request without a valid key from ``address``, and charge it if admitted."""
-        return await self._judge_address("take", address)
+    async def take_of(self, budget: Budget, holder: str) -> Decision:
+        """Judge what ``holder`` does within a ``budget``, and charge it if it is admitted."""
+        return await self._judge_minute("take", budget, holder)
 
-    async def look_address(self, address: str) -> Decision:
-        """Describe the window of ``address`` without charging anything."""
-        return await self._judge_address("look", address)
-
-    async def take_attempt(self, holder: str, per_minute: int) -> Decision:
-        """Judge an attempt, of which ``holder`` has so many, and charge it if it is admitted."""
-        return await self._judge_attempt("take", holder, per_minute)
-
-    async def look_attempt(self, holder: str, per_minute: int) -> Decision:
+    async def look_at(self, budget: Budget, holder: str) -> Decision:
         """Describe the window of ``holder`` without charging anything."""
-        return await self._judge_attempt("look", holder, per_minute)
+        return await self._judge_minute("look", budget, holder)
 
     async def heartbeat(self) -> None:
         """Announce this process, learn how many there are, and return to Redis if it is back."""
@@ -140,27 +127,16 @@ class RedisLimiter:
             return await local.charge(key, requests, taken)
         return await (local.take(key) if mode == "take" else local.look(key))
 
-    async def _judge_address(self, mode: Mode, address: str) -> Decision:
+    async def _judge_minute(self, mode: Mode, budget: Budget, holder: str) -> Decision:
         local = self._local
         if local is None:
             try:
-                return await self._shared.judge_address(mode, address)
+                return await self._shared.judge_minute(mode, budget, holder)
             except RedisUnavailable as error:
                 local = self._fall_back(error)
-        return await (
-            local.take_address(address) if mode == "take" else local.look_address(address)
-        )
-
-    async def _judge_attempt(self, mode: Mode, holder: str, per_minute: int) -> Decision:
-        local = self._local
-        if local is None:
-            try:
-                return await self._shared.judge_attempt(mode, holder, per_minute)
-            except RedisUnavailable as error:
-                local = self._fall_back(error)
-        per_minute, _ = Limits(per_minute, UNLIMITED).share(self._processes)
-        judge = local.take_attempt if mode == "take" else local.look_attempt
-        return await judge(holder, per_minute)
+        per_minute, _ = Limits(budget.per_minute, UNLIMITED).share(self._processes)
+        judge = local.take_of if mode == "take" else local.look_at
+        return await judge(budget._replace(per_minute=per_minute), holder)
 
     def _fall_back(self, error: RedisUnavailable) -> MemoryLimiter:
         if self._local is None:
@@ -179,10 +155,7 @@ class RedisLimiter:
         def clock() -> Milliseconds:
             return self._clock() + self._server_ahead
 
-        per_minute, _ = self._address_limits.share(self._processes)
-        addresses = MinuteLimiter[str](clock, per_minute, self._address_capacity, network_of)
-        store = _Shares(self._shared, self._processes)
-        return MemoryLimiter(store, clock, self._rules, addresses)
+        return MemoryLimiter(_Shares(self._shared, self._processes), clock, self._rules)
 
 
 class Unbans:

@@ -16,6 +16,7 @@ from petstore.limits.contract import (
     NEVER,
     NO_BANS,
     BanRules,
+    Budget,
     Decision,
     RateLimitStore,
     State,
@@ -23,7 +24,6 @@ from petstore.limits.contract import (
 )
 from petstore.limits.decide import decision, describe
 from petstore.limits.memory import UnsavedStates
-from petstore.limits.minutes import network_of
 from petstore.redis_client import BatchedScript, Command, RedisClient, RedisUnavailable
 
 Mode: TypeAlias = Literal["take", "charge", "look"]
@@ -85,12 +85,10 @@ class RedisRateLimiter:
         client: RedisClient,
         store: RateLimitStore,
         rules: BanRules,
-        address_limits: Limits,
         timeout: float,
     ) -> None:
         self._client = client
         self._rules = rules
-        self._address_limits = address_limits
         self._script = BatchedScript(client, _JUDGE.encode(), timeout)
         self._unsaved = UnsavedStates(store)
         self._timeout = timeout
@@ -123,15 +121,12 @@ class RedisRateLimiter:
         self._unsaved.put(key.id, judged.state)
         return _decision(call, limits, judged)
 
-    async def judge_address(self, mode: Mode, address: str) -> Decision:
-        """Judge a request without a valid key, and charge it if it is admitted; or only look."""
-        name = f"petstore:address:{{{network_of(address)}}}"
-        return await self._judge_minute(mode, name, self._address_limits)
-
-    async def judge_attempt(self, mode: Mode, holder: str, per_minute: int) -> Decision:
-        """Judge an attempt, and charge it if it is admitted; or only look."""
-        name = f"petstore:attempt:{{{holder}}}"
-        return await self._judge_minute(mode, name, Limits(per_minute, UNLIMITED))
+    async def judge_minute(self, mode: Mode, budget: Budget, holder: str) -> Decision:
+        """Judge what ``holder`` does within a ``budget``, and charge it; or only look."""
+        limits = Limits(budget.per_minute, UNLIMITED)
+        call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _MINUTE_LIFETIME, _FRESH)
+        name = f"petstore:{budget.name}:{{{holder}}}"
+        return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
 
     async def heartbeat(self) -> tuple[int, Milliseconds]:
         """Announce this process; return how many processes there are, and the server's time.
@@ -152,10 +147,6 @@ class RedisRateLimiter:
         with suppress(RedisUnavailable):
             await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
         await self._client.close()
-
-    async def _judge_minute(self, mode: Mode, name: str, limits: Limits) -> Decision:
-        call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _MINUTE_LIFETIME, _FRESH)
-        return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
 
 
 def _decision(call: JudgeCall, limits: Limits, judged: Judgement) -> Decision:

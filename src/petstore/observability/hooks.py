@@ -12,7 +12,7 @@ from petstore.databases.contract import Duplicate, Row, Statement, Store, T, Uni
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
 from petstore.keys.model import Caller
-from petstore.limits.contract import Decision, RateLimiter
+from petstore.limits.contract import Budget, Decision, RateLimiter
 from petstore.logs import RequestLine
 
 End: TypeAlias = Callable[[object], None]
@@ -117,8 +117,7 @@ class _ObservedLimiter:
     def __init__(self, limiter: RateLimiter, begin: Callable[[str], End]) -> None:
         self._limiter = limiter
         self._take, self._charge = partial(begin, "take"), partial(begin, "charge")
-        self.look, self.look_address = limiter.look, limiter.look_address
-        self.take_attempt, self.look_attempt = limiter.take_attempt, limiter.look_attempt
+        self.look, self.look_at = limiter.look, limiter.look_at
         self.heartbeat, self.save, self.close = limiter.heartbeat, limiter.save, limiter.close
 
     def take(self, key: Caller) -> Coroutine[Any, Any, Decision]:
@@ -127,8 +126,8 @@ class _ObservedLimiter:
     def charge(self, *charged: Any) -> Coroutine[Any, Any, Decision]:
         return _observed(self._charge, self._limiter.charge(*charged))
 
-    def take_address(self, address: str) -> Coroutine[Any, Any, Decision]:
-        return _observed(self._take, self._limiter.take_address(address))
+    def take_of(self, budget: Budget, holder: str) -> Coroutine[Any, Any, Decision]:
+        return _observed(self._take, self._limiter.take_of(budget, holder))
 
 
 async def _observed(begin: Callable[[], End], call: Awaitable[T]) -> T:

@@ -39,7 +39,6 @@ async def _accept(visit: PageRequest) -> Response:
     account = await _invited(visit)
     secret = None if account is None else await _session_of(visit, account)
     if account is None or secret is None:
-        visit.limits.note_end(visit.parameter)
         msg = "the invitation has ended"
         raise NotFound(msg)
     visit.signed_in = account.caller
@@ -51,7 +50,7 @@ async def _session_of(visit: PageRequest, account: Account) -> str | None:
     """Set the password, and return the secret of a session; ``None`` if somebody was faster."""
     services, password = visit.services, visit.form.raw("password")
     check_password(password, account.login)
-    async with visit.limits.passwords.turn(visit.parameter, goes_first=True):
+    with await services.admission.passwords.take(visit.parameter):
         hashed = await visit.limits.passwords.hash(password)
     browser = browser_of(visit, stays=wants_to_stay(visit))
     return await services.store.write(
@@ -64,14 +63,8 @@ async def _session_of(visit: PageRequest, account: Account) -> str | None:
 async def _invited(visit: PageRequest) -> Account | None:
     """Return the account of the person whom the link of the address invites."""
     services, secret = visit.services, visit.parameter
-    if not await visit.limits.is_worth_a_look_up(secret, visit.client):
-        return None
-    account = await find_invitation(
-        services.store, secret, services.keys.environment, services.clock()
-    )
-    if account is None:
-        visit.limits.note_end(secret)
-    return account
+    environment, now = services.keys.environment, services.clock()
+    return await find_invitation(services.store, secret, environment, now)
 
 
 async def _again(visit: PageRequest, error: PetstoreError) -> Response:

@@ -1,32 +1,26 @@
-"""Passwords: hashed and verified in threads, a few at a time; known browsers go first."""
+"""Passwords: what can be one, and how they are hashed and verified, in threads."""
 
 import asyncio
 import os
 import secrets
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import suppress
 from functools import cached_property, partial
 from threading import get_native_id
 from typing import TypeVar
 from unicodedata import normalize
-from weakref import WeakValueDictionary
 
 from argon2 import PasswordHasher
 from argon2.exceptions import VerificationError
 
 from petstore.domain.names import name_key
-from petstore.errors import InvalidBody, Overloaded
+from petstore.errors import InvalidBody
 
 MIN_LENGTH, MAX_LENGTH = 10, 200
 
-AT_ONCE = 2
-"""How many passwords a process hashes at once; each takes 64 MiB meanwhile."""
-
-LONGEST_WAIT = 5.0
-"""How many seconds a request waits for its turn."""
-
+_THREADS = 2  # as many as have a turn
 _NICE = 5
 _COMMON = frozenset(
     """
@@ -78,37 +72,12 @@ def check_password(password: str, login: str) -> None:
 class Passwords:
     """Hashes passwords with Argon2id, off the event loop and with a lower priority.
 
-    ``AT_ONCE`` are hashed at a time. Take a ``turn`` first.
+    Take a turn first (``Admission.passwords``).
     """
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher()
         self._unknown = _hash_of_nothing(self._hasher)
-        self._turns, self._others = asyncio.Semaphore(AT_ONCE), asyncio.Semaphore(AT_ONCE)
-        self._lines: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    @asynccontextmanager
-    async def turn(self, line: str, *, goes_first: bool = False) -> AsyncIterator[None]:
-        """Wait for a turn, which ends with the block. Those of a ``line`` come one after another.
-
-        So a line is only once among those that wait for each other, and a crowd in it delays
-        nobody else. Who ``goes_first`` waits only for their like.
-
-        Raises:
-            Overloaded: it has waited too long.
-        """
-        own = self._lines.setdefault(line, asyncio.Lock())
-        async with AsyncExitStack() as taken:
-            try:
-                async with asyncio.timeout(LONGEST_WAIT):
-                    await taken.enter_async_context(own)
-                    if not goes_first:
-                        await taken.enter_async_context(self._others)
-                    await taken.enter_async_context(self._turns)
-            except TimeoutError:
-                detail = "too many passwords wait to be checked"
-                raise Overloaded(detail) from None
-            yield
 
     async def hash(self, password: str) -> str:
         """Return the hash of a new password, which was checked."""
@@ -133,7 +102,7 @@ class Passwords:
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(AT_ONCE, "passwords", _yield_to_others)
+        return ThreadPoolExecutor(_THREADS, "passwords", _yield_to_others)
 
 
 def has_length(password: str) -> bool:

@@ -15,7 +15,6 @@ from petstore.keys.model import Caller, Environment, check_rights
 from petstore.keys.model import digest as token_digest
 from petstore.keys.status import COLUMNS, caller_of, select_key
 from petstore.keys.store import Principal, count_up_revision
-from petstore.sessions.secrets import SEAL_LENGTH, new_secret
 
 IDLE: Milliseconds = 30 * MINUTE
 """A session ends once nobody has used it for so long."""
@@ -58,6 +57,7 @@ _LIVES: dict[LinkPurpose, Milliseconds] = {"sign_in": LINK_LIFE, "invitation": I
 # No token has this digest. The row stays, so that the browser is told why its session ended.
 _ENDED = b""
 _TOUCH: Milliseconds = 60 * SECOND
+_SECRET_LENGTH = _SEAL_LENGTH = 32  # bytes
 _SELECT_SEAL = Statement("SELECT secret FROM console_seal", name="select_seal")
 
 
@@ -151,16 +151,6 @@ class Session(NamedTuple):
         return now - self.used_at >= _TOUCH
 
 
-async def read_seal(store: Reader) -> bytes | None:
-    """Return what marks secrets as issued by this store; ``None`` if it has issued none.
-
-    Raises:
-        Unavailable: the database is unreachable.
-    """
-    rows = await store.read(_SELECT_SEAL)
-    return rows[0][0] if rows else None
-
-
 def open_session(
     key_id: int, token: bytes, now: Milliseconds, browser: Browser = _ANY_BROWSER
 ) -> Unit[str]:
@@ -188,7 +178,7 @@ def begin_session(
         (caller_id, MAX_SESSIONS, last_used, *_beginnings(now), FIRST_SESSIONS),
         name="delete_sessions_beyond",
     )
-    secret = new_secret((yield from _seal()))
+    secret = secrets.token_urlsafe(_SECRET_LENGTH)
     yield Statement(
         "INSERT INTO console_sessions"
         " (digest, key_id, token_digest, granted_by, created_at, used_at, device, stays)"
@@ -216,17 +206,18 @@ def note_use(caller_id: int, now: Milliseconds) -> Statement:
     )
 
 
-def _seal() -> Unit[bytes]:
+def seal() -> Unit[bytes]:
+    """Return what marks the cookies of known browsers as issued by this store."""
     rows = yield _SELECT_SEAL
     if not rows:
         yield Statement(
             "INSERT INTO console_seal (one, secret) VALUES (1, ?1) ON CONFLICT DO NOTHING",
-            (secrets.token_bytes(SEAL_LENGTH),),
+            (secrets.token_bytes(_SEAL_LENGTH),),
             name="insert_seal",
         )
         rows = yield _SELECT_SEAL
-    ((seal,),) = rows
-    return bytes(seal)
+    ((found,),) = rows
+    return bytes(found)
 
 
 async def find_session(
@@ -373,7 +364,7 @@ def create_link(
     if state != "active":
         msg = f"{caller.label} is {state}; only an active {caller.kind} can sign somebody in"
         raise KeyEnded(msg)
-    secret = new_secret((yield from _seal()))
+    secret = secrets.token_urlsafe(_SECRET_LENGTH)
     if isinstance(maker, Session) and (yield from find_session_caller(maker.digest, now)) is None:
         msg = "your session has ended"
         raise KeyEnded(msg)

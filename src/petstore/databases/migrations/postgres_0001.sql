@@ -475,7 +475,7 @@ CREATE TABLE console_import_batches (
     PRIMARY KEY (import_id, start)
 );
 
--- What marks the secrets of sessions and links as issued here. It has one row, from the first on.
+-- What marks the cookies of known browsers as issued here. It has one row, from the first on.
 CREATE TABLE console_seal (
     one BIGINT PRIMARY KEY CHECK (one = 1),
     secret BYTEA NOT NULL

@@ -454,7 +454,7 @@ CREATE TABLE console_import_batches (
     PRIMARY KEY (import_id, start)
 ) STRICT;
 
--- What marks the secrets of sessions and links as issued here. It has one row, from the first on.
+-- What marks the cookies of known browsers as issued here. It has one row, from the first on.
 CREATE TABLE console_seal (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     secret BLOB NOT NULL

@@ -1,23 +1,8 @@
-"""What the connections of a server share: turns, and a budget of memory."""
+"""A budget of memory that the connections of a server share."""
 
-import asyncio
-import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Hashable
 from typing import Protocol
-
-_AT_ONCE = 16
-_LOG = logging.getLogger(__name__)
-
-
-class Member(Protocol):
-    """A connection among others."""
-
-    def resume(self) -> None:
-        """Go on."""
-
-    def abort(self) -> None:
-        """Close at once, and drop what is buffered."""
 
 
 class Holding(Protocol):
@@ -30,40 +15,6 @@ class Holding(Protocol):
 
     def give_up(self) -> None:
         """Drop what is buffered, if possible with a response that says so."""
-
-
-class RoundRobin:
-    """Lets a few of the waiting connections continue in each round of the event loop, in order.
-
-    The loop reads between two rounds. So a client that does not have to wait is delayed only by
-    a few waiting clients, however many there are.
-    """
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._waiting: deque[Member] = deque()
-        self._is_scheduled = False
-
-    def add(self, member: Member) -> None:
-        """Let a connection continue after all that already wait."""
-        self._waiting.append(member)
-        self._schedule()
-
-    def _schedule(self) -> None:
-        if self._waiting and not self._is_scheduled:
-            self._is_scheduled = True
-            self._loop.call_soon(self._run)
-
-    def _run(self) -> None:
-        for _ in range(min(_AT_ONCE, len(self._waiting))):
-            member = self._waiting.popleft()
-            try:
-                member.resume()
-            except Exception:  # noqa: BLE001 - the fault of one must not end the turns of all
-                _LOG.exception("a connection failed")
-                member.abort()
-        self._is_scheduled = False
-        self._schedule()
 
 
 class BufferBudget:

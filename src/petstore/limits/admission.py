@@ -1,0 +1,50 @@
+"""Every budget beside the plans of keys: how many a minute, by whom, and how many at once.
+
+Beyond a budget of the minute there is 429, and ``limit`` in the log is its name and ``_minute``.
+"""
+
+from petstore.clock import Clock
+from petstore.limits.contract import Budget
+from petstore.limits.minutes import MinuteLimiter
+from petstore.limits.turns import Turns
+
+KEY = Budget("key", "this key")
+"""Its plan, which a ``RateLimiter`` judges, with its day and its bans."""
+
+WRONG_PASSWORD = Budget("password", "wrong passwords", 10)
+"""Of a login in a network, or in a browser that knows it, or of a session."""
+
+WRONG_PASSWORD_OF_NETWORK = Budget("password", "wrong passwords", 60)
+"""Of a network, for all logins together."""
+
+_LOOK_UP = Budget("lookup", "this address with keys that the service has not seen yet")
+_UNCHARGED = Budget("operation", "this key for requests that cost nothing")
+_PAGE = Budget("console", "your pages in the console")
+_SIGN_IN = Budget("sign_in", "signing in and out with this key from this address", 60)
+
+
+class Admission:
+    """The budgets of a process. Those that processes share are counted by the ``RateLimiter``."""
+
+    def __init__(
+        self, clock: Clock, per_address: int, addresses: int, uncharged: int, pages: int
+    ) -> None:
+        self.address = Budget("address", "this address without a valid key", per_address, addresses)
+        """Requests without a valid key, of a network; processes share it."""
+        look_up = _LOOK_UP._replace(per_minute=per_address, capacity=addresses)
+        self.look_ups = MinuteLimiter[str](clock, look_up)
+        """Look-ups of keys that are not valid, and forms of strangers, of a network."""
+        self.uncharged = MinuteLimiter[int](clock, _UNCHARGED._replace(per_minute=uncharged))
+        """Requests of a key that cost nothing of its plan."""
+        self.pages = MinuteLimiter[int](clock, _PAGE._replace(per_minute=pages))
+        """Pages of the console, of a key or a person."""
+        self.sign_ins = MinuteLimiter[tuple[int, str]](clock, _SIGN_IN)
+        """Sign-ins of a caller from a network, and visits to the pages of its sessions."""
+        msg = "this key has 8 batches in progress: wait until one has its response"
+        self.batches = Turns("batches", each=8, refusal=msg)  # each has its body in memory
+        self.working_batches = Turns("batches", 2)
+        msg = "you have 4 files on their way: wait until one has arrived"
+        self.files = Turns("console_files", 64, each=4, refusal=msg)
+        """Files of the console, from the request to the end of the response."""
+        self.working_files = Turns("console_files", 2)  # each has a batch of rows in memory
+        self.passwords = Turns("passwords", 2, seconds=5)  # each takes 64 MiB meanwhile
