@@ -6,7 +6,6 @@ from functools import partial
 
 from petstore import __version__
 from petstore.backends import (
-    address_limiter,
     create_limiter,
     database_of,
     secret_file_of,
@@ -17,9 +16,6 @@ from petstore.clock import Clock, system_clock
 from petstore.console.console import Console
 from petstore.databases.contract import Store
 from petstore.databases.retention import RetentionDays, pruning
-from petstore.deprecations.operations import deprecated_operations
-from petstore.deprecations.store import DeprecatedCalls
-from petstore.events.feed import Feed
 from petstore.events.history import listing
 from petstore.events.store import publishing
 from petstore.interface.addresses import Addresses
@@ -27,13 +23,11 @@ from petstore.interface.application import Application, HttpRules, Pages, Public
 from petstore.interface.bodies import BodyReader
 from petstore.interface.documentation import HOME, Documentation
 from petstore.interface.health import HealthPages
-from petstore.interface.idempotency_records import SafeRetries
 from petstore.interface.openapi.page import DocumentPage
 from petstore.interface.operation import BASE, Services
 from petstore.interface.operations import OPERATIONS
 from petstore.interface.routes import Routes
 from petstore.interface.well_known import WellKnown
-from petstore.keys.cache import ApiKeyCache
 from petstore.keys.notices import KeyNotices
 from petstore.limits.contract import RateLimiter, limiter_chores
 from petstore.limits.minutes import MinuteLimiter
@@ -43,14 +37,8 @@ from petstore.observability.measured import Metrics
 from petstore.observability.process import report_process
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
-from petstore.orders.reservations import Reservations
+from petstore.services import USAGE_TABLE, create_services
 from petstore.settings import Settings, is_postgres
-from petstore.usage.refusals import Refusals
-from petstore.usage.responses import Responses
-
-_USAGE_TABLE = 20_000
-# How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
-_FEED_SECONDS = (0.02, 0.05)
 
 
 def serve_settings(settings: Settings, registry: Registry | None = None) -> Application:
@@ -70,30 +58,12 @@ def create_app(
     observers: Observers = (),
 ) -> Application:
     """Put the service together from its parts."""
-    addresses, feed, docs = Addresses(settings.public_url), _feed(settings, store), Documentation()
-    services = Services(
-        store=store,
-        limiter=limiter,
-        look_ups=address_limiter(settings, clock),
-        uncharged=MinuteLimiter(clock, settings.usage_per_minute, _USAGE_TABLE),
-        clock=clock,
-        keys=ApiKeyCache(store, clock, settings.environment, feed.look_at_callers),
-        retries=SafeRetries(store, clock),
-        feed=feed,
-        reservations=Reservations(store, clock),
-        deprecated_calls=DeprecatedCalls(store, clock, deprecated_operations(OPERATIONS)),
-        responses=Responses(store, clock),
-        refusals=Refusals(store, clock),
-        reservation_minutes=settings.reservation_minutes,
-        currency=settings.currency,
-        strict_categories=settings.strict_categories,
-        webhook_secret=secret_file_of(settings),
-        webhook_networks=settings.webhook_networks,
-    )
+    addresses, docs = Addresses(settings.public_url), Documentation()
+    services = create_services(settings, store, limiter, clock, secret_file_of(settings))
     for observer in observers:
         observer.services(services)
     bodies, health = BodyReader(settings.max_body_bytes, settings.body_timeout), HealthPages(store)
-    visits = MinuteLimiter[int](clock, settings.console_per_minute, _USAGE_TABLE)
+    visits = MinuteLimiter[int](clock, settings.console_per_minute, USAGE_TABLE)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
@@ -117,10 +87,6 @@ def _hooks(log: RequestLog, observers: Observers) -> RequestHooks:
         [observer.requested for observer in observers],
         [log.add, *(observer.responded for observer in observers)],
     )
-
-
-def _feed(settings: Settings, store: Store) -> Feed:
-    return Feed(store, _FEED_SECONDS[is_postgres(settings.database)])
 
 
 def create_registry(shared: SharedMetrics, *, serves: bool = True) -> Registry:

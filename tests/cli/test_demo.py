@@ -12,12 +12,12 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.cli.demo import prepare_demo
 from petstore.cli.serve import announce
 from petstore.clock import system_clock
 from petstore.keys.model import Environment, is_token
 from petstore.people.accounts import find_account
 from petstore.people.store import list_people
+from petstore.samples.demo import prepare_demo
 from petstore.sessions.store import use_link
 from petstore.settings import Settings
 from support.command import Command
