@@ -10,7 +10,7 @@ import click
 
 from petstore.cli.client import client_option, store_client_option
 from petstore.cli.options import TEXT, Command, Integer, json_option, page_option
-from petstore.cli.output import note_more, print_json, print_table, printable
+from petstore.cli.output import print_json, print_table, printable
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Page, Response
@@ -65,7 +65,8 @@ class View(Generic[T]):
             print_table([self._row(item) for item in found], self.dispensable, "--json")
         else:
             click.echo("None found.", err=True)
-        note_more(cursor, "--all, --limit")
+        if cursor is not None:
+            click.echo(f"(there are more: see --all, --limit, or --cursor {cursor})", err=True)
 
     def _row(self, item: T) -> dict[str, str]:
         return {title: cell(value(item)) for title, value in self.columns.items()}
