@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from petstore.categories.model import CategoryCreate
 from petstore.databases.contract import Store
+from petstore.keys.model import SCOPES
 from support.changes import create_category, without_event
 from support.command import Command
 from support.manual_clock import ManualClock
@@ -176,6 +177,16 @@ def command(database: Path) -> Command:
 def shop(server: ServerProcess, token: str) -> Shop:
     """The commands of the shop's staff, with a key of the running service."""
     return Shop(server.url, token)
+
+
+@pytest.fixture(params=["on the database", "over HTTP"])
+def admin_shop(request: pytest.FixtureRequest, server: ServerProcess, command: Command) -> Shop:
+    """The commands of an administrator: on a database itself, and over HTTP with a key."""
+    if request.param == "over HTTP":
+        scopes = [word for scope in SCOPES for word in ("--scope", scope)]
+        return Shop(server.url, server.issue("enterprise", *scopes))
+    command.make_store()
+    return Shop.on_database(command.url)
 
 
 @pytest.fixture(scope="session")

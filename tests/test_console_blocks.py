@@ -64,6 +64,12 @@ Petstore is at  http://127.0.0.1:8000/v1
 $ export PETSTORE_KEY=$(cat petstore.db.demo-key)
 ```
 """
+STORE = """
+```console
+$ make serve
+Petstore is at  http://127.0.0.1:8000/v1
+```
+"""
 KEYS = """
 ```console
 $ make serve
@@ -146,11 +152,11 @@ ready
 COMMANDS = ("console", "sh")
 SETUPS = {
     "docs/README.md": DEMO,
-    "docs/agents.md": DEMO,
+    "docs/agents.md": STORE,
     "docs/authentication.md": DEMO,
     "docs/client.md": DEMO,
     "docs/events.md": DEMO + RECEIVER,
-    "docs/guides/back-off.md": DEMO,
+    "docs/guides/back-off.md": STORE,
     "docs/guides/move-to-postgresql.md": SERVICE + SECRET,
     "docs/guides/receive-webhooks.md": PRIVATE,
     "docs/guides/restore-a-backup.md": SERVICE,
@@ -166,7 +172,7 @@ SETUPS = {
     "docs/people.md": KEYS,
     "docs/pets.md": DEMO,
     "docs/retries.md": DEMO,
-    "docs/webhooks.md": DEMO,
+    "docs/webhooks.md": STORE,
 }
 # Texts of a page, with what they are here; programs that only one page needs.
 PLACES = {

@@ -163,6 +163,7 @@ KNOWN_BY_LAYER = {
     "commands": (
         *(*BELOW_OPERATIONS, "console.numbers", "console.page", "cli"),
         *("databases.private_files", "settings"),
+        "backends",  # files of animals and personal data, on the database itself
     ),
 }
 """What each layer of a resource may import besides its own resource."""
@@ -175,7 +176,7 @@ COMMAND_LINE = (
     *(f"petstore.{module}" for module in layer("commands")),
 )
 
-WIRING = ("app", "asgi", "backends", "cli", "server")
+WIRING = ("app", "asgi", "backends", "cli", "server", "services")
 """Which may import anything, but for the command line."""
 
 

@@ -16,8 +16,6 @@ from petstore.clock import Clock, system_clock
 from petstore.console.console import Console
 from petstore.databases.contract import Store
 from petstore.databases.retention import RetentionDays, pruning
-from petstore.deprecations.operations import deprecated_operations
-from petstore.events.feed import Feed
 from petstore.events.history import listing
 from petstore.events.store import publishing
 from petstore.interface.addresses import Addresses
@@ -25,15 +23,12 @@ from petstore.interface.application import Application, HttpRules, Pages, Public
 from petstore.interface.bodies import BodyReader
 from petstore.interface.documentation import HOME, Documentation
 from petstore.interface.health import HealthPages
-from petstore.interface.idempotency_records import SafeRetries
 from petstore.interface.openapi.page import DocumentPage
 from petstore.interface.operation import BASE, Services
 from petstore.interface.operations import OPERATIONS
 from petstore.interface.routes import Routes
 from petstore.interface.well_known import WellKnown
-from petstore.keys.cache import ApiKeyCache
 from petstore.keys.notices import KeyNotices
-from petstore.limits.admission import Admission
 from petstore.limits.contract import RateLimiter, limiter_chores
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.hooks import Observer, Observers
@@ -41,12 +36,8 @@ from petstore.observability.measured import Metrics
 from petstore.observability.process import report_process
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
-from petstore.orders.reservations import Reservations
+from petstore.services import create_services
 from petstore.settings import Settings, is_postgres
-from petstore.usage.counter import Counter
-
-# How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
-_FEED_SECONDS = (0.02, 0.05)
 
 
 def serve_settings(settings: Settings, registry: Registry | None = None) -> Application:
@@ -66,24 +57,8 @@ def create_app(
     observers: Observers = (),
 ) -> Application:
     """Put the service together from its parts."""
-    addresses, feed, docs = Addresses(settings.public_url), _feed(settings, store), Documentation()
-    services = Services(
-        store=store,
-        limiter=limiter,
-        admission=_admission(settings, clock),
-        clock=clock,
-        keys=ApiKeyCache(store, clock, settings.environment, feed.look_at_callers),
-        retries=SafeRetries(store, clock),
-        feed=feed,
-        reservations=Reservations(store, clock),
-        counter=Counter(store, clock),
-        deprecated=deprecated_operations(OPERATIONS),
-        reservation_minutes=settings.reservation_minutes,
-        currency=settings.currency,
-        strict_categories=settings.strict_categories,
-        webhook_secret=secret_file_of(settings),
-        webhook_networks=settings.webhook_networks,
-    )
+    addresses, docs = Addresses(settings.public_url), Documentation()
+    services = create_services(settings, store, limiter, clock, secret_file_of(settings))
     for observer in observers:
         observer.services(services)
     bodies, health = BodyReader(settings.max_body_bytes, settings.body_timeout), HealthPages(store)
@@ -105,25 +80,11 @@ def create_app(
     )
 
 
-def _admission(settings: Settings, clock: Clock) -> Admission:
-    return Admission(
-        clock,
-        settings.anonymous_per_minute,
-        settings.max_tracked_addresses,
-        settings.usage_per_minute,
-        settings.console_per_minute,
-    )
-
-
 def _hooks(log: RequestLog, observers: Observers) -> RequestHooks:
     return RequestHooks(
         [observer.requested for observer in observers],
         [log.add, *(observer.responded for observer in observers)],
     )
-
-
-def _feed(settings: Settings, store: Store) -> Feed:
-    return Feed(store, _FEED_SECONDS[is_postgres(settings.database)])
 
 
 def create_registry(shared: SharedMetrics, *, serves: bool = True) -> Registry:

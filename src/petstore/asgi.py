@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from petstore.app import serve_settings
-from petstore.backends import require_secret
+from petstore.backends import migrate, require_secret
 from petstore.cli.main import settings_from_environment
-from petstore.cli.stores import migrate
 from petstore.errors import Unavailable
 from petstore.http.messages import Request, Response
 from petstore.http.parser import Fields

@@ -1,20 +1,29 @@
 """The database, the rate limiter and the secret file that settings name."""
 
+import asyncio
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from petstore.chores import PeriodicTask, background
 from petstore.clock import SECOND, Clock, Milliseconds
-from petstore.databases.contract import Store
+from petstore.databases.backups import back_up
+from petstore.databases.contract import Statement, Store, T
+from petstore.databases.private_files import obstacle
 from petstore.databases.secret_files import SecretFile
 from petstore.databases.sqlite import SqliteStore, file_has_webhooks
-from petstore.errors import LostFiles
+from petstore.databases.sqlite_connection import why_read_only
+from petstore.errors import LostFiles, UnusableDatabase
 from petstore.limits.contract import BanRules, RateLimiter
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.memory import MemoryLimiter
 from petstore.observability.hooks import Observers, observed_limiter, observed_store
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
+
+_COMMAND_TIMEOUT = 10 * SECOND
+_HAS_TABLES = Statement("SELECT to_regclass('petstore_schema') IS NOT NULL", name="has_tables")
 
 
 def database_of(
@@ -37,6 +46,74 @@ def store_at(
     from petstore.databases.postgres import PostgresStore
 
     return PostgresStore(database, timeout, connections)
+
+
+def migrate(database: str) -> None:
+    """Bring the store at ``database`` up to date, and create it if necessary."""
+    store_at(database, _COMMAND_TIMEOUT).migrate()
+
+
+@asynccontextmanager
+async def opened(database: str) -> AsyncIterator[Store]:
+    """Give the store at ``database`` to a command, beside a service that may be running."""
+    store = store_at(database, _COMMAND_TIMEOUT)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def in_store(database: str, action: Callable[[Store], Awaitable[T]]) -> T:
+    """Return the result of ``action`` on the store at ``database``, which is brought up to date."""
+    migrate(database)
+    return asyncio.run(_in_opened(database, action))
+
+
+async def _in_opened(database: str, action: Callable[[Store], Awaitable[T]]) -> T:
+    async with opened(database) as store:
+        return await action(store)
+
+
+def require_store(database: str) -> None:
+    """Refuse a database without a store: its address is probably mistyped.
+
+    Raises:
+        UnusableDatabase: there is none.
+    """
+    if is_postgres(database):
+        ((exists,),) = asyncio.run(_in_opened(database, lambda store: store.read(_HAS_TABLES)))
+        place = "in that database"
+    else:
+        path = sqlite_path(database)
+        exists, place = has_file(path), f"at {path}"
+    if not exists:
+        msg = f"there is no store {place}; petstore serve or petstore keys create creates one"
+        raise UnusableDatabase(msg)
+
+
+@contextmanager
+def readable(database: str) -> Iterator[str]:
+    """Give the address of a store to read: that of a copy, if the file system is read-only."""
+    if is_postgres(database) or not why_read_only(path := sqlite_path(database)):
+        yield database
+        return
+    with TemporaryDirectory() as folder:
+        copy = Path(folder, path.name)
+        back_up(path, copy, lambda _copied, _pages: None)
+        yield f"sqlite:///{copy}"
+
+
+def has_file(path: Path) -> bool:
+    """Return whether there is a file of a store.
+
+    Raises:
+        UnusableDatabase: none can be made with this name.
+    """
+    if reason := obstacle(path):
+        msg = f"{path}: {reason}"
+        raise UnusableDatabase(msg)
+    return path.exists()
 
 
 @asynccontextmanager

@@ -54,8 +54,9 @@ def test_the_commands_are_listed_in_sections(command: Command) -> None:
     assert titles == [
         "Options",
         "Run the service",
-        "Work on its store",
-        "Ask a running service, with the key in PETSTORE_KEY",
+        "Work on its database",
+        "Administer a service, with the key in PETSTORE_KEY, or its database itself",
+        "Work in a running service, with the key in PETSTORE_KEY",
         "Other commands",
     ]
     listed = re.findall(r"^  ([a-z][a-z-]*)  ", text, re.MULTILINE)

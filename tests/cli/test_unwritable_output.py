@@ -102,11 +102,11 @@ def test_an_unwritable_secret_is_reported_with_the_webhook_and_how_to_get_anothe
 
 
 def test_an_unwritable_link_is_reported_with_how_to_get_another(command: Command) -> None:
-    command.create_key()
+    new = ("people", "add", "--name", "Grace", "--login", "grace", "--role", "clerk")
     with unwritable(FULL) as output:
-        _, failed = failure_of(output, "console", "link", "1", PETSTORE_DATABASE=command.url)
-    failure = f"cannot write the link: {FULL}; nobody saw it: petstore console link 1 makes another"
-    assert failed == f"Error: {failure}"
+        *_, failed = failure_of(output, *new, PETSTORE_DATABASE=command.url)
+    hint = "nobody saw it: petstore people invite 1 makes another"
+    assert failed == f"Error: cannot write the link: {FULL}; {hint}"
 
 
 def test_a_token_is_printed_even_if_standard_error_is_unwritable(command: Command) -> None:

@@ -217,7 +217,7 @@ def test_an_invalid_row_is_reported_with_its_line_and_valid_rows_are_added(
     assert result.exit_code == 1
     assert result.stdout == "2 animals added, 3 rows refused.\n"
     assert result.stderr.splitlines() == [
-        f"There is no store at {command.database} yet: making one.",
+        f"No database at {command.database}; creating it.",
         f"line 3: {NAME}",
         f"line 4: {CATEGORY}",
         f"line 6: {STATUS}",

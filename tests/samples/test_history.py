@@ -13,7 +13,6 @@ import pytest
 
 from petstore.categories.model import CategoryCreate
 from petstore.categories.store import create_category
-from petstore.cli.demo import prepare_demo
 from petstore.clock import DAY, HOUR, MINUTE
 from petstore.databases.contract import Statement
 from petstore.events.store import publish_all
@@ -22,6 +21,7 @@ from petstore.people.accounts import find_account
 from petstore.people.store import list_people
 from petstore.pets.model import NewPet
 from petstore.pets.store import create_pet, delete_pet
+from petstore.samples.demo import prepare_demo
 from petstore.settings import Settings, is_postgres
 from support.manual_clock import ManualClock
 from support.people import add, alter

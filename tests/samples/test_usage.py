@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from petstore.cli.demo import prepare_demo
 from petstore.clock import DAY
 from petstore.databases.contract import Statement
+from petstore.samples.demo import prepare_demo
 from petstore.settings import Settings
 from support.manual_clock import ManualClock
 from support.stores import open_store

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from msgspec import UNSET
 
-from petstore.cli.demo import prepare_demo
 from petstore.clock import DAY
 from petstore.databases.contract import Statement
 from petstore.databases.private_files import create
 from petstore.events.store import publish_all
+from petstore.samples.demo import prepare_demo
 from petstore.settings import Settings, is_postgres
 from petstore.webhooks.deliveries import list_deliveries
 from petstore.webhooks.secrets import text_of_master

@@ -1,7 +1,7 @@
-"""The commands of the shop's staff, which ask a running service; run in this process."""
+"""The commands of a shop's staff and administrators, run in this process."""
 
 import json
-from typing import Any
+from typing import Any, Self
 
 from click.testing import CliRunner, Result
 
@@ -13,6 +13,13 @@ class Shop:
 
     def __init__(self, url: str, key: str) -> None:
         self.environment = {"PETSTORE_URL": url, "PETSTORE_KEY": key}
+
+    @classmethod
+    def on_database(cls, url: str) -> Self:
+        """Return the commands of an administrator, without a key, on the database itself."""
+        shop = cls("", "")
+        shop.environment = {"PETSTORE_DATABASE": url}
+        return shop
 
     def __call__(self, *arguments: object, **environment: str) -> Result:
         """Run it; what it prints and what it says on standard error are kept apart."""

@@ -8,7 +8,7 @@ from click.core import ParameterSource
 
 from petstore.cli.client import read_key, service_option
 from petstore.cli.client_failures import CommandFailure, ExitStatus
-from petstore.cli.options import Integer, service_url, settings_options
+from petstore.cli.options import Integer, settings_options
 from petstore.cli.output import plain_failures
 from petstore.settings import Settings
 
@@ -90,6 +90,6 @@ def mcp(
     with plain_failures():
         endpoint = serving.Endpoint(client, allowed_hosts, settings, writes=writes)
         with listen(host, port) as listener:
-            at = service_url("", host, listener.getsockname()[1])
+            at = Settings(host=host, port=listener.getsockname()[1]).listening_url
             click.echo(f"MCP for {service} at {at}/mcp", err=True)
             serving.run_http(listener, endpoint, settings)

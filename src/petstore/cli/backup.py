@@ -9,7 +9,6 @@ import click
 
 from petstore.cli.options import TEXT, database_option
 from petstore.cli.output import plain_failures, progress
-from petstore.cli.stores import require_store
 from petstore.clock import SECOND, system_clock
 from petstore.errors import Conflict
 from petstore.settings import is_postgres, sqlite_path
@@ -35,11 +34,13 @@ def backup(*, file: Path, force: bool, database: str) -> None:
     FILE is a consistent snapshot, taken after this began. It is checked and on disk before it gets
     its name. Give it to petstore restore, or start a service with it.
     """
+    from petstore.backends import require_store
     from petstore.databases.backups import back_up
     from petstore.databases.sqlite_files import note_backup
 
     path = _sqlite_file(database)
-    require_store(database)
+    with plain_failures():
+        require_store(database)
     _refuse_note(file, path)
     _refuse_present(file, force=force)
     began = system_clock()

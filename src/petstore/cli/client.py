@@ -1,16 +1,19 @@
-"""The client of the shop's commands: where the service is, the key, and how waits are shown."""
+"""The client of the commands: where the service is, the key, and how waits are shown."""
 
+import os
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import partial, wraps
 from math import ceil
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 import click
+from click.core import ParameterSource
 
 from petstore.cli.client_failures import (
     INTERRUPTED,
@@ -20,8 +23,11 @@ from petstore.cli.client_failures import (
     notice_of,
 )
 from petstore.cli.environment import KEY, read_secret
-from petstore.cli.options import Command
+from petstore.cli.options import Command, database_option, settings_options
+from petstore.cli.output import plain_failures
 from petstore.clock import system_clock
+from petstore.keys.model import Environment
+from petstore.settings import Settings, is_postgres, sqlite_path
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client, PetstoreError
@@ -69,7 +75,7 @@ service_option = click.option(
     show_envvar=True,
     default="http://127.0.0.1:8000",
     show_default=True,
-    help=f"Where the service is. The key comes from the environment alone: {KEY} or {KEY}_FILE.",
+    help=f"The URL of the service. The key comes from the environment alone: {KEY} or {KEY}_FILE.",
 )
 
 
@@ -85,29 +91,121 @@ def client_option(command: Command) -> Command:
     return run  # type: ignore[return-value] # it takes what click gives it
 
 
-@contextmanager
+def store_client_option(*, creates: bool = False) -> Callable[[Command], Command]:
+    """Give a command of whoever administers a store its options, and a ``client``.
+
+    With a key, the client sends requests to the service. Without one, or with ``--database``, it
+    carries them out in this process, as the operator; ``creates`` makes a store if there is none.
+    """
+
+    def decorate(command: Command) -> Command:
+        @service_option
+        @database_option
+        @settings_options(environment="Without a key: the environment to work in.")
+        @click.pass_context
+        @wraps(command)
+        def run(
+            ctx: click.Context,
+            /,
+            *,
+            service: str,
+            database: str,
+            environment: Environment,
+            **options: Any,
+        ) -> Any:
+            if not _is_over_http(ctx):
+                settings = Settings(database=database, environment=environment)
+                if ctx.get_parameter_source("service") is ParameterSource.DEFAULT:
+                    public = os.environ.get("PETSTORE_PUBLIC_URL", "")
+                    settings = replace(settings, public_url=public)
+                connect = partial(_operator, settings, service, creates=creates)
+                with _reported(connect) as client:
+                    return command(client=client, **options)
+            try:
+                with client_of(service) as client:
+                    return command(client=client, **options)
+            except CommandFailure as failure:
+                if failure.exit_code != ExitStatus.KEY:
+                    raise
+                message = f"{failure.message}; unset {KEY} to work on the database itself"
+                raise CommandFailure(message, failure.exit_code) from failure.__cause__
+
+        return run  # type: ignore[return-value] # it takes what click gives it
+
+    return decorate
+
+
+@plain_failures()
+def _operator(settings: Settings, service: str, *, creates: bool) -> "Client":
+    """Return a client of the database itself."""
+    from petstore.backends import require_store
+    from petstore.cli.operator import OperatorTransport
+    from petstore_client import Client
+
+    settings.check()
+    if creates:
+        note_new_store(settings.database)
+    else:
+        require_store(settings.database)
+    root = settings.public_url.rstrip("/") or service.removesuffix("/v1")
+    transport = OperatorTransport(settings, root)
+    return Client("operator", f"{root}/v1", max_retries=0, transport=transport)
+
+
+def note_new_store(database: str) -> None:
+    """Print a note if a store is about to be created: perhaps the folder is the wrong one."""
+    from petstore.backends import has_file
+
+    if not is_postgres(database) and not has_file(path := sqlite_path(database)):
+        click.echo(f"No database at {path.absolute()}; creating it.", err=True)
+
+
+def _is_over_http(ctx: click.Context) -> bool:
+    """Return whether a command is for the service, with a key, and not for its database itself."""
+    database, environment = map(ctx.get_parameter_source, ("database", "environment"))
+    if database is ParameterSource.COMMANDLINE or not read_secret(KEY):
+        return False
+    if database is ParameterSource.ENVIRONMENT:
+        msg = (
+            f"{KEY} and PETSTORE_DATABASE are both set: unset one of them, or name --database to"
+            " work on the database itself"
+        )
+        raise click.UsageError(msg, ctx)
+    if environment is ParameterSource.COMMANDLINE:
+        msg = f"--environment: expected only without {KEY}: a key has an environment of its own"
+        raise click.UsageError(msg, ctx)
+    return True
+
+
 def client_of(
     service: str, wait: Wait | None = None, resume_hint: Callable[[], str] | None = None
-) -> Iterator["Client"]:
+) -> AbstractContextManager["Client"]:
     """Give a client of the ``service`` at a base URL, with the key of the environment.
 
     If a request fails, the command fails with one line and an exit status. ``resume_hint`` returns
     what this line ends with: what is done, and how to go on. With it, Ctrl-C is reported too.
     """
+    return _reported(partial(_client, service, wait or count_down), resume_hint)
+
+
+@contextmanager
+def _reported(
+    connect: Callable[[], "Client"], resume_hint: Callable[[], str] | None = None
+) -> Iterator["Client"]:
     from petstore_client import PetstoreError
 
-    with _client(service, wait or count_down) as client:
-        try:
+    try:
+        with connect() as client:
             yield client
-        except PetstoreError as error:
-            failure = failure_of(error, system_clock())
-            message = f"{failure.message}; {resume_hint()}" if resume_hint else failure.message
-            raise CommandFailure(message, failure.exit_code) from error
-        except KeyboardInterrupt:
-            if resume_hint is None:
-                raise click.exceptions.Exit(INTERRUPTED) from None
-            msg = f"interrupted: {resume_hint()}"
-            raise CommandFailure(msg, INTERRUPTED) from None
+    except PetstoreError as error:
+        failure = failure_of(error, system_clock())
+        message = f"{failure.message}; {resume_hint()}" if resume_hint else failure.message
+        raise CommandFailure(message, failure.exit_code) from error
+    except KeyboardInterrupt:
+        if resume_hint is None:
+            raise click.exceptions.Exit(INTERRUPTED) from None
+        msg = f"interrupted: {resume_hint()}"
+        raise CommandFailure(msg, INTERRUPTED) from None
 
 
 def _show_line(text: str) -> None:

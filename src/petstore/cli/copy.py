@@ -6,7 +6,6 @@ import click
 
 from petstore.cli.options import SecretOption, database_url, json_option
 from petstore.cli.output import plain_failures, print_json, print_table, progress
-from petstore.cli.stores import migrate, require_store
 from petstore.settings import is_postgres, sqlite_path
 
 
@@ -52,11 +51,13 @@ def copy(*, source: str, target: str, as_json: bool) -> None:
     """
     import asyncio
 
+    from petstore.backends import migrate, require_store
     from petstore.databases.store_copies import copy_store
 
-    require_store(source)
-    migrate(source)
-    migrate(target)
+    with plain_failures():
+        require_store(source)
+        migrate(source)
+        migrate(target)
     undone = plain_failures(lambda: "nothing was copied; run the same command again")
     with undone, progress("Copying") as on_progress:
         copied = asyncio.run(copy_store(sqlite_path(source), target, on_progress))

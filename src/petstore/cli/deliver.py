@@ -6,7 +6,6 @@ import click
 
 from petstore.cli.options import SettingsCommand, settings_options, warnings_of
 from petstore.cli.output import plain_failures
-from petstore.cli.stores import migrate, require_store
 from petstore.settings import SettingError, Settings
 
 
@@ -37,10 +36,11 @@ def deliver(ctx: click.Context, /, **options: Any) -> None:
         if settings.secret_path is None:
             msg = "secret-file: expected the secret file of the service"
             raise SettingError(msg)
-    require_store(settings.database)
-    migrate(settings.database)
-    # Imported where it is used, so that `petstore --help` is instant.
+    # Imported where they are used, so that `petstore --help` is instant.
+    from petstore.backends import migrate, require_store
     from petstore.server.deliveries import run_deliverer
 
     with plain_failures():
+        require_store(settings.database)
+        migrate(settings.database)
         run_deliverer(settings, warnings_of(ctx))

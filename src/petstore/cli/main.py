@@ -23,7 +23,6 @@ from petstore.orders.commands import orders
 from petstore.people.commands import people
 from petstore.pets.commands import pets
 from petstore.sales.commands import sales
-from petstore.sessions.commands import console
 from petstore.settings import SettingError, Settings
 from petstore.usage.commands import inventory, usage
 from petstore.webhooks.commands import webhooks
@@ -90,10 +89,14 @@ def version() -> None:
 
 
 main.add_section("Run the service", serve, deliver)
-main.add_section("Work on its store", keys, people, console, deprecations, copy, backup, restore)
+main.add_section("Work on its database", copy, backup, restore)
 main.add_section(
-    f"Ask a running service, with the key in {KEY}",
-    *(pets, orders, sales, categories, inventory, events, webhooks, usage, rotate_own, mcp),
+    f"Administer a service, with the key in {KEY}, or its database itself",
+    *(keys, people, deprecations, webhooks),
+)
+main.add_section(
+    f"Work in a running service, with the key in {KEY}",
+    *(pets, orders, sales, categories, inventory, events, usage, rotate_own, mcp),
 )
 
 

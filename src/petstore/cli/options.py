@@ -11,9 +11,7 @@ import click
 from click.core import ParameterSource
 
 from petstore.cli.environment import file_variable, read_secret
-from petstore.cli.output import plain_failures
 from petstore.clock import SECOND, Milliseconds
-from petstore.domain.cursors import BY_ID
 from petstore.domain.decoding import integer_in, moment_in
 from petstore.domain.networks import canonical_networks
 from petstore.errors import InvalidBody
@@ -255,31 +253,6 @@ page_option = click.option(
 )
 
 
-def _position(value: str) -> int:
-    """Return the id that the list goes on after at the cursor ``value``."""
-    try:
-        return BY_ID.decode(value)
-    except ValueError:
-        msg = "expected the cursor of an earlier list."
-        raise click.BadParameter(msg) from None
-
-
-def database_page_options(command: Command) -> Command:
-    """Give a command that lists what is in a database the options for a page of it."""
-    limit = click.option(
-        "--limit", type=Integer(1, _UNBOUNDED), default=_UNBOUNDED, help="How many at most."
-    )
-    after = click.option(
-        "--cursor",
-        "after",
-        type=_position,
-        metavar="TEXT",
-        default=BY_ID.encode(0),
-        help="Start where an earlier list has ended.",
-    )
-    return limit(after(page_option(command)))
-
-
 JSON_OPTIONS = {"--json", "--json-page"}
 
 json_option = click.option(
@@ -323,27 +296,6 @@ def settings_options(*names: str, **texts: str) -> Callable[[Command], Command]:
         return command
 
     return decorate
-
-
-link_options = settings_options(
-    public_url="The URL that people use for the service, without /v1.",
-    host="Without --public-url: the address that the service listens on.",
-    port="Without --public-url: the port that the service listens on.",
-)
-"""The options of a command that prints a link: they say where the service is."""
-
-
-def service_url(public_url: str, host: str, port: int) -> str:
-    """Return the URL that people use for the service, from the options of a link."""
-    settings = Settings(public_url=public_url, host=host, port=port)
-    with plain_failures():
-        settings.check()
-    return public_url.rstrip("/") or settings.listening_url
-
-
-def assumed_address(public_url: str, address: str) -> str:
-    """Return what a command adds to the note of a link whose address follows from the port."""
-    return "" if public_url else f", at {address} (--port and --public-url choose another)"
 
 
 def _option(setting: str) -> str:

@@ -83,18 +83,6 @@ def plain_failures(interrupted: Callable[[], str] | None = None) -> Iterator[Non
 
 
 @contextmanager
-def _printing() -> Iterator[None]:
-    """Report a failed write as what it is, also where files that are read may fail too."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        msg = f"cannot write the output: {error.strerror}"
-        raise click.ClickException(msg) from error
-
-
-@contextmanager
 def progress(title: str, total: int | None = None) -> Iterator[OnProgress]:
     """Show a progress bar on a terminal; elsewhere show nothing."""
     if not sys.stderr.isatty():
@@ -181,131 +169,55 @@ class JsonFailure(click.ClickException):
         click.echo(json.dumps(document), file, err=True)
 
 
-def note_more(cursor: str | None, options: str = "--limit") -> None:
-    """Say on standard error that there are more behind a cursor if any, and how to list them."""
-    if cursor is not None:
-        click.echo(f"(there are more: see {options}, or --cursor {cursor})", err=True)
-
-
-class JsonList:
-    """A JSON array that is printed a few items at a time."""
-
-    def __init__(self) -> None:
-        self._is_empty = True
-
-    @_printing()
-    def print(self, values: Sequence[Any]) -> None:
-        """Print the next items, one at least."""
-        items = json.dumps(values, indent=2)[2:-2]
-        click.echo(f"{'[' if self._is_empty else ','}\n{items}", nl=False)
-        self._is_empty = False
-
-    def end(self) -> None:
-        """Print the end of the array."""
-        click.echo("[]" if self._is_empty else "\n]")
-
-
-class TextTable:
-    """A table that is printed a few rows at a time, which all have the same columns.
-
-    A narrow terminal leaves out ``dispensable`` columns, the first of them first, and a note says
-    where to find them: ``elsewhere``. The first rows decide which, and how wide the columns are.
-    """
-
-    def __init__(self, dispensable: Sequence[str] = (), elsewhere: str = "") -> None:
-        self._dispensable = dispensable
-        self._elsewhere = elsewhere
-        self._widths: dict[str, int] = {}
-        self._left_out: Sequence[str] = ()
-
-    @_printing()
-    def print(self, rows: Sequence[dict[str, str]]) -> None:
-        """Print a line for each of ``rows``, after the names of the columns above the first."""
-        if sys.stdout.isatty():
-            self._print_in_terminal(rows)
-        else:
-            self._print_lines(rows)
-
-    def _print_lines(self, rows: Sequence[dict[str, str]]) -> None:
-        """Print rows where no terminal limits them; rich takes a second for a thousand."""
-        from rich.cells import cell_len
-
-        lines = [[printable(value) for value in row.values()] for row in rows]
-        if not self._widths:
-            lines.insert(0, [*rows[0]])
-            self._set_widths(rows, [*rows[0]])
-        widths = [*self._widths.values()]
-        for line in lines:
-            cells = zip(line, widths, strict=True)
-            click.echo("  ".join(text + " " * (width - cell_len(text)) for text, width in cells))
-
-    def _print_in_terminal(self, rows: Sequence[dict[str, str]]) -> None:
-        from rich.console import Console
-
-        console = Console()
-        if self._widths:
-            console.print(_table(rows, self._widths, show_header=False))
-            return
-        left_out: Sequence[str] = ()
-        columns = [*rows[0]]
-        for count in range(len(self._dispensable) + 1):
-            left_out = self._dispensable[:count]
-            columns = [name for name in rows[0] if name not in left_out]
-            table = _table(rows, dict.fromkeys(columns, 0))
-            options = console.options.update(max_width=_MAX_WIDTH)
-            if console.measure(table, options=options).maximum <= console.width:
-                break
-        console.print(table)
-        self._set_widths(rows, columns)
-        self._left_out = left_out
-
-    def end(self) -> None:
-        """Print what there was no room for."""
-        if self._left_out:
-            missing = ", ".join(self._left_out)
-            click.echo(f"(no room for {missing}: see {self._elsewhere})", err=True)
-
-    def _set_widths(self, rows: Sequence[dict[str, str]], columns: Sequence[str]) -> None:
-        """Let the columns of later rows be as wide as those of ``rows``."""
-        from rich.cells import cell_len
-
-        self._widths = {
-            name: max(len(name), *(cell_len(printable(row[name])) for row in rows))
-            for name in columns
-        }
-
-
 def print_table(
     rows: Sequence[dict[str, str]], dispensable: Sequence[str] = (), elsewhere: str = ""
 ) -> None:
-    """Print a whole ``TextTable``."""
-    table = TextTable(dispensable, elsewhere)
-    table.print(rows)
-    table.end()
+    """Print a line for each of ``rows``, after the names of their columns.
+
+    A narrow terminal leaves out ``dispensable`` columns, the first of them first, and a note says
+    where to find them: ``elsewhere``.
+    """
+    if not sys.stdout.isatty():
+        _print_lines(rows)
+        return
+    from rich.console import Console
+
+    console = Console()
+    options = console.options.update(max_width=_MAX_WIDTH)
+    for count in range(len(dispensable) + 1):
+        left_out = dispensable[:count]
+        table = _table(rows, [name for name in rows[0] if name not in left_out])
+        if console.measure(table, options=options).maximum <= console.width:
+            break
+    console.print(table)
+    if left_out:
+        missing = ", ".join(left_out)
+        click.echo(f"(no room for {missing}: see {elsewhere})", err=True)
 
 
-def _table(
-    rows: Sequence[dict[str, str]], widths: dict[str, int], *, show_header: bool = True
-) -> Any:
-    """Return a table with these columns, each at least as wide as it says."""
+def _print_lines(rows: Sequence[dict[str, str]]) -> None:
+    """Print rows where no terminal limits them; rich takes a second for a thousand."""
+    from rich.cells import cell_len
+
+    lines = [[*rows[0]], *([printable(value) for value in row.values()] for row in rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = zip(line, widths, strict=True)
+        click.echo("  ".join(text + " " * (width - cell_len(text)) for text, width in cells))
+
+
+def _table(rows: Sequence[dict[str, str]], columns: Sequence[str]) -> Any:
     from rich import table
     from rich.text import Text
 
-    made = table.Table(
-        box=None,
-        header_style="bold",
-        pad_edge=False,
-        padding=(0, 2, 0, 0),
-        show_header=show_header,
-    )
-    for name, width in widths.items():
+    made = table.Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for name in columns:
         if name in _WIDTHS:
-            limit = _WIDTHS[name]
-            made.add_column(name, overflow="fold", max_width=limit, min_width=min(width, limit))
+            made.add_column(name, overflow="fold", max_width=_WIDTHS[name])
         else:
-            made.add_column(name, no_wrap=True, min_width=width)
+            made.add_column(name, no_wrap=True)
     for row in rows:
-        made.add_row(*(Text(printable(row[name])) for name in widths))
+        made.add_row(*(Text(printable(row[name])) for name in columns))
     return made
 
 

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
-from petstore.cli.client import client_option
+from petstore.cli.client import client_option, store_client_option
 from petstore.cli.options import TEXT, Command, Integer, json_option, page_option
-from petstore.cli.output import note_more, print_json, print_table, printable
+from petstore.cli.output import print_json, print_table, printable
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Page, Response
@@ -64,7 +65,8 @@ class View(Generic[T]):
             print_table([self._row(item) for item in found], self.dispensable, "--json")
         else:
             click.echo("None found.", err=True)
-        note_more(cursor, "--all, --limit")
+        if cursor is not None:
+            click.echo(f"(there are more: see --all, --limit, or --cursor {cursor})", err=True)
 
     def _row(self, item: T) -> dict[str, str]:
         return {title: cell(value(item)) for title, value in self.columns.items()}
@@ -106,12 +108,14 @@ def show_deleted(kind: str, resource_id: int, *, as_json: bool) -> None:
         click.echo(f"{kind} {resource_id} deleted.", err=True)
 
 
-def resource_options(command: Command) -> Command:
+def resource_options(
+    command: Command, client: Callable[[Command], Command] = client_option
+) -> Command:
     """Give a command the options to send a request and to print the resource."""
-    return json_option(client_option(command))
+    return json_option(client(command))
 
 
-def list_options(command: Command) -> Command:
+def list_options(command: Command, client: Callable[[Command], Command] = client_option) -> Command:
     """Give a command the options that ``show_list`` takes."""
     limit = click.option(
         "--limit",
@@ -120,7 +124,14 @@ def list_options(command: Command) -> Command:
     )
     is_all = click.option("--all", "is_all", is_flag=True, help="All of them, page after page.")
     cursor = click.option("--cursor", type=TEXT, help="Start where an earlier list has ended.")
-    return limit(is_all(cursor(page_option(resource_options(command)))))
+    return limit(is_all(cursor(page_option(resource_options(command, client)))))
+
+
+store_options = partial(resource_options, client=store_client_option())
+"""The options of a command that administers a store, by its service or on the database itself."""
+
+store_list_options = partial(list_options, client=store_client_option())
+"""The options of such a command that lists."""
 
 
 def utc(moment: datetime) -> str:

@@ -17,12 +17,11 @@ from petstore.cli.options import (
     warnings_of,
 )
 from petstore.cli.output import plain_failures, print_table, printable
-from petstore.cli.stores import in_store
 from petstore.logs import LogEvent, is_for_person, record_json
 from petstore.settings import Settings, masked
 
 if TYPE_CHECKING:
-    from petstore.cli.demo import Demo
+    from petstore.samples.demo import Demo
 
 _SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: "environment"}
 
@@ -62,7 +61,8 @@ def serve(ctx: click.Context, /, *, demo: bool, is_check: bool, **options: Any) 
         with plain_failures():
             service = opened.enter_context(prepared_service(settings))
             if demo:
-                from petstore.cli.demo import prepare_demo
+                from petstore.backends import in_store
+                from petstore.samples.demo import prepare_demo
 
                 prepared = in_store(settings.database, lambda store: prepare_demo(store, settings))
         announce(service.url, settings, prepared)

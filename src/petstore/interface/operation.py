@@ -101,12 +101,14 @@ class Context(Struct, frozen=True):
     @property
     def author(self) -> Author:
         """The author of the events that the call causes."""
-        return Author(f"{self.caller.kind}/{self.caller.id}", self.request_id or None)
+        return Author(self.caller.actor, self.request_id or None)
 
     @property
     def principal(self) -> Principal:
         """The caller as one who changes keys or people."""
         label, session = self.caller.label, self.session
+        if self.caller.kind == "operator":
+            return Principal(label, self.caller)
         token = digest(self.token) if session is None else session.token
         granted_by = None if session is None else session.granted_by
         return Principal(

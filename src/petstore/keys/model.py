@@ -23,7 +23,7 @@ Scope: TypeAlias = Literal[
 ]
 KeyState: TypeAlias = Literal["active", "expired", "revoked"]
 Role: TypeAlias = Literal["viewer", "clerk", "manager", "administrator"]
-CallerKind: TypeAlias = Literal["key", "person"]
+CallerKind: TypeAlias = Literal["key", "person", "operator"]
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 DEFAULT_SCOPES: tuple[Scope, ...] = SCOPES[:4]
@@ -121,7 +121,8 @@ KeyPatch = patch_of(KeyCreate, "KeyPatch", "The fields of a key to change (RFC 7
 class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
     """Who calls an operation: a key as stored, without its tokens, or a person, who has a ``role``.
 
-    A person has the scopes of the role and no limits, and is disabled where a key is revoked.
+    A person has the scopes of the role and no limits, and is disabled where a key is revoked. The
+    operator at the command line has the ``id`` 0.
     """
 
     id: int
@@ -133,13 +134,20 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
 
     @property
     def kind(self) -> CallerKind:
-        """Whether it is a key or a person."""
+        """Whether it is a key, a person or the operator."""
+        if self.id == 0:
+            return "operator"
         return "key" if self.role is None else "person"
 
     @property
     def label(self) -> str:
-        """What events and histories call it, such as ``person 2``."""
-        return f"{self.kind} {self.id}"
+        """What messages call it, such as ``person 2``."""
+        return f"{self.kind} {self.id}" if self.id else self.kind
+
+    @property
+    def actor(self) -> str:
+        """What events call it, such as ``person/2``."""
+        return self.label.replace(" ", "/")
 
     @cached_property
     def limits(self) -> Limits:
@@ -167,6 +175,14 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
         if self.expires_at is not None and now >= self.expires_at:
             return "expired"
         return "active"
+
+
+def operator(environment: Environment) -> Caller:
+    """Return the operator, who works on the database itself and may do everything there."""
+    rights = frozenset(SCOPES)
+    return Caller(
+        "operator", "enterprise", scopes=rights, id=0, environment=environment, created_at=0
+    )
 
 
 def check_rights(giver: Caller, key: Caller, before: Caller | None = None) -> None:

@@ -1,6 +1,6 @@
 """An API key with its state, its ban and its last use, as its managers see it."""
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Annotated, Any, NamedTuple
 
@@ -48,7 +48,6 @@ _DECODERS = [
     if type(field.default) in _OF_VALUE
 ]
 
-_READ_AT_ONCE = 500
 _LIMITS = looked_up("LEFT JOIN", "rate_limits", "r", "key_id", "k.id")
 _SELECT = f"SELECT {', '.join(STORED_COLUMNS)} FROM api_keys k {_LIMITS}"  # noqa: S608 - only names
 _SELECT_KEYS = _SELECT.replace("api_keys", "(SELECT * FROM api_keys WHERE role IS NULL)")
@@ -140,16 +139,6 @@ async def list_keys(
         limit,
         lambda row: stored_key(row).shown(now),
     )
-
-
-async def every_key(
-    store: Reader, environment: Environment | None, clock: Clock, after: int | None = 0
-) -> AsyncIterator[list[Key]]:
-    """Yield all keys by ascending id, of ``environment`` if given, some hundreds at a time."""
-    while after is not None:
-        page = await list_keys(store, environment, after, _READ_AT_ONCE, clock)
-        yield page.items
-        after = page.next_after
 
 
 class NamedCaller(NamedTuple):

@@ -32,7 +32,6 @@ from petstore.cli.output import (
     text_output,
 )
 from petstore.cli.resources import View, list_options, resource_options, utc
-from petstore.cli.stores import in_store
 from petstore.clock import system_clock
 from petstore.console.numbers import money_in_words
 from petstore.orders.model import MAX_AMOUNT
@@ -270,10 +269,15 @@ def forget(*, buyer: str, as_json: bool, database: str) -> None:
     or deliver them first. This command works on the database itself.
     """
     # Imported where it is used, so that `petstore --help` is instant.
+    from petstore.backends import in_store, require_store
     from petstore.events.model import SERVICE
     from petstore.orders.buyers import forget_buyer
 
-    forgotten = in_store(database, lambda store: forget_buyer(store, buyer, system_clock, SERVICE))
+    with plain_failures():
+        require_store(database)
+        forgotten = in_store(
+            database, lambda store: forget_buyer(store, buyer, system_clock, SERVICE)
+        )
     if as_json:
         print_json({"changed": forgotten.closed, "open": forgotten.open})
         return

@@ -1,45 +1,35 @@
 """``petstore people``: add, list, change, invite and disable the people of the console."""
 
-from typing import Any, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
-from msgspec import to_builtins
 
-from petstore.cli.options import (
-    ID,
-    assumed_address,
-    database_option,
-    database_page_options,
-    given,
-    json_option,
-    key_name,
-    link_options,
-    service_url,
-)
-from petstore.cli.output import (
-    SectionedGroup,
-    note_more,
-    print_json,
-    print_secret,
-    print_table,
-    printable,
-)
-from petstore.cli.stores import in_store, note_new_store, operator
-from petstore.clock import HOUR, system_clock
-from petstore.databases.contract import Store, T, Unit
-from petstore.domain.cursors import BY_ID
-from petstore.keys.model import PREFIXES, ROLES, Environment
-from petstore.keys.store import Principal
-from petstore.people.model import Login, Person, PersonCreate, PersonState, PersonWithInvitation
-from petstore.people.store import add_person, change_person, invite_person, list_people
-from petstore.sessions.store import INVITATION_LIFE
+from petstore.cli.client import store_client_option
+from petstore.cli.options import ID, Command, given, key_name
+from petstore.cli.output import SectionedGroup, print_json, print_secret, printable
+from petstore.cli.resources import View, resource_options, store_list_options, store_options
+from petstore.keys.model import ROLES
+from petstore.people.model import Login
 
-_AT_ONCE = 500
-_DISPENSABLE = ("created", "last seen (UTC)")
-_DATE, _TO_THE_MINUTE = len("2026-12-01"), len("2026-12-01T12:00")
-_ROLE = click.Choice(list(ROLES))
-_ENVIRONMENT = click.Choice(list(PREFIXES))
+if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
+    from petstore_client import Client, Response
+    from petstore_client.models import Person, PersonWithInvitation
+
+_PEOPLE: "View[Person]" = View(
+    {
+        "id": lambda person: person.id,
+        "name": lambda person: person.name,
+        "login": lambda person: person.login,
+        "role": lambda person: person.role,
+        "state": lambda person: person.state,
+        "created": lambda person: f"{person.created_at:%Y-%m-%d}",
+        "last seen (UTC)": lambda person: person.last_seen_at,
+    },
+    str,
+    ("created", "last seen (UTC)"),
+)
 
 
 def _login(value: str) -> str:
@@ -54,180 +44,102 @@ def _login(value: str) -> str:
     return login
 
 
+_id_argument = click.argument("person_id", metavar="ID", type=ID)
+
+
+def _field_options(command: Command, *, is_new: bool) -> Command:
+    """Give a command an option for each field of a person."""
+    for name, kind, metavar, text in (
+        ("--role", click.Choice(list(ROLES)), None, "What the person may do."),
+        ("--login", _login, "LOGIN", "What the person signs in with."),
+        ("--name", key_name, "NAME", "The name that others see."),
+    ):
+        command = click.option(name, required=is_new, type=kind, metavar=metavar, help=text)(
+            command
+        )
+    return command
+
+
 @click.group(cls=SectionedGroup)
 def people() -> None:
-    """Add, invite and change the people of the console. A running service applies it at once."""
+    """Add, invite and change the people of the console. A running service applies it at once.
+
+    With a key in PETSTORE_KEY that has the scope keys:admin, requests go to the service at --url.
+    Without one, the commands work on the database itself.
+    """
 
 
 @people.command()
-@click.option(
-    "--name", required=True, type=key_name, metavar="NAME", help="The name that others see."
-)
-@click.option(
-    "--login", required=True, type=_login, metavar="LOGIN", help="What the person signs in with."
-)
-@click.option("--role", required=True, type=_ROLE, help="What the person may do.")
-@click.option(
-    "--environment",
-    type=_ENVIRONMENT,
-    envvar="PETSTORE_ENVIRONMENT",
-    show_envvar=True,
-    default="production",
-    show_default=True,
-    help="Where the person works.",
-)
-@link_options
-@json_option
-@database_option
-def add(
-    *,
-    environment: Environment,
-    as_json: bool,
-    database: str,
-    public_url: str,
-    host: str,
-    port: int,
-    **options: Any,
-) -> None:
-    """Add a person, and print the link that sets a password once, alone on standard output."""
-    root, now = service_url(public_url, host, port), system_clock()
-    note_new_store(database)
-    unit = add_person(PersonCreate(**options), Principal(operator()), environment, now)
-    added = _write(database, unit, create=True)
-    shown = added.shown(root, now)
-    _print_invitation(shown, assumed_address(public_url, root), as_json=as_json)
+@partial(_field_options, is_new=True)
+@partial(resource_options, client=store_client_option(creates=True))
+def add(*, client: "Client", as_json: bool, **options: Any) -> None:
+    """Add a person, and print the link that sets a password once, alone on standard output.
+
+    Without a key, the link begins with --url.
+    """
+    _print_invitation(client.people.create.raw(**options), as_json=as_json)
 
 
 @people.command("list")
-@click.option("--role", type=_ROLE, help="Filters by role.")
-@click.option("--state", type=click.Choice(get_args(PersonState)), help="Filters by state.")
-@click.option("--environment", type=_ENVIRONMENT, help="Filters by environment.")
-@database_page_options
-@json_option
-@database_option
-def list_all(
-    *,
-    environment: Environment | None,
-    as_json: bool,
-    as_page: bool,
-    database: str,
-    limit: int,
-    after: int,
-    **filters: str | None,
-) -> None:
-    """List people by ID: all of them unless an option filters."""
-
-    async def read(store: Store) -> list[Person]:
-        people: list[Person] = []
-        start: int | None = after
-        while start is not None and len(people) <= limit:
-            page = await list_people(store, environment, start, _AT_ONCE)
-            people += [person for person in page.items if _is_wanted(person, filters)]
-            start = page.next_after
-        return people
-
-    listed = in_store(database, read)
-    cursor = BY_ID.encode(listed[limit - 1].id) if len(listed) > limit else None
-    found = to_builtins(listed[:limit])
-    if as_page:
-        print_json({"items": found, "next": cursor})
-        return
-    if as_json:
-        print_json(found)
-    elif found:
-        print_table([*map(_row, found)], _DISPENSABLE, "--json")
-    else:
-        is_filtered = environment is not None or any(filters.values())
-        click.echo("No person matches." if is_filtered else "There are no people yet.", err=True)
-    note_more(cursor)
+@store_list_options
+def list_people(*, client: "Client", **options: Any) -> None:
+    """List people by ID."""
+    _PEOPLE.show_list(client.people.pages, **options)
 
 
 @people.command()
-@click.argument("person_id", metavar="ID", type=ID)
-@click.option("--name", type=key_name, metavar="NAME", help="The name that others see.")
-@click.option("--login", type=_login, metavar="LOGIN", help="What the person signs in with.")
-@click.option("--role", type=_ROLE, help="What the person may do.")
-@json_option
-@database_option
-def change(*, person_id: int, as_json: bool, database: str, **options: Any) -> None:
+@_id_argument
+@partial(_field_options, is_new=False)
+@store_options
+def change(*, person_id: int, client: "Client", as_json: bool, **options: Any) -> None:
     """Change a person. Fields without an option do not change."""
-    _change(database, person_id, given(options), "changed", as_json=as_json)
+    _change(client, person_id, given(options), "changed", as_json=as_json)
 
 
 @people.command()
-@click.argument("person_id", metavar="ID", type=ID)
-@link_options
-@json_option
-@database_option
-def invite(
-    *, person_id: int, as_json: bool, database: str, public_url: str, host: str, port: int
-) -> None:
+@_id_argument
+@store_options
+def invite(*, person_id: int, client: "Client", as_json: bool) -> None:
     """Print a link with which a person sets a new password, once. Earlier links end.
 
-    The password until now works until the link is used.
+    The current password works until the link is used. Without a key, the link begins with --url.
     """
-    root, now = service_url(public_url, host, port), system_clock()
-    added = _write(database, invite_person(person_id, Principal(operator()), now))
-    shown = added.shown(root, now)
-    _print_invitation(shown, assumed_address(public_url, root), as_json=as_json)
+    _print_invitation(client.people.invite.raw(person_id), as_json=as_json)
 
 
 @people.command()
-@click.argument("person_id", metavar="ID", type=ID)
-@json_option
-@database_option
-def disable(*, person_id: int, as_json: bool, database: str) -> None:
+@_id_argument
+@store_options
+def disable(*, person_id: int, client: "Client", as_json: bool) -> None:
     """Disable a person: they are signed out, and cannot sign in until they are enabled again."""
-    _change(database, person_id, {"state": "disabled"}, "disabled", as_json=as_json)
+    _change(client, person_id, {"state": "disabled"}, "disabled", as_json=as_json)
 
 
 @people.command()
-@click.argument("person_id", metavar="ID", type=ID)
-@json_option
-@database_option
-def enable(*, person_id: int, as_json: bool, database: str) -> None:
+@_id_argument
+@store_options
+def enable(*, person_id: int, client: "Client", as_json: bool) -> None:
     """Enable a person again, who then signs in with the same password."""
-    _change(database, person_id, {"state": "active"}, "enabled", as_json=as_json)
+    _change(client, person_id, {"state": "active"}, "enabled", as_json=as_json)
 
 
 def _change(
-    database: str, person_id: int, changes: dict[str, Any], done: str, *, as_json: bool
+    client: "Client", person_id: int, changes: dict[str, Any], done: str, *, as_json: bool
 ) -> None:
-    unit = change_person(person_id, changes, Principal(operator()), system_clock())
-    person = _write(database, unit)
+    changed = client.people.update.raw(person_id, **changes)
     if as_json:
-        print_json(to_builtins(person))
+        print_json(changed.json())
     else:
         click.echo(f"Person {person_id} {done}.", err=True)
 
 
-def _print_invitation(shown: PersonWithInvitation, where: str, *, as_json: bool) -> None:
+def _print_invitation(response: "Response[PersonWithInvitation]", *, as_json: bool) -> None:
+    person = response.value
     print_secret(
         "link",
-        shown.invitation.url,
-        f"Give this link to person {shown.id} ({printable(shown.name)}). It sets a password, once,"
-        f" within {INVITATION_LIFE // HOUR} hours{where}:",
-        f"nobody saw it: petstore people invite {shown.id} makes another",
-        to_builtins(shown) if as_json else None,
+        printable(person.invitation.url),
+        f"Give this link to person {person.id} ({printable(person.name)}). It sets a password,"
+        " once, within 72 hours:",
+        f"nobody saw it: petstore people invite {person.id} makes another",
+        response.json() if as_json else None,
     )
-
-
-def _is_wanted(person: Person, filters: dict[str, str | None]) -> bool:
-    return filters["role"] in (person.role, None) and filters["state"] in (person.state, None)
-
-
-def _write(database: str, unit: Unit[T], *, create: bool = False) -> T:
-    return in_store(database, lambda store: store.write(unit), create=create)
-
-
-def _row(person: dict[str, Any]) -> dict[str, str]:
-    seen = person["lastSeenAt"]
-    return {
-        "id": str(person["id"]),
-        "name": person["name"],
-        "login": person["login"],
-        "role": person["role"],
-        "state": person["state"],
-        "created": person["createdAt"][:_DATE],
-        "last seen (UTC)": "-" if seen is None else seen[:_TO_THE_MINUTE].replace("T", " "),
-    }

@@ -8,7 +8,7 @@ from typing import Any, TextIO, get_args
 import click
 from click.core import ParameterSource
 
-from petstore.cli.client import client_of, service_option, wait_in_bar
+from petstore.cli.client import client_of, note_new_store, service_option, wait_in_bar
 from petstore.cli.client_failures import CommandFailure, ExitStatus
 from petstore.cli.environment import KEY, read_secret
 from petstore.cli.options import Integer, database_or_service_option, json_option
@@ -22,7 +22,6 @@ from petstore.cli.output import (
     replacing_text,
     text_output,
 )
-from petstore.cli.stores import in_store, note_new_store, readable, require_store
 from petstore.clock import SECOND, system_clock
 from petstore.databases.private_files import part_of
 from petstore.errors import InvalidBody, Unavailable
@@ -197,7 +196,10 @@ def _import_into_database(
 
     Return how many of its rows an earlier run had done, and the outcome in words.
     """
-    note_new_store(database)
+    from petstore.backends import in_store
+
+    with plain_failures():
+        note_new_store(database)
 
     def resume_hint() -> str:
         done = f"the first {run.done:,} rows of {file} are done"
@@ -215,7 +217,6 @@ def _import_into_database(
                 strict_categories=strict_categories,
                 on_wait=_note_wait,
             ),
-            create=True,
         )
     if before.is_complete:
         done = f"{file} was imported before; nothing added. To add it all once more: --again"
@@ -291,8 +292,11 @@ def export_file(
         msg = "--spreadsheet-safe is for CSV"
         raise click.UsageError(msg)
     is_for_database = _is_for_database(ctx)
+    from petstore.backends import in_store, readable, require_store
+
     if is_for_database:
-        require_store(database)
+        with plain_failures():
+            require_store(database)
     outcome = "the output is incomplete" if to_stdout else f"{file} is unchanged"
     with (
         plain_failures(lambda: outcome),

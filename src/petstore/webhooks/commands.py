@@ -10,10 +10,11 @@ from petstore.cli.options import ID, MOMENT, TEXT, Duration
 from petstore.cli.output import SectionedGroup, counted, print_json, print_secret, printable
 from petstore.cli.resources import (
     View,
-    list_options,
     resource_options,
     show_deleted,
     show_response,
+    store_list_options,
+    store_options,
     utc,
 )
 from petstore.clock import SECOND, Milliseconds
@@ -78,7 +79,8 @@ _id_argument = click.argument("webhook_id", metavar="ID", type=ID)
 def webhooks() -> None:
     """Send the events of your key to a server of yours, signed.
 
-    The key needs the scope webhooks:write.
+    The key needs the scope webhooks:write. Without a key in PETSTORE_KEY, the commands work on the
+    database itself; create and rotate need a key.
     """
 
 
@@ -100,7 +102,7 @@ def create(*, client: "Client", as_json: bool, **options: Any) -> None:
 
 
 @webhooks.command("list")
-@list_options
+@store_list_options
 def list_webhooks(*, client: "Client", **options: Any) -> None:
     """List the webhooks of your key."""
     _WEBHOOKS.show_list(client.webhooks.pages, **options)
@@ -108,7 +110,7 @@ def list_webhooks(*, client: "Client", **options: Any) -> None:
 
 @webhooks.command()
 @_id_argument
-@resource_options
+@store_options
 def show(*, webhook_id: int, client: "Client", as_json: bool) -> None:
     """Show one webhook."""
     _WEBHOOKS.show(client.webhooks.get.raw(webhook_id), as_json=as_json)
@@ -123,7 +125,7 @@ def show(*, webhook_id: int, client: "Client", as_json: bool) -> None:
     show_default=True,
     help="How long the old secret signs too, such as 1h; 7d at most.",
 )
-@resource_options
+@store_options
 def rotate(*, webhook_id: int, grace: Milliseconds, client: "Client", as_json: bool) -> None:
     """Give a webhook a new secret, and print it alone on standard output."""
     issued = client.webhooks.rotate.raw(webhook_id, grace_seconds=grace // SECOND)
@@ -132,7 +134,7 @@ def rotate(*, webhook_id: int, grace: Milliseconds, client: "Client", as_json: b
 
 @webhooks.command()
 @_id_argument
-@resource_options
+@store_options
 def test(*, webhook_id: int, client: "Client", as_json: bool) -> None:
     """Send a test event to a webhook, whatever its types."""
     response = client.webhooks.test.raw(webhook_id)
@@ -144,7 +146,7 @@ def test(*, webhook_id: int, client: "Client", as_json: bool) -> None:
 @webhooks.command()
 @_id_argument
 @click.option("--state", type=_STATE, help="Only those in this state.")
-@list_options
+@store_list_options
 def deliveries(*, webhook_id: int, state: str | None, client: "Client", **options: Any) -> None:
     """List the deliveries of a webhook, newest first."""
     pages = partial(client.webhooks.deliveries.pages, webhook_id, state=state)
@@ -154,7 +156,7 @@ def deliveries(*, webhook_id: int, state: str | None, client: "Client", **option
 @webhooks.command()
 @_id_argument
 @click.argument("delivery_id", metavar="DELIVERY", type=ID)
-@resource_options
+@store_options
 def retry(*, webhook_id: int, delivery_id: int, client: "Client", as_json: bool) -> None:
     """Send the event of one delivery again, or now if it waits for its next attempt."""
     made = client.webhooks.retry.raw(webhook_id, delivery_id)
@@ -184,7 +186,7 @@ def retry(*, webhook_id: int, delivery_id: int, client: "Client", as_json: bool)
     flag_value="failed",
     help="Only events whose delivery has failed, and that were not sent again since.",
 )
-@resource_options
+@store_options
 def replay(*, webhook_id: int, client: "Client", as_json: bool, **options: Any) -> None:
     """Send events again: those since a time, some types, or those that failed.
 
@@ -220,7 +222,7 @@ def _replay_part(
 
 @webhooks.command()
 @_id_argument
-@resource_options
+@store_options
 def disable(*, webhook_id: int, client: "Client", as_json: bool) -> None:
     """Pause a webhook until it is enabled again."""
     _WEBHOOKS.show(client.webhooks.update.raw(webhook_id, enabled=False), as_json=as_json)
@@ -235,7 +237,7 @@ def disable(*, webhook_id: int, client: "Client", as_json: bool) -> None:
     show_default=True,
     help="Continue after its last success, or skip the events since then.",
 )
-@resource_options
+@store_options
 def enable(*, webhook_id: int, resume: str, client: "Client", as_json: bool) -> None:
     """Send events to a webhook again."""
     enabled = client.webhooks.update.raw(
@@ -246,7 +248,7 @@ def enable(*, webhook_id: int, resume: str, client: "Client", as_json: bool) -> 
 
 @webhooks.command()
 @_id_argument
-@resource_options
+@store_options
 def delete(*, webhook_id: int, client: "Client", as_json: bool) -> None:
     """Delete a webhook and its deliveries."""
     client.webhooks.delete(webhook_id)

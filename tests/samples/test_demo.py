@@ -12,12 +12,12 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.cli.demo import prepare_demo
 from petstore.cli.serve import announce
 from petstore.clock import system_clock
 from petstore.keys.model import Environment, is_token
 from petstore.people.accounts import find_account
 from petstore.people.store import list_people
+from petstore.samples.demo import prepare_demo
 from petstore.sessions.store import use_link
 from petstore.settings import Settings
 from support.command import Command
@@ -198,16 +198,17 @@ async def test_a_start_says_how_the_demo_administrator_gets_back(
 
 
 @pytest.mark.anyio
-async def test_a_way_back_names_the_database_if_it_is_another(
+async def test_a_way_back_names_the_database_and_the_environment_if_they_are_others(
     database: Path, clock: ManualClock
 ) -> None:
-    settings = Settings(database=f"sqlite:///{database}")
+    settings = Settings(database=f"sqlite:///{database}", environment="staging")
     async with open_store(settings.database) as store:
-        person_id = (await add(store, clock, login="demo")).person.id
+        new = await add(store, clock, login="staging-demo", environment="staging")
+        person_id = new.person.id
         (command,) = (await prepare_demo(store, settings)).ways_back
     assert command == (
         f"petstore people change {person_id} --role administrator"
-        f" --database {shlex.quote(settings.database)}"
+        f" --database {shlex.quote(settings.database)} --environment staging"
     )
 
 

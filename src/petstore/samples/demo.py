@@ -66,7 +66,7 @@ async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_c
         with suppress(LoginTaken):
             await store.write(_filled(key_id, settings, now))
             await _add_webhook(store, settings, account.caller, now)
-    link, ways_back = "", _ways_back(account, settings.database)
+    link, ways_back = "", _ways_back(account, settings)
     if account.caller.state(now) == "active":
         link = await store.write(create_link(account.caller.id, _BY.name, now))
     return Demo(token, link, ways_back)
@@ -132,7 +132,7 @@ async def _demo_account(store: Store, environment: Environment, now: Millisecond
     return account
 
 
-def _ways_back(account: Account, database: str) -> Sequence[str]:
+def _ways_back(account: Account, settings: Settings) -> Sequence[str]:
     """Return the commands that make somebody an active administrator again, and let them in."""
     person, is_disabled = account.caller, account.caller.revoked_at is not None
     commands = [f"enable {person.id}"] if is_disabled else []
@@ -140,8 +140,12 @@ def _ways_back(account: Account, database: str) -> Sequence[str]:
         commands.append(f"change {person.id} --role administrator")
     if is_disabled:
         commands.append(f"invite {person.id}")
-    option = "" if database == Settings().database else f" --database {quote(masked(database))}"
-    return [f"petstore people {command}{option}" for command in commands]
+    options, database, environment = "", settings.database, settings.environment
+    if database != Settings.database:
+        options += f" --database {quote(masked(database))}"
+    if environment != Settings.environment:
+        options += f" --environment {environment}"
+    return [f"petstore people {command}{options}" for command in commands]
 
 
 def _token_file(settings: Settings) -> Path:

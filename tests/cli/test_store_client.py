@@ -1,0 +1,156 @@
+"""Commands of an administrator: over HTTP with a key, else on the database itself."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+from support.command import Command
+from support.odd_service import error, odd_service, response
+from support.postgres import PostgresServer
+from support.process import ServerProcess
+from support.shop import Shop
+from support.waiting import within
+
+LISTS = [("keys", "list"), ("people", "list"), ("webhooks", "list"), ("deprecations",)]
+
+
+@pytest.mark.parametrize("arguments", LISTS, ids=" ".join)
+def test_a_key_chooses_the_service_and_no_key_the_database(
+    server: ServerProcess, command: Command, arguments: tuple[str, ...]
+) -> None:
+    key = {"PETSTORE_KEY": server.issue(), "PETSTORE_URL": server.url, "PETSTORE_DATABASE": ""}
+    if arguments[0] != "webhooks":
+        words = Shop("", "").fail(*arguments, status=5, **key)
+        lacks = "this key lacks the scope keys:admin"
+        assert words == f"{lacks}; unset PETSTORE_KEY to work on the database itself"
+    command.make_store()
+    assert command(*arguments).stderr == "None found.\n"
+
+
+def test_a_key_and_a_database_are_refused_together_unless_the_database_is_an_option(
+    command: Command,
+) -> None:
+    command.make_store()
+    key = {"PETSTORE_KEY": "a-key", "PETSTORE_URL": "http://127.0.0.1:1"}
+    assert command.fail("keys", "list", status=2, **key) == (
+        "PETSTORE_KEY and PETSTORE_DATABASE are both set: unset one of them, or name --database to"
+        " work on the database itself"
+    )
+    assert command.succeed("keys", "list", "--database", command.url, "--json", **key) == "[]\n"
+
+
+def test_a_key_has_an_environment_of_its_own() -> None:
+    with odd_service(response(200, [])) as service:
+        shop = Shop(service.url, "a-key")
+        words = shop.fail("keys", "list", "--environment", "staging", status=2)
+        assert words.startswith("--environment: expected only without PETSTORE_KEY")
+        shop.succeed("keys", "list", PETSTORE_ENVIRONMENT="staging")  # it is for other commands
+        assert len(service.asked) == 1
+
+
+def test_an_invalid_key_is_not_sent_and_the_way_out_is_named() -> None:
+    with odd_service(error(401, message="no such key")) as service:
+        words = Shop(service.url, "a-key").fail("keys", "list", status=5)
+    assert words == (
+        "no such key: check PETSTORE_KEY; unset PETSTORE_KEY to work on the database itself"
+    )
+
+
+def test_a_webhook_belongs_to_a_key(command: Command) -> None:
+    command.make_webhook()
+    words = command.fail("webhooks", "create", "https://shop.example/hooks", status=5)
+    assert words.startswith("no key: ")
+    assert command.fail("webhooks", "test", "7", status=3) == "there is no webhook 7"
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("sqlite:///{folder}/none/petstore.db", "there is no folder {folder}/none"),
+        ("sqlite:///{folder}/other.db", "the database was made by another program"),
+        ("sqlite:///{folder}/text.db", "is not a database"),
+        ("postgresql://petstore@127.0.0.1:1/petstore", "Connect call failed"),
+    ],
+    ids=["no folder", "another program", "no database", "PostgreSQL out of reach"],
+)
+@pytest.mark.parametrize("arguments", [("list",), ("create", "--name", "app", "--plan", "free")])
+def test_a_database_that_cannot_be_used_is_reported(
+    command: Command, tmp_path: Path, address: str, reason: str, arguments: tuple[str, ...]
+) -> None:
+    with closing(apsw.Connection(str(tmp_path / "other.db"))) as connection:
+        connection.execute("CREATE TABLE books (id INTEGER)")
+    (tmp_path / "text.db").write_text("No database. " * 100)
+    address = address.format(folder=tmp_path)
+    words = command.fail("keys", *arguments, "--database", address, status=1)
+    assert reason.format(folder=tmp_path) in words
+
+
+def test_the_operator_works_on_postgresql(postgres: PostgresServer) -> None:
+    shop = Shop.on_database(postgres.new_database())
+    assert shop.fail("keys", "list", status=1).startswith("there is no store in that database")
+    shop.succeed("keys", "create", "--name", "app", "--plan", "free")
+    shop.succeed("people", "add", "--name", "Ada", "--login", "ada", "--role", "administrator")
+    assert [key["id"] for key in shop.ask("keys", "list")] == [1]
+    assert [person["id"] for person in shop.ask("people", "list")] == [2]
+
+
+@contextmanager
+def waiting_command(command: Command) -> Iterator[subprocess.Popen[str]]:
+    """Give a command whose thread waits for a database that another process has locked."""
+    command.make_store()
+    with closing(apsw.Connection(str(command.database))) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        program = (sys.executable, "-m", "petstore", "keys", "create", "--name", "a")
+        with subprocess.Popen(
+            [*program, "--plan", "free"],
+            env={**os.environ, "PETSTORE_DATABASE": command.url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            yield process
+
+
+def test_an_interrupted_command_ends_quietly_and_changes_nothing(command: Command) -> None:
+    with waiting_command(command) as process:
+        assert within(30, lambda: len([*Path(f"/proc/{process.pid}/task").iterdir()]) > 1)
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stdout, stderr) == (130, "", "")
+    assert command.succeed("keys", "list", "--json") == "[]\n"
+
+
+def test_a_locked_database_is_reported(command: Command) -> None:
+    with waiting_command(command) as process:
+        stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (6, "")
+    assert stderr == (
+        "Error: the outcome of POST /keys is unknown: the database did not confirm the change in"
+        " time\n"
+    )
+
+
+def test_commands_at_once_beside_a_service_lose_nothing(server: ServerProcess) -> None:
+    beside = Shop.on_database(server.database)
+    program = (sys.executable, "-m", "petstore", "keys", "create", "--plan", "free", "--name")
+    started = [
+        subprocess.Popen(
+            [*program, f"at once {number}"],
+            env={**os.environ, **beside.environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    tokens = {process.communicate(timeout=60)[0] for process in started}
+    assert len(tokens) == 4
+    names = [key["name"] for key in beside.ask("keys", "list", "--all")]
+    assert {f"at once {number}" for number in range(4)} <= {*names}
