@@ -161,13 +161,10 @@ PAST_OPERATIONS = {
     "people.invitation_pages",
     "sessions.commands",
     # Need an operation, or can do without.
-    "categories.pages",
-    "console.categories",
     "console.today",
     "keys.form",
     "keys.pages",
     "orders.export_pages",
-    "orders.pages",
     "people.pages",
     "pets.pages",
     "sales.commands",
@@ -182,6 +179,7 @@ PAST_OPERATIONS = {
     # Until an import is a resource.
     "pets.export_pages",
     "pets.file_commands",
+    "pets.import_categories_form",
     "pets.import_pages",
     "pets.import_undo_pages",
     "pets.transfers",

@@ -97,9 +97,10 @@ class Ask(NamedTuple):
 
 
 ONE: dict[str, Any] = {"params": {"limit": 1}}
+COUNTED: dict[str, Any] = {"params": {"limit": 1, "count": "true"}}
 YEAR_1 = "0001-01-01T00:00:00Z"
 REQUESTS = {
-    "listPets": Ask("GET", "/v1/pets", ONE),
+    "listPets": Ask("GET", "/v1/pets", COUNTED),
     "createPet": Ask("POST", "/v1/pets", {"json": BELLA}),
     "createPets": Ask("POST", "/v1/pets/batch", {"json": [BELLA, BELLA]}),
     "getPet": Ask("GET", "/v1/pets/1", {}),
@@ -110,7 +111,7 @@ REQUESTS = {
     "getCategory": Ask("GET", "/v1/categories/2", {}),
     "updateCategory": Ask("PATCH", "/v1/categories/2", {"json": {"description": "Small."}}),
     "deleteCategory": Ask("DELETE", "/v1/categories/2", {}),
-    "listOrders": Ask("GET", "/v1/store/orders", ONE),
+    "listOrders": Ask("GET", "/v1/store/orders", COUNTED),
     "placeOrder": Ask("POST", "/v1/store/orders", {"json": {"petId": 1}}),
     "getOrder": Ask("GET", "/v1/store/orders/1", {}),
     "updateOrder": Ask("PATCH", "/v1/store/orders/1", {"json": {"status": "approved"}}),

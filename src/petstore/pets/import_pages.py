@@ -8,11 +8,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from petstore.console.allowance import affordable, allowance_of, charge
-from petstore.console.categories import (
-    chosen_categories,
-    known_names,
-    listed_categories,
-)
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.fields import FieldSet, ShownForm, choice
 from petstore.console.forms import INSTEAD, Problem, UploadedFile, in_plain_words, problem_of
@@ -39,6 +34,11 @@ from petstore.pets.console_imports import (
 )
 from petstore.pets.exports import cells_writer
 from petstore.pets.files import FileRow, cells_of
+from petstore.pets.import_categories_form import (
+    chosen_categories,
+    known_names,
+    listed_categories,
+)
 from petstore.pets.import_preparation import (
     MAX_UNDECIDED,
     choose_columns,

@@ -92,6 +92,8 @@ def _success(operation: Operation, operations: Sequence[Operation]) -> Described
     if operation.is_list:
         link = "Link-Always-Next" if operation.endless else "Link-Next"
         headers |= header_references(Link=link)
+    if operation.query is not None and "count" in operation.query.__struct_fields__:
+        headers |= header_references("X-Total-Count")
     is_one = success.status == _CREATED and not operation.is_batch
     if is_one:
         headers |= header_references("Location")
