@@ -164,11 +164,8 @@ PAST_OPERATIONS = {
     "console.today",
     "keys.form",
     "keys.pages",
-    "orders.export_pages",
     "people.pages",
     "pets.pages",
-    "sales.commands",
-    "sales.pages",
     "usage.pages",
     # Until the history of keys and people is a part of the events.
     "console.caller_changes",

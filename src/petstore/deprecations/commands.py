@@ -10,7 +10,7 @@ from petstore.cli.output import print_json, print_table, text_output
 from petstore.cli.stores import in_store
 from petstore.clock import system_clock
 from petstore.deprecations.model import DeprecatedUse
-from petstore.pets.exports import csv_writer
+from petstore.domain.csv_files import csv_writer
 
 _ALL = 2**62
 _COLUMNS = ("keyId", "keyName", *DeprecatedUse.__struct_encode_fields__)

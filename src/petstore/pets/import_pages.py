@@ -14,6 +14,7 @@ from petstore.console.forms import INSTEAD, Problem, UploadedFile, in_plain_word
 from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
+from petstore.domain.csv_files import cells_writer
 from petstore.domain.decoding import integer_in
 from petstore.errors import Conflict, InvalidBody, PetstoreError
 from petstore.http.messages import Response
@@ -32,7 +33,6 @@ from petstore.pets.console_imports import (
     read_rows,
     stop_import,
 )
-from petstore.pets.exports import cells_writer
 from petstore.pets.files import FileRow, cells_of
 from petstore.pets.import_categories_form import (
     chosen_categories,
