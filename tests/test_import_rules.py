@@ -164,7 +164,6 @@ PAST_OPERATIONS = {
     "console.today",
     "keys.form",
     "keys.pages",
-    "people.pages",
     "pets.pages",
     "usage.pages",
     # Until the history of keys and people is a part of the events.

@@ -328,7 +328,7 @@ def units() -> Iterator[Unit[Any]]:
     yield rotate_key(7, NOW, OPERATOR, 0, unconditional)
     yield rotate_own_key(NOW, found_owner, NOW)
     yield change_person(7, {"login": "hopper"}, OPERATOR, 0)
-    yield end_device_of(7, b"", OPERATOR, 0)
+    yield end_device_of(7, 7, OPERATOR, 0, unconditional)
     yield begin_import(b"", again=True)
     yield import_batch(b"", 0, [NewPet("New", 7)], strict_categories=True)
     yield create_webhook(WebhookCreate("https://shop.example"), 7, 0)

@@ -31,9 +31,15 @@ from petstore.databases.contract import Store, T, Unit
 from petstore.domain.cursors import BY_ID
 from petstore.keys.model import PREFIXES, ROLES, Environment
 from petstore.keys.store import Principal
-from petstore.people.model import Login, Person, PersonCreate, PersonState, PersonWithInvitation
+from petstore.people.model import (
+    INVITATION_LIFE,
+    Login,
+    Person,
+    PersonCreate,
+    PersonState,
+    PersonWithInvitation,
+)
 from petstore.people.store import add_person, change_person, invite_person, list_people
-from petstore.sessions.store import INVITATION_LIFE
 
 _AT_ONCE = 500
 _DISPENSABLE = ("created", "last seen (UTC)")

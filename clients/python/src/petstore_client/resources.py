@@ -34,6 +34,7 @@ from petstore_client.models import (
     Order,
     OrderStatus,
     Person,
+    PersonDevice,
     PersonRole,
     PersonWithInvitation,
     Pet,
@@ -1041,6 +1042,47 @@ class People(Resource[D]):
             f"/people/{number(person_id=person_id)}/invite",
             into(PersonWithInvitation),
             idempotency_key=idempotency_key,
+        )
+
+    @listing
+    def devices(self, person_id: int, *, limit: int | None = None) -> Listing[PersonDevice]:
+        """List where a person is signed in.
+
+        Returns the devices on which a person is signed in, the last used first. Your key needs
+        the scope ``keys:admin``.
+
+        Args:
+            person_id: The ``id`` of the person.
+            limit: The size of a page, from 1 to 100. By default 100.
+        """
+        return Listing(
+            "listPersonDevices",
+            f"/people/{number(person_id=person_id)}/devices",
+            PersonDevice,
+            parameters(limit=limit),
+        )
+
+    @operation
+    def end(self, person_id: int, device_id: int, *, if_match: str | None = None) -> Call[None]:
+        """Sign a person out on a device.
+
+        Signs a person out on one device, within a second everywhere. They can sign in there
+        again. Your key needs the scope ``keys:admin``.
+
+        Args:
+            person_id: The ``id`` of the person.
+            device_id: The ``id`` of the device.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "endPersonDevice",
+            "DELETE",
+            f"/people/{number(person_id=person_id)}/devices/{number(device_id=device_id)}",
+            nothing,
+            if_match=if_match,
         )
 
     @listing
