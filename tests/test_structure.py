@@ -7,7 +7,6 @@ from support.structure import (
     classes_named_twice,
     errors_raised_again,
     files_run,
-    import_circle,
     long_functions,
 )
 from support.visitor import signed_in
@@ -15,10 +14,6 @@ from support.visitor import signed_in
 
 def test_no_function_has_more_than_60_lines() -> None:
     assert long_functions() == []
-
-
-def test_modules_do_not_import_each_other_in_a_circle() -> None:
-    assert import_circle() == []
 
 
 def test_no_class_name_is_used_twice() -> None:

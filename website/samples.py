@@ -62,6 +62,10 @@ _CALLS = {
     "getPerson": "person = client.people.get(5)",
     "updatePerson": 'person = client.people.update(5, role="manager")',
     "invitePerson": "link = client.people.invite(5).invitation.url",
+    "listPersonDevices": (
+        "for device in client.people.devices(5):\n    print(device.name, device.last_used_at)"
+    ),
+    "endPersonDevice": "client.people.end(5, 7)",
     "listPersonHistory": (
         "for change in client.people.history(5):\n    print(change.at, change.action)"
     ),
@@ -89,8 +93,8 @@ _CALLS = {
 
 def curl(operation: Operation) -> str:
     """Return a command that calls ``operation``; the shell has the address and the key."""
-    example = _EXAMPLE_PERSON if operation.parameter == "personId" else _EXAMPLE_ID
-    path = re.sub(r"{\w+}", example, operation.path) + _QUERIES.get(operation.id, "")
+    path = operation.path.replace("{personId}", _EXAMPLE_PERSON)
+    path = re.sub(r"{\w+}", _EXAMPLE_ID, path) + _QUERIES.get(operation.id, "")
     lines = [f'curl "$PETSTORE_URL{path}"', '-H "Authorization: Bearer $PETSTORE_KEY"']
     # With a body, curl sends POST by itself.
     if operation.method != ("GET" if operation.body is None else "POST"):

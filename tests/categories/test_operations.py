@@ -176,3 +176,31 @@ async def test_a_category_can_be_deleted_once_it_has_no_animals(send: Send) -> N
     await send("DELETE", "/pets/2")
     assert (await send("DELETE", "/categories/1")).status_code == 204
     assert await names(send) == ["Cats"]
+
+
+# By number and by name
+
+
+@pytest.mark.each_database
+async def test_categories_are_listed_by_number_and_by_the_beginning_of_their_name(
+    send: Send,
+) -> None:
+    await add(send, "dogs", "Cats", "Dog food", "DOGMA", "Élans", "Do")
+
+    async def listed(query: str) -> list[str]:
+        return [each["name"] for each in (await send("GET", f"/categories?{query}")).json()]
+
+    assert await listed("id=2&id=1&id=99&id=-1") == ["dogs", "Cats"]
+    assert await listed("name=dog") == ["Dog food", "DOGMA", "dogs"]
+    assert await listed("name=E%CC%81LANS") == ["Élans"]
+    assert await listed("name=ogs") == []
+    assert await listed("name=%F4%8F%BF%BF") == []
+    first = await send("GET", "/categories?name=do&limit=2")
+    assert [each["name"] for each in first.json()] == ["Do", "Dog food"]
+    following = first.links["next"]["url"].removeprefix(f"{SERVICE_URL}/v1")
+    rest = await send("GET", following)
+    assert [each["name"] for each in rest.json()] == ["DOGMA", "dogs"]
+    assert "next" not in rest.links
+    for query in ("name=", f"name={'x' * 101}", "id=1&name=dog", "id=x"):
+        refused = assert_error(await send("GET", f"/categories?{query}"), 400, "invalid_parameter")
+        assert refused.startswith(query[: query.index("=")])

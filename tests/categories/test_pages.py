@@ -49,12 +49,6 @@ async def test_a_name_conflicts_in_any_case(staff: Visitor) -> None:
     assert form_of(refused, "Add the category").fields["name"] == "DOGS"
 
 
-async def test_the_list_tells_how_many_there_are(staff: Visitor) -> None:
-    for name, told in (("Dogs", "1 category"), ("Cats", "2 categories")):
-        await added(staff, name)
-        assert f"All categories {told}" in words(await staff.get("/categories"))
-
-
 async def test_an_unknown_category_is_not_found(staff: Visitor) -> None:
     for response in (
         await staff.get("/categories/7"),

@@ -54,7 +54,7 @@ from petstore.keys.store import (
 from petstore.keys.uses import find_keys, find_use
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderStatus
-from petstore.orders.reservations import Reservations, reservations_between
+from petstore.orders.reservations import Reservations
 from petstore.orders.search import search_orders
 from petstore.orders.store import (
     free_if_lapsed,
@@ -324,7 +324,7 @@ def units() -> Iterator[Unit[Any]]:
     yield rotate_key(7, NOW, OPERATOR, 0, unconditional)
     yield rotate_own_key(NOW, found_owner, NOW)
     yield change_person(7, {"login": "hopper"}, OPERATOR, 0)
-    yield end_device_of(7, b"", OPERATOR, 0)
+    yield end_device_of(7, 7, OPERATOR, 0, unconditional)
     yield begin_import(b"", again=True)
     yield import_batch(b"", 0, [NewPet("New", 7)], strict_categories=True)
     yield create_webhook(WebhookCreate("https://shop.example"), 7, 0)
@@ -390,7 +390,6 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: forget_buyer(store, "Jane", CLOCK, SERVICE), ROWS),
         *statements_of(lambda store: get_sales(store, WEEK, "day", "USD")),
         *statements_of(lambda store: get_sales(store, WEEK, "category", "USD")),
-        *statements_of(lambda store: reservations_between(store, NOW, NOW + DAY, PAGE)),
         *statements_of(newest_position, ROWS),
         *statements_of(lambda store: recent_events(store, 9)),
         *statements_of(lambda store: RecentChanges(store).catch_up()),

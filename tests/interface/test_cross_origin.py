@@ -18,7 +18,7 @@ ALLOWED = {
 EXPOSED = {
     *("Link", "Location", "Retry-After", "X-RateLimit-Limit", "X-RateLimit-Remaining"),
     *("X-RateLimit-Reset", "RateLimit", "RateLimit-Policy", "X-Request-Id", "Deprecation"),
-    *("Sunset", "WWW-Authenticate", "ETag", "Idempotent-Replayed"),
+    *("Sunset", "WWW-Authenticate", "ETag", "Idempotent-Replayed", "X-Total-Count"),
 }
 
 

@@ -83,6 +83,12 @@ GRACE = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
 TAKEN = "GRACE"
 
 
+SIGNED_IN = (
+    "INSERT INTO console_sessions (digest, key_id, token_digest, created_at, used_at, stays)"
+    " VALUES (?1, 3, (SELECT digest FROM api_key_tokens WHERE key_id = 3), ?2, ?2, 1)"
+)
+
+
 class Ask(NamedTuple):
     """A request that suits an operation."""
 
@@ -97,9 +103,10 @@ class Ask(NamedTuple):
 
 
 ONE: dict[str, Any] = {"params": {"limit": 1}}
+COUNTED: dict[str, Any] = {"params": {"limit": 1, "count": "true"}}
 YEAR_1 = "0001-01-01T00:00:00Z"
 REQUESTS = {
-    "listPets": Ask("GET", "/v1/pets", ONE),
+    "listPets": Ask("GET", "/v1/pets", COUNTED),
     "createPet": Ask("POST", "/v1/pets", {"json": BELLA}),
     "createPets": Ask("POST", "/v1/pets/batch", {"json": [BELLA, BELLA]}),
     "getPet": Ask("GET", "/v1/pets/1", {}),
@@ -110,7 +117,7 @@ REQUESTS = {
     "getCategory": Ask("GET", "/v1/categories/2", {}),
     "updateCategory": Ask("PATCH", "/v1/categories/2", {"json": {"description": "Small."}}),
     "deleteCategory": Ask("DELETE", "/v1/categories/2", {}),
-    "listOrders": Ask("GET", "/v1/store/orders", ONE),
+    "listOrders": Ask("GET", "/v1/store/orders", COUNTED),
     "placeOrder": Ask("POST", "/v1/store/orders", {"json": {"petId": 1}}),
     "getOrder": Ask("GET", "/v1/store/orders/1", {}),
     "updateOrder": Ask("PATCH", "/v1/store/orders/1", {"json": {"status": "approved"}}),
@@ -132,6 +139,8 @@ REQUESTS = {
     "getPerson": Ask("GET", "/v1/people/3", {}),
     "updatePerson": Ask("PATCH", "/v1/people/3", {"json": {"name": "Ada"}}),
     "invitePerson": Ask("POST", "/v1/people/3/invite", {}),
+    "listPersonDevices": Ask("GET", "/v1/people/3/devices", {}),
+    "endPersonDevice": Ask("DELETE", "/v1/people/3/devices/7", {}),
     "listPersonHistory": Ask("GET", "/v1/people/3/history", ONE),
     "listDeprecations": Ask("GET", "/v1/deprecations", ONE),
     "getUsage": Ask("GET", "/v1/usage", {}),
@@ -190,6 +199,7 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
         yield from add_person(new, OPERATOR, environment, now)
     yield from do("UPDATE people SET password = 'no hash' WHERE id = 3")
     yield from change_person(4, {"state": "disabled"}, OPERATOR, now)
+    yield from do(SIGNED_IN, (7 << 3).to_bytes(7) + bytes(25), now)  # device 7
     for _ in range(2):
         yield from create_webhook(WebhookCreate(URL), 1, now)
     for key_id in (1, 2):

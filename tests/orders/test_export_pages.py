@@ -86,7 +86,7 @@ async def test_a_file_with_semicolons_has_decimal_commas(shop: Visitor) -> None:
 async def test_a_file_has_the_newest_orders_up_to_a_number(
     shop: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_pages, "_AT_ONCE", 1)
+    monkeypatch.setattr(export_pages, "ROWS_A_REQUEST", 1)
     assert [row["id"] for row in saved(await shop.get(FILE))] == ["2", "1"]
     monkeypatch.setattr(export_pages, "MOST", 1)
     assert [row["id"] for row in saved(await shop.get(FILE))] == ["2"]
@@ -111,4 +111,4 @@ async def test_every_hundred_exported_orders_count_as_one_request_of_the_day(
     assert len(saved(await owner.get(FILE))) == 2
     assert await left_today(owner, service) == 0
     page = await owner.get(FILE)
-    assert "This file costs 1 request of your key, which does not have as many" in words(page)
+    assert "This file costs more requests than your key has left." in words(page)

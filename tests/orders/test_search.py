@@ -7,10 +7,11 @@ from msgspec import UNSET, UnsetType
 
 from petstore.clock import MINUTE, utc
 from petstore.databases.contract import Reader, Row, Statement, Store
+from petstore.databases.pages import Matches
 from petstore.domain.names import plain_key
 from petstore.keys.store import unconditional
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, OrderStatus
-from petstore.orders.search import MAX_SCANNED, OrdersByBuyer, search_orders
+from petstore.orders.search import MAX_SCANNED, search_orders
 from petstore.orders.store import list_orders, place_order, update_order
 from petstore.pets.model import NewPet
 from support.changes import NOW, create_pets
@@ -61,7 +62,7 @@ async def walk(
 ) -> list[Order]:
     """Return all orders that a search finds."""
     found: list[Order] = []
-    page = OrdersByBuyer([], None)
+    page: Matches[Order] = Matches([], None)
     while not found or page.next_after is not None:
         page = await search_orders(store, prefix, wanted or OrderFilter(), page.next_after, limit)
         found += page.items

@@ -21,9 +21,9 @@ from petstore.people.accounts import (
     rename,
     sign_in,
 )
+from petstore.people.model import INVITATION_LIFE
 from petstore.people.store import list_person_history
 from petstore.sessions.store import (
-    INVITATION_LIFE,
     Browser,
     Session,
     create_link,

@@ -9,10 +9,16 @@ import pytest
 from petstore.clock import rfc3339
 from petstore.databases.contract import Statement
 from petstore.keys.model import SCOPES, digest
-from petstore.sessions.store import INVITATION_LIFE
+from petstore.people.model import INVITATION_LIFE
 from support.cases import case
 from support.error_body import assert_error
-from support.people import add, add_active, set_some_password
+from support.people import (
+    add,
+    add_active,
+    set_some_password,
+    signed_in_again,
+    signed_in_person,
+)
 from support.service import SERVICE_URL, Service
 
 pytestmark = pytest.mark.anyio
@@ -20,7 +26,7 @@ pytestmark = pytest.mark.anyio
 GRACE = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
 NOON = "2026-12-01T12:00:00Z"
 LINK = re.compile(rf"{SERVICE_URL}/console/invitation/[\w-]{{43}}")
-BY_ID = [("GET", ""), ("PATCH", ""), ("POST", "/invite"), ("GET", "/history")]
+BY_ID = [("GET", ""), ("PATCH", ""), ("POST", "/invite"), ("GET", "/history"), ("GET", "/devices")]
 BAD_VALUES: dict[str, list[Any]] = {
     "name": ["", "   ", "n" * 101, "two\nlines", "\u202e", 7, None],
     "login": ["", "ab", "a" * 65, "two words", "grace\n", "\u200bgrace", 7, None],
@@ -271,3 +277,51 @@ async def test_a_history_has_the_actor_the_change_and_the_time(admin: Admin) -> 
         "action": "disabled",
         "changes": {"state": {"before": "invited", "after": "disabled"}},
     }
+
+
+# Devices
+
+
+@pytest.mark.each_database
+async def test_a_person_is_signed_out_on_one_device(service: Service, admin: Admin) -> None:
+    grace = await add_active(service.store, service.clock)
+    await admin.create(login="ada")
+    first, second = [await signed_in_again(service, grace.id) for _ in range(2)]
+    service.clock.advance(120)
+    await second.get("/pets")  # the last used comes first
+    newest, oldest = (await admin.ask("GET", f"/{grace.id}/devices")).json()
+    assert newest == {
+        "id": newest["id"],
+        "name": "",
+        "signedInAt": NOON,
+        "lastUsedAt": "2026-12-01T12:02:00Z",
+        "stays": False,
+    }
+    assert 0 < newest["id"] != oldest["id"] < 2**53
+    path = f"/{grace.id}/devices/{oldest['id']}"
+    stale = await admin.ask("DELETE", path, headers={"If-Match": '"of another version"'})
+    assert_error(stale, 412, "precondition_failed")
+    assert_error(await admin.ask("DELETE", f"/3/devices/{oldest['id']}"), 404, "not_found")
+    assert (await first.get("/pets")).status_code == 200
+    assert (await admin.ask("DELETE", path)).status_code == 204
+    assert_error(await admin.ask("DELETE", path), 404, "not_found")
+    assert (await first.get("/pets")).status_code == 303
+    assert (await second.get("/pets")).status_code == 200
+    assert (await admin.ask("GET", f"/{grace.id}/devices")).json() == [newest]
+
+
+async def test_only_who_administers_keys_sees_and_ends_devices(
+    service: Service, admin: Admin
+) -> None:
+    grace = await add_active(service.store, service.clock)
+    visitor = await signed_in_again(service, grace.id)
+    (device,) = (await admin.ask("GET", f"/{grace.id}/devices")).json()
+    path = f"/v1/people/{grace.id}/devices"
+    token = (await service.issue(scopes=frozenset(SCOPES) - {"keys:admin"})).token
+    for method, each in (("GET", path), ("DELETE", f"{path}/{device['id']}")):
+        assert_error(await service.request(method, each, token), 403, "missing_scope")
+    for role in ("viewer", "clerk", "manager"):
+        other = await signed_in_person(service, login=role, role=role)
+        end = await other.post(f"/people/{grace.id}/devices/{device['id']}/end")
+        assert end.status_code == 403
+    assert (await visitor.get("/pets")).status_code == 200

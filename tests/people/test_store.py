@@ -18,8 +18,8 @@ from petstore.errors import (
 )
 from petstore.keys.history import KeyEvent
 from petstore.keys.model import SCOPES
-from petstore.keys.store import Principal, create_key
-from petstore.people.model import Person
+from petstore.keys.store import Principal, create_key, unconditional
+from petstore.people.model import INVITATION_LIFE, Person
 from petstore.people.store import (
     change_person,
     end_device_of,
@@ -29,7 +29,6 @@ from petstore.people.store import (
     list_person_history,
 )
 from petstore.sessions.store import (
-    INVITATION_LIFE,
     Session,
     create_link,
     find_session,
@@ -185,7 +184,7 @@ class TestFinding:
                 list_person_history(store, person_id, "production", None, 10),
                 alter(store, clock, person_id, by=by, name="Eve"),
                 invite(store, clock, person_id, by=by),
-                store.write(end_device_of(person_id, b"", by, clock())),
+                store.write(end_device_of(person_id, 7, by, clock(), unconditional)),
             ):
                 with pytest.raises(NotFound) as refused:
                     await attempt
@@ -558,7 +557,7 @@ class TestRights:
             add(store, clock, by=by, login="new"),
             alter(store, clock, person_id, by=by, name="Eve"),
             invite(store, clock, person_id, by=by),
-            store.write(end_device_of(person_id, b"", by, clock())),
+            store.write(end_device_of(person_id, 7, by, clock(), unconditional)),
         ):
             with pytest.raises(MissingScope):
                 await attempt
@@ -572,21 +571,3 @@ class TestRights:
         await rotate(store, clock, created.id, by=by)
         await issue(store, clock, scopes=frozenset(SCOPES))
         assert (await revoke(store, clock, created.id, by=by)).state == "revoked"
-
-
-class TestDevices:
-    async def test_a_device_of_a_person_ends_alone(self, store: Store, clock: ManualClock) -> None:
-        person_id, other_id = [
-            (await add_active(store, clock, login=f"grace{n}")).id for n in range(2)
-        ]
-        first, second = [await sign_in(store, clock, person_id) for _ in range(2)]
-        others = await sign_in(store, clock, other_id)
-        digest = (await session_of(store, clock, first)).digest
-        assert not await store.write(end_device_of(other_id, digest, OPERATOR, clock()))
-        assert await store.write(end_device_of(person_id, digest, OPERATOR, clock()))
-        assert not await store.write(end_device_of(person_id, digest, OPERATOR, clock()))
-        assert not await is_signed_in(store, clock, first)
-        assert await is_signed_in(store, clock, second)
-        assert await is_signed_in(store, clock, others)
-        assert (await history(store, person_id))[-1] == ("the operator", "device_ended", {})
-        assert len(await list_devices(store, person_id, clock())) == 1

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from petstore.databases.contract import Reader, Row, Statement, Store
+from petstore.databases.pages import Matches
 from petstore.domain.words import MatchPosition, first_word, words_of
 from petstore.keys.store import unconditional
 from petstore.pets import search
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
-from petstore.pets.search import MAX_SCANNED, PetsByName, search_pets
+from petstore.pets.search import MAX_SCANNED, search_pets
 from petstore.pets.store import delete_pet, update_pet
 from support.changes import create_pet, create_pets
 from support.exploration import explored
@@ -125,7 +126,7 @@ async def walk(
 ) -> list[list[Pet]]:
     """Return all pages of a search."""
     pages: list[list[Pet]] = []
-    page = PetsByName([], None)
+    page: Matches[Pet] = Matches([], None)
     while not pages or page.next_after is not None:
         page = await search_pets(store, prefix, wanted or PetFilter(), page.next_after, limit)
         pages.append(page.items)

@@ -13,10 +13,10 @@ from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
 from petstore.keys.history import list_history
 from petstore.keys.model import Caller
 from petstore.keys.status import KeyWithToken
+from petstore.people.model import INVITATION_LIFE
 from petstore.sessions.store import (
     FIRST_SESSIONS,
     IDLE,
-    INVITATION_LIFE,
     LINK_LIFE,
     LONGEST,
     MAX_SESSIONS,

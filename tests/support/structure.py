@@ -1,4 +1,4 @@
-"""How heavy the service is to carry: its long functions, its circles, the files of a request."""
+"""How heavy the service is to carry: its long functions, the files of a request."""
 
 import ast
 import sys
@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import cache, partial
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import FrameType
 
@@ -69,16 +68,6 @@ def _is_new(error: ast.expr | None, function: ast.AST) -> bool:
     return name[0].isupper() or name in {handler.name for handler in handlers}
 
 
-def import_circle() -> list[str]:
-    """Return a circle of imports among modules of the service, if there is one."""
-    try:
-        TopologicalSorter(_imports_of_modules()).prepare()
-    except CycleError as error:
-        circle: list[str] = error.args[1]
-        return circle
-    return []
-
-
 async def files_run(act: Callable[[int], Awaitable[object]]) -> set[str]:
     """Return the files whose functions ``act`` runs, each time that it is called with a number."""
     return set.intersection(*[await _files_run(partial(act, number)) for number in range(1, 6)])
@@ -109,18 +98,3 @@ async def _files_run(act: Callable[[], Awaitable[object]]) -> set[str]:
 def _lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
     return (node.end_lineno or 0) - first.lineno + 1
-
-
-def _imports_of_modules() -> dict[str, set[str]]:
-    modules = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts): tree
-        for path, tree in trees().items()
-    }
-    found: dict[str, set[str]] = {module: set() for module in modules}
-    for module, tree in modules.items():
-        for node in ast.walk(tree):  # late ones, too
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("petstore"):
-                source = (node.module or "").removeprefix("petstore").removeprefix(".")
-                names = {f"{source}.{alias.name}".removeprefix(".") for alias in node.names}
-                found[module] |= (names | {source}) & modules.keys()
-    return found

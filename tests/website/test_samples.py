@@ -38,6 +38,14 @@ _FAILED = """
 """
 
 
+# Person 5 is signed in on device 7.
+_SIGNED_IN = """
+    INSERT INTO console_sessions (digest, key_id, token_digest, created_at, used_at, stays)
+    SELECT x'00000000000038', 5, digest, unixepoch() * 1000, unixepoch() * 1000, 1
+    FROM api_key_tokens WHERE key_id = 5
+"""
+
+
 class Store:
     """A service with a seventh of everything, and a key that may do everything."""
 
@@ -59,6 +67,7 @@ class Store:
         with closing(apsw.Connection(server.database.removeprefix("sqlite:///"))) as connection:
             connection.set_busy_timeout(10_000)
             connection.execute(_FAILED)
+            connection.execute(_SIGNED_IN)
         self.client.get("/pets/7")  # deprecated
         assert within(30, lambda: bool(self.client.get("/deprecations").json()))
 

@@ -1,6 +1,9 @@
 """The operations on categories."""
 
 from functools import partial
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
 
 from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.categories.store import (
@@ -8,19 +11,44 @@ from petstore.categories.store import (
     delete_category,
     get_category,
     list_categories,
+    search_categories,
     update_category,
 )
-from petstore.errors import CategoryInUse, CategoryNameTaken
+from petstore.domain.cursors import BY_ID, BY_NAME
+from petstore.errors import CategoryInUse, CategoryNameTaken, InvalidParameter
 from petstore.events.changes import Extent
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
-from petstore.interface.pages import PageQuery, page_result
+from petstore.interface.pages import Ids, PageQuery, cursor_of, page_result, search_text
 
 
-async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Category]]:
-    after, limit = call.query.after, call.query.limit
-    page = await list_categories(context.services.store, after, limit)
-    return page_result(page, extent=Extent.of("category", page.ids))
+class ListCategoriesQuery(PageQuery, frozen=True):
+    """The query parameters of ``listCategories``."""
+
+    cursor: Annotated[str, cursor_of(BY_ID, BY_NAME)] | UnsetType = UNSET
+    id: Ids | UnsetType = UNSET
+    name: (
+        Annotated[
+            str,
+            search_text(
+                "Only categories whose name begins with this text, ignoring case, sorted by name."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+async def _list(context: Context, call: Call[None, ListCategoriesQuery]) -> Result[list[Category]]:
+    query, store = call.query, context.services.store
+    if query.name is not UNSET:
+        if query.id is not UNSET:
+            msg = "id: expected no id together with name"
+            raise InvalidParameter(msg)
+        start = query.start(BY_NAME)
+        return page_result(await search_categories(store, query.name, start, query.limit), BY_NAME)
+    page = await list_categories(store, query.after, query.limit, query.id)
+    ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
+    return page_result(page, extent=Extent.of("category", ids))
 
 
 async def _create(context: Context, call: Call[CategoryCreate, None]) -> Result[Category]:
@@ -55,11 +83,13 @@ OPERATIONS = (
         method="GET",
         path="/categories",
         summary="List categories",
-        description="Returns a page of categories, by ascending `id`.",
+        description=(
+            "Returns a page of categories, by ascending `id`. With `name` they are sorted by name."
+        ),
         handler=_list,
         scope="pets:read",
         cached=True,
-        query=PageQuery,
+        query=ListCategoriesQuery,
         success=Success(
             200, "A page of categories.", list[Category], [{"id": 2, "name": "Cats"}, _CATEGORY]
         ),

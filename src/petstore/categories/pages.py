@@ -5,12 +5,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from petstore.categories.model import Category
-from petstore.categories.store import count_categories
-from petstore.console.categories import suggested_names
+from petstore.console.categories import categories_named, texts_of
 from petstore.console.fields import Field, FieldSet, optional, undo_fields
 from petstore.console.history import gone_page, history_of
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.numbers import MAX_COUNTED, shown_count
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
 from petstore.errors import InvalidParameter, NotFound, PetstoreError
@@ -18,6 +16,7 @@ from petstore.http.messages import Response
 from petstore.interface.messages import json_response
 from petstore.interface.operation import Result
 
+_SUGGESTED = 100
 _FORM = FieldSet(
     Field("name", "Name", attributes={"aria-required": "true"}),
     Field("description", "Description", parse=optional, hint="May be empty"),
@@ -30,7 +29,6 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     A ``NotFound`` means that somebody has deleted the category that the person was changing.
     """
     found, history = Result[list[Category]]([]), None
-    count = await count_categories(visit.services.store, MAX_COUNTED + 1)
     if not isinstance(error, InvalidParameter):
         found = await visit.list_page("listCategories")
     if isinstance(error, NotFound):
@@ -42,7 +40,6 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         "categories.html",
         error=error,
         categories=found.value,
-        total=shown_count(count, "category", "categories"),
         cursor=found.next,
         form=form,
         history=history,
@@ -109,9 +106,9 @@ async def _delete(visit: PageRequest) -> Response:
 
 
 async def _suggest(visit: PageRequest) -> Response:
-    """Return names for the field of a category, in JSON: those with a word that was begun."""
-    names = await suggested_names(visit.services.store, visit.form.line("name"))
-    return json_response(200, names, [b"cache-control: no-store"])
+    """Return names for the field of a category, in JSON: those that begin with what was typed."""
+    names = await categories_named(visit, visit.form.line("name"), _SUGGESTED)
+    return json_response(200, [*texts_of(names)], [b"cache-control: no-store"])
 
 
 def _resource(visit: PageRequest) -> str:

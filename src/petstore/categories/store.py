@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.clock import Milliseconds
@@ -16,10 +16,11 @@ from petstore.databases.contract import (
     placeholder_list,
     placeholders,
 )
-from petstore.databases.pages import Page, found, read_count, read_page
+from petstore.databases.pages import Matches, Page, found, read_page
 from petstore.domain.decoding import at_places
 from petstore.domain.fields import merged
-from petstore.domain.names import name_key
+from petstore.domain.names import end_of_prefix, name_key
+from petstore.domain.words import MatchPosition, position_at_start
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
 from petstore.events.model import SERVICE, Author, resource_event
 from petstore.events.store import record
@@ -29,14 +30,33 @@ _SELECT = "SELECT id, name, description FROM categories"
 _NAMES_AT_ONCE = 500
 
 
-async def list_categories(store: Reader, after: int | None, limit: int) -> Page[Category]:
+async def list_categories(
+    store: Reader, after: int | None, limit: int, ids: list[int] | UnsetType = UNSET
+) -> Page[Category]:
     """Return the first ``limit`` categories with an id above ``after``, by ascending id."""
-    return await read_page(store, "select_categories", _SELECT, {}, after, limit, _category_of)
+    filters = {"id": ids}
+    return await read_page(store, "select_categories", _SELECT, filters, after, limit, _category_of)
 
 
-async def count_categories(store: Reader, limit: int) -> int:
-    """Return how many categories there are, at most ``limit``."""
-    return await read_count(store, "count_categories", "SELECT id FROM categories", {}, None, limit)
+async def search_categories(
+    store: Reader, prefix: str, after: MatchPosition | None, limit: int
+) -> Matches[Category]:
+    """Return the first ``limit`` categories behind ``after`` whose names begin with ``prefix``."""
+    first = name_key(prefix)
+    end = end_of_prefix(first)
+    begin = ">=" if after is None else ">"
+    conditions = f"name_key {begin} ?2{' AND name_key < ?3' if end else ''}"
+    rows = await store.read(
+        Statement(
+            f"{_SELECT} WHERE {conditions} ORDER BY name_key LIMIT ?1",
+            (limit + 1, first if after is None else after.name, *filter(None, [end])),
+            name="search_categories",
+        )
+    )
+    found = [_category_of(row) for row in rows[:limit]]
+    has_more = len(rows) > limit
+    last = position_at_start(name_key(found[-1].name), found[-1].id) if has_more else None
+    return Matches(found, last)
 
 
 async def get_category(store: Reader, category_id: int) -> Category:

@@ -10,8 +10,8 @@ from petstore.clock import Milliseconds, utc
 from petstore.console.fields import choice
 from petstore.console.forms import Form
 from petstore.console.numbers import plain_amount
+from petstore.domain.csv_files import Delimiter
 from petstore.http.messages import Headers, Response
-from petstore.pets.files import Delimiter
 
 _DELIMITERS: Mapping[str, Delimiter] = {"comma": ",", "semicolon": ";"}
 SEPARATOR = choice(

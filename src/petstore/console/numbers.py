@@ -5,10 +5,8 @@ import re
 from markupsafe import Markup
 
 from petstore.errors import InvalidBody
+from petstore.interface.pages import MAX_COUNTED
 from petstore.orders.model import MAX_AMOUNT
-
-MAX_COUNTED = 10_000
-"""How far lists are counted."""
 
 # The currencies of ISO 4217 whose unit is not divided into hundredths.
 _DECIMALS = {

@@ -14,7 +14,6 @@ from zoneinfo import ZoneInfo
 from msgspec import Struct
 from msgspec.structs import replace
 
-from petstore.categories.store import names_of_categories
 from petstore.console.browsers import notice_cookie, notice_of, session_secret, time_zone_of
 from petstore.console.forms import EMPTY, Form, PendingForm
 from petstore.console.notices import Notice, read_notice, sign_notice
@@ -67,6 +66,7 @@ _BY_ID = {operation.id: operation for operation in OPERATIONS}
 _OF_KEYS = ("getUsage", "rotateCurrentKey")
 _SECOND_CLICK_SECONDS = 0.05
 _ATTEMPTS = 5
+_IDS_AT_ONCE = 100
 # Changes of animals, categories and orders. Keys, people and webhooks can be changed at the limit:
 # a key that others have used up must be replaced.
 _CHARGED: frozenset[Scope | None] = frozenset({"pets:write", "orders:write"})
@@ -237,16 +237,26 @@ class PageRequest(Struct):
 
     async def find_pet(self, pet_id: int | None) -> Pet | None:
         """Return the animal with this id, if there is one and the person may see it."""
-        if pet_id is None or not self.may("listPets"):
-            return None
-        found = await self.execute("listPets", query={"id": [pet_id]})
-        return found.value[0] if found.value else None
+        return None if pet_id is None else (await self.pets_of([pet_id])).get(pet_id)
 
     async def category_names(self, ids: Collection[int]) -> dict[int, str]:
         """Return the names of registered categories, as far as the person may see them."""
-        if not self.may("listCategories"):
-            return {}
-        return await names_of_categories(self.services.store, ids)
+        found = await self._by_ids("listCategories", ids)
+        return {category.id: category.name for category in found}
+
+    async def pets_of(self, ids: Collection[int]) -> dict[int, Pet]:
+        """Return the animals with these ids that exist, as far as the person may see them."""
+        return {pet.id: pet for pet in await self._by_ids("listPets", ids)}
+
+    async def _by_ids(self, operation_id: str, ids: Collection[int]) -> list[Any]:
+        """Return what a list has of ids, if the person may read it."""
+        if not self.may(operation_id):
+            return []
+        wanted, found = sorted(set(ids)), list[Any]()
+        for start in range(0, len(wanted), _IDS_AT_ONCE):
+            query = {"id": wanted[start : start + _IDS_AT_ONCE], "limit": _IDS_AT_ONCE}
+            found += (await self.execute(operation_id, query=query)).value
+        return found
 
     async def execute(
         self,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from petstore.clock import HOUR, utc
+from petstore.clock import utc
 from petstore.console.history import HistoryLine, lines_of
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.stock import stock_of
@@ -14,12 +14,9 @@ from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.activity import ActivityFilter, read_activity
 from petstore.orders.model import Order, OrderStatus
-from petstore.orders.reservations import reservations_between
-from petstore.pets.store import names_of_pets
 from petstore.sales.model import Sales, SalesRow, totals_of
 
 _IN_A_LIST = 10
-_ENDS_SOON = 2 * HOUR
 _RESOURCES = {"pet", "order", "category"}
 _WEEK = timedelta(days=7)
 _ONE_DAY = timedelta(days=1)
@@ -49,13 +46,11 @@ class _Sold(NamedTuple):
 
 async def _show(visit: PageRequest) -> Response:
     placed, approved = await _oldest(visit, "placed"), await _oldest(visit, "approved")
-    ending = await _ending(visit)
     return visit.page(
         "today.html",
         placed=placed,
         approved=approved,
-        ending=ending,
-        animals=await _animals(visit, [*placed.orders, *approved.orders, *ending.orders]),
+        animals=await _animals(visit, [*placed.orders, *approved.orders]),
         sold=await _sold(visit),
         stock=await stock_of(visit),
         in_a_list=_IN_A_LIST,
@@ -71,18 +66,10 @@ async def _oldest(visit: PageRequest, status: OrderStatus) -> _OrderList:
     return _OrderList(found.value, bool(found.next))
 
 
-async def _ending(visit: PageRequest) -> _OrderList:
-    services = visit.services
-    now = services.clock()
-    found = await reservations_between(services.store, now, now + _ENDS_SOON, _IN_A_LIST + 1)
-    return _OrderList(found[:_IN_A_LIST], len(found) > _IN_A_LIST)
-
-
 async def _animals(visit: PageRequest, orders: Sequence[Order]) -> dict[int, str]:
     """Return the names of the animals of orders, as far as the caller may see them."""
-    if not visit.may("listPets"):
-        return {}
-    return await names_of_pets(visit.services.store, {order.pet_id for order in orders})
+    pets = await visit.pets_of({order.pet_id for order in orders})
+    return {pet.id: pet.name for pet in pets.values()}
 
 
 async def _sold(visit: PageRequest) -> _Sold:

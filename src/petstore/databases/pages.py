@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from petstore.databases.contract import Reader, Row, Statement, T, Value
 from petstore.databases.planner import LAST_ID, SHORT, in_short, index_range, unplanned
+from petstore.domain.words import MatchPosition
 from petstore.errors import NotFound
 
 Filter: TypeAlias = "str | int | Sequence[int] | Sequence[str] | Below | UnsetType | None"
@@ -41,6 +42,16 @@ class Page(NamedTuple, Generic[T]):
     items: list[T]
     next_after: int | None
     ids: range = range(0)
+
+
+class Matches(NamedTuple, Generic[T]):
+    """What a search finds, and the position that the next page starts after.
+
+    ``next_after`` is ``None`` on the last page.
+    """
+
+    items: list[T]
+    next_after: MatchPosition | None
 
 
 def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:
@@ -75,10 +86,7 @@ async def read_page(
     those allowed. The last filter may be a ``Below``. The first column of ``select`` is the id, and
     ids begin at 1.
     """
-    column, below = next(
-        ((column, wanted) for column, wanted in filters.items() if isinstance(wanted, Below)),
-        ("", None),
-    )
+    column, below = _below(filters)
     if below is not None and newest_first:
         after = below.end if after is None else min(after, below.end)
     kinds, parameters = _bound(filters, after)
@@ -135,9 +143,17 @@ async def read_count(
 ) -> int:
     """Return how many items ``read_page`` would return; ``select`` selects the id alone."""
     kinds, parameters = _bound(filters, after)
-    page = _page_sql(select, kinds, "LIMIT ?", has_start=after is not None)
+    column, below = _below(filters)
+    if below is not None:
+        parameters += [below.end, below.value]
+    page = _page_sql(select, kinds, "LIMIT ?", has_start=after is not None, below=column)
     sql = f"SELECT count(*) FROM ({page}) AS page"  # noqa: S608 - only names
     return int((await reader.read(Statement(sql, (*parameters, limit), name=name)))[0][0])
+
+
+def _below(filters: Mapping[str, Filter]) -> tuple[str, Below | None]:
+    found = ((column, wanted) for column, wanted in filters.items() if isinstance(wanted, Below))
+    return next(found, ("", None))
 
 
 def _bound(

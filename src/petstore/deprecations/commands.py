@@ -7,7 +7,7 @@ import click
 from petstore.cli.output import text_output
 from petstore.cli.resources import View, store_list_options
 from petstore.deprecations.model import DeprecatedUse
-from petstore.pets.exports import csv_writer
+from petstore.domain.csv_files import csv_writer
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client

@@ -15,7 +15,7 @@ _PREFLIGHT = [
 _EXPOSED = (
     b"access-control-expose-headers: ETag, Idempotent-Replayed, Link, Location, Retry-After,"
     b" X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy,"
-    b" X-Request-Id, Deprecation, Sunset, WWW-Authenticate"
+    b" X-Request-Id, X-Total-Count, Deprecation, Sunset, WWW-Authenticate"
 )
 _VARY = b"vary: Origin"
 _ACCEPT_PATCH = f"accept-patch: {ACCEPT_PATCH}".encode("ascii")

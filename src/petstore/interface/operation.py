@@ -154,7 +154,7 @@ class Result(Struct, Generic[Value], frozen=True):
     the same ``Idempotency-Key`` took effect, and this is what it returned. The ``location`` of a
     new resource, a URL, is empty if it is below that of the request. A long poll has ``waited``
     this many seconds for events. What was recorded for retries has its ``response`` already. A page
-    of a list may have the ``extent`` of what it shows.
+    of a list may have the ``extent`` of what it shows, and the ``total`` of all its pages.
     """
 
     value: Value
@@ -165,6 +165,7 @@ class Result(Struct, Generic[Value], frozen=True):
     waited: float = 0.0
     response: Response | None = None
     extent: Extent | None = None
+    total: int | None = None
 
     @property
     def version(self) -> str:

@@ -1,22 +1,42 @@
 """Lists: their query parameters, their pages and the link to the next page."""
 
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.databases.pages import Page
+from petstore.databases.pages import Matches, Page
 from petstore.domain.cursors import BY_ID, CursorForm
-from petstore.domain.fields import NO_U0000
+from petstore.domain.fields import NO_U0000, Int64
 from petstore.domain.names import MAX_SEARCHED
 from petstore.errors import InvalidParameter
 from petstore.events.changes import Extent
 from petstore.interface.operation import Result
-from petstore.orders.search import OrdersByBuyer
-from petstore.pets.search import PetsByName
 
 P = TypeVar("P")
-_AnyPage: TypeAlias = Page[Any] | PetsByName | OrdersByBuyer
+MAX_COUNTED = 10_000
+"""How far a list is counted: the cost of a page must not grow with the store."""
 
+Count = Annotated[
+    bool,
+    Meta(
+        description=(
+            "`true` adds the header `X-Total-Count`: how many records match, or 10001 if there are"
+            " more than 10,000."
+        ),
+        extra={"expected": "true or false"},
+    ),
+]
+Ids = Annotated[
+    list[Int64],
+    Meta(
+        max_length=100,
+        description=(
+            "Filters by identifier; may be repeated, up to 100 times. `id[]=7` and `id[0]=7` mean"
+            " the same."
+        ),
+        extra={"expected": "up to 100 integers from -2^63 to 2^63 - 1, in plain digits"},
+    ),
+]
 Sort = Annotated[
     Literal["id", "-id"],
     Meta(
@@ -59,14 +79,17 @@ def search_text(description: str) -> Meta:
     )
 
 
-def require_no_sort(sort: Sort | UnsetType, by: str) -> None:
-    """Refuse to sort a search, which is sorted ``by`` what it finds.
+def require_plain_search(query: Any, by: str) -> None:
+    """Refuse to sort or to count what a search ``by`` a text finds.
 
     Raises:
-        InvalidParameter: there is a ``sort``.
+        InvalidParameter: the query has a ``sort`` or a ``count``.
     """
-    if sort is not UNSET:
+    if query.sort is not UNSET:
         msg = f"sort: expected no sort together with {by}; a search is sorted by {by}"
+        raise InvalidParameter(msg)
+    if query.count is True:
+        msg = f"count: expected no count together with {by}; a search is not counted"
         raise InvalidParameter(msg)
 
 
@@ -98,8 +121,14 @@ class PageQuery(Struct, frozen=True):
 
 
 def page_result(
-    page: _AnyPage, form: CursorForm[Any] = BY_ID, extent: Extent | None = None
+    page: Page[Any] | Matches[Any],
+    form: CursorForm[Any] = BY_ID,
+    extent: Extent | None = None,
+    total: int | None = None,
 ) -> Result[Any]:
-    """Return a page, and the cursor of the position that the next one starts after."""
+    """Return a page, and the cursor of the position that the next one starts after.
+
+    One with a ``total`` has no extent: it changes with every item of the list.
+    """
     cursor = "" if page.next_after is None else form.encode(page.next_after)
-    return Result(page.items, cursor, extent=extent)
+    return Result(page.items, cursor, extent=extent if total is None else None, total=total)

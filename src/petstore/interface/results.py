@@ -28,13 +28,16 @@ def encode_result(operation: Operation, target: Target, result: Result[Any]) -> 
     if operation.success.content is not None:
         headers.append(JSON)
         body = representation = encode_json(value)
+        if result.total is not None:
+            headers.append(b"x-total-count: %d" % result.total)
+            representation = b"%d %b" % (result.total, body)
         if isinstance(value, list) and len(value) == 1 and not result.next:
             representation = body[1:-1]
         if result.next:
             link = target.next_page(result.next)
             rel = "latest" if result.is_end else "next"
             headers.append(f'link: <{target.root}{link}>; rel="{rel}"'.encode("ascii"))
-            representation = body + link.encode("ascii")
+            representation += link.encode("ascii")
         if status == _CREATED and not operation.is_batch:
             location = result.location or f"{target.root}{target.path}/{value.id}"
             headers.append(f"location: {location}".encode("ascii"))

@@ -34,9 +34,9 @@ from petstore.cli.output import (
 from petstore.cli.resources import View, list_options, resource_options, utc
 from petstore.clock import system_clock
 from petstore.console.numbers import money_in_words
+from petstore.domain.csv_files import csv_writer
 from petstore.orders.model import MAX_AMOUNT
 from petstore.orders.model import Order as StoredOrder
-from petstore.pets.exports import csv_writer
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client

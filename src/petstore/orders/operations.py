@@ -18,16 +18,25 @@ from petstore.events.changes import Extent
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import (
+    MAX_COUNTED,
+    Count,
     PageQuery,
     Sort,
     cursor_of,
     page_result,
-    require_no_sort,
+    require_plain_search,
     search_text,
 )
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, StatusOfOrder
 from petstore.orders.search import search_orders
-from petstore.orders.store import cancel_order, get_order, list_orders, place_order, update_order
+from petstore.orders.store import (
+    cancel_order,
+    count_orders,
+    get_order,
+    list_orders,
+    place_order,
+    update_order,
+)
 from petstore.pets.model import Inventory
 from petstore.pets.store import get_inventory, get_inventory_by_category
 
@@ -53,6 +62,7 @@ class ListOrdersQuery(PageQuery, frozen=True, rename="camel"):
         | UnsetType
     ) = UNSET
     sort: Sort | UnsetType = UNSET
+    count: Count | UnsetType = UNSET
 
 
 class GetInventoryQuery(Struct, frozen=True):
@@ -79,16 +89,17 @@ async def _list(context: Context, call: Call[None, ListOrdersQuery]) -> Result[l
     form = NEWEST_FIRST if newest_first else BY_ID
     start, store = query.start(form), context.services.store
     page = await list_orders(store, wanted, start, limit, newest_first=newest_first)
+    total = await count_orders(store, wanted, MAX_COUNTED + 1) if query.count is True else None
     if query.placed_before is not UNSET:
-        return page_result(page, form)
+        return page_result(page, form, total=total)
     shown = Extent.of("order", page.ids, query.status, query.pet_id)
-    return page_result(page, form, shown)
+    return page_result(page, form, shown, total)
 
 
 async def _search(
     context: Context, query: ListOrdersQuery, prefix: str, wanted: OrderFilter
 ) -> Result[list[Order]]:
-    require_no_sort(query.sort, "buyer")
+    require_plain_search(query, "buyer")
     after = query.start(BY_NAME)
     page = await search_orders(context.services.store, prefix, wanted, after, query.limit)
     return page_result(page, BY_NAME)

@@ -13,7 +13,7 @@ from petstore.console.fields import Field, FieldSet, Texts, undo_fields
 from petstore.console.forms import Problem, typed_id
 from petstore.console.history import History, history_of
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.numbers import MAX_COUNTED, shown_count
+from petstore.console.numbers import shown_count
 from petstore.console.page import ConsolePage, Handler, PageRequest, Refused
 from petstore.console.templates import ago_in_words, duration, isolated
 from petstore.domain.names import MAX_SEARCHED, name_key
@@ -31,12 +31,10 @@ from petstore.orders.form import STATUS_FILTER, exact, new_order_form, order_for
 from petstore.orders.model import (
     OPEN_STATUSES,
     Order,
-    OrderFilter,
     OrderStatus,
     can_be_undone,
     is_over_the_counter,
 )
-from petstore.orders.store import count_orders
 from petstore.pets.model import Pet
 
 _ON_A_PAGE = 50
@@ -209,19 +207,13 @@ async def _lane(
     query: dict[str, Any] = {"status": status or None, "limit": limit, **(filters or {})}
     if query.get("buyer") is None:
         query["sort"] = "id" if status in OPEN_STATUSES else "-id"
+    if not query.get("buyer"):  # the cost of a search grows with what it finds
+        query["count"] = True
     found = await visit.execute("listOrders", query=query)
-    total = await _total(visit, query, None if found.next else len(found.value))
-    return _Lane(status, await _cards(visit, found.value), found.next, total)
-
-
-async def _total(visit: PageRequest, query: Mapping[str, Any], shown: int | None) -> str:
-    """Return how many orders a query finds. ``shown`` is how many the only page has."""
-    if shown is not None and not query.get("cursor"):
-        return shown_count(shown, "order")
-    if query.get("buyer"):  # a search, whose cost grows with what it finds
-        return ""
-    wanted = OrderFilter(query["status"] or UNSET, query.get("petId") or UNSET)
-    return shown_count(await count_orders(visit.services.store, wanted, MAX_COUNTED + 1), "order")
+    total = len(found.value) if found.total is None else found.total
+    is_counted = found.total is not None or not (found.next or query.get("cursor"))
+    shown = shown_count(total, "order") if is_counted else ""
+    return _Lane(status, await _cards(visit, found.value), found.next, shown)
 
 
 async def _animals(visit: PageRequest, typed: str, status: str | None = None) -> Sequence[Pet]:
@@ -243,11 +235,7 @@ async def _animals(visit: PageRequest, typed: str, status: str | None = None) ->
 
 async def _cards(visit: PageRequest, orders: Sequence[Order]) -> list[_Card]:
     now = utc(visit.services.clock())
-    pets: dict[int, Pet] = {}
-    if orders and visit.may("listPets"):
-        ids = sorted({order.pet_id for order in orders})
-        found = await visit.execute("listPets", query={"id": ids, "limit": len(ids)})
-        pets = {pet.id: pet for pet in found.value}
+    pets = await visit.pets_of({order.pet_id for order in orders})
     return [_Card(order, pets.get(order.pet_id), now) for order in orders]
 
 

@@ -5,11 +5,9 @@ import logging
 
 from petstore.chores import PeriodicTask
 from petstore.clock import Clock, Milliseconds
-from petstore.databases.contract import Reader, Statement, Store
-from petstore.databases.planner import unplanned
+from petstore.databases.contract import Statement, Store
 from petstore.errors import Unavailable
-from petstore.orders.model import Order
-from petstore.orders.store import COLUMNS, free_lapsed, order_of
+from petstore.orders.store import free_lapsed
 
 _LOG = logging.getLogger(__name__)
 _TIMEOUT = 0.25
@@ -81,24 +79,6 @@ class Reservations:
         self._noted = None
         rows = await self._store.read(select)
         return rows[0][0] if rows else None
-
-
-async def reservations_between(
-    store: Reader, start: Milliseconds, end: Milliseconds, limit: int
-) -> list[Order]:
-    """Return the first ``limit`` orders whose reservations lapse after ``start`` and until ``end``.
-
-    The one that lapses first comes first.
-    """
-    select = Statement(
-        f"SELECT {COLUMNS} FROM orders WHERE reserved_until IS NOT NULL"  # noqa: S608 - only names
-        f" AND reserved_until > /*sqlite*/ ?1 /*end*/ /*pg {unplanned(1)} */"
-        f" AND reserved_until <= /*sqlite*/ ?2 /*end*/ /*pg {unplanned(2)} */"
-        " ORDER BY reserved_until LIMIT ?3",
-        (start, end, limit),
-        name="select_reservations",
-    )
-    return [order_of(row) for row in await store.read(select)]
 
 
 def _earlier(one: Milliseconds, other: Milliseconds | None) -> Milliseconds:

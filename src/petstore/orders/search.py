@@ -1,8 +1,7 @@
 """Search orders by the beginning of the names of their buyers, along the index of their keys."""
 
-from typing import NamedTuple
-
 from petstore.databases.contract import Reader, Statement
+from petstore.databases.pages import Matches
 from petstore.databases.planner import SHORT, in_short, unplanned
 from petstore.domain.names import end_of_prefix, plain_key
 from petstore.domain.words import MatchPosition, position_at_start
@@ -21,19 +20,9 @@ _BEFORE_END = f" AND buyer_key < /*sqlite*/ ?4 /*end*/ /*pg {unplanned(4, str)} 
 _CHUNK = 200
 
 
-class OrdersByBuyer(NamedTuple):
-    """Orders by buyer and then id, and the position that the next page starts after.
-
-    ``next_after`` is ``None`` on the last page.
-    """
-
-    items: list[Order]
-    next_after: MatchPosition | None
-
-
 async def search_orders(
     store: Reader, prefix: str, wanted: OrderFilter, after: MatchPosition | None, limit: int
-) -> OrdersByBuyer:
+) -> Matches[Order]:
     """Return the first ``limit`` orders behind ``after`` whose buyers' names begin with ``prefix``.
 
     Case and marks on letters do not matter. With filters, one page looks at ``MAX_SCANNED`` orders
@@ -49,14 +38,14 @@ async def search_orders(
             order = order_of(tuple(row))
             if wanted.admits(order):
                 if len(found) == limit:
-                    return OrdersByBuyer(found, after)
+                    return Matches(found, after)
                 found.append(order)
             after = position_at_start(key, order.id)
         scanned += len(rows)
         if len(rows) < size:
-            return OrdersByBuyer(found, None)
+            return Matches(found, None)
         if scanned >= MAX_SCANNED:
-            return OrdersByBuyer(found, after)
+            return Matches(found, after)
 
 
 def _select_by_buyer(prefix: str, after: MatchPosition | None, limit: int) -> Statement:

@@ -82,19 +82,23 @@ async def list_orders(
 
     With ``newest_first`` these are the orders with an id below ``after``, by descending id.
     """
-    filters: dict[str, Filter] = {"pet_id": wanted.pet_id, "status": wanted.status}
-    if wanted.placed_before is not UNSET:
-        filters["placed_at"] = await _placed_before(store, wanted.placed_before)
+    filters = await _filters(store, wanted)
     return await read_page(
         store, "select_orders", _SELECT, filters, after, limit, order_of, newest_first=newest_first
     )
 
 
 async def count_orders(store: Reader, wanted: OrderFilter, limit: int) -> int:
-    """Return how many orders of a status, of a pet or of both there are, at most ``limit``."""
+    """Return how many orders there are, at most ``limit``."""
+    filters = await _filters(store, wanted)
+    return await read_count(store, "count_orders", "SELECT id FROM orders", filters, None, limit)
+
+
+async def _filters(store: Reader, wanted: OrderFilter) -> dict[str, Filter]:
     filters: dict[str, Filter] = {"pet_id": wanted.pet_id, "status": wanted.status}
-    select = "SELECT id FROM orders"
-    return await read_count(store, "count_orders", select, filters, None, limit)
+    if wanted.placed_before is not UNSET:
+        filters["placed_at"] = await _placed_before(store, wanted.placed_before)
+    return filters
 
 
 async def _placed_before(store: Reader, moment: datetime) -> Below:

@@ -5,10 +5,14 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from petstore.clock import HOUR, Milliseconds
 from petstore.domain.fields import VISIBLE, Id, printable_text
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import BeyondOwnRights
 from petstore.keys.model import ROLES, Caller, Role, check_rights
+
+INVITATION_LIFE: Milliseconds = 72 * HOUR
+"""How long a link works that lets a person set a password."""
 
 PersonState: TypeAlias = Literal["invited", "active", "disabled"]
 """Only an active person can sign in. One who is invited has no password yet."""
@@ -98,6 +102,21 @@ class PersonWithInvitation(Person, frozen=True):
 
     invitation: Annotated[
         Invitation, Meta(description="The link with which the person sets a password.")
+    ]
+
+
+class PersonDevice(Struct, frozen=True, rename="camel"):
+    """A browser in which a person is signed in."""
+
+    id: Id
+    name: Annotated[
+        str, Meta(description="What the browser says it is, or empty: `Firefox on Windows`.")
+    ]
+    signed_in_at: Annotated[_Time, Meta(description="When the person signed in there.")]
+    last_used_at: Annotated[_Time, Meta(description="When it was last used, to about a minute.")]
+    stays: Annotated[
+        bool,
+        Meta(description="Whether the person stays signed in until 30 days after the last use."),
     ]
 
 

@@ -1,6 +1,9 @@
 """The operations on people, for callers that may administer keys."""
 
 from functools import partial
+from typing import Annotated
+
+from msgspec import Struct
 
 from petstore.databases.contract import Unit, mapped
 from petstore.domain.fields import given_fields
@@ -13,15 +16,23 @@ from petstore.errors import (
 )
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
-from petstore.interface.pages import PageQuery, page_result
+from petstore.interface.pages import PageQuery, limit_of, page_result
 from petstore.keys.history import KeyEvent
-from petstore.people.model import Person, PersonCreate, PersonPatch, PersonWithInvitation
+from petstore.people.model import (
+    Person,
+    PersonCreate,
+    PersonDevice,
+    PersonPatch,
+    PersonWithInvitation,
+)
 from petstore.people.store import (
     Added,
     add_person,
     change_person,
+    end_device_of,
     find_person,
     invite_person,
+    list_devices_of,
     list_people,
     list_person_history,
 )
@@ -30,6 +41,12 @@ from petstore.people.store import (
 async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Person]]:
     query, own = call.query, context.caller.environment
     return page_result(await list_people(context.services.store, own, query.after, query.limit))
+
+
+class ListDevicesQuery(Struct, frozen=True):
+    """The query parameters of ``listPersonDevices``."""
+
+    limit: Annotated[int, limit_of("devices")] = 100
 
 
 async def _create(context: Context, call: Call[PersonCreate, None]) -> Result[PersonWithInvitation]:
@@ -53,6 +70,20 @@ async def _update(context: Context, call: Call[PersonPatch, None]) -> Result[Per
 async def _invite(context: Context, call: Call[None, None]) -> Result[PersonWithInvitation]:
     now, check = context.services.clock(), context.conditions.check
     return await _invited(context, invite_person(call.path_id, context.principal, now, check))
+
+
+async def _list_devices(
+    context: Context, call: Call[None, ListDevicesQuery]
+) -> Result[list[PersonDevice]]:
+    services, own = context.services, context.caller.environment
+    found = await list_devices_of(services.store, call.path_id, own, services.clock())
+    return Result(found[: call.query.limit])
+
+
+async def _end_device(context: Context, call: Call[None, None]) -> Result[None]:
+    now, check = context.services.clock(), context.conditions.check
+    unit = end_device_of(call.path_id, call.child_id, context.principal, now, check)
+    return await change(context, unit)
 
 
 async def _list_history(context: Context, call: Call[None, PageQuery]) -> Result[list[KeyEvent]]:
@@ -90,6 +121,13 @@ _INVITED = _PERSON | {
         "url": "https://shop.example/console/invitation/" + 65 * "0",
         "expiresAt": "2026-11-24T10:00:00Z",
     },
+}
+_DEVICE = {
+    "id": 5629499534213120,
+    "name": "Firefox on Windows",
+    "signedInAt": "2026-11-24T08:00:00Z",
+    "lastUsedAt": "2026-11-24T08:30:00Z",
+    "stays": True,
 }
 _NEW = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
 
@@ -171,6 +209,28 @@ OPERATIONS = (
         tagged=False,
         success=Success(200, "The person and the invitation.", PersonWithInvitation, _INVITED),
         errors=(BeyondOwnRights, PersonDisabled, SecretAlreadyShown),
+    ),
+    _operation(
+        id="listPersonDevices",
+        method="GET",
+        path="/people/{personId}/devices",
+        summary="List where a person is signed in",
+        description="Returns the devices on which a person is signed in, the last used first.",
+        handler=_list_devices,
+        query=ListDevicesQuery,
+        success=Success(200, "The devices.", list[PersonDevice], [_DEVICE]),
+    ),
+    _operation(
+        id="endPersonDevice",
+        method="DELETE",
+        path="/people/{personId}/devices/{deviceId}",
+        summary="Sign a person out on a device",
+        description=(
+            "Signs a person out on one device, within a second everywhere. They can sign in there"
+            " again."
+        ),
+        handler=_end_device,
+        success=Success(204, "The person is signed out there."),
     ),
     _operation(
         id="listPersonHistory",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from petstore.clock import HOUR, utc_second
+from petstore.clock import HOUR
 from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet, choice, undo_fields
 from petstore.console.forms import Problem
@@ -10,14 +10,11 @@ from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest, again_if_used
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
-from petstore.errors import LastAdministrator, PetstoreError, SecretAlreadyShown
+from petstore.errors import LastAdministrator, NotFound, PetstoreError, SecretAlreadyShown
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.model import ROLES, Caller, Role
-from petstore.keys.store import Principal
-from petstore.people.model import Person
-from petstore.people.store import end_device_of
-from petstore.sessions.store import INVITATION_LIFE, list_devices
+from petstore.people.model import INVITATION_LIFE, Person
 
 _ROLE_NAMES: dict[Role, str] = {
     "viewer": "Viewer",
@@ -83,8 +80,6 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     person: Person = (await _get(visit)).value
     texts = _form(visit.caller).texts(person)
     form = _form(visit.caller, person.role).shown(texts, "", visit.form, error)
-    services = visit.services
-    devices = await list_devices(services.store, person.id, services.clock())
     return visit.page(
         "person.html",
         error=error,
@@ -94,8 +89,8 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         problem=_problem(visit, error) or form.problem,
         role=_ROLE_NAMES[person.role],
         may_do=scopes_in_words(ROLES[person.role]),
-        devices=[(each, utc_second(each.created_at), utc_second(each.used_at)) for each in devices],
-        own_device=visit.session.digest if visit.session else b"",
+        devices=(await visit.execute("listPersonDevices")).value,
+        own_device=visit.session.device_id if visit.session else 0,
         is_own=person.id == visit.caller.id,
         hours=_HOURS,
     )
@@ -149,12 +144,12 @@ async def _set_state(visit: PageRequest, state: str) -> Response:
 
 
 async def _end_device(visit: PageRequest) -> Response:
-    """Sign a person out on the device that the form names."""
-    services, by = visit.services, Principal(visit.caller.label, visit.caller)
-    digest = visit.form.text("device")
-    unit = end_device_of(visit.path_id, _bytes_of(digest), by, services.clock())
-    was_signed_in = await services.store.write(unit)
-    text = "That device is signed out." if was_signed_in else "That device was signed out already."
+    """Sign a person out on a device."""
+    text = "That device is signed out."
+    try:
+        await visit.execute("endPersonDevice")
+    except NotFound:
+        text = "That device was signed out already."
     return await visit.redirect(_path(visit), Notice(text))
 
 
@@ -166,14 +161,6 @@ async def _history(visit: PageRequest) -> Response:
 
 async def _get(visit: PageRequest) -> Result[Any]:
     return await visit.execute("getPerson")
-
-
-def _bytes_of(text: str) -> bytes:
-    """Return the digest of a device; what is no digest is that of none."""
-    try:
-        return bytes.fromhex(text)
-    except ValueError:
-        return b""
 
 
 def _path(visit: PageRequest) -> str:
@@ -189,6 +176,8 @@ PAGES = (
     ConsolePage("POST", "/people/{personId}/invite", _invite, "invitePerson", _show),
     ConsolePage("POST", "/people/{personId}/disable", _disable, "updatePerson", _show),
     ConsolePage("POST", "/people/{personId}/enable", _enable, "updatePerson", _show),
-    ConsolePage("POST", "/people/{personId}/end-device", _end_device, "updatePerson"),
+    ConsolePage(
+        "POST", "/people/{personId}/devices/{deviceId}/end", _end_device, "endPersonDevice"
+    ),
     ConsolePage("GET", "/people/{personId}/history", _history, "listPersonHistory"),
 )

@@ -29,14 +29,23 @@ from petstore.keys.model import PREFIXES, ROLES, Caller, Environment, KeyFields,
 from petstore.keys.status import COLUMNS, caller_of, values_of
 from petstore.keys.store import Principal, begin_change, unconditional
 from petstore.people.model import (
+    INVITATION_LIFE,
     Invitation,
     Person,
     PersonCreate,
+    PersonDevice,
     PersonState,
     PersonWithInvitation,
     check_role,
 )
-from petstore.sessions.store import INVITATION_LIFE, create_link, delete_links, end_device
+from petstore.sessions.store import (
+    Device,
+    create_link,
+    delete_links,
+    end_device,
+    find_device,
+    list_devices,
+)
 
 _COLUMNS = (
     # The id is that of the table whose key gives the order of a page.
@@ -247,19 +256,41 @@ def change_person(
     return after.shown
 
 
-def end_device_of(person_id: int, digest: bytes, by: Principal, now: Milliseconds) -> Unit[bool]:
-    """Sign a person out on one device; return whether they were signed in there.
+async def list_devices_of(
+    store: Reader, person_id: int, environment: Environment | None, now: Milliseconds
+) -> list[PersonDevice]:
+    """Return where a person is signed in, the last used first, or raise ``NotFound``."""
+    await find_person(store, person_id, environment)
+    return [*map(_shown_device, await list_devices(store, person_id, now))]
+
+
+def end_device_of(
+    person_id: int,
+    device_id: int,
+    by: Principal,
+    now: Milliseconds,
+    check: Callable[[PersonDevice], None],
+) -> Unit[None]:
+    """Sign a person out on a device that passes ``check``.
 
     Raises:
-        NotFound: the principal sees no person with this id.
+        NotFound: the principal sees no person with this id, or they are not signed in there.
     """
     by = yield from begin_change(by, now)
     person = yield from _read(person_id, by)
-    was_signed_in = yield from end_device(person_id, digest)
-    if was_signed_in:
-        fields = person.fields
-        yield insert_changes(by.name, "device_ended", person_id, fields, fields, now)
-    return was_signed_in
+    device = yield from find_device(person_id, device_id, now)
+    if device is not None:
+        check(_shown_device(device))
+    if device is None or not (yield from end_device(person_id, device.digest)):
+        msg = f"person {person_id} is not signed in on device {device_id}"
+        raise NotFound(msg)
+    fields = person.fields
+    yield insert_changes(by.name, "device_ended", person_id, fields, fields, now)
+
+
+def _shown_device(device: Device) -> PersonDevice:
+    since, used = utc_second(device.created_at), utc_second(device.used_at)
+    return PersonDevice(device.id, device.device, since, used, device.stays)
 
 
 def _select(person_id: int) -> Statement:

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from msgspec.inspect import StrType
 
+from petstore.domain.csv_files import Delimiter
 from petstore.domain.decoding import (
     convert,
     decode_json,
@@ -28,8 +29,6 @@ from petstore.pets.columns import FIELDS, OPTIONAL, Columns, match_columns
 from petstore.pets.model import NewPet, Pet
 
 FileFormat: TypeAlias = Literal["csv", "jsonl"]
-Delimiter: TypeAlias = Literal[",", ";", "\t"]
-"""What divides the cells of CSV; spreadsheets of many countries take only semicolons."""
 
 COLUMNS = Pet.__struct_encode_fields__
 NOT_UTF8 = "expected UTF-8"

@@ -8,17 +8,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from petstore.console.allowance import affordable, allowance_of, charge
-from petstore.console.categories import (
-    chosen_categories,
-    known_names,
-    listed_categories,
-)
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.fields import FieldSet, ShownForm, choice
 from petstore.console.forms import INSTEAD, Problem, UploadedFile, in_plain_words, problem_of
 from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
+from petstore.domain.csv_files import cells_writer
 from petstore.domain.decoding import integer_in
 from petstore.errors import Conflict, InvalidBody, PetstoreError
 from petstore.http.messages import Response
@@ -37,8 +33,12 @@ from petstore.pets.console_imports import (
     read_rows,
     stop_import,
 )
-from petstore.pets.exports import cells_writer
 from petstore.pets.files import FileRow, cells_of
+from petstore.pets.import_categories_form import (
+    chosen_categories,
+    known_names,
+    listed_categories,
+)
 from petstore.pets.import_preparation import (
     MAX_UNDECIDED,
     choose_columns,

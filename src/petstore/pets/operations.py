@@ -21,18 +21,22 @@ from petstore.interface.operation import (
     Success,
 )
 from petstore.interface.pages import (
+    MAX_COUNTED,
+    Count,
+    Ids,
     PageQuery,
     Sort,
     cursor_of,
     limit_of,
     page_result,
-    require_no_sort,
+    require_plain_search,
     search_text,
 )
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch, Status
 from petstore.pets.rows import keys_of_each
 from petstore.pets.search import search_pets
 from petstore.pets.store import (
+    count_pets_after,
     create_pet,
     create_pets,
     delete_pet,
@@ -64,20 +68,7 @@ class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
         | UnsetType
     ) = UNSET
     category_id: Annotated[Int64, Meta(description="Filters by category.")] | UnsetType = UNSET
-    id: (
-        Annotated[
-            list[Int64],
-            Meta(
-                max_length=100,
-                description=(
-                    "Filters by identifier; may be repeated, up to 100 times. `id[]=7` and"
-                    " `id[0]=7` mean the same."
-                ),
-                extra={"expected": "up to 100 integers from -2^63 to 2^63 - 1, in plain digits"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    id: Ids | UnsetType = UNSET
     name: (
         Annotated[
             str,
@@ -90,6 +81,7 @@ class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
         | UnsetType
     ) = UNSET
     sort: Sort | UnsetType = UNSET
+    count: Count | UnsetType = UNSET
 
 
 async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[list[Pet]]:
@@ -108,13 +100,16 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
     ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
     # With or without a status is no filter of an extent: whatever changes among the ids shows.
     shown = Extent.of("pet", ids, query.status, query.category_id)
-    return page_result(page, form, shown)
+    total = None
+    if query.count is True:
+        total = await count_pets_after(store, wanted, None, MAX_COUNTED + 1)
+    return page_result(page, form, shown, total)
 
 
 async def _search(
     context: Context, query: ListPetsQuery, text: str, wanted: PetFilter
 ) -> Result[list[Pet]]:
-    require_no_sort(query.sort, "name")
+    require_plain_search(query, "name")
     after = query.start(BY_NAME)
     page = await search_pets(context.services.store, text, wanted, after, query.limit)
     return page_result(page, BY_NAME)

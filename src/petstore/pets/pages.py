@@ -29,7 +29,7 @@ from petstore.console.fields import (
 from petstore.console.forms import EMPTY, Form, typed_id
 from petstore.console.history import History, gone_page, history_of, is_by_order
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.numbers import MAX_COUNTED, money_in_words, shown_count
+from petstore.console.numbers import money_in_words, shown_count
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.stock import stock_of
 from petstore.console.templates import isolated
@@ -50,7 +50,6 @@ from petstore.orders.sale import latest_order, sale_of
 from petstore.pets.model import STATUSES, Pet, PetFilter, PetStatus, statuses_after
 from petstore.pets.operations import ListPetsQuery
 from petstore.pets.selection import box_of
-from petstore.pets.store import count_pets_after
 
 _ON_A_PAGE = 50
 _ADDED_LAST = 10
@@ -116,7 +115,7 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     if error is None:
         filters = await filters_of(visit, _FILTERS.body(wanted))
         found = await visit.execute("listPets", query=_query(visit, wanted, filters))
-        total = await _total(visit, wanted, filters, found)
+        total = _total(visit, found)
         suggested = await visit.find_pet(typed_id(wanted["name"]))
     return visit.page(
         "pets.html",
@@ -135,16 +134,12 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     )
 
 
-async def _total(
-    visit: PageRequest, wanted: Texts, filters: Mapping[str, Any], found: Result[list[Pet]]
-) -> str:
+def _total(visit: PageRequest, found: Result[list[Pet]]) -> str:
     """Return how many animals match, in words; empty where a search has more than a page."""
-    if not (found.next or visit.form.text("cursor")):
-        return shown_count(len(found.value), "animal")
-    if wanted["name"] or wanted["id"]:
-        return ""
-    count = await count_pets_after(visit.services.store, pet_filter(filters), None, MAX_COUNTED + 1)
-    return shown_count(count, "animal")
+    if found.total is not None:
+        return shown_count(found.total, "animal")
+    is_whole = not (found.next or visit.form.text("cursor"))
+    return shown_count(len(found.value), "animal") if is_whole else ""
 
 
 def _query(visit: PageRequest, wanted: Texts, filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,7 +151,7 @@ def _query(visit: PageRequest, wanted: Texts, filters: Mapping[str, Any]) -> dic
             msg = "id: expected a number, such as 7"
             raise InvalidParameter(msg)
     if not wanted["name"]:
-        query["sort"] = "-id"
+        query |= {"sort": "-id", "count": True}
     return query | {"limit": _ON_A_PAGE, "cursor": visit.form.text("cursor") or None}
 
 

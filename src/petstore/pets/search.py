@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from petstore.databases.contract import Reader, Row, Statement, Value
+from petstore.databases.pages import Matches
 from petstore.databases.planner import SHORT, in_short, looked_up, unplanned
 from petstore.domain.names import MAX_SEARCH_KEY, end_of_prefix
 from petstore.domain.words import (
@@ -44,16 +45,6 @@ _PET = len(Pet.__struct_fields__)
 _CHUNK = 200
 _CONTROL = re.compile(r"[\0-\x1f]")
 _MAX_IDS = 100
-
-
-class PetsByName(NamedTuple):
-    """Pets by the word that matched, then name and id, and where the next page starts.
-
-    ``next_after`` is ``None`` on the last page.
-    """
-
-    items: list[Pet]
-    next_after: MatchPosition | None
 
 
 class _Range(NamedTuple):
@@ -150,7 +141,7 @@ def _after_words(after: MatchPosition | None) -> tuple[str, int]:
 
 async def search_pets(
     store: Reader, text: str, wanted: PetFilter, after: MatchPosition | None, limit: int
-) -> PetsByName:
+) -> Matches[Pet]:
     """Return the first ``limit`` pets behind ``after`` with a word that begins with ``text``.
 
     Neither case nor marks on letters matter. A text of several words finds names with these words
@@ -173,21 +164,21 @@ async def search_pets(
             pet = pet_of(row[:_PET])
             if wanted.admits(pet) and search.finds(pet, row):
                 if len(found) == limit:
-                    return PetsByName(found, after)
+                    return Matches(found, after)
                 found.append(pet)
             after = search.position_of(row)
             await slices.rest()
         scanned += size
         if len(rows) < size:
-            return PetsByName(found, None)
+            return Matches(found, None)
         if scanned >= MAX_SCANNED:
-            return PetsByName(found, after)
+            return Matches(found, after)
         size = _CHUNK  # the animals were found by other words of theirs, and more may have been
 
 
 async def _search_ids(
     store: Reader, search: _NameSearch, wanted: PetFilter, after: MatchPosition | None, limit: int
-) -> PetsByName:
+) -> Matches[Pet]:
     """Search the pets with the wanted ids: they are read at once, and sorted here."""
     pets = (await list_pets(store, wanted, None, _MAX_IDS)).items
     by_position, slices = {}, TimeSlices()
@@ -200,7 +191,7 @@ async def _search_ids(
         if position is not None and (after is None or position > after)
     )
     next_after = positions[limit - 1] if len(positions) > limit else None
-    return PetsByName([by_position[position] for position in positions[:limit]], next_after)
+    return Matches([by_position[position] for position in positions[:limit]], next_after)
 
 
 def _select_ranges(ranges: list[_Range], limit: int) -> Statement:

@@ -88,9 +88,8 @@ async def next_pets_after(
 
 async def count_pets_after(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> int:
     """Return how many pets a page of ``list_pets`` has."""
-    return await read_count(
-        store, "count_pets_after", "SELECT id FROM pets", _filters(wanted), after, limit
-    )
+    filters = {**_filters(wanted), "id": wanted.ids}
+    return await read_count(store, "count_pets_after", "SELECT id FROM pets", filters, after, limit)
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:

@@ -9,7 +9,7 @@ from petstore.cli.options import TEXT
 from petstore.cli.output import print_json, print_table, text_output
 from petstore.cli.resources import resource_options
 from petstore.console.numbers import money_in_words
-from petstore.pets.exports import csv_writer
+from petstore.domain.csv_files import csv_writer
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client

@@ -13,9 +13,9 @@ from petstore.console.charts import Bars, bars, percent_of
 from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, delimiter_of
 from petstore.console.fields import Field, FieldSet, ShownForm, Texts
 from petstore.console.page import ConsolePage, PageRequest
+from petstore.domain.csv_files import csv_writer
 from petstore.errors import InvalidParameter, PetstoreError
 from petstore.http.messages import Response
-from petstore.pets.exports import csv_writer
 from petstore.sales.model import Sales, SalesRow, totals_of, zone_of
 
 _ONE_DAY = timedelta(days=1)

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from petstore.clock import DAY, HOUR, MINUTE, SECOND, Milliseconds
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.databases.retention import are_first
 from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
@@ -15,6 +15,7 @@ from petstore.keys.model import Caller, Environment, check_rights
 from petstore.keys.model import digest as token_digest
 from petstore.keys.status import COLUMNS, caller_of, select_key
 from petstore.keys.store import Principal, count_up_revision
+from petstore.people.model import INVITATION_LIFE
 
 IDLE: Milliseconds = 30 * MINUTE
 """A session ends once nobody has used it for so long."""
@@ -30,9 +31,6 @@ LinkPurpose: TypeAlias = Literal["sign_in", "invitation"]
 
 LINK_LIFE: Milliseconds = 10 * MINUTE
 """How long a link works that signs somebody in."""
-
-INVITATION_LIFE: Milliseconds = 72 * HOUR
-"""How long a link works that lets a person set a password."""
 
 MAX_SESSIONS = 1000
 """The maximum number of sessions of one key: a new one ends those that were not used for longest.
@@ -112,6 +110,10 @@ class Browser(NamedTuple):
 _ANY_BROWSER = Browser()
 
 
+def _device_id(digest: bytes) -> int:
+    return int.from_bytes(digest[:7]) >> 3
+
+
 class Device(NamedTuple):
     """A session as the person sees it who may end it, by its ``digest``."""
 
@@ -120,6 +122,11 @@ class Device(NamedTuple):
     created_at: Milliseconds
     used_at: Milliseconds
     stays: bool
+
+    @property
+    def id(self) -> int:
+        """A number that stands for it, which JavaScript takes, too."""
+        return _device_id(self.digest)
 
 
 class Session(NamedTuple):
@@ -145,6 +152,11 @@ class Session(NamedTuple):
         if self.stays:
             return self.used_at + STAYS
         return min(self.created_at + LONGEST, self.used_at + IDLE)
+
+    @property
+    def device_id(self) -> int:
+        """The ``id`` of the ``Device`` that it is shown as."""
+        return _device_id(self.digest)
 
     def needs_touch(self, now: Milliseconds) -> bool:
         """Return whether its last use is so long ago that a new one is worth a write."""
@@ -293,12 +305,23 @@ async def list_devices(store: Reader, caller_id: int, now: Milliseconds) -> list
     Raises:
         Unavailable: the database is unreachable.
     """
+    return [*map(_device_of, await store.read(_select_devices(caller_id, now)))]
+
+
+def find_device(caller_id: int, wanted: int, now: Milliseconds) -> Unit[Device | None]:
+    """Return where a caller is signed in, by the id of the device; ``None`` if they are not."""
+    rows = yield _select_devices(caller_id, now)
+    return next((each for each in map(_device_of, rows) if each.id == wanted), None)
+
+
+def _select_devices(caller_id: int, now: Milliseconds) -> Statement:
     parameters = (caller_id, now, MAX_SESSIONS, *_beginnings(now))
-    rows = await store.read(Statement(_SELECT_DEVICES, parameters, name="select_devices"))
-    return [
-        Device(digest, device, created_at, used_at, bool(stays))
-        for digest, device, created_at, used_at, stays in rows
-    ]
+    return Statement(_SELECT_DEVICES, parameters, name="select_devices")
+
+
+def _device_of(row: Row) -> Device:
+    digest, device, created_at, used_at, stays = row
+    return Device(digest, device, created_at, used_at, bool(stays))
 
 
 def end_device(caller_id: int, digest: bytes) -> Unit[bool]:

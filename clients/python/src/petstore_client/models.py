@@ -32,6 +32,7 @@ __all__ = [
     "Order",
     "OrderStatus",
     "Person",
+    "PersonDevice",
     "PersonRole",
     "PersonState",
     "PersonWithInvitation",
@@ -268,6 +269,24 @@ class Invitation(Model, frozen=True, kw_only=True):
 
     url: str
     expires_at: datetime
+
+
+class PersonDevice(Model, frozen=True, kw_only=True):
+    """A browser in which a person is signed in.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        name: What the browser says it is, or empty: ``Firefox on Windows``.
+        signed_in_at: When the person signed in there.
+        last_used_at: When it was last used, to about a minute.
+        stays: Whether the person stays signed in until 30 days after the last use.
+    """
+
+    id: int
+    name: str
+    signed_in_at: datetime
+    last_used_at: datetime
+    stays: bool
 
 
 class UsageWindow(Model, frozen=True, kw_only=True):

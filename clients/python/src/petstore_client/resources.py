@@ -34,6 +34,7 @@ from petstore_client.models import (
     Order,
     OrderStatus,
     Person,
+    PersonDevice,
     PersonRole,
     PersonWithInvitation,
     Pet,
@@ -62,6 +63,7 @@ class Pets(PetById[D]):
         id: int | Iterable[int] | None = None,
         name: str | None = None,
         sort: Literal["-id", "id"] | None = None,
+        count: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Listing[Pet]:
@@ -82,6 +84,8 @@ class Pets(PetById[D]):
                 of several words finds names with these words one after the other. Cannot be
                 used together with ``sort``, and has no U+0000.
             sort: The order: ``id`` (the default), or ``-id`` for the newest first.
+            count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001
+                if there are more than 10,000.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
@@ -96,6 +100,7 @@ class Pets(PetById[D]):
                 id=id,
                 name=name,
                 sort=sort,
+                count=count,
                 limit=limit,
                 cursor=cursor,
             ),
@@ -232,17 +237,31 @@ class Categories(Resource[D]):
     """The operations of ``client.categories``."""
 
     @listing
-    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Listing[Category]:
+    def list(
+        self,
+        *,
+        id: int | Iterable[int] | None = None,
+        name: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Listing[Category]:
         """List categories.
 
-        Iterates over categories, by ascending ``id``. Your key needs the scope ``pets:read``.
+        Iterates over categories, by ascending ``id``. With ``name`` they are sorted by name.
+        Your key needs the scope ``pets:read``.
 
         Args:
+            id: Filters by identifier; may be repeated, up to 100 times.
+            name: Only categories whose name begins with this text, ignoring case, sorted by
+                name. Cannot be used together with ``sort``, and has no U+0000.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
         return Listing(
-            "listCategories", "/categories", Category, parameters(limit=limit, cursor=cursor)
+            "listCategories",
+            "/categories",
+            Category,
+            parameters(id=id, name=name, limit=limit, cursor=cursor),
         )
 
     pages = paging(list)
@@ -355,6 +374,7 @@ class Orders(OrderSteps[D]):
         buyer: str | None = None,
         placed_before: datetime | None = None,
         sort: Literal["-id", "id"] | None = None,
+        count: bool | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Listing[Order]:
@@ -371,6 +391,8 @@ class Orders(OrderSteps[D]):
                 and has no U+0000.
             placed_before: Only orders placed before this moment (RFC 3339).
             sort: The order: ``id`` (the default), or ``-id`` for the newest first.
+            count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001
+                if there are more than 10,000.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
@@ -384,6 +406,7 @@ class Orders(OrderSteps[D]):
                 buyer=buyer,
                 placed_before=placed_before,
                 sort=sort,
+                count=count,
                 limit=limit,
                 cursor=cursor,
             ),
@@ -1019,6 +1042,47 @@ class People(Resource[D]):
             f"/people/{number(person_id=person_id)}/invite",
             into(PersonWithInvitation),
             idempotency_key=idempotency_key,
+        )
+
+    @listing
+    def devices(self, person_id: int, *, limit: int | None = None) -> Listing[PersonDevice]:
+        """List where a person is signed in.
+
+        Returns the devices on which a person is signed in, the last used first. Your key needs
+        the scope ``keys:admin``.
+
+        Args:
+            person_id: The ``id`` of the person.
+            limit: The size of a page, from 1 to 100. By default 100.
+        """
+        return Listing(
+            "listPersonDevices",
+            f"/people/{number(person_id=person_id)}/devices",
+            PersonDevice,
+            parameters(limit=limit),
+        )
+
+    @operation
+    def end(self, person_id: int, device_id: int, *, if_match: str | None = None) -> Call[None]:
+        """Sign a person out on a device.
+
+        Signs a person out on one device, within a second everywhere. They can sign in there
+        again. Your key needs the scope ``keys:admin``.
+
+        Args:
+            person_id: The ``id`` of the person.
+            device_id: The ``id`` of the device.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "endPersonDevice",
+            "DELETE",
+            f"/people/{number(person_id=person_id)}/devices/{number(device_id=device_id)}",
+            nothing,
+            if_match=if_match,
         )
 
     @listing

@@ -142,7 +142,7 @@ CREATE TABLE pet_imports (
 CREATE TABLE categories (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name TEXT NOT NULL,
-    name_key TEXT NOT NULL UNIQUE,
+    name_key TEXT COLLATE "C" NOT NULL UNIQUE,
     description TEXT
 );
 

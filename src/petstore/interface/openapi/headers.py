@@ -67,6 +67,13 @@ HEADERS: dict[str, dict[str, Any]] = {
         ' The last page of a list until now has `rel="latest"`.',
         f'<{_SHOP}/v1/events?cursor=AAAAAAAAAAdfHDxq>; rel="next"',
     ),
+    "X-Total-Count": _header(
+        "How many records match, or 10001 if there are more than 10,000. Sent if asked for with"
+        " `count=true`.",
+        4213,
+        _COUNT,
+        required=False,
+    ),
     "Idempotent-Replayed": _header(
         "Present, and true, if this is a replay of the first response.", "true", required=False
     ),

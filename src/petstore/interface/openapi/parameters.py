@@ -15,6 +15,7 @@ _NOUNS = {
     "orderId": "order",
     "keyId": "key",
     "personId": "person",
+    "deviceId": "device",
     "webhookId": "webhook",
     "deliveryId": "delivery",
 }

@@ -89,9 +89,12 @@ def _kind(operation: Operation) -> str:
 def _success(operation: Operation, operations: Sequence[Operation]) -> Described:
     success = operation.success
     headers = _always(operation)
-    if operation.is_list:
+    taken = () if operation.query is None else operation.query.__struct_fields__
+    if operation.is_list and "cursor" in taken:
         link = "Link-Always-Next" if operation.endless else "Link-Next"
         headers |= header_references(Link=link)
+    if "count" in taken:
+        headers |= header_references("X-Total-Count")
     is_one = success.status == _CREATED and not operation.is_batch
     if is_one:
         headers |= header_references("Location")
