@@ -167,14 +167,6 @@ class WebhookDisabled(Conflict, code="webhook_disabled"):
     """The webhook is disabled, so the service cannot send to it."""
 
 
-class DeliveriesPending(Conflict, code="deliveries_pending"):
-    """The webhook has too many pending deliveries to send events again."""
-
-
-class AlreadyPending(Conflict, code="already_pending"):
-    """The event of the delivery is already pending for the webhook."""
-
-
 class EventNotKept(Conflict, code="event_not_kept"):
     """The event of the delivery is no longer kept, so it cannot be sent again."""
 

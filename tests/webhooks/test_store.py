@@ -38,7 +38,7 @@ async def key(store: Store) -> Caller:
 
 
 async def change(store: Store, key: Caller, patch: WebhookPatch, webhook_id: int = 1) -> None:
-    await store.write(change_webhook(webhook_id, patch, key.id, NOW, unconditional))
+    await store.write(change_webhook(webhook_id, patch, key.id, unconditional))
 
 
 async def column(store: Store, name: str, webhook_id: int = 1) -> Any:

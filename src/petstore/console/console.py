@@ -71,7 +71,6 @@ from petstore.sessions.store import Session, find_session, touch_session
 from petstore.time_slices import TimeSlices
 from petstore.usage import pages as usage
 from petstore.webhooks import pages as webhooks
-from petstore.webhooks import replay_pages as replays
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
@@ -120,7 +119,6 @@ PAGES: tuple[ConsolePage, ...] = (
     *exports.PAGES,
     *usage.PAGES,
     *webhooks.PAGES,
-    *replays.PAGES,
     *keys.PAGES,
     *people.PAGES,
     *activity.PAGES,

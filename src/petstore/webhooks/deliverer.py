@@ -11,7 +11,7 @@ from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Store
 from petstore.events.store import newest_position, publish_all
 from petstore.keys.model import Environment
-from petstore.webhooks.deliveries import batches, make_deliveries
+from petstore.webhooks.deliveries import batches, has_room, make_deliveries, recover_batch
 from petstore.webhooks.leases import (
     LEASE,
     LeasedWebhook,
@@ -72,6 +72,7 @@ class Deliverer:
             attempts=self._attempts,
         )
         self._queues: dict[int, Queue] = {}
+        self._last_recovered = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -84,8 +85,9 @@ class Deliverer:
             self._refresh, rules.refresh_seconds, "webhooks not read", at_start=True
         )
         follow = PeriodicTask(self._follow, rules.poll_seconds, "no deliveries of new events made")
+        recover = PeriodicTask(self._recover, rules.poll_seconds, "nothing recovered for webhooks")
         try:
-            async with background(refresh, follow):
+            async with background(refresh, follow, recover):
                 yield
         finally:
             self._keep([])
@@ -146,6 +148,20 @@ class Deliverer:
                 queue.webhook = queue.webhook._replace(position=end)
                 if made:
                     queue.wake()
+
+    async def _recover(self) -> None:
+        """Let the next recovery, in turn, make a batch of deliveries: no more at once."""
+        last = self._last_recovered
+        queues = [each for each in self._queues.values() if each.webhook.recovered_to is not None]
+        for queue in sorted(queues, key=lambda each: (each.webhook.id <= last, each.webhook.id)):
+            if await has_room(self._store, queue.webhook.id):
+                self._last_recovered = queue.webhook.id
+                unit = recover_batch(self._owner, queue.webhook, self._clock())
+                recovered = await self._store.write(unit)
+                queue.webhook = queue.webhook._replace(recovered_to=recovered.to)
+                if recovered.made:
+                    queue.wake()
+                return
 
     async def _release(self) -> None:
         await self._store.write(release_leases(self._owner))

@@ -29,7 +29,8 @@ _SCOPES = " ".join(
 class LeasedWebhook(NamedTuple):
     """An enabled webhook of a key or a person who may have webhooks.
 
-    Deliveries exist for the events up to ``position``. The next one is due at ``due_at``.
+    Deliveries exist for the events up to ``position``. The next one is due at ``due_at``. A
+    recovery, if one is under way, has looked at the events up to ``recovered_to``.
     """
 
     id: int
@@ -41,6 +42,7 @@ class LeasedWebhook(NamedTuple):
     previous_secret_ends_at: Milliseconds | None
     position: int
     paused_until: Milliseconds | None
+    recovered_to: int | None
     leased_by: str | None
     leased_until: Milliseconds | None
     due_at: Milliseconds | None
@@ -67,7 +69,8 @@ async def active_webhooks(
     rows = await store.read(
         Statement(
             f"SELECT w.id, w.key_id, {_SCOPES}, w.url, w.types, w.secret_version,"  # noqa: S608
-            " w.previous_secret_ends_at, w.position, w.paused_until, w.leased_by, w.leased_until,"
+            " w.previous_secret_ends_at, w.position, w.paused_until, w.recovered_to,"
+            " w.leased_by, w.leased_until,"
             " (SELECT d.due_at FROM webhook_deliveries d WHERE d.state = 'pending' AND"
             "  /*sqlite*/ d.webhook_id = w.id ORDER BY d.due_at /*end*/"
             "  /*pg d.webhook_id >= w.id AND d.webhook_id <= w.id"

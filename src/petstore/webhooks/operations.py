@@ -9,12 +9,8 @@ from msgspec.structs import asdict
 
 from petstore.clock import SECOND, milliseconds
 from petstore.databases.contract import mapped
-from petstore.databases.planner import LAST_ID
 from petstore.errors import (
-    AlreadyPending,
-    DeliveriesPending,
     EventNotKept,
-    InvalidBody,
     InvalidWebhookUrl,
     SecretAlreadyShown,
     TooManyWebhooks,
@@ -23,21 +19,22 @@ from petstore.errors import (
     WebhooksNotConfigured,
 )
 from petstore.events.examples import WEBHOOK
-from petstore.events.model import EventType, scope_of
+from petstore.events.model import scope_of
 from petstore.interface.authentication import require_scope
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, page_result
 from petstore.keys.model import Caller
-from petstore.webhooks.deliveries import delete_all_deliveries, list_deliveries
+from petstore.webhooks.deliveries import (
+    delete_all_deliveries,
+    list_deliveries,
+    recover,
+    retry,
+)
 from petstore.webhooks.model import (
-    IN_REPLAY,
-    NEXT,
     Delivery,
     DeliveryState,
-    Replay,
-    ReplayRange,
-    ReplayWindow,
+    Recovery,
     SecretRotation,
     Webhook,
     WebhookCreate,
@@ -46,11 +43,9 @@ from petstore.webhooks.model import (
     check_url,
     known_types,
 )
-from petstore.webhooks.replays import Selection, replay, retry
 from petstore.webhooks.secrets import secret_text, webhook_secrets
 from petstore.webhooks.store import (
     IssuedSecret,
-    begin_resume,
     change_webhook,
     create_webhook,
     delete_webhook,
@@ -111,18 +106,13 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Webhook]:
 
 
 async def _update(context: Context, call: Call[WebhookPatch, None]) -> Result[Webhook]:
-    patch, services, check = call.body, context.services, context.conditions.check
+    patch = call.body
     if patch.url is not UNSET:
-        check_url(patch.url, services.webhook_networks)
+        check_url(patch.url, context.services.webhook_networks)
     if patch.types is not UNSET:
         _check_types(patch.types, context.caller)
-    if patch.resume is not UNSET and patch.enabled is not True:
-        msg = "resume: expected only with enabled: true"
-        raise InvalidBody(msg)
-    webhook_id, own, now, before = call.path_id, context.caller.id, services.clock(), LAST_ID
-    if patch.enabled is True:
-        before = await begin_resume(services.store, webhook_id, patch, own, now, check)
-    return await change(context, change_webhook(webhook_id, patch, own, now, check, before))
+    check = context.conditions.check
+    return await change(context, change_webhook(call.path_id, patch, context.caller.id, check))
 
 
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
@@ -155,61 +145,19 @@ async def _list_deliveries(
     context: Context, call: Call[None, ListDeliveriesQuery]
 ) -> Result[list[Delivery]]:
     store, query = context.services.store, call.query
-    webhook = await get_webhook(store, call.path_id, context.caller.id)
-    page = await list_deliveries(
-        store,
-        call.path_id,
-        query.state,
-        query.after,
-        query.limit,
-        is_gone=webhook.disabled_reason == "gone",
-    )
+    await get_webhook(store, call.path_id, context.caller.id)
+    page = await list_deliveries(store, call.path_id, query.state, query.after, query.limit)
     return page_result(page)
 
 
 async def _retry(context: Context, call: Call[None, None]) -> Result[Delivery]:
-    now, check, own = context.services.clock(), context.conditions.check, context.caller
-    check_type = partial(_require_readable, own)
-    unit = retry(call.path_id, call.child_id, own.id, now, check, check_type)
-    return await change(context, unit)
+    now, check, own = context.services.clock(), context.conditions.check, context.caller.id
+    return await change(context, retry(call.path_id, call.child_id, own, now, check))
 
 
-async def _replay(context: Context, call: Call[ReplayWindow, None]) -> Result[Replay]:
-    selection = selection_of(call.body, context.caller)
-    now, check = context.services.clock(), context.conditions.check
-    return await change(context, replay(call.path_id, selection, context.caller, now, check))
-
-
-def selection_of(window: ReplayWindow, key: Caller) -> Selection:
-    """Return which events a key wants to send again.
-
-    Raises:
-        MissingScope: the key lacks the scope to read one of their types.
-        InvalidBody: the window has no end after its start, or the cursor is of no replay.
-    """
-    selection = Selection(is_failed=window.state == "failed")
-    if window.since is not UNSET:
-        selection = selection._replace(since=milliseconds(window.since))
-    if window.until is not UNSET:
-        selection = selection._replace(until=milliseconds(window.until))
-    if selection.since is not None and selection.until <= selection.since:
-        msg = "until: expected a date and time after since"
-        raise InvalidBody(msg)
-    if window.type is not UNSET:
-        for kind in window.type:
-            _require_readable(key, kind)
-        selection = selection._replace(types=window.type)
-    if window.cursor is not UNSET:
-        selection = selection._replace(rest=_rest_of(window.cursor))
-    return selection
-
-
-def _rest_of(cursor: str) -> ReplayRange:
-    try:
-        return IN_REPLAY.decode(cursor)
-    except ValueError:
-        msg = f"cursor: expected {NEXT}"
-        raise InvalidBody(msg) from None
+async def _recover(context: Context, call: Call[Recovery, None]) -> Result[Webhook]:
+    since, check = milliseconds(call.body.since), context.conditions.check
+    return await change(context, recover(call.path_id, since, context.caller.id, check))
 
 
 def _check_types(types: Collection[str], key: Caller) -> None:
@@ -220,11 +168,7 @@ def _check_types(types: Collection[str], key: Caller) -> None:
         MissingScope: the key lacks the scope to read one of them.
     """
     for kind in known_types(types):
-        _require_readable(key, kind)
-
-
-def _require_readable(key: Caller, kind: EventType) -> None:
-    require_scope(key, scope_of(kind), f" to read {kind}")
+        require_scope(key, scope_of(kind), f" to read {kind}")
 
 
 def _with_secret(master: bytes, issued: IssuedSecret) -> WebhookWithSecret:
@@ -246,7 +190,6 @@ _DELIVERY = {
     "responseStatus": 500,
     "responseBody": "out of order",
     "error": "expected a status of 2xx, not 500",
-    "retriedAt": None,
 }
 _RETRY = _DELIVERY | {
     "id": 40,
@@ -307,13 +250,12 @@ OPERATIONS = (
         path="/webhooks/{webhookId}",
         summary="Change a webhook",
         description=(
-            "Changes the members in the body (RFC 7396). A webhook that is enabled again"
-            " continues after its last success, so it misses nothing. With `resume` set to `now`"
-            " it skips the events since then."
+            "Changes the members in the body (RFC 7396). A webhook that is enabled again resumes"
+            " with the events from now on. `recoverWebhook` sends those that it missed."
         ),
         handler=_update,
         body=WebhookPatch,
-        body_example={"enabled": True, "resume": "now"},
+        body_example={"enabled": True},
         success=Success(200, "The webhook as it is now.", Webhook, WEBHOOK),
         errors=(InvalidWebhookUrl, UnknownEventType),
     ),
@@ -380,30 +322,29 @@ OPERATIONS = (
         summary="Send one event again",
         description=(
             "Sends the event of a delivery again, even if it succeeded. Returns the delivery"
-            " that sends it: a new one, or this one if it is pending, whose next attempt is made"
-            " now instead of later. The id of the event stays the same."
+            " that sends it: a new one, or the pending one of this event, whose next attempt is"
+            " then made now. The id of the event stays the same."
         ),
         handler=_retry,
         tagged=False,
         success=Success(202, "The event will be sent.", Delivery, _RETRY),
-        errors=(WebhookDisabled, DeliveriesPending, AlreadyPending, EventNotKept),
+        errors=(WebhookDisabled, EventNotKept),
     ),
     _operation(
-        id="replayWebhook",
+        id="recoverWebhook",
         method="POST",
-        path="/webhooks/{webhookId}/replay",
-        summary="Send events again",
+        path="/webhooks/{webhookId}/recover",
+        summary="Send missed events again",
         description=(
-            "Sends the events from `since` until `until` again, except events that are pending or"
-            " that the webhook would not get now. Their ids stay the same. With `type` they are"
-            " those of some types, and with `state` those that failed. One request sends up to"
-            " 2,000 events: if the response has `next`, send it as the `cursor` of another request."
+            "Sends all events since a time whose delivery has failed, or that were never sent to"
+            " this webhook. Their ids stay the same. This happens in the background, in the order"
+            " of the feed; while 1,000 deliveries are pending it waits."
         ),
-        handler=_replay,
+        handler=_recover,
         tagged=False,
-        body=ReplayWindow,
-        body_example={"since": "2026-11-21T10:00:00Z", "state": "failed"},
-        success=Success(202, "The events will be sent.", Replay, {"deliveries": 42}),
-        errors=(WebhookDisabled, DeliveriesPending),
+        body=Recovery,
+        body_example={"since": "2026-11-21T10:00:00Z"},
+        success=Success(202, "The events will be sent.", Webhook, WEBHOOK),
+        errors=(WebhookDisabled,),
     ),
 )

@@ -16,6 +16,7 @@ from petstore.webhooks.leases import LeasedWebhook
 from petstore.webhooks.model import DeliveryState
 from petstore.webhooks.progress import OutcomeWriter
 from petstore.webhooks.schedule import (
+    GONE,
     is_success,
     next_attempt,
     paused_until,
@@ -151,17 +152,20 @@ class Queue:
         if is_success(status):
             outcome = Outcome(delivery, "succeeded", at, now)
         else:
-            outcome = self._failed(delivery, at, f"expected a status of 2xx, not {status}")
+            error = f"expected a status of 2xx, not {status}"
+            outcome = self._failed(delivery, at, error, is_last=status == GONE)
         pause = paused_until(status, response.retry_after, now)
         if pause is not None:
             outcome = outcome._replace(due_at=max(outcome.due_at, pause), paused_until=pause)
             self.webhook = self.webhook._replace(paused_until=pause)
         return outcome._replace(status=status, body=response.body)
 
-    def _failed(self, delivery: DueDelivery, at: Milliseconds, error: str) -> Outcome:
+    def _failed(
+        self, delivery: DueDelivery, at: Milliseconds, error: str, *, is_last: bool = False
+    ) -> Outcome:
         now = self._parts.clock()
         due_at = next_attempt(delivery.attempts + 1, now, self._parts.chance())
-        if due_at is None:
+        if is_last or due_at is None:
             return Outcome(delivery, "failed", at, now, error=error)
         return Outcome(delivery, "pending", at, due_at, error=error)
 

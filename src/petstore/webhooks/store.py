@@ -12,21 +12,18 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from petstore.clock import Milliseconds, utc_second
-from petstore.databases.contract import Reader, Row, Statement, Store, Unit
+from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.databases.pages import Page, found, read_page
-from petstore.databases.planner import LAST_ID
 from petstore.errors import TooManyWebhooks, WebhookDisabled
 from petstore.events.model import SERVICE, Author, NewEvent
 from petstore.events.store import record
 from petstore.webhooks.model import (
     MAX_WEBHOOKS,
-    Resume,
     Webhook,
     WebhookCreate,
     WebhookPatch,
     known_types,
 )
-from petstore.webhooks.resumption import resume_batch
 
 COLUMNS = "id, url, types, description, enabled, disabled_reason, created_at, last_success_at"
 """The columns of a webhook in SQL, as ``webhook_of`` reads them."""
@@ -97,47 +94,13 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
     return IssuedSecret(webhook_of(rows[0]), version)
 
 
-async def begin_resume(
-    store: Store,
-    webhook_id: int,
-    patch: WebhookPatch,
-    key_id: int,
-    now: Milliseconds,
-    check: Callable[[Webhook], None],
-) -> int:
-    """Prepare all but the last batch of deliveries of a webhook for ``patch``, which enables it.
-
-    Return the id of the delivery that ``change_webhook`` continues ``before``. All batches in one
-    transaction could keep others from writing for long. So each has its own, with its own
-    ``check``, and a short backlog is left to ``change_webhook`` as a whole.
-
-    Raises:
-        NotFound: the key has no webhook with this id.
-    """
-
-    def batch(before: int) -> Unit[int | None]:
-        webhook = yield from _checked(webhook_id, key_id, check)
-        if webhook.enabled:
-            return None
-        return (yield from resume_batch(webhook_id, resume, before, now, only_full=True))
-
-    resume, before = _resume_of(patch), LAST_ID
-    while (rest := await store.write(batch(before))) is not None:
-        before = rest
-    return before
-
-
 def change_webhook(
     webhook_id: int,
     patch: WebhookPatch,
     key_id: int,
-    now: Milliseconds,
     check: Callable[[Webhook], None],
-    before: int = LAST_ID,
 ) -> Unit[Webhook]:
-    """Change a webhook that passes ``check``, and return it.
-
-    If that enables it, its deliveries ``before`` this id are prepared in the same transaction.
+    """Change a webhook that passes ``check``, and return it. Enabled again, it resumes from now.
 
     Raises:
         NotFound: the key has no webhook with this id.
@@ -158,7 +121,12 @@ def change_webhook(
         name="update_webhook",
     )
     if changed.enabled and not webhook.enabled:
-        yield from _resume(webhook_id, _resume_of(patch), before, now)
+        yield Statement(
+            "UPDATE webhooks SET failures = 0, failing_since = NULL, paused_until = NULL,"  # noqa: S608 - only names
+            f" position = {_NEWEST} WHERE id = ?1",
+            (webhook_id,),
+            name="resume_webhook",
+        )
     return changed
 
 
@@ -258,24 +226,6 @@ def _checked(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> 
     webhook = found(rows, webhook_of, "webhook", webhook_id)
     check(webhook)
     return webhook
-
-
-def _resume(webhook_id: int, resume: Resume, before: int, now: Milliseconds) -> Unit[None]:
-    """Let a webhook that is locked continue as if it had never failed."""
-    rest: int | None = before
-    while rest is not None:
-        rest = yield from resume_batch(webhook_id, resume, rest, now)
-    position = _NEWEST if resume == "now" else "position"
-    yield Statement(
-        "UPDATE webhooks SET failures = 0, failing_since = NULL, paused_until = NULL,"  # noqa: S608 - only names
-        f" position = {position} WHERE id = ?1",
-        (webhook_id,),
-        name="resume_webhook",
-    )
-
-
-def _resume_of(patch: WebhookPatch) -> Resume:
-    return "lastSuccess" if patch.resume is UNSET else patch.resume
 
 
 def _patched(webhook: Webhook, patch: WebhookPatch) -> Webhook:

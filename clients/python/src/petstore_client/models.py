@@ -39,7 +39,6 @@ __all__ = [
     "PetStatus",
     "PlanName",
     "RefusedRequests",
-    "Replay",
     "Sales",
     "SalesBy",
     "SalesRow",
@@ -392,8 +391,6 @@ class Delivery(Model, frozen=True, kw_only=True):
         response_status: The HTTP status of the last response.
         response_body: The beginning of the body of the last response, up to 1 KiB.
         error: Why the last attempt failed.
-        retried_at: When the event of a failed delivery was sent again, by another one;
-            ``None`` if never.
     """
 
     id: int
@@ -408,20 +405,6 @@ class Delivery(Model, frozen=True, kw_only=True):
     response_status: int | None = None
     response_body: str | None = None
     error: str | None = None
-    retried_at: datetime | None = None
-
-
-class Replay(Model, frozen=True, kw_only=True):
-    """What a replay has begun.
-
-    Attributes:
-        deliveries: How many events will be sent again.
-        next: The ``cursor`` of the request that continues. It is ``None`` at the end of the
-            window.
-    """
-
-    deliveries: int
-    next: str | None = None
 
 
 class KeyWithToken(Key, frozen=True, kw_only=True):

@@ -39,7 +39,6 @@ from petstore_client.models import (
     Pet,
     PetStatus,
     PlanName,
-    Replay,
     Sales,
     SalesBy,
     Usage,
@@ -1139,14 +1138,13 @@ class Webhooks(Resource[D]):
         types: Iterable[str] | UnsetType = UNSET,
         description: str | UnsetType | None = UNSET,
         enabled: bool | UnsetType = UNSET,
-        resume: Literal["lastSuccess", "now"] | UnsetType = UNSET,
         if_match: str | None = None,
     ) -> Call[Webhook]:
         """Change a webhook.
 
-        Changes what you name (RFC 7396). A webhook that is enabled again continues after its
-        last success, so it misses nothing. With ``resume`` set to ``now`` it skips the events
-        since then. Your key needs the scope ``webhooks:write``.
+        Changes what you name (RFC 7396). A webhook that is enabled again resumes with the
+        events from now on. ``recover_webhook`` sends those that it missed. Your key needs the
+        scope ``webhooks:write``.
 
         Args:
             webhook_id: The ``id`` of the webhook.
@@ -1155,7 +1153,6 @@ class Webhooks(Resource[D]):
             types: The types of events that it wants; none is all that its key may read.
             description: What it is for. 1 to 255 printable characters, not only white space.
             enabled: Whether the webhook is enabled.
-            resume: Where a webhook continues when it is enabled again.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
@@ -1168,9 +1165,7 @@ class Webhooks(Resource[D]):
             "PATCH",
             f"/webhooks/{number(webhook_id=webhook_id)}",
             into(Webhook),
-            body=members(
-                url=url, types=types, description=description, enabled=enabled, resume=resume
-            ),
+            body=members(url=url, types=types, description=description, enabled=enabled),
             if_match=if_match,
         )
 
@@ -1285,9 +1280,8 @@ class Webhooks(Resource[D]):
         """Send one event again.
 
         Sends the event of a delivery again, even if it succeeded. Returns the delivery that
-        sends it: a new one, or this one if it is pending, whose next attempt is made now
-        instead of later. The id of the event stays the same. Your key needs the scope
-        ``webhooks:write``.
+        sends it: a new one, or the pending one of this event, whose next attempt is then made
+        now. The id of the event stays the same. Your key needs the scope ``webhooks:write``.
 
         Args:
             webhook_id: The ``id`` of the webhook.
@@ -1296,8 +1290,6 @@ class Webhooks(Resource[D]):
 
         Raises:
             WebhookDisabled: The webhook is disabled, so the service cannot send to it.
-            DeliveriesPending: The webhook has too many pending deliveries to send events again.
-            AlreadyPending: The event of the delivery is already pending for the webhook.
             EventNotKept: The event of the delivery is no longer kept, so it cannot be sent
                 again.
         """
@@ -1310,47 +1302,30 @@ class Webhooks(Resource[D]):
         )
 
     @operation
-    def replay(
-        self,
-        webhook_id: int,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        type: Iterable[str] | None = None,
-        state: Literal["failed"] | None = None,
-        cursor: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Call[Replay]:
-        """Send events again.
+    def recover(
+        self, webhook_id: int, *, since: datetime, idempotency_key: str | None = None
+    ) -> Call[Webhook]:
+        """Send missed events again.
 
-        Sends the events from ``since`` until ``until`` again, except events that are pending or
-        that the webhook would not get now. Their ids stay the same. With ``type`` they are
-        those of some types, and with ``state`` those that failed. One request sends up to 2,000
-        events: if the response has ``next``, send it as the ``cursor`` of another request. Your
-        key needs the scope ``webhooks:write``.
+        Sends all events since a time whose delivery has failed, or that were never sent to this
+        webhook. Their ids stay the same. This happens in the background, in the order of the
+        feed; while 1,000 deliveries are pending it waits. Your key needs the scope
+        ``webhooks:write``.
 
         Args:
             webhook_id: The ``id`` of the webhook.
-            since: The events from this moment on (RFC 3339). Without it, those since the
-                webhook was created, as far as they are kept.
-            until: The events before this moment.
-            type: Only events of these types.
-            state: ``failed``: only events whose delivery has failed, and that were not sent
-                again since.
-            cursor: Where to continue: the ``next`` of the previous response. Repeat the other
-                members.
+            since: The events from this moment on (RFC 3339).
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
             WebhookDisabled: The webhook is disabled, so the service cannot send to it.
-            DeliveriesPending: The webhook has too many pending deliveries to send events again.
         """
         return Call(
-            "replayWebhook",
+            "recoverWebhook",
             "POST",
-            f"/webhooks/{number(webhook_id=webhook_id)}/replay",
-            into(Replay),
-            body=given(since=since, until=until, type=type, state=state, cursor=cursor),
+            f"/webhooks/{number(webhook_id=webhook_id)}/recover",
+            into(Webhook),
+            body=given(since=since),
             idempotency_key=idempotency_key,
         )
 

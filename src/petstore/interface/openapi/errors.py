@@ -64,8 +64,6 @@ _MESSAGES: dict[type[PetstoreError], str] = {
     errors.PersonDisabled: "person 7 is disabled; enable the account first",
     errors.TooManyWebhooks: ("this key has 16 webhooks, the maximum; delete one first"),
     errors.WebhookDisabled: "webhook 7 is disabled; enable it first",
-    errors.DeliveriesPending: "2000 deliveries or more are pending; wait until there are fewer",
-    errors.AlreadyPending: "the event of delivery 7 is pending: delivery 9 sends it",
     errors.EventNotKept: "the event of delivery 7 is no longer kept",
     errors.WebhooksNotConfigured: (
         "the secret file of this service cannot be used; tell its operator"
