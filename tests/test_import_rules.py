@@ -69,21 +69,14 @@ RESOURCES = (
     *("sales", "sessions", "people"),
 )
 LAYERS = {
-    "model": ("model", "addresses", "examples", "schedule", "secrets", "signatures"),
+    "model": ("model", "addresses", "examples", "schedule", "secrets", "signing"),
     "store": (
         *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
         *("columns", "import_preparation", "import_undo"),
         *("reservations", "responses", "rows", "search"),
         *("activity", "alerts", "buyers", "cache", "history", "notices", "refusals"),
         *("accounts", "passwords", "status", "uses"),
-        *(
-            "deliverer",
-            "deliveries",
-            "leases",
-            "progress",
-            "queue",
-            "sender",
-        ),
+        *("deliverer", "deliveries", "sender"),
     ),
     "operations": ("operations",),
     "pages": (

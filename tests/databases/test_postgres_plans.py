@@ -61,8 +61,7 @@ from petstore.webhooks.deliveries import (
     retry,
     save_progress,
 )
-from petstore.webhooks.leases import LeasedWebhook
-from petstore.webhooks.store import list_webhooks
+from petstore.webhooks.store import LeasedWebhook, list_webhooks
 from support.manual_clock import ManualClock
 from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name

@@ -103,9 +103,10 @@ from petstore.webhooks.deliveries import (
     retry,
     save_progress,
 )
-from petstore.webhooks.leases import LeasedWebhook, active_webhooks
 from petstore.webhooks.model import WebhookCreate, WebhookPatch
 from petstore.webhooks.store import (
+    LeasedWebhook,
+    active_webhooks,
     change_webhook,
     create_webhook,
     delete_webhook,

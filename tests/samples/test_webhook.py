@@ -12,7 +12,7 @@ from petstore.databases.private_files import create
 from petstore.events.store import publish_all
 from petstore.settings import Settings, is_postgres
 from petstore.webhooks.deliveries import list_deliveries
-from petstore.webhooks.secrets import text_of_master
+from petstore.webhooks.signing import text_of_master
 from petstore.webhooks.store import list_webhooks
 from support.manual_clock import ManualClock
 from support.stores import open_store

@@ -8,9 +8,9 @@ from typing import Any
 from petstore.clock import Clock
 from petstore.databases.contract import Row, Statement, Store
 from petstore.webhooks.deliverer import Deliverer, Rules
-from petstore.webhooks.leases import LeasedWebhook
 from petstore.webhooks.model import DeliveryState
 from petstore.webhooks.sender import Resolver, Sender
+from petstore.webhooks.store import LeasedWebhook
 from support.keys import issue
 from support.stores import do
 

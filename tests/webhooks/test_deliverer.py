@@ -20,9 +20,8 @@ from petstore.logs import LogEvent
 from petstore.pets.model import NewPet, PetPatch
 from petstore.pets.store import update_pet
 from petstore.webhooks.deliveries import recover
-from petstore.webhooks.leases import LEASE, LeasedWebhook
 from petstore.webhooks.model import WebhookPatch
-from petstore.webhooks.store import change_webhook
+from petstore.webhooks.store import LEASE, LeasedWebhook, change_webhook
 from support.changes import create_pets
 from support.delivering import (
     SCOPES,

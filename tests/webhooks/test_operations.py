@@ -14,7 +14,7 @@ from petstore.databases.contract import Statement
 from petstore.events.model import EVENT_TYPES
 from petstore.keys.model import SCOPES
 from petstore.settings import SettingError
-from petstore.webhooks.secrets import master_of_text, secret_text, webhook_secrets
+from petstore.webhooks.signing import master_of_text, secret_text, webhook_secrets
 from support.cases import case
 from support.error_body import assert_error
 from support.manual_clock import ManualClock

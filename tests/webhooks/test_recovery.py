@@ -8,8 +8,8 @@ from petstore.errors import EventNotKept, NotFound, WebhookDisabled
 from petstore.keys.model import Caller
 from petstore.keys.store import unconditional
 from petstore.webhooks.deliveries import has_room, recover, recover_batch, retry
-from petstore.webhooks.leases import active_webhooks, take_leases
 from petstore.webhooks.model import Delivery
+from petstore.webhooks.store import active_webhooks, take_leases
 from support.delivering import deliveries, webhook_row
 from support.stores import do
 from support.webhooks import NOW, add_deliveries, add_events, add_webhook, issue_key

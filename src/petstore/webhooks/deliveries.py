@@ -19,7 +19,6 @@ from petstore.databases.retention import are_first
 from petstore.errors import EventNotKept
 from petstore.events.model import EventType, NewEvent
 from petstore.events.store import record
-from petstore.webhooks.leases import LeasedWebhook
 from petstore.webhooks.model import Delivery, DeliveryState, Webhook
 from petstore.webhooks.schedule import (
     GONE,
@@ -28,7 +27,7 @@ from petstore.webhooks.schedule import (
     DisabledReason,
     WebhookHealth,
 )
-from petstore.webhooks.store import COLUMNS, lock_enabled, webhook_of
+from petstore.webhooks.store import COLUMNS, LeasedWebhook, lock_enabled, webhook_of
 
 DELIVERY_COLUMNS = (
     "id, event_id, type, resource, state, attempts, created_at, last_attempt_at, due_at,"

@@ -43,7 +43,7 @@ from petstore.webhooks.model import (
     check_url,
     known_types,
 )
-from petstore.webhooks.secrets import secret_text, webhook_secrets
+from petstore.webhooks.signing import secret_text, webhook_secrets
 from petstore.webhooks.store import (
     IssuedSecret,
     change_webhook,
