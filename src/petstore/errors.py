@@ -95,6 +95,10 @@ class BeyondOwnRights(PetstoreError, status=403, code="beyond_own_rights"):
     """The API key tries to give another key or a person more rights than it has itself."""
 
 
+class NotOwner(PetstoreError, status=403, code="not_owner"):
+    """The webhook belongs to another caller, who alone can do this."""
+
+
 class CrossSiteRequest(PetstoreError, status=403, code="cross_site_request"):
     """A page of another site may have made the request, with the cookie of the console."""
 

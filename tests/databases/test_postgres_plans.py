@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from petstore.categories.store import first_category_names, list_categories
 from petstore.clock import utc
@@ -35,6 +36,7 @@ from petstore.interface.operations import OPERATIONS
 from petstore.keys.activity import ActivityFilter, read_activity
 from petstore.keys.alerts import find_alerts
 from petstore.keys.history import list_history
+from petstore.keys.model import SCOPES, Caller
 from petstore.keys.status import list_keys
 from petstore.keys.store import unconditional
 from petstore.keys.uses import find_keys
@@ -111,9 +113,10 @@ FILL = {
         "n, 'evt_' || lpad(n::text, 24, '0'), 'pet.created', n,"
         f" CASE WHEN {FIRST} THEN 'pet/' || n WHEN {OLD} THEN 'pet/1' ELSE 'pet/2' END, '{{}}'"
     ),
-    "webhooks (key_id, url, types, created_at, enabled, secret_version, position, failures)": (
+    "webhooks (key_id, url, types, created_at, enabled, secret_version, position, failures,"
+    " environment)": (
         f"CASE WHEN {FIRST} THEN n WHEN {OLD} THEN 1 ELSE 2 END, 'https://shop.example', '', 0, 1,"
-        " 1, 4000, 0"
+        " 1, 4000, 0, 'production'"
     ),
     "webhook_deliveries (webhook_id, sequence, event_id, type, resource, state, created_at,"
     " attempts, due_at)": (
@@ -198,6 +201,8 @@ async def events_of(resource: str, position: int, store: Any) -> None:
         await read_resource(store, EVENT_TYPES, 1, after, PAGE, resource)
 
 
+OLD_KEY, NEW_KEY = (Caller("Till", id=n, environment="production", created_at=0) for n in (1, 2))
+ADMIN = replace(OLD_KEY, scopes=frozenset(SCOPES))
 LISTS: dict[str, List] = {
     **{f"pets {name}": pets(wanted) for name, wanted in PET_FILTERS.items()},
     **{f"a hundred pets {name}": pets(wanted, 100) for name, wanted in PET_FILTERS.items()},
@@ -230,8 +235,9 @@ LISTS: dict[str, List] = {
     "people": lambda store, after: list_people(store, None, after, PAGE),
     "history of the old key": lambda store, after: list_history(store, 1, None, after, PAGE),
     "history of the new key": lambda store, after: list_history(store, 2, None, after, PAGE),
-    "webhooks of the old key": lambda store, after: list_webhooks(store, 1, after, PAGE),
-    "webhooks of the new key": lambda store, after: list_webhooks(store, 2, after, PAGE),
+    "webhooks of the old key": lambda store, after: list_webhooks(store, OLD_KEY, after, PAGE),
+    "webhooks of the new key": lambda store, after: list_webhooks(store, NEW_KEY, after, PAGE),
+    "webhooks of everybody": lambda store, after: list_webhooks(store, ADMIN, after, PAGE),
     "deliveries of the old webhook": lambda store, after: list_deliveries(
         store, 1, UNSET, after, PAGE
     ),
@@ -275,7 +281,7 @@ DELIVERER: Reads = {
     ),
     "room": lambda store: has_room(store, 2),
 }
-WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None)
+WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None, None, 1, None)
 KEY_ROW = (
     1,
     "Till",

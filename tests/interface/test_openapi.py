@@ -420,6 +420,14 @@ async def without_its_events(shop: Shop, ask: Ask) -> httpx.Response:
     return await ask.send(*shop)
 
 
+@alone
+async def of_another_key(shop: Shop, ask: Ask) -> httpx.Response:
+    await shop.service.issue()
+    other = "(SELECT max(id) FROM api_keys)"
+    await shop.service.store.write(do(f"UPDATE webhooks SET key_id = {other}"))  # noqa: S608
+    return await ask.send(*shop)
+
+
 def after(*others: Change, **options: Any) -> Way:
     """Return the way on which ``others``, PATCH and DELETE, come first."""
 
@@ -563,19 +571,27 @@ WITH_ONE: dict[str, list[Response]] = {
         (409, "secret_already_shown", sent_again),
     ],
     "updateWebhook": [
+        (403, "not_owner", of_another_key),
         (400, "invalid_webhook_url", with_options(json={"url": "https://127.0.0.1"})),
         (400, "unknown_event_type", with_options(json={"types": ["pet.sold"]})),
     ],
+    "deleteWebhook": [(403, "not_owner", of_another_key)],
     "rotateWebhook": [
+        (403, "not_owner", of_another_key),
         (409, "webhooks_not_configured", without_the_secret_file),
         (409, "secret_already_shown", sent_again),
     ],
-    "testWebhook": [(409, "webhook_disabled", after(DISABLED))],
+    "testWebhook": [(403, "not_owner", of_another_key), (409, "webhook_disabled", after(DISABLED))],
+    "listWebhookDeliveries": [(403, "not_owner", of_another_key)],
     "retryWebhookDelivery": [
+        (403, "not_owner", of_another_key),
         (409, "webhook_disabled", after(DISABLED)),
         (409, "event_not_kept", without_its_events),
     ],
-    "recoverWebhook": [(409, "webhook_disabled", after(DISABLED))],
+    "recoverWebhook": [
+        (403, "not_owner", of_another_key),
+        (409, "webhook_disabled", after(DISABLED)),
+    ],
 }
 
 
@@ -1120,6 +1136,7 @@ async def test_every_operation_succeeds_with_only_its_own_scope(service: Service
 OPTIONAL: dict[str | None, set[str]] = {
     "beyond_own_rights": {"www-authenticate"},
     "network_not_allowed": {"www-authenticate"},
+    "not_owner": {"www-authenticate"},
     "unsupported_media_type": {"accept-encoding", "accept-patch"},
 }
 
@@ -1143,7 +1160,6 @@ def check_headers(
 
 # The message depends on what the client did: the table has one, which other tests get.
 SEVERAL_MESSAGES = {
-    "already_pending",
     "secret_already_shown",
     "beyond_own_rights",
     "incomplete_body",

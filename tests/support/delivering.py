@@ -69,7 +69,8 @@ async def add_webhook(store: Store, key_id: int, url: str, types: str = "") -> i
     ((webhook_id,),) = await store.write(
         do(
             "INSERT INTO webhooks (key_id, url, types, created_at, enabled, secret_version,"
-            " position, failures) VALUES (?1, ?2, ?3, 0, 1, 1, 0, 0) RETURNING id",
+            " position, failures, environment) VALUES (?1, ?2, ?3, 0, 1, 1, 0, 0,"
+            " (SELECT environment FROM api_keys WHERE id = ?1)) RETURNING id",
             *(key_id, url, types),
         )
     )

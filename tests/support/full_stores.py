@@ -106,7 +106,7 @@ async def fill(store: SqliteStore) -> str:
     await store.write(
         do(
             "INSERT INTO webhooks VALUES (1, 1, 'https://example.com/', '', NULL, ?1,"
-            " 1, NULL, 1, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL)",
+            " 1, NULL, 1, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 'production')",
             NOW,
         )
     )

@@ -19,6 +19,8 @@ WEBHOOK = {
     "disabledReason": "failing",
     "createdAt": "2026-12-01T12:00:00Z",
     "lastSuccessAt": "2026-12-01T12:30:59Z",
+    "failingSince": None,
+    "owner": {"type": "key", "id": 3},
 }
 DELIVERY = {
     "id": 3,
@@ -162,9 +164,12 @@ def test_a_table_has_a_line_for_each_webhook() -> None:
     with odd_service(response(200, [WEBHOOK, other])) as service:
         head, first, second = Shop(service.url, "a-key").succeed("webhooks", "list").splitlines()
     head = head.replace("last success (UTC)", "success")
-    assert head.split() == ["id", "url", "types", "enabled", "success", "description"]
-    assert first.split() == f"7 {URL} order.placed pet.created no 2026-12-01 12:30 The till".split()
-    assert second.split() == ["7", URL, "all", "yes", "-", "-"]
+    assert head.split() == ["id", "url", "types", "enabled", "success", "owner", "description"]
+    assert (
+        first.split()
+        == f"7 {URL} order.placed pet.created no 2026-12-01 12:30 key 3 The till".split()
+    )
+    assert second.split() == ["7", URL, "all", "yes", "-", "key", "3", "-"]
 
 
 def test_a_table_has_a_line_for_each_delivery() -> None:

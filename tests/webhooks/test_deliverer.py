@@ -490,6 +490,8 @@ async def test_a_410_disables_the_webhook_at_once(
         "disabledReason": "gone",
         "createdAt": "1970-01-01T00:00:00Z",
         "lastSuccessAt": None,
+        "failingSince": None,
+        "owner": {"type": "key", "id": key_id},
     }
     assert msgspec.json.decode(msgspec.json.encode(event.previous)) == {
         "enabled": True,

@@ -22,7 +22,7 @@ from support.sending import STALE, Send, sender
 from support.service import SERVICE_URL, Service, running_service
 from support.stores import do
 from support.waiting import eventually
-from support.webhooks import NOW, URL, add_deliveries, add_events
+from support.webhooks import NOW, URL, add_deliveries, add_events, publish
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +46,10 @@ WEBHOOK = {
     "disabledReason": None,
     "createdAt": "2026-12-01T12:00:00Z",
     "lastSuccessAt": None,
+    "failingSince": None,
+    "owner": {"type": "key", "id": 1},
 }
+MANAGER = frozenset(SCOPES) - {"keys:admin"}
 
 
 @pytest.fixture
@@ -97,13 +100,74 @@ async def test_a_key_has_the_webhooks_scope_only_if_it_is_named(service: Service
 @pytest.mark.each_database
 async def test_the_webhook_of_another_key_is_not_found(service: Service, send: Send) -> None:
     await create(send)
-    other = await sender(service, scopes=frozenset(SCOPES))
+    await add_events(service.store, [NOW])
+    await add_deliveries(service.store, 1, "failed")
+    other = await sender(service, scopes=MANAGER)
     for method, rest in BY_ID:
-        with case(method, rest):
-            response = await other(method, f"/webhooks/1{rest}", json=BODY)
-            assert assert_error(response, 404, "not_found") == "there is no webhook 1"
-    assert (await other("GET", "/webhooks")).json() == []
+        for body in (BODY, {**BODY, "enabled": False}):
+            with case(method, rest, body):
+                response = await other(method, f"/webhooks/1{rest}", json=body)
+                assert assert_error(response, 404, "not_found") == "there is no webhook 1"
+    response = await other("PATCH", "/webhooks/1", json={"enabled": False})
+    assert_error(response, 404, "not_found")
+    for query in ("", "?failing=true"):
+        assert (await other("GET", f"/webhooks{query}")).json() == []
     assert (await send("GET", "/webhooks/1")).json() == WEBHOOK
+
+
+@pytest.mark.each_database
+async def test_an_administrator_sees_every_webhook_and_can_only_disable_it(
+    service: Service,
+) -> None:
+    owner = await sender(service, scopes=MANAGER)
+    admin = await sender(service, scopes=frozenset(SCOPES))
+    await create(owner)
+    await add_events(service.store, [NOW])
+    await add_deliveries(service.store, 1, "failed")
+    assert (await admin("GET", "/webhooks/1")).json() == WEBHOOK
+    assert (await admin("GET", "/webhooks")).json() == [WEBHOOK]
+    for method, rest in BY_ID[1:]:
+        with case(method, rest):
+            response = await admin(method, f"/webhooks/1{rest}", json=BODY)
+            message = assert_error(response, 403, "not_owner")
+            assert message.startswith("webhook 1 belongs to key 1, which alone can do this")
+    for body in ({"enabled": True}, {"enabled": False, "url": URL}, {}):
+        assert_error(await admin("PATCH", "/webhooks/1", json=body), 403, "not_owner")
+    disabled = WEBHOOK | {"enabled": False}
+    for _ in range(2):
+        response = await admin("PATCH", "/webhooks/1", json={"enabled": False})
+        assert response.json() == disabled
+    await publish(service.store)
+    events = (await owner("GET", "/events?type=webhook.disabled")).json()
+    assert [(each["actor"], each["data"]) for each in events] == [
+        ({"type": "key", "id": 2}, disabled)
+    ]
+    assert (await owner("PATCH", "/webhooks/1", json={"enabled": True})).json() == WEBHOOK
+
+
+@pytest.mark.each_database
+async def test_failing_webhooks_are_listed_alone(service: Service, send: Send) -> None:
+    for _ in range(4):
+        await create(send)
+    await service.store.write(
+        do("UPDATE webhooks SET failures = id + 1, failing_since = ?1 WHERE id < 3", NOW)
+    )
+    gone = "UPDATE webhooks SET enabled = 0, disabled_reason = 'gone' WHERE id = 4"
+    await service.store.write(do(gone))
+    first = await send("GET", "/webhooks?failing=true&limit=1")
+    assert [each["failingSince"] for each in first.json()] == ["2026-12-01T12:00:00Z"]
+    rest = await send("GET", first.links["next"]["url"].removeprefix(f"{SERVICE_URL}/v1"))
+    assert [(each["id"], each["failingSince"]) for each in rest.json()] == [(4, None)]
+    response = await send("GET", "/webhooks?failing=false")
+    assert assert_error(response, 400, "invalid_parameter").startswith("failing: expected true")
+
+
+async def test_webhooks_of_the_other_environment_are_not_seen(service: Service, send: Send) -> None:
+    await create(await sender(service, scopes=MANAGER))
+    await service.store.write(do("UPDATE webhooks SET environment = 'staging'"))
+    assert_error(await send("GET", "/webhooks/1"), 404, "not_found")
+    assert_error(await send("PATCH", "/webhooks/1", json={"enabled": False}), 404, "not_found")
+    assert (await send("GET", "/webhooks")).json() == []
 
 
 @pytest.mark.parametrize(("method", "rest"), [each for each in BY_ID if each[1] != "/deliveries"])
@@ -446,7 +510,7 @@ async def test_a_delivery_can_be_sent_again(service: Service, send: Send) -> Non
     assert newest == made.json()
     assert (newest["id"], newest["eventId"], newest["state"]) == (2, failed["eventId"], "pending")
     assert (await send("POST", path)).json() == newest
-    other = await sender(service, scopes=frozenset(SCOPES))
+    other = await sender(service, scopes=MANAGER)
     assert_error(await other("POST", path), 404, "not_found")
     for unknown in ("9", "0", "x", "01", "9223372036854775808"):
         response = await send("POST", f"/webhooks/1/deliveries/{unknown}/retry")

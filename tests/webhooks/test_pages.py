@@ -2,7 +2,7 @@
 
 import re
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 import httpx
 import pytest
@@ -10,9 +10,9 @@ import pytest
 from petstore.clock import MINUTE
 from petstore.databases.contract import Statement
 from petstore.events.model import EVENT_TYPES
+from petstore.keys.model import SCOPES
 from petstore.webhooks.model import MAX_WEBHOOKS
-from petstore.webhooks.pages import DISABLED_WORDS, EVENT_WORDS
-from petstore.webhooks.schedule import DisabledReason
+from petstore.webhooks.pages import EVENT_WORDS
 from support.page_forms import conflict_of, form_of, form_to, press, succeed
 from support.races import just_before_a_write
 from support.service import Service, running_service
@@ -22,6 +22,7 @@ from support.webhooks import NOW, URL, add_deliveries, add_events
 
 pytestmark = pytest.mark.anyio
 
+MANAGER = frozenset(SCOPES) - {"keys:admin"}
 HOOK = {"url": URL, "description": "Till", "types": ["order.placed", "pet.created"]}
 
 
@@ -47,7 +48,7 @@ async def test_without_a_master_secret_webhooks_cannot_be_added(postgres_url: st
 
 async def test_the_webhook_of_another_key_is_not_found(service: Service, staff: Visitor) -> None:
     await create(staff)
-    other = await signed_in(service)
+    other = await signed_in(service, scopes=MANAGER)
     assert (await other.get("/webhooks/1")).status_code == 404
     assert (await other.post("/webhooks/1/delete")).status_code == 404
     assert "No webhooks yet." in (await other.get("/webhooks")).text
@@ -84,10 +85,29 @@ async def test_the_secret_is_shown_once(staff: Visitor) -> None:
 async def test_a_key_at_its_webhook_limit_sees_a_message(staff: Visitor) -> None:
     for _ in range(MAX_WEBHOOKS):
         await create(staff)
-    page = (await staff.get("/webhooks")).text
-    assert "the most that you can have" in page
-    assert "Add a webhook" not in page
     assert "16 webhooks" in (await staff.post("/webhooks", **HOOK)).text
+
+
+async def test_an_administrator_sees_failing_webhooks_of_others_first_and_disables_them(
+    service: Service, staff: Visitor
+) -> None:
+    for _ in range(3):
+        await create(staff)
+    boss = await signed_in(service, scopes=frozenset(SCOPES))
+    assert "need attention" not in words(await boss.get("/today"))
+    await service.store.write(
+        do("UPDATE webhooks SET failures = 3, failing_since = ?1 WHERE id = 3", NOW)
+    )
+    listed = await boss.get("/webhooks")
+    assert re.findall(r'href="/console/webhooks/(\d)"', listed.text) == ["3", "1", "2"]
+    assert "failing since" in words(listed)
+    assert '<a href="/console/keys/1">key 1</a>' in listed.text
+    assert "Webhooks need attention" in words(await boss.get("/today"))
+    page = await boss.get("/webhooks/3")
+    for text in ("Send a test", "Send missed events", "Deliveries, newest first", "Delete this"):
+        assert text not in words(page)
+    assert "Disabled. The owner is told." in words(await succeed(boss, page, "Disable"))
+    assert (await boss.post("/webhooks/3/enable")).status_code == 403
 
 
 async def test_every_event_that_can_be_chosen_has_a_description(staff: Visitor) -> None:
@@ -217,14 +237,19 @@ async def test_each_delivery_shows_its_outcome(service: Service, staff: Visitor)
     assert "expected one of 'pending'" in words(refused)
 
 
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("failing", "No delivery succeeded for 5 days."),
+        ("gone", "The receiver asked to stop (410)."),
+    ],
+)
 async def test_the_page_says_why_the_service_disabled_a_webhook(
-    service: Service, staff: Visitor
+    service: Service, staff: Visitor, reason: str, said: str
 ) -> None:
-    assert set(DISABLED_WORDS) == set(get_args(DisabledReason))
     await create(staff)
-    sql = "UPDATE webhooks SET enabled = 0, disabled_reason = 'failing'"
-    await service.store.write(do(sql))
-    assert "No delivery has succeeded for days." in words(await staff.get("/webhooks/1"))
+    await service.store.write(do("UPDATE webhooks SET enabled = 0, disabled_reason = ?1", reason))
+    assert said in words(await staff.get("/webhooks/1"))
 
 
 async def test_the_newest_deliveries_come_first_and_links_lead_to_older_ones(

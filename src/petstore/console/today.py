@@ -59,6 +59,7 @@ async def _show(visit: PageRequest) -> Response:
         sold=await _sold(visit),
         stock=await stock_of(visit),
         in_a_list=_IN_A_LIST,
+        has_failing_webhooks=await _has_failing_webhooks(visit),
         others=await _others(visit) if _may_see_others(visit) else None,
         now=visit.services.clock(),
         moment=utc(visit.services.clock()),
@@ -83,6 +84,13 @@ async def _animals(visit: PageRequest, orders: Sequence[Order]) -> dict[int, str
     if not visit.may("listPets"):
         return {}
     return await names_of_pets(visit.services.store, {order.pet_id for order in orders})
+
+
+async def _has_failing_webhooks(visit: PageRequest) -> bool:
+    if not visit.may("listWebhooks"):
+        return False
+    query = {"failing": "true", "limit": 1}
+    return bool((await visit.execute("listWebhooks", query=query)).value)
 
 
 async def _sold(visit: PageRequest) -> _Sold:

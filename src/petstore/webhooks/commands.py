@@ -48,10 +48,11 @@ _WEBHOOKS: "View[Webhook]" = View(
         "types": lambda webhook: " ".join(webhook.types) or "all",
         "enabled": lambda webhook: webhook.enabled,
         "last success (UTC)": lambda webhook: webhook.last_success_at,
+        "owner": lambda webhook: f"{webhook.owner.type} {webhook.owner.id}",
         "description": lambda webhook: webhook.description,
     },
     _line,
-    ("description", "types"),
+    ("description", "types", "owner"),
 )
 _DELIVERIES: "View[Delivery]" = View(
     {
@@ -101,7 +102,7 @@ def create(*, client: "Client", as_json: bool, **options: Any) -> None:
 @webhooks.command("list")
 @list_options
 def list_webhooks(*, client: "Client", **options: Any) -> None:
-    """List the webhooks of your key."""
+    """List the webhooks of your key, or of everybody with the scope keys:admin."""
     _WEBHOOKS.show_list(client.webhooks.pages, **options)
 
 

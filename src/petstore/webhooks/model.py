@@ -98,6 +98,13 @@ class WebhookPatch(Struct, frozen=True):
     enabled: _Flag | UnsetType = UNSET
 
 
+class Owner(Struct, frozen=True):
+    """The key or the person that a webhook belongs to."""
+
+    type: Annotated[Literal["key", "person"], Meta(description="`key` or `person`.")]
+    id: Id
+
+
 class Webhook(Struct, frozen=True, rename="camel"):
     """A webhook, without its secret. ``description`` and times may be null."""
 
@@ -120,6 +127,20 @@ class Webhook(Struct, frozen=True, rename="camel"):
         Annotated[datetime, Meta(tz=True, description=("When the URL last accepted an event."))]
         | None
     )
+    failing_since: (
+        Annotated[
+            datetime,
+            Meta(
+                tz=True,
+                description=(
+                    "When its deliveries began to fail; null if one of the last three attempts"
+                    " succeeded."
+                ),
+            ),
+        ]
+        | None
+    )
+    owner: Annotated[Owner, Meta(description="The key or the person that it belongs to.")]
 
 
 class SecretRotation(Struct, frozen=True, rename="camel"):

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict
@@ -12,6 +12,7 @@ from petstore.databases.contract import mapped
 from petstore.errors import (
     EventNotKept,
     InvalidWebhookUrl,
+    NotOwner,
     SecretAlreadyShown,
     TooManyWebhooks,
     UnknownEventType,
@@ -54,6 +55,7 @@ from petstore.webhooks.store import (
     list_webhooks,
     record_test,
     rotate_webhook,
+    sees_all,
 )
 
 
@@ -66,6 +68,21 @@ class WebhookWithSecret(Webhook, frozen=True):
             description=("The secret that signs the deliveries: `whsec_` and 32 bytes in base64.")
         ),
     ]
+
+
+class ListWebhooksQuery(PageQuery, frozen=True):
+    """The query parameters of ``listWebhooks``."""
+
+    failing: (
+        Annotated[
+            Literal["true"],
+            Meta(
+                description="`true`: only those that fail, or that the service disabled.",
+                extra={"expected": "true"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class ListDeliveriesQuery(PageQuery, frozen=True):
@@ -83,9 +100,30 @@ class ListDeliveriesQuery(PageQuery, frozen=True):
     ) = UNSET
 
 
-async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Webhook]]:
+async def _require_own(context: Context, webhook_id: int) -> int:
+    """Return the id of the caller, who has to own the webhook.
+
+    Raises:
+        NotOwner: the caller sees it, and does not own it.
+        NotFound: the caller does not see it.
+    """
+    caller = context.caller
+    if sees_all(caller):
+        owner = (await get_webhook(context.services.store, webhook_id, caller)).owner
+        if owner.id != caller.id:
+            msg = (
+                f"webhook {webhook_id} belongs to {owner.type} {owner.id}, which alone can do this;"
+                " you can disable it"
+            )
+            raise NotOwner(msg)
+    return caller.id
+
+
+async def _list(context: Context, call: Call[None, ListWebhooksQuery]) -> Result[list[Webhook]]:
     query, store = call.query, context.services.store
-    return page_result(await list_webhooks(store, context.caller.id, query.after, query.limit))
+    failing = query.failing is not UNSET
+    page = await list_webhooks(store, context.caller, query.after, query.limit, failing=failing)
+    return page_result(page)
 
 
 async def _create(context: Context, call: Call[WebhookCreate, None]) -> Result[WebhookWithSecret]:
@@ -102,32 +140,37 @@ async def _create(context: Context, call: Call[WebhookCreate, None]) -> Result[W
 
 
 async def _get(context: Context, call: Call[None, None]) -> Result[Webhook]:
-    return Result(await get_webhook(context.services.store, call.path_id, context.caller.id))
+    return Result(await get_webhook(context.services.store, call.path_id, context.caller))
 
 
 async def _update(context: Context, call: Call[WebhookPatch, None]) -> Result[Webhook]:
-    patch = call.body
+    patch, caller, services = call.body, context.caller, context.services
+    if patch == WebhookPatch(enabled=False) and sees_all(caller):
+        owner = (await get_webhook(services.store, call.path_id, caller)).owner.id
+    else:
+        owner = await _require_own(context, call.path_id)
     if patch.url is not UNSET:
-        check_url(patch.url, context.services.webhook_networks)
+        check_url(patch.url, services.webhook_networks)
     if patch.types is not UNSET:
-        _check_types(patch.types, context.caller)
-    check = context.conditions.check
-    return await change(context, change_webhook(call.path_id, patch, context.caller.id, check))
+        _check_types(patch.types, caller)
+    by = None if owner == caller.id else context.author
+    now, check = services.clock(), context.conditions.check
+    return await change(context, change_webhook(call.path_id, patch, owner, check, now, by=by))
 
 
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
-    unit = delete_webhook(call.path_id, context.caller.id, context.conditions.check)
-    result = await change(context, unit)
+    own = await _require_own(context, call.path_id)
+    result = await change(context, delete_webhook(call.path_id, own, context.conditions.check))
     await delete_all_deliveries(context.services.store, call.path_id)
     return result
 
 
 async def _rotate(context: Context, call: Call[SecretRotation, None]) -> Result[WebhookWithSecret]:
-    services, own = context.services, context.caller.id
+    services, own = context.services, await _require_own(context, call.path_id)
     try:
         show = partial(_with_secret, services.webhook_secret.read())
     except WebhooksNotConfigured:
-        await get_webhook(services.store, call.path_id, own)  # or it is not found
+        await get_webhook(services.store, call.path_id, context.caller)  # or it is not found
         raise
     grace = call.body.grace_seconds * SECOND
     unit = rotate_webhook(call.path_id, grace, own, services.clock(), context.conditions.check)
@@ -136,8 +179,9 @@ async def _rotate(context: Context, call: Call[SecretRotation, None]) -> Result[
 
 
 async def _test(context: Context, call: Call[None, None]) -> Result[WebhookTest]:
+    own = await _require_own(context, call.path_id)
     now, check = context.services.clock(), context.conditions.check
-    unit = record_test(call.path_id, context.caller.id, now, check, by=context.author)
+    unit = record_test(call.path_id, own, now, check, by=context.author)
     return await change(context, mapped(unit, WebhookTest))
 
 
@@ -145,19 +189,22 @@ async def _list_deliveries(
     context: Context, call: Call[None, ListDeliveriesQuery]
 ) -> Result[list[Delivery]]:
     store, query = context.services.store, call.query
-    await get_webhook(store, call.path_id, context.caller.id)
+    await _require_own(context, call.path_id)
+    await get_webhook(store, call.path_id, context.caller)
     page = await list_deliveries(store, call.path_id, query.state, query.after, query.limit)
     return page_result(page)
 
 
 async def _retry(context: Context, call: Call[None, None]) -> Result[Delivery]:
-    now, check, own = context.services.clock(), context.conditions.check, context.caller.id
+    own = await _require_own(context, call.path_id)
+    now, check = context.services.clock(), context.conditions.check
     return await change(context, retry(call.path_id, call.child_id, own, now, check))
 
 
 async def _recover(context: Context, call: Call[Recovery, None]) -> Result[Webhook]:
+    own = await _require_own(context, call.path_id)
     since, check = milliseconds(call.body.since), context.conditions.check
-    return await change(context, recover(call.path_id, since, context.caller.id, check))
+    return await change(context, recover(call.path_id, since, own, check))
 
 
 def _check_types(types: Collection[str], key: Caller) -> None:
@@ -210,9 +257,12 @@ OPERATIONS = (
         method="GET",
         path="/webhooks",
         summary="List webhooks",
-        description="Returns a page of the webhooks of your key, by ascending `id`.",
+        description=(
+            "Returns a page of the webhooks of your key, by ascending `id`. With the scope"
+            " `keys:admin` they are those of everybody."
+        ),
         handler=_list,
-        query=PageQuery,
+        query=ListWebhooksQuery,
         success=Success(200, "A page of webhooks.", list[Webhook], [WEBHOOK]),
     ),
     _operation(
@@ -251,13 +301,14 @@ OPERATIONS = (
         summary="Change a webhook",
         description=(
             "Changes the members in the body (RFC 7396). A webhook that is enabled again resumes"
-            " with the events from now on. `recoverWebhook` sends those that it missed."
+            " with the events from now on. `recoverWebhook` sends those that it missed. With the"
+            " scope `keys:admin` you can disable the webhooks of others."
         ),
         handler=_update,
         body=WebhookPatch,
         body_example={"enabled": True},
         success=Success(200, "The webhook as it is now.", Webhook, WEBHOOK),
-        errors=(InvalidWebhookUrl, UnknownEventType),
+        errors=(InvalidWebhookUrl, UnknownEventType, NotOwner),
     ),
     _operation(
         id="deleteWebhook",
@@ -267,6 +318,7 @@ OPERATIONS = (
         description="Deletes a webhook and its deliveries, including pending ones.",
         handler=_delete,
         success=Success(204, "The webhook is deleted."),
+        errors=(NotOwner,),
     ),
     _operation(
         id="rotateWebhook",
@@ -283,7 +335,7 @@ OPERATIONS = (
         body_example={"graceSeconds": 3600},
         body_required=False,
         success=Success(200, "The webhook and its new secret.", WebhookWithSecret, _ISSUED),
-        errors=(WebhooksNotConfigured, SecretAlreadyShown),
+        errors=(WebhooksNotConfigured, SecretAlreadyShown, NotOwner),
     ),
     _operation(
         id="testWebhook",
@@ -299,7 +351,7 @@ OPERATIONS = (
         success=Success(
             202, "The event will be sent.", WebhookTest, {"eventId": "evt_5f1c3c6a9a3d2b3f0a7e9d10"}
         ),
-        errors=(WebhookDisabled,),
+        errors=(WebhookDisabled, NotOwner),
     ),
     _operation(
         id="listWebhookDeliveries",
@@ -314,6 +366,7 @@ OPERATIONS = (
         handler=_list_deliveries,
         query=ListDeliveriesQuery,
         success=Success(200, "A page of deliveries.", list[Delivery], [_DELIVERY]),
+        errors=(NotOwner,),
     ),
     _operation(
         id="retryWebhookDelivery",
@@ -328,7 +381,7 @@ OPERATIONS = (
         handler=_retry,
         tagged=False,
         success=Success(202, "The event will be sent.", Delivery, _RETRY),
-        errors=(WebhookDisabled, EventNotKept),
+        errors=(WebhookDisabled, EventNotKept, NotOwner),
     ),
     _operation(
         id="recoverWebhook",
@@ -345,6 +398,6 @@ OPERATIONS = (
         body=Recovery,
         body_example={"since": "2026-11-21T10:00:00Z"},
         success=Success(202, "The events will be sent.", Webhook, WEBHOOK),
-        errors=(WebhookDisabled,),
+        errors=(WebhookDisabled, NotOwner),
     ),
 )

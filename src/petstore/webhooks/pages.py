@@ -18,8 +18,6 @@ from petstore.errors import InvalidParameter, PetstoreError, SecretAlreadyShown
 from petstore.events.model import EventType, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.webhooks.model import MAX_WEBHOOKS
-from petstore.webhooks.schedule import DisabledReason
 
 _NEWEST = 5  # whoever wants more goes on to a page of older ones
 _DELIVERIES = 20
@@ -50,12 +48,6 @@ EVENT_WORDS: Mapping[EventType, str] = {
 """The types of events in words. A test that a person asks for cannot be chosen."""
 
 _OF_KEYS = frozenset({"key.limit_near", "key.banned", "key.expiring", "deprecation.used"})
-
-DISABLED_WORDS: Mapping[DisabledReason, str] = {
-    "gone": "The address responded with 410: it takes no more events.",
-    "failing": "No delivery has succeeded for days.",
-}
-"""Why the service disabled a webhook, in words."""
 
 _STATES = ("pending", "succeeded", "failed")
 _STATE = FieldSet(
@@ -108,13 +100,16 @@ def _form(visit: PageRequest) -> FieldSet:
 
 
 async def _list(visit: PageRequest) -> Response:
-    webhooks = (await visit.list_page("listWebhooks", MAX_WEBHOOKS)).value
+    """Return a page of the webhooks that the caller sees, the failing ones first."""
+    found, failing = await visit.list_page("listWebhooks"), []
+    if not visit.form.text("cursor"):
+        query = {"failing": "true", "limit": 100}
+        failing = (await visit.execute("listWebhooks", query=query)).value
     return visit.page(
         "webhooks.html",
-        webhooks=webhooks,
+        webhooks=[*failing, *(each for each in found.value if each not in failing)],
+        following=found.next,
         is_set_up=visit.services.webhook_secret.is_set_up,
-        is_full=len(webhooks) == MAX_WEBHOOKS,
-        most=MAX_WEBHOOKS,
     )
 
 
@@ -138,9 +133,10 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     form = fields.shown(fields.texts(found.value), found.version, visit.form, error)
     problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
     deliveries = Result[list[object]]([])
+    is_own = found.value.owner.id == visit.caller.id
     wanted = _STATE.body(_STATE.typed(visit.form))
     is_newest = not wanted and not visit.form.text("cursor")
-    if not isinstance(error, InvalidParameter):
+    if is_own and not isinstance(error, InvalidParameter):
         deliveries = await visit.list_page(
             "listWebhookDeliveries", _NEWEST if is_newest else _DELIVERIES, **wanted
         )
@@ -148,11 +144,11 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         "webhook.html",
         error=error,
         found=found,
+        is_own=is_own,
         form=form,
         filters=_STATE.new(visit.form, error),
         grace=_GRACE.new(visit.form, error),
         since=_SINCE.new(visit.form, error),
-        disabled_words=DISABLED_WORDS,
         deliveries=deliveries,
         problem=problem,
     )
@@ -175,7 +171,9 @@ async def _update(visit: PageRequest) -> Response:
 
 
 async def _disable(visit: PageRequest) -> Response:
-    await visit.execute("updateWebhook", {"enabled": False})
+    disabled = (await visit.execute("updateWebhook", {"enabled": False})).value
+    if disabled.owner.id != visit.caller.id:
+        return await visit.redirect(_path(visit), Notice("Disabled. The owner is told."))
     undo = Undo(f"{_path(visit)}/enable", {}, "Enable it again")
     return await visit.redirect(_path(visit), Notice("Paused. No events are sent.", undo))
 

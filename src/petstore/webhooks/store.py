@@ -1,11 +1,12 @@
 """Create, change, test, lease and delete webhooks.
 
-A webhook belongs to its key: for all others it is not there. A process that delivers leases
+A webhook belongs to its key or person. Administrators see it too. A process that delivers leases
 webhooks. It alone makes deliveries of new events, attempts those that are due and saves the
 outcomes, until it releases the lease or has not renewed it in time.
 """
 
 from collections.abc import Callable, Collection
+from operator import itemgetter
 from secrets import randbits
 from typing import NamedTuple
 
@@ -18,23 +19,30 @@ from petstore.databases.pages import Page, found, read_page
 from petstore.errors import TooManyWebhooks, WebhookDisabled
 from petstore.events.model import SERVICE, Author, EventType, NewEvent, readable_types
 from petstore.events.store import record
-from petstore.keys.model import ROLES, Environment, Scope
+from petstore.keys.model import ROLES, Caller, Environment, Scope
 from petstore.webhooks.model import (
     MAX_WEBHOOKS,
+    Owner,
     Webhook,
     WebhookCreate,
     WebhookPatch,
     known_types,
     wanted_types,
 )
+from petstore.webhooks.schedule import NOTICED_FAILURES
 
-COLUMNS = "id, url, types, description, enabled, disabled_reason, created_at, last_success_at"
+COLUMNS = (
+    "id, url, types, description, enabled, disabled_reason, created_at, last_success_at,"  # noqa: S608 - only names
+    f" CASE WHEN failures >= {NOTICED_FAILURES} THEN failing_since END, key_id,"
+    " (SELECT role FROM api_keys WHERE api_keys.id = webhooks.key_id)"
+)
 """The columns of a webhook in SQL, as ``webhook_of`` reads them."""
 
 LEASE: Milliseconds = 15 * SECOND
 """How long a lease lasts unless it is renewed."""
 
 _SELECT = f"SELECT {COLUMNS} FROM webhooks"  # noqa: S608 - only names
+_FAILING = f"(failures >= {NOTICED_FAILURES} OR disabled_reason IS NOT NULL)"
 _NEWEST = "(SELECT coalesce(max(sequence), 0) FROM events)"
 _VERSION_BITS = 62
 _LEASED_AT_ONCE = 50
@@ -90,21 +98,46 @@ class IssuedSecret(NamedTuple):
     version: int
 
 
-async def list_webhooks(store: Reader, key_id: int, after: int | None, limit: int) -> Page[Webhook]:
-    """Return the first ``limit`` webhooks of a key with an id above ``after``, by ascending id."""
-    filters = {"key_id": key_id}
-    return await read_page(store, "select_webhooks", _SELECT, filters, after, limit, webhook_of)
+def sees_all(caller: Caller) -> bool:
+    """Return whether a caller sees the webhooks of everybody in its environment."""
+    return "keys:admin" in caller.scopes
 
 
-async def get_webhook(store: Reader, webhook_id: int, key_id: int) -> Webhook:
-    """Return a webhook of a key.
+async def list_webhooks(
+    store: Reader, caller: Caller, after: int | None, limit: int, *, failing: bool = False
+) -> Page[Webhook]:
+    """Return the first ``limit`` webhooks with an id above ``after``, by ascending id.
+
+    They are those that the caller sees: all, or its own. ``failing`` ones fail, or the service has
+    disabled them.
+    """
+    filters: dict[str, str | int] = {"key_id": caller.id}
+    if sees_all(caller):
+        filters = {"environment": caller.environment}
+    table = f"(SELECT * FROM webhooks WHERE {_FAILING}) AS webhooks" if failing else "webhooks"  # noqa: S608 - only names
+    select = f"SELECT {COLUMNS} FROM {table}"  # noqa: S608 - only names
+    return await read_page(store, "select_webhooks", select, filters, after, limit, webhook_of)
+
+
+async def get_webhook(store: Reader, webhook_id: int, caller: Caller) -> Webhook:
+    """Return a webhook that the caller sees.
 
     Raises:
-        NotFound: the key has no webhook with this id.
+        NotFound: there is no webhook with this id, or the caller does not see it.
     """
-    sql = f"{_SELECT} WHERE id = ?1 AND key_id = ?2"
-    rows = await store.read(Statement(sql, (webhook_id, key_id), name="select_webhook"))
-    return found(rows, webhook_of, "webhook", webhook_id)
+    if sees_all(caller):
+        select = Statement(
+            f"{_SELECT} WHERE id = ?1 AND environment = ?2",
+            (webhook_id, caller.environment),
+            name="select_webhook",
+        )
+    else:
+        select = Statement(
+            f"{_SELECT} WHERE id = ?1 AND key_id = ?2",
+            (webhook_id, caller.id),
+            name="select_webhook",
+        )
+    return found(await store.read(select), webhook_of, "webhook", webhook_id)
 
 
 async def has_webhooks(store: Reader) -> bool:
@@ -117,14 +150,16 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
     """Create a webhook, which gets the events from now on.
 
     Raises:
+        NotFound: there is no such key: the operator cannot have webhooks.
         TooManyWebhooks: the key has as many as it may have.
     """
     # So two requests at once cannot both create the last one.
-    yield Statement(
-        "SELECT id FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */",
+    rows = yield Statement(
+        "SELECT environment FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */",
         (key_id,),
         name="lock_key",
     )
+    environment = found(rows, itemgetter(0), "key", key_id)
     ((count,),) = yield Statement(
         "SELECT count(*) FROM webhooks WHERE key_id = ?1", (key_id,), name="count_webhooks"
     )
@@ -136,9 +171,12 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
     version = randbits(_VERSION_BITS)
     rows = yield Statement(
         "INSERT INTO webhooks (key_id, url, types, description, created_at, enabled,"  # noqa: S608
-        " secret_version, failures, position)"
-        f" VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, 0, {_NEWEST}) RETURNING {COLUMNS}",
-        (key_id, new.url, " ".join(known_types(new.types)), new.description, now, version),
+        " secret_version, environment, failures, position)"
+        f" VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, 0, {_NEWEST}) RETURNING {COLUMNS}",
+        (
+            *(key_id, new.url, " ".join(known_types(new.types)), new.description, now, version),
+            environment,
+        ),
         name="insert_webhook",
     )
     return IssuedSecret(webhook_of(rows[0]), version)
@@ -149,8 +187,13 @@ def change_webhook(
     patch: WebhookPatch,
     key_id: int,
     check: Callable[[Webhook], None],
+    now: Milliseconds = 0,
+    *,
+    by: Author | None = None,
 ) -> Unit[Webhook]:
     """Change a webhook that passes ``check``, and return it. Enabled again, it resumes from now.
+
+    If another caller disables it (``by``), an event tells its owner.
 
     Raises:
         NotFound: the key has no webhook with this id.
@@ -177,6 +220,11 @@ def change_webhook(
             (webhook_id,),
             name="resume_webhook",
         )
+    if by is not None:
+        disabled = NewEvent(
+            "webhook.disabled", f"webhook/{webhook_id}", changed, {"enabled": True}, key_id
+        )
+        yield record(now, disabled, by=by)
     return changed
 
 
@@ -306,7 +354,8 @@ def release_leases(owner: str) -> Unit[None]:
 
 def webhook_of(row: Row) -> Webhook:
     """Return the webhook in a row of ``COLUMNS``."""
-    webhook_id, url, types, description, enabled, reason, created_at, last_success_at = row
+    webhook_id, url, types, description, enabled, reason, created_at, *times, key_id, role = row
+    last_success_at, failing_since = (None if at is None else utc_second(at) for at in times)
     return Webhook(
         id=webhook_id,
         url=url,
@@ -315,7 +364,9 @@ def webhook_of(row: Row) -> Webhook:
         enabled=bool(enabled),
         disabled_reason=reason,
         created_at=utc_second(created_at),
-        last_success_at=None if last_success_at is None else utc_second(last_success_at),
+        last_success_at=last_success_at,
+        failing_since=failing_since,
+        owner=Owner("key" if role is None else "person", key_id),
     )
 
 
@@ -340,4 +391,5 @@ def _patched(webhook: Webhook, patch: WebhookPatch) -> Webhook:
         description=webhook.description if patch.description is UNSET else patch.description,
         enabled=enabled,
         disabled_reason=None if enabled else webhook.disabled_reason,
+        failing_since=None if enabled and not webhook.enabled else webhook.failing_since,
     )

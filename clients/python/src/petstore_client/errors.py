@@ -48,6 +48,7 @@ __all__ = [
     "MissingScope",
     "NoResponse",
     "NotFound",
+    "NotOwner",
     "OrderClosed",
     "OutcomeUnknown",
     "PersonDisabled",
@@ -94,6 +95,10 @@ class BeyondOwnRights(Forbidden, code="beyond_own_rights"):
 
 class MissingScope(Forbidden, code="missing_scope"):
     """The API key is valid but lacks the scope of the operation."""
+
+
+class NotOwner(Forbidden, code="not_owner"):
+    """The webhook belongs to another caller, who alone can do this."""
 
 
 class KeyEnded(Conflict, code="api_key_ended"):

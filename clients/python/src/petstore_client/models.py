@@ -31,6 +31,8 @@ __all__ = [
     "NewPet",
     "Order",
     "OrderStatus",
+    "Owner",
+    "OwnerType",
     "Person",
     "PersonRole",
     "PersonState",
@@ -53,6 +55,7 @@ __all__ = [
 # An editor proposes the literals; a later service may add others.
 PlanName: TypeAlias = Literal["business", "enterprise", "free", "pro"] | str
 DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"] | str
+OwnerType: TypeAlias = Literal["key", "person"] | str
 PersonRole: TypeAlias = Literal["administrator", "clerk", "manager", "viewer"] | str
 PersonState: TypeAlias = Literal["active", "disabled", "invited"] | str
 KeyEnvironment: TypeAlias = Literal["production", "staging"] | str
@@ -341,28 +344,16 @@ class RefusedRequests(Model, frozen=True, kw_only=True):
     requests: int
 
 
-class Webhook(Versioned, frozen=True, kw_only=True):
-    """A webhook, without its secret. ``description`` and times may be ``None``.
+class Owner(Model, frozen=True, kw_only=True):
+    """The key or the person that a webhook belongs to.
 
     Attributes:
+        type: ``key`` or ``person``.
         id: Unique identifier, assigned by the service on creation.
-        url: Where its events are sent.
-        types: The types of events that it wants; none is all that its key may read.
-        description: A description of the webhook.
-        enabled: Whether the webhook is enabled.
-        disabled_reason: Why the service disabled the webhook; ``None`` if it did not.
-        created_at: When it was created.
-        last_success_at: When the URL last accepted an event.
     """
 
+    type: OwnerType
     id: int
-    url: str
-    types: list[str]
-    description: str | None = None
-    enabled: bool
-    disabled_reason: str | None = None
-    created_at: datetime
-    last_success_at: datetime | None = None
 
 
 class WebhookTest(Model, frozen=True, kw_only=True):
@@ -430,19 +421,6 @@ class KeyDeprecatedUse(DeprecatedUse, frozen=True, kw_only=True):
 
     key_id: int
     key_name: str
-
-
-class WebhookWithSecret(Webhook, frozen=True, kw_only=True):
-    """A webhook and its secret, which is shown only once.
-
-    Attributes:
-        secret: The secret that signs the deliveries: ``whsec_`` and 32 bytes in base64.
-    """
-
-    secret: str
-
-    def __repr__(self) -> str:
-        return without(self, "secret")
 
 
 class Inventory(Model, frozen=True, kw_only=True):
@@ -563,6 +541,35 @@ class Usage(Model, frozen=True, kw_only=True):
     scopes: list[str] = field(default_factory=list[str])
 
 
+class Webhook(Versioned, frozen=True, kw_only=True):
+    """A webhook, without its secret. ``description`` and times may be ``None``.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        url: Where its events are sent.
+        types: The types of events that it wants; none is all that its key may read.
+        description: A description of the webhook.
+        enabled: Whether the webhook is enabled.
+        disabled_reason: Why the service disabled the webhook; ``None`` if it did not.
+        created_at: When it was created.
+        last_success_at: When the URL last accepted an event.
+        failing_since: When its deliveries began to fail; ``None`` if one of the last three
+            attempts succeeded.
+        owner: The key or the person that it belongs to.
+    """
+
+    id: int
+    url: str
+    types: list[str]
+    description: str | None = None
+    enabled: bool
+    disabled_reason: str | None = None
+    created_at: datetime
+    last_success_at: datetime | None = None
+    failing_since: datetime | None = None
+    owner: Owner
+
+
 class PersonWithInvitation(Person, frozen=True, kw_only=True):
     """A person and a link for them, which is shown only once.
 
@@ -574,6 +581,19 @@ class PersonWithInvitation(Person, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return without(self, "invitation")
+
+
+class WebhookWithSecret(Webhook, frozen=True, kw_only=True):
+    """A webhook and its secret, which is shown only once.
+
+    Attributes:
+        secret: The secret that signs the deliveries: ``whsec_`` and 32 bytes in base64.
+    """
+
+    secret: str
+
+    def __repr__(self) -> str:
+        return without(self, "secret")
 
 
 class NewPet(Model, frozen=True, kw_only=True, omit_defaults=True):

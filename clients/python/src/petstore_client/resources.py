@@ -1061,17 +1061,29 @@ class Webhooks(Resource[D]):
     """The operations of ``client.webhooks``."""
 
     @listing
-    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Listing[Webhook]:
+    def list(
+        self,
+        *,
+        failing: Literal["true"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Listing[Webhook]:
         """List webhooks.
 
-        Iterates over the webhooks of your key, by ascending ``id``. Your key needs the scope
-        ``webhooks:write``.
+        Iterates over the webhooks of your key, by ascending ``id``. With the scope
+        ``keys:admin`` they are those of everybody. Your key needs the scope ``webhooks:write``.
 
         Args:
+            failing: ``true``: only those that fail, or that the service disabled.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return Listing("listWebhooks", "/webhooks", Webhook, parameters(limit=limit, cursor=cursor))
+        return Listing(
+            "listWebhooks",
+            "/webhooks",
+            Webhook,
+            parameters(failing=failing, limit=limit, cursor=cursor),
+        )
 
     pages = paging(list)
 
@@ -1143,8 +1155,9 @@ class Webhooks(Resource[D]):
         """Change a webhook.
 
         Changes what you name (RFC 7396). A webhook that is enabled again resumes with the
-        events from now on. ``recover_webhook`` sends those that it missed. Your key needs the
-        scope ``webhooks:write``.
+        events from now on. ``recover_webhook`` sends those that it missed. With the scope
+        ``keys:admin`` you can disable the webhooks of others. Your key needs the scope
+        ``webhooks:write``.
 
         Args:
             webhook_id: The ``id`` of the webhook.
@@ -1158,6 +1171,7 @@ class Webhooks(Resource[D]):
         Raises:
             InvalidWebhookUrl: The body names a URL to which the service delivers no events.
             UnknownEventType: The body names a type of event that does not exist.
+            NotOwner: The webhook belongs to another caller, who alone can do this.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
         return Call(
@@ -1181,6 +1195,7 @@ class Webhooks(Resource[D]):
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
+            NotOwner: The webhook belongs to another caller, who alone can do this.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
         return Call(
@@ -1214,6 +1229,7 @@ class Webhooks(Resource[D]):
                 missing.
             SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
                 response showed a secret once.
+            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
         return Call(
             "rotateWebhook",
@@ -1237,6 +1253,7 @@ class Webhooks(Resource[D]):
 
         Raises:
             WebhookDisabled: The webhook is disabled, so the service cannot send to it.
+            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
         return Call(
             "testWebhook",
@@ -1265,6 +1282,9 @@ class Webhooks(Resource[D]):
             state: Filters by state.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
+
+        Raises:
+            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
         return Listing(
             "listWebhookDeliveries",
@@ -1292,6 +1312,7 @@ class Webhooks(Resource[D]):
             WebhookDisabled: The webhook is disabled, so the service cannot send to it.
             EventNotKept: The event of the delivery is no longer kept, so it cannot be sent
                 again.
+            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
         return Call(
             "retryWebhookDelivery",
@@ -1319,6 +1340,7 @@ class Webhooks(Resource[D]):
 
         Raises:
             WebhookDisabled: The webhook is disabled, so the service cannot send to it.
+            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
         return Call(
             "recoverWebhook",

@@ -318,7 +318,7 @@ CREATE TABLE events_outbox (
 
 CREATE INDEX events_outbox_by_transaction ON events_outbox (transaction, position);
 
--- Where a key wants its events sent. types are separated by spaces; empty is all it may read.
+-- Where a key wants its events sent. environment is that of the key. types are separated by spaces; empty is all it may read.
 -- Deliveries exist for the events up to position. The lease names the process that delivers. An endpoint
 -- asks for a pause with Retry-After. A recovery, if one is under way, has looked at the events up to recovered_to.
 CREATE TABLE webhooks (
@@ -339,10 +339,13 @@ CREATE TABLE webhooks (
     leased_by TEXT,
     leased_until BIGINT,
     paused_until BIGINT,
-    recovered_to BIGINT
+    recovered_to BIGINT,
+    environment TEXT NOT NULL
 );
 
 CREATE INDEX webhooks_by_key ON webhooks (key_id, id);
+CREATE INDEX webhooks_by_environment ON webhooks (environment, id);
+CREATE INDEX webhooks_failing ON webhooks (environment, id) WHERE failures >= 3 OR disabled_reason IS NOT NULL;
 
 -- The events of a webhook, each with the outcome of its last attempt.
 CREATE TABLE webhook_deliveries (

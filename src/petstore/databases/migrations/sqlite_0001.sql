@@ -302,7 +302,7 @@ CREATE TABLE events (
     request_id TEXT
 ) STRICT;
 
--- Where a key wants its events sent. types are separated by spaces; empty is all it may read.
+-- Where a key wants its events sent. environment is that of the key. types are separated by spaces; empty is all it may read.
 -- Deliveries exist for the events up to position. The lease names the process that delivers. An endpoint
 -- asks for a pause with Retry-After. A recovery, if one is under way, has looked at the events up to recovered_to.
 CREATE TABLE webhooks (
@@ -323,10 +323,13 @@ CREATE TABLE webhooks (
     leased_by TEXT,
     leased_until INTEGER,
     paused_until INTEGER,
-    recovered_to INTEGER
+    recovered_to INTEGER,
+    environment TEXT NOT NULL
 ) STRICT;
 
 CREATE INDEX webhooks_by_key ON webhooks (key_id);
+CREATE INDEX webhooks_by_environment ON webhooks (environment);
+CREATE INDEX webhooks_failing ON webhooks (environment) WHERE failures >= 3 OR disabled_reason IS NOT NULL;
 
 -- The events of a webhook, each with the outcome of its last attempt.
 CREATE TABLE webhook_deliveries (

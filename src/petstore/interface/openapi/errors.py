@@ -46,6 +46,7 @@ _MESSAGES: dict[type[PetstoreError], str] = {
         "this key may not be used from 198.51.100.7; the address is not in its networks"
     ),
     errors.BeyondOwnRights: "plan: your key cannot give a higher perMinute than its own, 300",
+    errors.NotOwner: "webhook 7 belongs to key 3, which alone can do this; you can disable it",
     errors.RequestTimeout: "the body: expected all of it within 10 seconds",
     errors.PetReserved: "order 3 is placed and reserves pet 7",
     errors.PetNotAvailable: "pet 7 is pending; only an available one can be ordered",
