@@ -16,7 +16,7 @@ import apsw
 import asyncpg  # type: ignore[import-untyped]
 import httpx
 
-from petstore.webhooks.secrets import LENGTH, text_of_master
+from petstore.webhooks.signing import LENGTH, text_of_master
 from proof.ledger import Rows, StoredCategory, StoredOrder, StoredPet
 from support.postgres import PostgresServer
 from support.process import ServerProcess, is_ready

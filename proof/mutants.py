@@ -39,7 +39,7 @@ _NAMES = sorted(
 )
 _NAMES += ["http/parser", "interface/content_codings", "limits/decide"]
 _NAMES += ["limits/minutes", "generations", "server_urls"]
-_NAMES += ["webhooks/addresses", "webhooks/schedule", "webhooks/signatures"]
+_NAMES += ["webhooks/addresses", "webhooks/schedule", "webhooks/signing"]
 _OTHER_TESTS = {
     "generations": ["test_generations"],
     "keys/model": ["keys/test_tokens", "keys/test_rights", "keys/test_fields"],

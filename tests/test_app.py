@@ -199,7 +199,7 @@ async def test_a_slow_disk_of_the_deliverer_does_not_block_other_processes(datab
     disk = threading.Event()
     settings = Settings(database=f"sqlite:///{database}", database_timeout=30)
     async with open_store(database) as other, opened_deliverer(settings) as deliverer:
-        store: Any = deliverer._store  # noqa: SLF001 - what it writes through
+        store: Any = deliverer.store
         slow = asyncio.get_running_loop(), disk.wait, lambda _: None
         store._connections.calls.put(slow)  # noqa: SLF001 - a slow disk
         writing = asyncio.create_task(store.write(create_pet(BELLA)))

@@ -19,8 +19,7 @@ from petstore.categories.model import Category
 from petstore.events.model import EVENT_TYPES, Event, scope_of
 from petstore.orders.model import Order
 from petstore.pets.model import Pet
-from petstore.webhooks.secrets import secret_text
-from petstore.webhooks.signatures import signed_headers
+from petstore.webhooks.signing import secret_text, signed_headers
 from support.manual_clock import ManualClock
 from support.process import ServerProcess, free_port
 from support.service import Service, running_service

@@ -69,18 +69,8 @@ RESOURCES = (
 ORDER = (
     *("time_slices", "http", "server_urls", "clock", "errors", "coalescing", "generations"),
     *("domain", "model", "logs", "chores", "redis_client", "settings", "databases", "limits"),
-    *(
-        "store",
-        "interface",
-        "operations",
-        "console",
-        "pages",
-        "observability",
-        "backends",
-        "services",
-        "app",
-    ),
-    *("server", "samples", "cli", "commands", "agents", "asgi", "__main__"),
+    *("store", "interface", "operations", "console", "pages", "observability", "backends"),
+    *("services", "app", "server", "samples", "cli", "commands", "agents", "asgi", "__main__"),
 )
 """The packages and, of the resources, the layers: each imports itself and what is before it."""
 
@@ -190,9 +180,6 @@ PAST_OPERATIONS = {
     "pets.import_pages",
     "pets.import_undo_pages",
     "pets.transfers",
-    # Until a failed delivery is sent again by operations alone.
-    "webhooks.pages",
-    "webhooks.replay_pages",
     # Until the command line carries out operations alone.
     "orders.commands",
 }

@@ -84,9 +84,8 @@ _CALLS = {
         "for delivery in client.webhooks.deliveries(7):\n    print(delivery.type, delivery.state)"
     ),
     "retryWebhookDelivery": "delivery = client.webhooks.retry(7, 7)",
-    "replayWebhook": (
-        "since = datetime(2026, 11, 21, tzinfo=UTC)\n"
-        'replay = client.webhooks.replay(7, since=since, state="failed")'
+    "recoverWebhook": (
+        "since = datetime(2026, 11, 21, tzinfo=UTC)\nclient.webhooks.recover(7, since=since)"
     ),
 }
 

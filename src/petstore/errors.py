@@ -95,6 +95,10 @@ class BeyondOwnRights(PetstoreError, status=403, code="beyond_own_rights"):
     """The API key tries to give another key or a person more rights than it has itself."""
 
 
+class NotOwner(PetstoreError, status=403, code="not_owner"):
+    """The webhook belongs to another caller, who alone can do this."""
+
+
 class CrossSiteRequest(PetstoreError, status=403, code="cross_site_request"):
     """A page of another site may have made the request, with the cookie of the console."""
 
@@ -165,14 +169,6 @@ class TooManyWebhooks(Conflict, code="too_many_webhooks"):
 
 class WebhookDisabled(Conflict, code="webhook_disabled"):
     """The webhook is disabled, so the service cannot send to it."""
-
-
-class DeliveriesPending(Conflict, code="deliveries_pending"):
-    """The webhook has too many pending deliveries to send events again."""
-
-
-class AlreadyPending(Conflict, code="already_pending"):
-    """The event of the delivery is already pending for the webhook."""
 
 
 class EventNotKept(Conflict, code="event_not_kept"):

@@ -81,15 +81,9 @@ def test_a_delivery_that_is_sent_again_is_printed() -> None:
     times = {"createdAt": "2026-12-01T12:00:00Z", "lastAttemptAt": None, "nextAttemptAt": None}
     made = {"id": 9, "eventId": "evt_3", "type": "pet.created", "resource": "pet/7"} | times
     made |= {"state": "pending", "attempts": 0, "responseStatus": None, "responseBody": None}
-    made |= {"error": None, "retriedAt": None}
+    made |= {"error": None}
     with odd_service(response(202, made)) as service:
         assert Shop(service.url, "a-key").ask("webhooks", "retry", 7, 3) == made
-
-
-def test_the_events_that_are_sent_again_are_counted() -> None:
-    parts = [response(202, part) for part in ({"deliveries": 2, "next": "a"}, {"deliveries": 5})]
-    with odd_service(*parts) as service:
-        assert Shop(service.url, "a-key").ask("webhooks", "replay", 7) == {"deliveries": 7}
 
 
 def test_the_new_token_of_your_own_key_is_printed(server: ServerProcess) -> None:

@@ -14,7 +14,7 @@ from petstore.databases.migrations import scripts
 from petstore.databases.sqlite import SqliteStore
 from petstore.server.checks import run_checks
 from petstore.settings import Settings
-from petstore.webhooks.secrets import text_of_master
+from petstore.webhooks.signing import text_of_master
 from support.command import Command
 from support.next_version import become_next_version
 from support.permissions import without_root

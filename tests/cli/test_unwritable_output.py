@@ -22,6 +22,7 @@ WEBHOOK = {
     "types": [],
     "enabled": True,
     "createdAt": "2026-12-01T12:00:00Z",
+    "owner": {"type": "key", "id": 3},
     "secret": "whsec_hush",
 }
 

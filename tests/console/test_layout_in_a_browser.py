@@ -1,7 +1,6 @@
 """Every page has one grid, one height of headings, and no broken words, from 320 to 1,600 px."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 import pytest
@@ -144,11 +143,9 @@ def test_nothing_scrolls_sideways(seen: Seen) -> None:
 
 def test_a_webhook_has_its_actions_before_its_newest_deliveries(clerk: Clerk) -> None:
     page, long = clerk.page, "https://shop.example/" + "hooks/" * 20
-    since = f"{datetime.now(UTC):%FT%TZ}"
-    for _ in range(6):
-        clerk.animal()
     path = f"/webhooks/{clerk.call('POST', '/webhooks', url=long)['id']}"
-    assert clerk.call("POST", f"{path}/replay", since=since)["deliveries"] >= 6
+    for _ in range(6):
+        clerk.call("POST", f"{path}/test")
     clerk.open(path)
     expect(page.locator("#deliveries tbody tr")).to_have_count(5)
     expect(page.get_by_role("link", name="Older")).to_be_visible()

@@ -8,7 +8,7 @@ import pytest
 from petstore.databases.secret_files import SecretFile
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
-from petstore.webhooks.secrets import text_of_master
+from petstore.webhooks.signing import text_of_master
 from support.programs import needs
 from support.stores import open_store
 

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import pytest
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from petstore.categories.store import list_categories, search_categories
 from petstore.clock import utc
@@ -53,16 +54,15 @@ from petstore.webhooks.deliveries import (
     DueDelivery,
     Outcome,
     due_deliveries,
+    has_room,
     list_deliveries,
     read_backlog,
+    recover,
+    recover_batch,
+    retry,
     save_progress,
 )
-from petstore.webhooks.leases import LeasedWebhook
-from petstore.webhooks.model import ReplayRange
-from petstore.webhooks.replays import Selection, count_replay, replay, retry
-from petstore.webhooks.resumption import resume_batch
-from petstore.webhooks.store import list_webhooks, webhook_of
-from petstore.webhooks.waits import read_waiting, send_now
+from petstore.webhooks.store import LeasedWebhook, list_webhooks
 from support.manual_clock import ManualClock
 from support.order_rows import order_row
 from support.postgres import PostgresServer, database_name
@@ -112,9 +112,10 @@ FILL = {
         "n, 'evt_' || lpad(n::text, 24, '0'), 'pet.created', n,"
         f" CASE WHEN {FIRST} THEN 'pet/' || n WHEN {OLD} THEN 'pet/1' ELSE 'pet/2' END, '{{}}'"
     ),
-    "webhooks (key_id, url, types, created_at, enabled, secret_version, position, failures)": (
+    "webhooks (key_id, url, types, created_at, enabled, secret_version, position, failures,"
+    " environment)": (
         f"CASE WHEN {FIRST} THEN n WHEN {OLD} THEN 1 ELSE 2 END, 'https://shop.example', '', 0, 1,"
-        " 1, 4000, 0"
+        " 1, 4000, 0, 'production'"
     ),
     "webhook_deliveries (webhook_id, sequence, event_id, type, resource, state, created_at,"
     " attempts, due_at)": (
@@ -202,6 +203,8 @@ async def events_of(resource: str, position: int, store: Any) -> None:
         await read_resource(store, EVENT_TYPES, 1, after, PAGE, resource)
 
 
+OLD_KEY, NEW_KEY = (Caller("Till", id=n, environment="production", created_at=0) for n in (1, 2))
+ADMIN = replace(OLD_KEY, scopes=frozenset(SCOPES))
 LISTS: dict[str, List] = {
     **{f"pets {name}": pets(wanted) for name, wanted in PET_FILTERS.items()},
     **{f"a hundred pets {name}": pets(wanted, 100) for name, wanted in PET_FILTERS.items()},
@@ -234,8 +237,9 @@ LISTS: dict[str, List] = {
     "people": lambda store, after: list_people(store, None, after, PAGE),
     "history of the old key": lambda store, after: list_history(store, 1, None, after, PAGE),
     "history of the new key": lambda store, after: list_history(store, 2, None, after, PAGE),
-    "webhooks of the old key": lambda store, after: list_webhooks(store, 1, after, PAGE),
-    "webhooks of the new key": lambda store, after: list_webhooks(store, 2, after, PAGE),
+    "webhooks of the old key": lambda store, after: list_webhooks(store, OLD_KEY, after, PAGE),
+    "webhooks of the new key": lambda store, after: list_webhooks(store, NEW_KEY, after, PAGE),
+    "webhooks of everybody": lambda store, after: list_webhooks(store, ADMIN, after, PAGE),
     "deliveries of the old webhook": lambda store, after: list_deliveries(
         store, 1, UNSET, after, PAGE
     ),
@@ -276,12 +280,9 @@ DELIVERER: Reads = {
     "outcomes": lambda store: store.write(
         save_progress([Outcome(DELIVERY, "succeeded", 0, 0)], [NEXT], 0)
     ),
-    "resumed": lambda store: store.write(resume_batch(2, "lastSuccess", LAST_ID, 0)),
-    "skipped": lambda store: store.write(resume_batch(2, "now", LAST_ID, 0)),
-    "waiting": lambda store: read_waiting(store, 2),
-    "sent now": lambda store: store.write(send_now(2, ROWS, 0)),
+    "room": lambda store: has_room(store, 2),
 }
-WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None)
+WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None, None, 1, None)
 KEY_ROW = (
     1,
     "Till",
@@ -313,8 +314,6 @@ FOUND: dict[str, list[Row]] = {
     "select_webhook_health": [(0, None, None, 1, 1, None)],
     "update_webhook_health": [WEBHOOK_ROW],
     "update_delivery": [(ROWS,)],
-    "select_wait": [(None, None, None)],
-    "hasten_delivery": [(ROWS, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 4)],
 }
 
 
@@ -334,7 +333,7 @@ MANY = {"select_due_deliveries": 600, "select_backlog": 650, "select_activity": 
 
 def webhook(webhook_id: int) -> LeasedWebhook:
     """Return a webhook whose deliveries are made."""
-    return LeasedWebhook(webhook_id, 1, "", "", "", 1, None, ROWS, None, None, None, None)
+    return LeasedWebhook(webhook_id, 1, "pets:read", "", "", 1, None, ROWS, *[None] * 5)
 
 
 def fill(server: PostgresServer, database: str, *, is_outdated: bool) -> None:
@@ -493,50 +492,31 @@ def test_the_activity_reads_a_window_of_rows(planner: Planner) -> None:
             planner.require_few_blocks(statement, MANY.get(statement.name, MOST_BLOCKS))
 
 
-def test_a_replay_finds_its_window_in_few_blocks(planner: Planner) -> None:
-    for at in (5, HALF, ROWS - 5):
-        _require_short_replay(planner, at)
+def test_a_recovery_finds_its_beginning_in_few_blocks(planner: Planner) -> None:
+    found = FOUND | {"select_oldest_event": [(1,)], "select_newest_event": [(ROWS,)]}
+    for since, at in ((5, 5), (LAST_ID, 0)):
+        unit = recover(2, since, 1, unconditional)
+        write = methodcaller("write", unit)
+        *search, _ = statements_of(write, found | {"select_time_of_event": [(at,)]})
+        assert sum(statement.name == "select_time_of_event" for statement in search) > 10
+        for statement in search:
+            planner.require_few_blocks(statement)
 
 
-def _require_short_replay(planner: Planner, at: int) -> None:
-    key = Caller("Till", id=1, scopes=frozenset(SCOPES), environment="production", created_at=0)
-    unit = replay(5, Selection(at, at + 5), key, 0, unconditional)
-    found = FOUND | {
-        "select_position": [(ROWS,)],
-        "select_time_of_oldest_event": [(1, 0)],
-        "select_time_of_event": [(at,)],
-    }
-    *search, _, _ = statements_of(lambda store: store.write(unit), found)
-    assert sum(statement.name == "select_time_of_event" for statement in search) > 20
-    for statement in search:
-        planner.require_few_blocks(statement)
-
-
-def test_failed_deliveries_are_found_in_few_blocks(failing: Planner) -> None:
+def test_what_a_webhook_has_missed_is_found_in_few_blocks(failing: Planner) -> None:
     for after in (HALF + 5, HALF + 9_999, ROWS - 25):
-        _require_short_retry(failing, after)
-
-
-def _require_short_retry(failing: Planner, after: int) -> None:
-    key = Caller("Till", id=1, scopes=frozenset(SCOPES), environment="production", created_at=0)
-    wanted = Selection(0, is_failed=True, rest=ReplayRange(after, after + 20))
-    found = FOUND | {
-        "select_position": [(ROWS,)],
-        "select_delivery_to_retry": [(after, f"evt_{after:024d}", "pet.created", "failed")],
-        "insert_retried_delivery": [
-            (9, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 4)
-        ],
-    }
-    webhook = webhook_of(WEBHOOK_ROW)
-    operations: list[Callable[[Any], Coroutine[Any, Any, Any]]] = [
-        methodcaller("write", replay(2, wanted, key, 0, unconditional)),
-        lambda store: count_replay(store, webhook, wanted, key),
-        methodcaller("write", retry(2, 9, key.id, 0, unconditional, str)),
-    ]
-    for operation in operations:
-        for statement in statements_of(operation, found):
-            # Twenty rows are added, each to the indexes of the table.
-            failing.require_few_blocks(statement, 900 if "replayed" in statement.name else 150)
+        found = FOUND | {
+            "move_recovery": [(after + 20,)],
+            "select_delivery_to_retry": [(after, f"evt_{after:024d}")],
+            "insert_retried_delivery": [
+                (9, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 3)
+            ],
+        }
+        recovering = webhook(2)._replace(recovered_to=after, position=after + 20)
+        for unit in (recover_batch("", recovering, 0), retry(2, 9, 1, 0, unconditional)):
+            for statement in statements_of(methodcaller("write", unit), found):
+                # Ten rows are added, each to the indexes of the table.
+                failing.require_few_blocks(statement, 600 if "recovered" in statement.name else 150)
 
 
 def test_a_cached_plan_from_a_small_table_does_not_scan_a_large_one(

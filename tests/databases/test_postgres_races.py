@@ -39,7 +39,7 @@ from petstore.people.model import PersonCreate
 from petstore.people.store import Added, add_person, change_person, find_person, invite_person
 from petstore.pets import store as pets
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
-from petstore.webhooks.leases import active_webhooks, take_leases
+from petstore.webhooks.store import active_webhooks, take_leases
 from support.changes import (
     create_category,
     create_pet,

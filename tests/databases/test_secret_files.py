@@ -9,7 +9,7 @@ import pytest
 
 from petstore.databases.secret_files import SecretFile
 from petstore.errors import WebhooksNotConfigured
-from petstore.webhooks.secrets import text_of_master
+from petstore.webhooks.signing import text_of_master
 
 MASTER = bytes(range(32))
 

@@ -16,7 +16,7 @@ from standardwebhooks import Webhook
 
 from petstore.cli.output import printable
 from petstore.events.commands import OutageNotice, Receiver
-from petstore.webhooks.secrets import secret_text
+from petstore.webhooks.signing import secret_text
 from petstore_client import NoResponse
 from support.observed import read_metrics
 from support.odd_service import HANG_UP, SILENCE, error, odd_service, response

@@ -12,7 +12,7 @@ from petstore.errors import Unavailable
 from petstore.observability.deliveries import report_attempts, report_backlog
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.webhooks.deliveries import make_deliveries
-from petstore.webhooks.leases import active_webhooks, take_leases
+from petstore.webhooks.store import active_webhooks, take_leases
 from support.manual_clock import ManualClock
 from support.webhooks import add_events, add_webhook, issue_key
 

@@ -35,7 +35,7 @@ from petstore.sessions.store import (
     list_devices,
     use_link,
 )
-from petstore.webhooks.leases import active_webhooks
+from petstore.webhooks.store import active_webhooks
 from support.keys import OPERATOR, actor, change, issue, new_key, revoke, rotate
 from support.manual_clock import ManualClock
 from support.people import add, add_active, alter, caller, invite, set_some_password

@@ -20,7 +20,7 @@ from petstore.keys.store import unconditional
 from petstore.pets import store as pets
 from petstore.pets.model import NewPet, PetPatch
 from petstore.pets.store import update_pet
-from petstore.webhooks.secrets import text_of_master, webhook_secrets
+from petstore.webhooks.signing import text_of_master, webhook_secrets
 from support.changes import create_pets
 from support.delivering import add_webhook, deliveries, issue_with_webhooks
 from support.process import free_port

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from petstore.webhooks.signatures import signed_headers
+from petstore.webhooks.signing import signed_headers
 from proof.experiments.lists import GONE, Shelf
 from proof.ledger import (
     REFUSED,

@@ -9,10 +9,11 @@ from petstore.clock import DAY
 from petstore.databases.contract import Statement
 from petstore.databases.private_files import create
 from petstore.events.store import publish_all
+from petstore.keys.model import Caller
 from petstore.samples.demo import prepare_demo
 from petstore.settings import Settings, is_postgres
 from petstore.webhooks.deliveries import list_deliveries
-from petstore.webhooks.secrets import text_of_master
+from petstore.webhooks.signing import text_of_master
 from petstore.webhooks.store import list_webhooks
 from support.manual_clock import ManualClock
 from support.stores import open_store
@@ -20,6 +21,7 @@ from support.stores import open_store
 pytestmark = pytest.mark.anyio
 
 ADMINISTRATOR = 2
+OWNER = Caller("demo", id=ADMINISTRATOR, environment="production", created_at=0)
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +39,7 @@ async def test_a_webhook_to_nowhere_was_disabled_after_five_days(
     async with open_store(address) as store:
         settings = Settings(database=address, secret_file=str(secret))
         await prepare_demo(store, settings, clock)
-        (webhook,) = (await list_webhooks(store, ADMINISTRATOR, None, 10)).items
+        (webhook,) = (await list_webhooks(store, OWNER, None, 10)).items
         deliveries = (await list_deliveries(store, webhook.id, UNSET, None, 100)).items
         if is_postgres(address):
             await publish_all(store)
@@ -65,5 +67,5 @@ async def test_a_service_without_a_secret_for_webhooks_gets_none(
 ) -> None:
     async with open_store(address) as store:
         await prepare_demo(store, Settings(database=address), clock)
-        assert (await list_webhooks(store, ADMINISTRATOR, None, 10)).items == []
+        assert (await list_webhooks(store, OWNER, None, 10)).items == []
         assert await store.read(Statement("SELECT count(*) FROM orders")) == [(153,)]

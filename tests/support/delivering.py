@@ -8,9 +8,9 @@ from typing import Any
 from petstore.clock import Clock
 from petstore.databases.contract import Row, Statement, Store
 from petstore.webhooks.deliverer import Deliverer, Rules
-from petstore.webhooks.leases import LeasedWebhook
 from petstore.webhooks.model import DeliveryState
 from petstore.webhooks.sender import Resolver, Sender
+from petstore.webhooks.store import LeasedWebhook
 from support.keys import issue
 from support.stores import do
 
@@ -69,7 +69,8 @@ async def add_webhook(store: Store, key_id: int, url: str, types: str = "") -> i
     ((webhook_id,),) = await store.write(
         do(
             "INSERT INTO webhooks (key_id, url, types, created_at, enabled, secret_version,"
-            " position, failures) VALUES (?1, ?2, ?3, 0, 1, 1, 0, 0) RETURNING id",
+            " position, failures, environment) VALUES (?1, ?2, ?3, 0, 1, 1, 0, 0,"
+            " (SELECT environment FROM api_keys WHERE id = ?1)) RETURNING id",
             *(key_id, url, types),
         )
     )

@@ -98,14 +98,14 @@ async def fill(store: SqliteStore) -> str:
     await store.write(
         do(
             "INSERT INTO webhooks VALUES (1, 1, 'https://example.com/', '', NULL, ?1,"
-            " 1, NULL, 1, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL)",
+            " 1, NULL, 1, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, 'production')",
             NOW,
         )
     )
     await store.write(
         do(
             "INSERT INTO webhook_deliveries VALUES (1, 1, 1, 'evt_1', 'pet.created', 'pet/1',"
-            " 'failed', ?1, 1, ?1, ?1, ?1, 500, 'no', NULL, NULL)",
+            " 'failed', ?1, 1, ?1, ?1, ?1, 500, 'no', NULL)",
             NOW,
         )
     )

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from msgspec import UNSET
 
 from petstore.clock import DAY, MINUTE, SECOND
 from petstore.databases.contract import Store, Unit
@@ -20,10 +19,9 @@ from petstore.keys.store import unconditional
 from petstore.logs import LogEvent
 from petstore.pets.model import NewPet, PetPatch
 from petstore.pets.store import update_pet
-from petstore.webhooks.deliveries import list_deliveries
-from petstore.webhooks.leases import LEASE, LeasedWebhook
+from petstore.webhooks.deliveries import recover
 from petstore.webhooks.model import WebhookPatch
-from petstore.webhooks.store import change_webhook
+from petstore.webhooks.store import LEASE, LeasedWebhook, change_webhook
 from support.changes import create_pets
 from support.delivering import (
     SCOPES,
@@ -466,14 +464,6 @@ async def test_a_long_queue_of_one_resource_does_not_delay_others(
 # Webhooks that fail
 
 
-async def shown_states(store: Store) -> list[tuple[str, int]]:
-    """Return the state and the attempts of each delivery as its holder sees them, newest first."""
-    is_gone = await webhook_row(store, "disabled_reason") == ("gone",)
-    shown = (await list_deliveries(store, 1, UNSET, None, 9, is_gone=is_gone)).items
-    assert all((each.next_attempt_at is None) is (each.state != "pending") for each in shown)
-    return [(each.state, each.attempts) for each in shown]
-
-
 async def test_a_410_disables_the_webhook_at_once(
     store: Store,
     clock: ManualClock,
@@ -487,9 +477,8 @@ async def test_a_410_disables_the_webhook_at_once(
     async with delivering(store, clock):
         await saved(store, 1)
         await eventually(lambda: caplog.messages)
-    assert await deliveries(store, "state, attempts") == [("pending", 1), ("pending", 0)]
+    assert await deliveries(store, "state, attempts") == [("failed", 1), ("pending", 0)]
     assert await webhook_row(store, "enabled, disabled_reason") == (0, "gone")
-    assert await shown_states(store) == [("pending", 0), ("failed", 1)]
     event = await disabled_event(store, key_id)
     assert event.resource == "webhook/1"
     assert msgspec.json.decode(event.data) == {
@@ -501,6 +490,8 @@ async def test_a_410_disables_the_webhook_at_once(
         "disabledReason": "gone",
         "createdAt": "1970-01-01T00:00:00Z",
         "lastSuccessAt": None,
+        "failingSince": None,
+        "owner": {"type": "key", "id": key_id},
     }
     assert msgspec.json.decode(msgspec.json.encode(event.previous)) == {
         "enabled": True,
@@ -509,10 +500,6 @@ async def test_a_410_disables_the_webhook_at_once(
     (logged,) = caplog.messages
     assert logged == f"webhook 1 of key {key_id} was disabled: gone"
     assert logged_members(caplog)["error"] == "expected a status of 2xx, not 410"
-    # Enabled again, it continues with the delivery that got the 410.
-    enable = WebhookPatch(enabled=True)
-    await store.write(change_webhook(1, enable, key_id, clock.now, unconditional))
-    assert await shown_states(store) == [("pending", 0), ("pending", 0)]
 
 
 async def test_a_410_loses_no_event_of_concurrent_attempts(
@@ -534,12 +521,31 @@ async def test_a_410_loses_no_event_of_concurrent_attempts(
         is_gone.set()
         await saved(store, 2)
         endpoint.behaviour = saying(OK)
-        enable = WebhookPatch(enabled=True)
-        await store.write(change_webhook(1, enable, key_id, clock.now, unconditional))
+        await store.write(change_webhook(1, WebhookPatch(enabled=True), key_id, unconditional))
+        await store.write(recover(1, 0, key_id, unconditional))
         clock.advance(6)
-        await settled(store, 3)
+        await settled(store, 4)
     # The third event tells that the webhook was disabled.
     assert sorted(sent(endpoint)[2:]) == [(1, 6), (3, 6)]
+
+
+async def test_missed_events_of_each_webhook_are_sent_in_turn_and_in_order(
+    store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
+) -> None:
+    await add_webhook(store, key_id, endpoint.url)
+    await store.write(recorded(*[NewEvent("pet.updated", "pet/1", {"id": 1})] * 30))
+    if not isinstance(store, SqliteStore):
+        await publish_all(store)
+    await store.write(do("UPDATE webhooks SET position = 30"))
+    for webhook_id in (1, 2):
+        await store.write(recover(webhook_id, 0, key_id, unconditional))
+    async with delivering(store, clock):
+        await settled(store, 60)
+    for webhook_id in (1, 2):
+        made = await deliveries(store, f"sequence, webhook_id = {webhook_id}")
+        assert [number for number, is_own in made if is_own] == [*range(1, 31)]
+    assert await webhook_row(store, "recovered_to") == (None,)
+    assert sorted(number for number, _ in sent(endpoint)) == sorted([*range(1, 31)] * 2)
 
 
 async def test_a_webhook_without_success_for_five_days_is_disabled(

@@ -14,7 +14,7 @@ from petstore.webhooks.deliveries import (
     make_deliveries,
     save_progress,
 )
-from petstore.webhooks.leases import (
+from petstore.webhooks.store import (
     LEASE,
     LeasedWebhook,
     active_webhooks,

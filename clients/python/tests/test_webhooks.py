@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook
 
-from petstore.webhooks.signatures import signed_headers
+from petstore.webhooks.signing import signed_headers
 from petstore_client import PetstoreError, webhooks
 from petstore_client.events import PetCreated
 from petstore_client.models import Pet

@@ -70,7 +70,6 @@ from petstore.sessions.store import Session, find_session, touch_session
 from petstore.time_slices import TimeSlices
 from petstore.usage import pages as usage
 from petstore.webhooks import pages as webhooks
-from petstore.webhooks import replay_pages as replays
 
 _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
@@ -121,7 +120,6 @@ PAGES: tuple[ConsolePage, ...] = (
     *usage.PAGES,
     *deprecations.PAGES,
     *webhooks.PAGES,
-    *replays.PAGES,
     *keys.PAGES,
     *people.PAGES,
     *activity.PAGES,

@@ -54,6 +54,7 @@ async def _show(visit: PageRequest) -> Response:
         sold=await _sold(visit),
         stock=await stock_of(visit),
         in_a_list=_IN_A_LIST,
+        has_failing_webhooks=await _has_failing_webhooks(visit),
         others=await _others(visit) if _may_see_others(visit) else None,
         now=visit.services.clock(),
         moment=utc(visit.services.clock()),
@@ -70,6 +71,13 @@ async def _animals(visit: PageRequest, orders: Sequence[Order]) -> dict[int, str
     """Return the names of the animals of orders, as far as the caller may see them."""
     pets = await visit.pets_of({order.pet_id for order in orders})
     return {pet.id: pet.name for pet in pets.values()}
+
+
+async def _has_failing_webhooks(visit: PageRequest) -> bool:
+    if not visit.may("listWebhooks"):
+        return False
+    query = {"failing": "true", "limit": 1}
+    return bool((await visit.execute("listWebhooks", query=query)).value)
 
 
 async def _sold(visit: PageRequest) -> _Sold:

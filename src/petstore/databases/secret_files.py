@@ -7,7 +7,7 @@ from pathlib import Path
 
 from petstore.databases.private_files import create_once, obstacle, require_private
 from petstore.errors import WebhooksNotConfigured
-from petstore.webhooks.secrets import LENGTH, master_of_text, text_of_master
+from petstore.webhooks.signing import LENGTH, master_of_text, text_of_master
 
 _MAX_BYTES = 4096
 _LOG = logging.getLogger(__name__)

@@ -18,8 +18,7 @@ from petstore.cli.client_failures import CommandFailure, ExitStatus, notice_of
 from petstore.cli.options import TEXT, SecretOption
 from petstore.cli.output import SectionedGroup, plain_failures, printable, replacing_text
 from petstore.clock import SECOND, system_clock
-from petstore.webhooks.secrets import secret_of_text, secret_text
-from petstore.webhooks.signatures import signed_headers
+from petstore.webhooks.signing import secret_of_text, secret_text, signed_headers
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import PetstoreError

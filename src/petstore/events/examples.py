@@ -36,6 +36,8 @@ WEBHOOK = {
     "disabledReason": None,
     "createdAt": "2026-11-21T10:00:00Z",
     "lastSuccessAt": None,
+    "failingSince": None,
+    "owner": {"type": "key", "id": 4},
 }
 """A webhook."""
 

@@ -15,8 +15,8 @@ from petstore.observability.metrics import (
 )
 from petstore.observability.registry import Registry
 from petstore.webhooks.deliveries import Backlog, read_backlog
-from petstore.webhooks.leases import active_webhooks
 from petstore.webhooks.model import DeliveryState
+from petstore.webhooks.store import active_webhooks
 
 _OUTCOMES: dict[DeliveryState, str] = {
     "succeeded": "succeeded",

@@ -1,19 +1,17 @@
 """The fields of orders in forms: what a sale leaves, and when to ship it."""
 
-import re
 from datetime import UTC, datetime
 from functools import partial
 from typing import get_args
 
 from msgspec import UNSET, UnsetType
 
-from petstore.console.fields import Field, FieldSet, choice, optional
+from petstore.console.fields import Field, FieldSet, choice, optional, utc_moment
 from petstore.console.numbers import plain_amount, typed_amount
 from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus
 
 _STATUSES = tuple((status, status) for status in get_args(OrderStatus))
 STATUS_FILTER = choice("status", "Status", ("", "any"), *_STATUSES, parse=optional)
-_WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?")
 _BUYER = Field("buyer", "Buyer", parse=optional, attributes={"maxlength": 200})
 _NOTE = Field(
     *("note", "Note"),
@@ -62,13 +60,6 @@ def _shown_price(order: Order) -> str:
     return plain_amount(order.amount, order.currency)
 
 
-def _moment(typed: str) -> str | None:
-    """Return a typed moment as the interface takes it. Without a zone it is in UTC."""
-    if _WITHOUT_ZONE.fullmatch(typed) is None:
-        return typed or None
-    return f"{typed}{':00' if typed.count(':') == 1 else ''}Z"
-
-
 def shown_ship_date(order: Order) -> str:
     """Return the ship date as the field of a form has it: in UTC, to the minute."""
     moment = order.ship_date
@@ -85,4 +76,4 @@ def exact(moment: datetime | UnsetType) -> str:
     return "" if moment is UNSET else moment.isoformat()
 
 
-_SHIP_DATE = Field("shipDate", "Ship date", shown_ship_date, _moment, "moment")
+_SHIP_DATE = Field("shipDate", "Ship date", shown_ship_date, utc_moment, "moment")

@@ -6,10 +6,8 @@ from operator import attrgetter
 from petstore.clock import HOUR, Milliseconds
 from petstore.databases.contract import Statement, Unit
 from petstore.keys.model import Caller
-from petstore.keys.store import unconditional
 from petstore.webhooks.deliveries import DueDelivery, Outcome, save_progress
 from petstore.webhooks.model import WebhookCreate
-from petstore.webhooks.replays import Selection, replay
 from petstore.webhooks.schedule import next_attempt
 from petstore.webhooks.store import create_webhook
 
@@ -26,20 +24,20 @@ _NO_JITTER = 0.5
 
 def record_failing_webhook(owner: Caller, now: Milliseconds) -> Unit[None]:
     """Create a webhook before the last sales, and let all deliveries of them fail until ``now``."""
-    rows = yield Statement(
-        "SELECT at FROM events WHERE type = 'order.delivered' ORDER BY sequence DESC LIMIT ?1",
-        (_EVENTS,),
-        name="select_last_sales",
+    sales = (
+        "FROM (SELECT * FROM events WHERE type = 'order.delivered' ORDER BY sequence DESC LIMIT ?1)"
+        " AS sales"
     )
-    times = [at for (at,) in reversed(rows)]
-    webhook = (yield from create_webhook(_NEW, owner.id, times[0] - HOUR)).webhook
-    for at in times:
-        yield from replay(webhook.id, Selection(at, at + 1), owner, at, unconditional)
+    ((oldest,),) = yield Statement(f"SELECT min(at) {sales}", (_EVENTS,), name="select_last_sales")
+    webhook = (yield from create_webhook(_NEW, owner.id, oldest - HOUR)).webhook
     deliveries = yield Statement(
-        "SELECT id, webhook_id, sequence, event_id, type, resource, attempts, created_at"
-        " FROM webhook_deliveries WHERE webhook_id = ?1 ORDER BY id",
-        (webhook.id,),
-        name="select_failing_deliveries",
+        "INSERT INTO webhook_deliveries"
+        " (webhook_id, sequence, event_id, type, resource, state, created_at, attempts, due_at)"
+        " SELECT CAST(?2 AS BIGINT), sequence, id, type, resource, 'pending', at, 0, at"
+        f" {sales} ORDER BY sequence RETURNING id, webhook_id, sequence, event_id, type, resource,"
+        " attempts, created_at",
+        (_EVENTS, webhook.id),
+        name="insert_failing_deliveries",
     )
     outcomes = [
         outcome

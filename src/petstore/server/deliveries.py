@@ -19,11 +19,10 @@ from petstore.observability.measured import Metrics
 from petstore.observability.registry import Registry, SharedMetrics, share_metrics
 from petstore.server.listeners import listen
 from petstore.settings import Settings, is_postgres
-from petstore.webhooks.deliverer import Deliverer, Rules
-from petstore.webhooks.leases import LeasedWebhook
-from petstore.webhooks.queue import NoteAttempt
-from petstore.webhooks.secrets import webhook_secrets
+from petstore.webhooks.deliverer import Deliverer, NoteAttempt, Rules
 from petstore.webhooks.sender import Resolver, Sender
+from petstore.webhooks.signing import webhook_secrets
+from petstore.webhooks.store import LeasedWebhook
 
 _SQLITE_POLL_SECONDS = 0.05
 _POSTGRES_POLL_SECONDS = 0.1

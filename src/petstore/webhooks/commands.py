@@ -1,16 +1,15 @@
 """``petstore webhooks``: where a running service sends the events of your key."""
 
-import time
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from petstore.cli.options import ID, MOMENT, TEXT, Duration
-from petstore.cli.output import SectionedGroup, counted, print_json, print_secret, printable
+from petstore.cli.output import SectionedGroup, print_secret, printable
 from petstore.cli.resources import (
     View,
-    resource_options,
     show_deleted,
     show_response,
     store_list_options,
@@ -21,9 +20,8 @@ from petstore.clock import SECOND, Milliseconds
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client, Response
-    from petstore_client.models import Delivery, Replay, Webhook, WebhookWithSecret
+    from petstore_client.models import Delivery, Webhook, WebhookWithSecret
 
-_PENDING_SECONDS = 5
 _STATE = click.Choice(["pending", "succeeded", "failed"])
 
 
@@ -50,10 +48,11 @@ _WEBHOOKS: "View[Webhook]" = View(
         "types": lambda webhook: " ".join(webhook.types) or "all",
         "enabled": lambda webhook: webhook.enabled,
         "last success (UTC)": lambda webhook: webhook.last_success_at,
+        "owner": lambda webhook: f"{webhook.owner.type} {webhook.owner.id}",
         "description": lambda webhook: webhook.description,
     },
     _line,
-    ("description", "types"),
+    ("description", "types", "owner"),
 )
 _DELIVERIES: "View[Delivery]" = View(
     {
@@ -95,7 +94,7 @@ def webhooks() -> None:
     help="A type of events, such as order.placed; may be repeated. [default: all it may read]",
 )
 @click.option("--description", type=TEXT, help="What it is for.")
-@resource_options
+@store_options
 def create(*, client: "Client", as_json: bool, **options: Any) -> None:
     """Send events to URL. The secret is printed once, alone on standard output."""
     _print_issued(client.webhooks.create.raw(**options), "created", as_json=as_json)
@@ -104,7 +103,7 @@ def create(*, client: "Client", as_json: bool, **options: Any) -> None:
 @webhooks.command("list")
 @store_list_options
 def list_webhooks(*, client: "Client", **options: Any) -> None:
-    """List the webhooks of your key."""
+    """List the webhooks of your key, or of everybody with the scope keys:admin."""
     _WEBHOOKS.show_list(client.webhooks.pages, **options)
 
 
@@ -158,66 +157,20 @@ def deliveries(*, webhook_id: int, state: str | None, client: "Client", **option
 @click.argument("delivery_id", metavar="DELIVERY", type=ID)
 @store_options
 def retry(*, webhook_id: int, delivery_id: int, client: "Client", as_json: bool) -> None:
-    """Send the event of one delivery again, or now if it waits for its next attempt."""
+    """Send the event of one delivery again, or now if it is pending."""
     made = client.webhooks.retry.raw(webhook_id, delivery_id)
-    event, when = printable(made.value.event_id), "now" if made.value.id == delivery_id else "again"
-    line = f"Delivery {made.value.id} will send event {event} {when}."
+    line = f"Delivery {made.value.id} will send event {printable(made.value.event_id)}."
     show_response(made, line, as_json=as_json)
 
 
 @webhooks.command()
 @_id_argument
-@click.option(
-    "--since",
-    type=MOMENT,
-    help="Such as 2026-12-24T10:00:00Z. [default: since the webhook was created]",
-)
-@click.option("--until", type=MOMENT, help="Only events before this time.")
-@click.option(
-    "--type",
-    type=TEXT,
-    multiple=True,
-    metavar="TYPE",
-    help="Only events of this type, such as order.placed; may be repeated.",
-)
-@click.option(
-    "--failed",
-    "state",
-    flag_value="failed",
-    help="Only events whose delivery has failed, and that were not sent again since.",
-)
+@click.option("--since", type=MOMENT, required=True, help="Such as 2026-12-24T10:00:00Z.")
 @store_options
-def replay(*, webhook_id: int, client: "Client", as_json: bool, **options: Any) -> None:
-    """Send events again: those since a time, some types, or those that failed.
-
-    If there are many, it sends the next ones once fewer than 2,000 are pending.
-    """
-    wanted = {name: value for name, value in options.items() if value}
-    count, cursor = 0, None
-    while True:
-        part = _replay_part(client, webhook_id, wanted, cursor)
-        count, cursor = count + part.deliveries, part.next
-        if cursor is None:
-            break
-    if as_json:
-        print_json({"deliveries": count})
-    else:
-        click.echo(f"{counted(count, 'event')} will be sent again.")
-
-
-def _replay_part(
-    client: "Client", webhook_id: int, wanted: dict[str, Any], cursor: str | None
-) -> "Replay":
-    from petstore_client.errors import DeliveriesPending
-
-    while True:
-        try:
-            return client.webhooks.replay(webhook_id, **wanted, cursor=cursor)
-        except DeliveriesPending:
-            if cursor is None:
-                raise
-        # What the parts before have sent has to arrive first.
-        time.sleep(_PENDING_SECONDS)
+def recover(*, webhook_id: int, since: datetime, client: "Client", as_json: bool) -> None:
+    """Send all events again that failed or were never sent since a time."""
+    response = client.webhooks.recover.raw(webhook_id, since=since)
+    show_response(response, f"Events missed since {utc(since)} UTC will be sent.", as_json=as_json)
 
 
 @webhooks.command()
@@ -230,20 +183,10 @@ def disable(*, webhook_id: int, client: "Client", as_json: bool) -> None:
 
 @webhooks.command()
 @_id_argument
-@click.option(
-    "--resume",
-    type=click.Choice(["last-success", "now"]),
-    default="last-success",
-    show_default=True,
-    help="Continue after its last success, or skip the events since then.",
-)
 @store_options
-def enable(*, webhook_id: int, resume: str, client: "Client", as_json: bool) -> None:
-    """Send events to a webhook again."""
-    enabled = client.webhooks.update.raw(
-        webhook_id, enabled=True, resume="now" if resume == "now" else "lastSuccess"
-    )
-    _WEBHOOKS.show(enabled, as_json=as_json)
+def enable(*, webhook_id: int, client: "Client", as_json: bool) -> None:
+    """Send events to a webhook again, from now on."""
+    _WEBHOOKS.show(client.webhooks.update.raw(webhook_id, enabled=True), as_json=as_json)
 
 
 @webhooks.command()

@@ -1,29 +1,60 @@
 """Delivers the events of the feed to the webhooks that this process has leased."""
 
 import asyncio
+import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import msgspec
 
 from petstore.chores import PeriodicTask, attempt, background
 from petstore.clock import SECOND, Clock, Milliseconds
+from petstore.coalescing import Batches
 from petstore.databases.contract import Store
-from petstore.events.store import newest_position, publish_all
+from petstore.events.store import newest_position, publish_all, read_event
 from petstore.keys.model import Environment
-from petstore.webhooks.deliveries import batches, make_deliveries
-from petstore.webhooks.leases import (
+from petstore.logs import LogEvent
+from petstore.webhooks.deliveries import (
+    DueDelivery,
+    Outcome,
+    WebhookNotice,
+    batches,
+    due_deliveries,
+    has_room,
+    make_deliveries,
+    recover_batch,
+    save_progress,
+)
+from petstore.webhooks.model import DeliveryState
+from petstore.webhooks.schedule import GONE, is_success, next_attempt, paused_until
+from petstore.webhooks.sender import DeliveryFailed, EndpointResponse, Sender
+from petstore.webhooks.signing import signed_headers
+from petstore.webhooks.store import (
     LEASE,
     LeasedWebhook,
     active_webhooks,
     release_leases,
     take_leases,
 )
-from petstore.webhooks.progress import OutcomeWriter
-from petstore.webhooks.queue import Dependencies, NoteAttempt, Queue, Secrets
-from petstore.webhooks.sender import Sender
+
+Secrets: TypeAlias = Callable[[LeasedWebhook], list[bytes]]
+"""Returns the secrets that sign a delivery to a webhook now, the newest first."""
+
+NoteAttempt: TypeAlias = Callable[[DeliveryState, float], None]
+"""Notes an attempt, which succeeded, is to be repeated (``pending``) or was the last, and how many
+seconds it took."""
 
 _RENEW_BEFORE: Milliseconds = 10 * SECOND
+_MAX_UNDER_WAY = 8
+_MAX_SAVED_AT_ONCE = 100
+_SAVE_AGAIN_SECONDS = 1
+_LOG = logging.getLogger(__name__)
+
+_encode = msgspec.json.Encoder().encode
 
 
 class Rules(NamedTuple):
@@ -55,23 +86,20 @@ class Deliverer:
         note_attempt: NoteAttempt,
         rules: Rules,
     ) -> None:
-        self._store = store
-        self._clock = clock
-        self._rules = rules
+        self.store = store
+        self.sender = sender
+        self.secrets_of = secrets_of
+        self.clock = clock
+        self.note_attempt = note_attempt
+        self.rules = rules
+        self.attempts: set[asyncio.Task[None]] = set()
         self._owner = secrets.token_hex(8)
-        self._progress = OutcomeWriter(store, clock)
-        self._attempts: set[asyncio.Task[None]] = set()
-        self._parts = Dependencies(
-            store=store,
-            sender=sender,
-            secrets_of=secrets_of,
-            clock=clock,
-            progress=self._progress,
-            chance=rules.chance,
-            note_attempt=note_attempt,
-            attempts=self._attempts,
+        # What arrives during a write is in the next one: an outcome to save, or one to let wait.
+        self._changes: Batches[Outcome | DueDelivery, None] = Batches(
+            self._write, _MAX_SAVED_AT_ONCE
         )
-        self._queues: dict[int, Queue] = {}
+        self._queues: dict[int, _Queue] = {}
+        self._last_recovered = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -79,28 +107,36 @@ class Deliverer:
 
         Attempts that have not ended some time later stay pending.
         """
-        rules = self._rules
+        poll = self.rules.poll_seconds
         refresh = PeriodicTask(
-            self._refresh, rules.refresh_seconds, "webhooks not read", at_start=True
+            self._refresh, self.rules.refresh_seconds, "webhooks not read", at_start=True
         )
-        follow = PeriodicTask(self._follow, rules.poll_seconds, "no deliveries of new events made")
+        follow = PeriodicTask(self._follow, poll, "no deliveries of new events made")
+        recover = PeriodicTask(self._recover, poll, "nothing recovered for webhooks")
         try:
-            async with background(refresh, follow):
+            async with background(refresh, follow, recover):
                 yield
         finally:
             self._keep([])
-            if self._attempts:
-                _, unfinished = await asyncio.wait(self._attempts, timeout=self._rules.stop_seconds)
+            if self.attempts:
+                _, unfinished = await asyncio.wait(self.attempts, timeout=self.rules.stop_seconds)
                 for task in unfinished:
                     task.cancel()
                 await asyncio.gather(*unfinished, return_exceptions=True)
-            self._progress.close()
+            self._changes.cancel()
             await attempt(PeriodicTask(self._release, 0, "leases of webhooks not released"))
+
+    async def save(self, *changes: Outcome | DueDelivery) -> None:
+        """Save outcomes, and let deliveries wait; return once all of it is durable.
+
+        That takes as long as the database is unreachable.
+        """
+        await asyncio.gather(*map(self._changes.call, changes))
 
     async def _refresh(self) -> None:
         """Read the webhooks, renew leases and take those that are free."""
-        now = self._clock()
-        active = await active_webhooks(self._store, self._rules.environment, now)
+        now = self.clock()
+        active = await active_webhooks(self.store, self.rules.environment, now)
         own = {webhook.id for webhook in active if self._is_own(webhook, now)}
         ending = [
             webhook
@@ -111,7 +147,7 @@ class Deliverer:
         ]
         taken = set()
         if ending:
-            taken = await self._store.write(take_leases(self._owner, ending, now))
+            taken = await self.store.write(take_leases(self._owner, ending, now))
         self._keep(
             webhook._replace(leased_until=now + LEASE) if webhook.id in taken else webhook
             for webhook in active
@@ -125,7 +161,7 @@ class Deliverer:
         """Deliver to these webhooks and no others."""
         before, self._queues = self._queues, {}
         for webhook in webhooks:
-            queue = before.get(webhook.id) or Queue(self._parts, webhook)
+            queue = before.get(webhook.id) or _Queue(self, webhook)
             queue.update(webhook)
             self._queues[webhook.id] = queue
         for webhook_id in before.keys() - self._queues.keys():
@@ -136,16 +172,184 @@ class Deliverer:
         queues = self._queues
         if not queues:
             return
-        if self._rules.publishes:
-            await publish_all(self._store)
-        newest = (await newest_position(self._store)).sequence
+        if self.rules.publishes:
+            await publish_all(self.store)
+        newest = (await newest_position(self.store)).sequence
         for webhooks, end in batches([queue.webhook for queue in queues.values()], newest):
-            unit = make_deliveries(self._owner, webhooks, end, self._clock())
-            for webhook_id, made in (await self._store.write(unit)).items():
+            unit = make_deliveries(self._owner, webhooks, end, self.clock())
+            for webhook_id, made in (await self.store.write(unit)).items():
                 queue = queues[webhook_id]
                 queue.webhook = queue.webhook._replace(position=end)
                 if made:
                     queue.wake()
 
+    async def _recover(self) -> None:
+        """Let the next recovery, in turn, make a batch of deliveries: no more at once."""
+        last = self._last_recovered
+        queues = [each for each in self._queues.values() if each.webhook.recovered_to is not None]
+        for queue in sorted(queues, key=lambda each: (each.webhook.id <= last, each.webhook.id)):
+            if await has_room(self.store, queue.webhook.id):
+                self._last_recovered = queue.webhook.id
+                unit = recover_batch(self._owner, queue.webhook, self.clock())
+                recovered = await self.store.write(unit)
+                queue.webhook = queue.webhook._replace(recovered_to=recovered.to)
+                if recovered.made:
+                    queue.wake()
+                return
+
+    async def _write(self, changes: Sequence[Outcome | DueDelivery]) -> Sequence[None]:
+        failure = "outcomes of deliveries not saved yet"
+        write = PeriodicTask(partial(self._save, changes), _SAVE_AGAIN_SECONDS, failure)
+        is_failing = False
+        while not await attempt(write, quiet=is_failing):
+            is_failing = True
+            await asyncio.sleep(write.seconds)
+        return [None] * len(changes)
+
+    async def _save(self, changes: Sequence[Outcome | DueDelivery]) -> None:
+        outcomes = [change for change in changes if isinstance(change, Outcome)]
+        held = [change for change in changes if isinstance(change, DueDelivery)]
+        for notice in await self.store.write(save_progress(outcomes, held, self.clock())):
+            _log(notice)
+
     async def _release(self) -> None:
-        await self._store.write(release_leases(self._owner))
+        await self.store.write(release_leases(self._owner))
+
+
+class _Queue:
+    """Attempts the deliveries of a leased webhook, a few at a time, until it is closed."""
+
+    def __init__(self, deliverer: Deliverer, webhook: LeasedWebhook) -> None:
+        self._deliverer = deliverer
+        self._under_way: set[int] = set()
+        self._wake = asyncio.Event()
+        self._starting = asyncio.create_task(self._start_whenever_due())
+        self.webhook = webhook
+
+    def update(self, webhook: LeasedWebhook) -> None:
+        """Take up changes to the webhook, and attempt what has become due."""
+        # The row may have been read before its position was moved here.
+        position = max(webhook.position, self.webhook.position)
+        self.webhook = webhook._replace(position=position)
+        if webhook.due_at is not None and webhook.due_at <= self._deliverer.clock():
+            self.wake()
+
+    def wake(self) -> None:
+        """Look for deliveries that are due."""
+        self._wake.set()
+
+    def close(self) -> None:
+        """Begin no more attempts."""
+        self._starting.cancel()
+
+    @property
+    def _room(self) -> int:
+        """How many attempts may begin."""
+        now, webhook = self._deliverer.clock(), self.webhook
+        may_begin = (webhook.paused_until or 0) <= now < (webhook.leased_until or 0)
+        return _MAX_UNDER_WAY - len(self._under_way) if may_begin else 0
+
+    async def _start_whenever_due(self) -> None:
+        failure = f"deliveries to webhook {self.webhook.id} not started"
+        start = PeriodicTask(self._start_due, 0, failure)
+        is_failing = False
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            is_failing = not await attempt(start, quiet=is_failing)
+
+    async def _start_due(self) -> None:
+        deliverer = self._deliverer
+        while self._room:
+            deliverer.secrets_of(self.webhook)  # without them, nothing can be sent
+            now = deliverer.clock()
+            # One whose outcome is saved during the query may still be pending in its result.
+            under_way = frozenset(self._under_way)
+            due = await due_deliveries(deliverer.store, self.webhook.id, now)
+            due = [delivery for delivery in due if delivery.id not in under_way]
+            ready = [delivery for delivery in due if delivery.held_until <= now]
+            for delivery in ready[: self._room]:
+                self._under_way.add(delivery.id)
+                task = asyncio.create_task(self._deliver(delivery))
+                deliverer.attempts.add(task)
+                task.add_done_callback(deliverer.attempts.discard)
+            held = [delivery for delivery in due if delivery.held_until > now]
+            if not held:
+                return
+            # Else they would stand in front of others the next time.
+            await deliverer.save(*held)
+
+    async def _deliver(self, delivery: DueDelivery) -> None:
+        failure = f"delivery {delivery.id} not attempted"
+        was_attempted = await attempt(PeriodicTask(lambda: self._attempt(delivery), 0, failure))
+        self._under_way.discard(delivery.id)
+        if was_attempted:
+            self.wake()
+
+    async def _attempt(self, delivery: DueDelivery) -> None:
+        """Attempt a delivery and save the outcome.
+
+        Raises:
+            Unavailable: its event cannot be read now.
+        """
+        deliverer, webhook = self._deliverer, self.webhook
+        event = await read_event(deliverer.store, delivery.sequence, delivery.event_id)
+        at, started = deliverer.clock(), time.monotonic()
+        if event is None:
+            outcome = _given_up(delivery, at, "the event is no longer kept")
+        elif event.type not in webhook.readable:
+            outcome = _given_up(delivery, at, "the key may no longer read the event")
+        else:
+            body = _encode(event)
+            secrets = deliverer.secrets_of(webhook)
+            headers = signed_headers(event.id, at // SECOND, body, secrets)
+            try:
+                response = await deliverer.sender.post(webhook.url, headers, body)
+            except DeliveryFailed as error:
+                outcome = self._failed(delivery, at, str(error))
+            else:
+                outcome = self._responded(delivery, at, response)
+        deliverer.note_attempt(outcome.state, time.monotonic() - started)
+        await deliverer.save(outcome)
+
+    def _responded(
+        self, delivery: DueDelivery, at: Milliseconds, response: EndpointResponse
+    ) -> Outcome:
+        now, status = self._deliverer.clock(), response.status
+        if is_success(status):
+            outcome = Outcome(delivery, "succeeded", at, now)
+        else:
+            error = f"expected a status of 2xx, not {status}"
+            outcome = self._failed(delivery, at, error, is_last=status == GONE)
+        pause = paused_until(status, response.retry_after, now)
+        if pause is not None:
+            outcome = outcome._replace(due_at=max(outcome.due_at, pause), paused_until=pause)
+            self.webhook = self.webhook._replace(paused_until=pause)
+        return outcome._replace(status=status, body=response.body)
+
+    def _failed(
+        self, delivery: DueDelivery, at: Milliseconds, error: str, *, is_last: bool = False
+    ) -> Outcome:
+        now = self._deliverer.clock()
+        due_at = next_attempt(delivery.attempts + 1, now, self._deliverer.rules.chance())
+        if is_last or due_at is None:
+            return Outcome(delivery, "failed", at, now, error=error)
+        return Outcome(delivery, "pending", at, due_at, error=error)
+
+
+def _given_up(delivery: DueDelivery, now: Milliseconds, error: str) -> Outcome:
+    return Outcome(delivery, "failed", None, now, error=error)
+
+
+def _log(notice: WebhookNotice) -> None:
+    webhook = f"webhook {notice.webhook_id} of key {notice.key_id}"
+    members: dict[str, int | str] = {
+        "webhook": notice.webhook_id,
+        "key": notice.key_id,
+        "error": notice.error,
+    }
+    if notice.reason is None:
+        _LOG.warning(LogEvent("webhook_failing", f"deliveries to {webhook} fail", **members))
+    else:
+        message = f"{webhook} was disabled: {notice.reason}"
+        _LOG.warning(LogEvent("webhook_disabled", message, reason=notice.reason, **members))

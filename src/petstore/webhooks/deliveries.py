@@ -3,7 +3,7 @@
 Units lock the webhook first and then its deliveries.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
@@ -11,16 +11,15 @@ from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from petstore.clock import Milliseconds, rfc3339_milliseconds
+from petstore.clock import SECOND, Milliseconds, rfc3339_milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Store, Unit, placeholder_list
 from petstore.databases.pages import Page, found
-from petstore.databases.planner import LAST_ID, SHORT, in_short
+from petstore.databases.planner import LAST_ID, SHORT, in_short, index_range, unplanned
 from petstore.databases.retention import are_first
-from petstore.events.model import Event, EventType, NewEvent
-from petstore.events.store import read_event, record
-from petstore.webhooks.leases import LeasedWebhook
-from petstore.webhooks.model import Delivery, DeliveryState
-from petstore.webhooks.resumption import BEFORE
+from petstore.errors import EventNotKept
+from petstore.events.model import EventType, NewEvent
+from petstore.events.store import record
+from petstore.webhooks.model import Delivery, DeliveryState, Webhook
 from petstore.webhooks.schedule import (
     GONE,
     HOLD,
@@ -28,14 +27,27 @@ from petstore.webhooks.schedule import (
     DisabledReason,
     WebhookHealth,
 )
-from petstore.webhooks.store import COLUMNS, webhook_of
+from petstore.webhooks.store import COLUMNS, LeasedWebhook, lock_enabled, webhook_of
 
 DELIVERY_COLUMNS = (
     "id, event_id, type, resource, state, attempts, created_at, last_attempt_at, due_at,"
-    " response_status, response_body, error, retried_at"
+    " response_status, response_body, error"
 )
 """The columns of a delivery in SQL, as ``delivery_of`` reads them."""
 
+_BEFORE = (
+    "/*sqlite*/ WHERE webhook_id = ?1 AND id < ?2 ORDER BY id DESC /*end*/"
+    f" /*pg {index_range(['webhook_id'], [unplanned(1)], 'id', '?2', descending=True)} */"
+)
+_INSERT = (
+    "INSERT INTO webhook_deliveries"
+    " (webhook_id, sequence, event_id, type, resource, state, created_at, attempts, due_at)"
+    " SELECT CAST(?1 AS BIGINT), e.sequence, e.id, e.type, e.resource, 'pending',"
+    " CAST(?2 AS BIGINT), 0, CAST(?2 AS BIGINT) FROM events e"
+)
+# A recovery waits while a webhook has so many pending deliveries.
+_MAX_PENDING = 1000
+_CLOCKS_DIFFER: Milliseconds = 10 * SECOND
 _DELETED_AT_ONCE = 500
 _SEARCHED_AT_ONCE = 500
 _MADE_AT_ONCE = 1000
@@ -91,6 +103,13 @@ class WebhookNotice(NamedTuple):
     error: str
 
 
+class Recovered(NamedTuple):
+    """How far a recovery has come, ``None`` at its end, and how many deliveries it has made."""
+
+    to: int | None
+    made: int
+
+
 class Backlog(NamedTuple):
     """Since when the oldest event waits to be delivered, and how many webhooks are disabled."""
 
@@ -104,16 +123,13 @@ async def list_deliveries(
     state: DeliveryState | UnsetType,
     before: int | None,
     limit: int,
-    *,
-    is_gone: bool = False,
 ) -> Page[Delivery]:
     """Return ``limit`` deliveries of a webhook with an id below ``before``, the newest first.
 
-    If the webhook ``is_gone``, a 410 disabled it, and the delivery that got it has failed.
     With a ``state`` it searches a bounded part: a page may be short although there is a next one.
     """
     width = limit + 1 if state is UNSET else max(limit + 1, _SEARCHED_AT_ONCE)
-    sql = f"SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries {BEFORE}"  # noqa: S608 - only names
+    sql = f"SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries {_BEFORE}"  # noqa: S608 - only names
     rows = await store.read(
         Statement(
             f"{in_short(sql) if width <= SHORT else sql} LIMIT ?3",
@@ -121,7 +137,7 @@ async def list_deliveries(
             name="select_deliveries",
         )
     )
-    deliveries = [delivery_of(row, is_gone=is_gone) for row in rows]
+    deliveries = [delivery_of(row) for row in rows]
     matching = [each for each in deliveries if state in (UNSET, each.state)]
     page = matching[:limit]
     if len(matching) > limit:
@@ -129,23 +145,143 @@ async def list_deliveries(
     return Page(page, rows[-1][0] if len(rows) == width else None)
 
 
-async def find_delivery(
-    store: Reader, webhook_id: int, delivery_id: int, *, is_gone: bool = False
-) -> tuple[Delivery, Event | None]:
-    """Return a delivery of a webhook, and its event if that is still kept.
+def retry(
+    webhook_id: int,
+    delivery_id: int,
+    key_id: int,
+    now: Milliseconds,
+    check: Callable[[Webhook], None],
+) -> Unit[Delivery]:
+    """Send the event of a delivery again to a webhook that passes ``check``.
+
+    Return the delivery that sends it: the pending one of this event, which becomes due now, or else
+    a new one.
 
     Raises:
-        NotFound: the webhook has no such delivery.
+        NotFound: the key has no webhook with this id, or the webhook no such delivery.
+        WebhookDisabled: it is disabled.
+        EventNotKept: the event is too old.
     """
-    select = Statement(
-        f"SELECT sequence, {DELIVERY_COLUMNS} FROM webhook_deliveries"  # noqa: S608 - only names
-        " WHERE id = ?1 AND webhook_id = ?2",
+    yield from lock_enabled(webhook_id, key_id, check)
+    rows = yield Statement(
+        "SELECT sequence, event_id FROM webhook_deliveries WHERE id = ?1 AND webhook_id = ?2",
         (delivery_id, webhook_id),
-        name="select_delivery",
+        name="select_delivery_to_retry",
     )
-    sequence, *row = found(await store.read(select), list, "delivery", delivery_id)
-    delivery = delivery_of(tuple(row), is_gone=is_gone)
-    return delivery, await read_event(store, sequence, delivery.event_id)
+    sequence, event_id = found(rows, tuple, "delivery", delivery_id)
+    pending = yield Statement(
+        "UPDATE webhook_deliveries SET due_at = CASE WHEN due_at > ?3 THEN ?3 ELSE due_at END"  # noqa: S608 - only names
+        " WHERE webhook_id = ?1 AND sequence = ?2 AND state || '' = 'pending'"
+        f" RETURNING {DELIVERY_COLUMNS}",
+        (webhook_id, sequence, now),
+        name="hasten_delivery",
+    )
+    made = pending or (
+        yield Statement(
+            f"{_INSERT} WHERE e.sequence = ?3 AND e.id = ?4 RETURNING {DELIVERY_COLUMNS}",
+            (webhook_id, now, sequence, event_id),
+            name="insert_retried_delivery",
+        )
+    )
+    if not made:
+        msg = f"the event of delivery {delivery_id} is no longer kept"
+        raise EventNotKept(msg)
+    return delivery_of(made[0])
+
+
+def recover(
+    webhook_id: int, since: Milliseconds, key_id: int, check: Callable[[Webhook], None]
+) -> Unit[Webhook]:
+    """Begin to send a webhook that passes ``check`` again what failed or was never sent ``since``.
+
+    The process that delivers to the webhook does the rest (``recover_batch``).
+
+    Raises:
+        NotFound: the key has no webhook with this id.
+        WebhookDisabled: it is disabled.
+    """
+    webhook = yield from lock_enabled(webhook_id, key_id, check)
+    before = (yield from _first_since(since)) - 1
+    yield Statement(
+        "UPDATE webhooks SET recovered_to = ?2"
+        " WHERE id = ?1 AND (recovered_to IS NULL OR recovered_to > ?2)",
+        (webhook_id, before),
+        name="recover_webhook",
+    )
+    return webhook
+
+
+def _first_since(moment: Milliseconds) -> Unit[int]:
+    """Return the sequence of the first event since a moment, or the one that comes next.
+
+    No index has the times of events: each change would pay for one. They are times of several
+    clocks, so not quite in the order of the feed.
+    """
+    ((first,),) = yield Statement("SELECT min(sequence) FROM events", name="select_oldest_event")
+    ((last,),) = yield Statement("SELECT max(sequence) FROM events", name="select_newest_event")
+    low, end = first or 1, (last or 0) + 1
+    high = end
+    while low < high:
+        middle = (low + high) // 2
+        rows = yield Statement(
+            "SELECT at FROM events WHERE sequence >= ?1 ORDER BY sequence LIMIT 1",
+            (middle,),
+            name="select_time_of_event",
+        )
+        if rows[0][0] < moment - _CLOCKS_DIFFER:
+            low = middle + 1
+        else:
+            high = middle
+    rows = yield Statement(
+        "SELECT sequence FROM events WHERE sequence >= ?1 AND at >= ?2 ORDER BY sequence LIMIT 1",
+        (low, moment),
+        name="select_first_event_since",
+    )
+    return rows[0][0] if rows else end
+
+
+async def has_room(store: Reader, webhook_id: int) -> bool:
+    """Return whether a recovery may make more deliveries: not too many are pending."""
+    pending = await store.read(
+        Statement(
+            "SELECT id FROM webhook_deliveries WHERE"
+            " /*sqlite*/ webhook_id = ?1 /*end*/ /*pg webhook_id >= ?1 AND webhook_id <= ?1 */"
+            " AND state = 'pending' ORDER BY /*pg webhook_id, */ id LIMIT 1 OFFSET ?2",
+            (webhook_id, _MAX_PENDING - 1),
+            name="select_last_pending_delivery",
+        )
+    )
+    return not pending
+
+
+def recover_batch(owner: str, webhook: LeasedWebhook, now: Milliseconds) -> Unit[Recovered]:
+    """Make deliveries of events that a recovery finds next: of those that failed or have none.
+
+    Nothing changes if ``owner`` has lost the webhook, or it was changed meanwhile.
+    """
+    before = webhook.recovered_to or 0
+    end = min(before + _MADE_AT_ONCE, webhook.position)
+    moved = yield Statement(
+        "UPDATE webhooks SET recovered_to = CASE WHEN position > ?1 THEN CAST(?1 AS BIGINT) END"
+        " WHERE id = ?2 AND recovered_to = ?3 AND leased_by = ?4 AND enabled = 1"
+        " RETURNING recovered_to",
+        (end, webhook.id, before, owner),
+        name="move_recovery",
+    )
+    if not moved:
+        return Recovered(webhook.recovered_to, 0)
+    wanted = webhook.wanted
+    made = yield Statement(
+        f"{_INSERT} WHERE e.sequence > ?3 AND e.sequence <= ?4"  # noqa: S608 - only parameters
+        f" AND (e.key_id IS NULL OR e.key_id = ?5) AND e.type IN ({placeholder_list(6, wanted)})"
+        # With an OFFSET it stays a search for each event, whatever the statistics say.
+        " AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = ?1"
+        " AND d.sequence = e.sequence AND d.event_id = e.id AND d.state || '' <> 'failed'"
+        " LIMIT 1 OFFSET 0) ORDER BY e.sequence RETURNING id",
+        (webhook.id, now, before, end, webhook.key_id, *wanted),
+        name="insert_recovered_deliveries",
+    )
+    return Recovered(moved[0][0], len(made))
 
 
 async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> list[DueDelivery]:
@@ -153,11 +289,14 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
 
     There are none if it is disabled.
     """
-    held = "coalesce(e.first_attempt_at, ?2) + ?3"
+    held = _pending_beside(
+        "coalesce(e.first_attempt_at, ?2) + ?3", "d.webhook_id", "d.resource", "d.id", before=True
+    )
     rows = await store.read(
         Statement(
             "SELECT d.id, d.webhook_id, d.sequence, d.event_id, d.type, d.resource, d.attempts,"  # noqa: S608
-            f" ({holder_of(held)}) FROM webhook_deliveries d"
+            # A test waits for none: it shows how the endpoint responds now.
+            f" CASE WHEN d.type <> '{_TEST}' THEN ({held}) END FROM webhook_deliveries d"
             " WHERE d.webhook_id = ?1 AND d.state = 'pending' AND d.due_at <= ?2"
             " AND EXISTS (SELECT 1 FROM webhooks w WHERE w.id = ?1 AND w.enabled = 1)"
             " ORDER BY d.due_at, d.id LIMIT ?4",
@@ -166,15 +305,6 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
         )
     )
     return [DueDelivery._make((*row[:-1], row[-1] or 0)) for row in rows]
-
-
-def holder_of(column: str) -> str:
-    """Return, in SQL, a column of the delivery ``e`` that holds back the delivery ``d``.
-
-    A test waits for none: whoever asks for it wants to know how the endpoint responds now.
-    """
-    before = _pending_beside(column, "d.webhook_id", "d.resource", "d.id", before=True)
-    return f"CASE WHEN d.type <> '{_TEST}' THEN ({before}) END"
 
 
 async def read_backlog(store: Reader, webhooks: Iterable[LeasedWebhook]) -> Backlog:
@@ -242,15 +372,11 @@ def make_deliveries(
         if moved:
             wanted = webhook.wanted
             rows = yield Statement(
-                "INSERT INTO webhook_deliveries"  # noqa: S608 - only parameters
-                " (webhook_id, sequence, event_id, type, resource, state, created_at, attempts,"
-                " due_at)"
-                " SELECT CAST(?1 AS BIGINT), sequence, id, type, resource, 'pending',"
-                " CAST(?2 AS BIGINT), 0, CAST(?2 AS BIGINT)"
-                " FROM events WHERE sequence > ?3 AND sequence <= ?4"
-                " AND (key_id IS NULL OR key_id = ?5)"
-                f" AND (type IN ({placeholder_list(8, wanted)}) OR type = ?6 AND resource = ?7)"
-                " ORDER BY sequence RETURNING id",
+                f"{_INSERT} WHERE e.sequence > ?3 AND e.sequence <= ?4"
+                " AND (e.key_id IS NULL OR e.key_id = ?5)"
+                f" AND (e.type IN ({placeholder_list(8, wanted)})"
+                " OR e.type = ?6 AND e.resource = ?7)"
+                " ORDER BY e.sequence RETURNING id",
                 (
                     *(webhook.id, now, webhook.position, end, webhook.key_id),
                     *(_TEST, f"webhook/{webhook.id}", *wanted),
@@ -393,13 +519,9 @@ def _update_webhook(
     return [WebhookNotice(webhook_id, key_id, reason, next(reversed(errors), ""))]
 
 
-def delivery_of(row: Row, *, is_gone: bool = False) -> Delivery:
-    """Return the delivery in a row of ``DELIVERY_COLUMNS``. See ``list_deliveries``."""
-    delivery_id, event_id, kind, resource, state, attempts, *times = row[:-4]
-    status, body, error, retried_at = row[-4:]
-    if is_gone and state == "pending" and status == GONE:
-        # Its row is pending, because the webhook continues with it if it is enabled again.
-        state = "failed"
+def delivery_of(row: Row) -> Delivery:
+    """Return the delivery in a row of ``DELIVERY_COLUMNS``."""
+    delivery_id, event_id, kind, resource, state, attempts, *times, status, body, error = row
     created_at, last_attempt_at, due_at = times
     return Delivery(
         id=delivery_id,
@@ -414,5 +536,4 @@ def delivery_of(row: Row, *, is_gone: bool = False) -> Delivery:
         response_status=status,
         response_body=body,
         error=error,
-        retried_at=None if retried_at is None else rfc3339_milliseconds(retried_at),
     )

@@ -4,11 +4,10 @@ import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.cursors import CursorForm, base64_bytes, base64_text
 from petstore.domain.fields import PRINTABLE, Id, Moment
 from petstore.errors import ForbiddenAddress, InvalidWebhookUrl, UnknownEventType
 from petstore.events.model import EVENT_TYPES, EventType, readable_types
@@ -18,15 +17,12 @@ from petstore.webhooks.addresses import check_target
 Networks: TypeAlias = Sequence[IPv4Network | IPv6Network]
 """The networks to which the operator allows deliveries, whatever their addresses and ports are."""
 
-Resume: TypeAlias = Literal["lastSuccess", "now"]
 DeliveryState: TypeAlias = Literal["pending", "succeeded", "failed"]
 
 MAX_WEBHOOKS = 16
 """The webhooks of one key."""
 
 _MAX_URL = 2048
-MAX_REPLAY = 2_000
-"""The events that one request sends again; a webhook with as many pending deliveries gets none."""
 
 LONGEST_GRACE = 7 * 24 * 3600
 """The maximum life of an old secret, in seconds."""
@@ -38,7 +34,6 @@ _HTTPS = 443
 _MAX_PORT = 65535
 _MAX_NAMED = 3
 _MAX_TEXT = 64
-_MAX_SEQUENCE = 2**62
 # The characters of RFC 3986. A name is one of RFC 1123, perhaps with underscores, as DNS has them.
 _URL = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?"
@@ -86,33 +81,6 @@ _Time = Annotated[datetime, Meta(tz=True)]
 _Milliseconds = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
-class ReplayRange(NamedTuple):
-    """The places in the feed that a replay has still to look at: behind ``after``, to ``last``."""
-
-    after: int
-    last: int
-
-
-def _encode_range(rest: ReplayRange) -> str:
-    return base64_text(b"".join(place.to_bytes(8) for place in rest))
-
-
-def _decode_range(cursor: str) -> ReplayRange:
-    content = base64_bytes(cursor)
-    rest = ReplayRange(int.from_bytes(content[:8]), int.from_bytes(content[8:]))
-    if not 0 <= rest.after < rest.last <= _MAX_SEQUENCE:
-        raise ValueError(cursor)
-    return rest
-
-
-# 128 bits, of which the last character has two.
-IN_REPLAY = CursorForm("[A-Za-z0-9_-]{21}[AQgw]", 22, _encode_range, _decode_range)
-"""The cursors of replays."""
-
-NEXT = "the next of the previous response, unchanged"
-"""What the cursor of a replay has to be."""
-
-
 class WebhookCreate(Struct, frozen=True):
     """A webhook to create."""
 
@@ -128,16 +96,13 @@ class WebhookPatch(Struct, frozen=True):
     types: Types | UnsetType = UNSET
     description: Description | UnsetType | None = UNSET
     enabled: _Flag | UnsetType = UNSET
-    resume: (
-        Annotated[
-            Resume,
-            Meta(
-                description="Where a webhook continues when it is enabled again.",
-                extra={"expected": "one of 'lastSuccess', 'now'"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+
+
+class Owner(Struct, frozen=True):
+    """The key or the person that a webhook belongs to."""
+
+    type: Annotated[Literal["key", "person"], Meta(description="`key` or `person`.")]
+    id: Id
 
 
 class Webhook(Struct, frozen=True, rename="camel"):
@@ -162,6 +127,20 @@ class Webhook(Struct, frozen=True, rename="camel"):
         Annotated[datetime, Meta(tz=True, description=("When the URL last accepted an event."))]
         | None
     )
+    failing_since: (
+        Annotated[
+            datetime,
+            Meta(
+                tz=True,
+                description=(
+                    "When its deliveries began to fail; null if one of the last three attempts"
+                    " succeeded."
+                ),
+            ),
+        ]
+        | None
+    )
+    owner: Annotated[Owner, Meta(description="The key or the person that it belongs to.")]
 
 
 class SecretRotation(Struct, frozen=True, rename="camel"):
@@ -179,80 +158,10 @@ class SecretRotation(Struct, frozen=True, rename="camel"):
     ] = 24 * 3600
 
 
-class ReplayWindow(Struct, frozen=True):
-    """The events to send again: from ``since``, and before ``until``; all, or some of them."""
+class Recovery(Struct, frozen=True):
+    """Which events to send again."""
 
-    since: (
-        Annotated[
-            Moment,
-            Meta(
-                description=(
-                    "The events from this moment on (RFC 3339). Without it, those since the webhook"
-                    " was created, as far as they are kept."
-                )
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    until: Annotated[Moment, Meta(description="The events before this moment.")] | UnsetType = UNSET
-    type: (
-        Annotated[
-            list[EventType],
-            Meta(
-                max_length=100,
-                description="Only events of these types.",
-                extra={"expected": f"a list of {', '.join(map(repr, EVENT_TYPES))}"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    state: (
-        Annotated[
-            Literal["failed"],
-            Meta(
-                description=(
-                    "`failed`: only events whose delivery has failed, and that were not sent again"
-                    " since."
-                ),
-                extra={"expected": "'failed'"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    cursor: (
-        Annotated[
-            str,
-            Meta(
-                pattern=f"^{IN_REPLAY.pattern}$",
-                # The pattern's end alone would let a line break pass.
-                max_length=IN_REPLAY.max_length,
-                description=(
-                    "Where to continue: the `next` of the previous response. Repeat the other"
-                    " members."
-                ),
-                extra={"expected": NEXT},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-
-
-class Replay(Struct, frozen=True):
-    """What a replay has begun."""
-
-    deliveries: Annotated[int, Meta(ge=0, description="How many events will be sent again.")]
-    next: (
-        Annotated[
-            str,
-            Meta(
-                description=(
-                    "The `cursor` of the request that continues. It is absent at the end of the"
-                    " window."
-                )
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    since: Annotated[Moment, Meta(description="The events from this moment on (RFC 3339).")]
 
 
 class WebhookTest(Struct, frozen=True, rename="camel"):
@@ -298,18 +207,6 @@ class Delivery(Struct, frozen=True, rename="camel"):
         | None
     )
     error: Annotated[str, Meta(description="Why the last attempt failed.")] | None
-    retried_at: (
-        Annotated[
-            _Milliseconds,
-            Meta(
-                description=(
-                    "When the event of a failed delivery was sent again, by another one; null if"
-                    " never."
-                )
-            ),
-        ]
-        | None
-    )
 
 
 def check_url(url: str, networks: Networks) -> None:

@@ -2,20 +2,17 @@
 
 from collections.abc import Collection
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import asdict
 
 from petstore.clock import SECOND, milliseconds
 from petstore.databases.contract import mapped
-from petstore.databases.planner import LAST_ID
 from petstore.errors import (
-    AlreadyPending,
-    DeliveriesPending,
     EventNotKept,
-    InvalidBody,
     InvalidWebhookUrl,
+    NotOwner,
     SecretAlreadyShown,
     TooManyWebhooks,
     UnknownEventType,
@@ -23,21 +20,22 @@ from petstore.errors import (
     WebhooksNotConfigured,
 )
 from petstore.events.examples import WEBHOOK
-from petstore.events.model import EventType, scope_of
+from petstore.events.model import scope_of
 from petstore.interface.authentication import require_scope
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, page_result
 from petstore.keys.model import Caller
-from petstore.webhooks.deliveries import delete_all_deliveries, list_deliveries
+from petstore.webhooks.deliveries import (
+    delete_all_deliveries,
+    list_deliveries,
+    recover,
+    retry,
+)
 from petstore.webhooks.model import (
-    IN_REPLAY,
-    NEXT,
     Delivery,
     DeliveryState,
-    Replay,
-    ReplayRange,
-    ReplayWindow,
+    Recovery,
     SecretRotation,
     Webhook,
     WebhookCreate,
@@ -46,11 +44,9 @@ from petstore.webhooks.model import (
     check_url,
     known_types,
 )
-from petstore.webhooks.replays import Selection, replay, retry
-from petstore.webhooks.secrets import secret_text, webhook_secrets
+from petstore.webhooks.signing import secret_text, webhook_secrets
 from petstore.webhooks.store import (
     IssuedSecret,
-    begin_resume,
     change_webhook,
     create_webhook,
     delete_webhook,
@@ -59,6 +55,7 @@ from petstore.webhooks.store import (
     list_webhooks,
     record_test,
     rotate_webhook,
+    sees_all,
 )
 
 
@@ -71,6 +68,21 @@ class WebhookWithSecret(Webhook, frozen=True):
             description=("The secret that signs the deliveries: `whsec_` and 32 bytes in base64.")
         ),
     ]
+
+
+class ListWebhooksQuery(PageQuery, frozen=True):
+    """The query parameters of ``listWebhooks``."""
+
+    failing: (
+        Annotated[
+            Literal["true"],
+            Meta(
+                description="`true`: only those that fail, or that the service disabled.",
+                extra={"expected": "true"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class ListDeliveriesQuery(PageQuery, frozen=True):
@@ -88,9 +100,30 @@ class ListDeliveriesQuery(PageQuery, frozen=True):
     ) = UNSET
 
 
-async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Webhook]]:
+async def _require_own(context: Context, webhook_id: int) -> int:
+    """Return the id of the caller, who has to own the webhook.
+
+    Raises:
+        NotOwner: the caller sees it, and does not own it.
+        NotFound: the caller does not see it.
+    """
+    caller = context.caller
+    if sees_all(caller):
+        owner = (await get_webhook(context.services.store, webhook_id, caller)).owner
+        if owner.id != caller.id:
+            msg = (
+                f"webhook {webhook_id} belongs to {owner.type} {owner.id}, which alone can do this;"
+                " you can disable it"
+            )
+            raise NotOwner(msg)
+    return caller.id
+
+
+async def _list(context: Context, call: Call[None, ListWebhooksQuery]) -> Result[list[Webhook]]:
     query, store = call.query, context.services.store
-    return page_result(await list_webhooks(store, context.caller.id, query.after, query.limit))
+    failing = query.failing is not UNSET
+    page = await list_webhooks(store, context.caller, query.after, query.limit, failing=failing)
+    return page_result(page)
 
 
 async def _create(context: Context, call: Call[WebhookCreate, None]) -> Result[WebhookWithSecret]:
@@ -107,37 +140,37 @@ async def _create(context: Context, call: Call[WebhookCreate, None]) -> Result[W
 
 
 async def _get(context: Context, call: Call[None, None]) -> Result[Webhook]:
-    return Result(await get_webhook(context.services.store, call.path_id, context.caller.id))
+    return Result(await get_webhook(context.services.store, call.path_id, context.caller))
 
 
 async def _update(context: Context, call: Call[WebhookPatch, None]) -> Result[Webhook]:
-    patch, services, check = call.body, context.services, context.conditions.check
+    patch, caller, services = call.body, context.caller, context.services
+    if patch == WebhookPatch(enabled=False) and sees_all(caller):
+        owner = (await get_webhook(services.store, call.path_id, caller)).owner.id
+    else:
+        owner = await _require_own(context, call.path_id)
     if patch.url is not UNSET:
         check_url(patch.url, services.webhook_networks)
     if patch.types is not UNSET:
-        _check_types(patch.types, context.caller)
-    if patch.resume is not UNSET and patch.enabled is not True:
-        msg = "resume: expected only with enabled: true"
-        raise InvalidBody(msg)
-    webhook_id, own, now, before = call.path_id, context.caller.id, services.clock(), LAST_ID
-    if patch.enabled is True:
-        before = await begin_resume(services.store, webhook_id, patch, own, now, check)
-    return await change(context, change_webhook(webhook_id, patch, own, now, check, before))
+        _check_types(patch.types, caller)
+    by = None if owner == caller.id else context.author
+    now, check = services.clock(), context.conditions.check
+    return await change(context, change_webhook(call.path_id, patch, owner, check, now, by=by))
 
 
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
-    unit = delete_webhook(call.path_id, context.caller.id, context.conditions.check)
-    result = await change(context, unit)
+    own = await _require_own(context, call.path_id)
+    result = await change(context, delete_webhook(call.path_id, own, context.conditions.check))
     await delete_all_deliveries(context.services.store, call.path_id)
     return result
 
 
 async def _rotate(context: Context, call: Call[SecretRotation, None]) -> Result[WebhookWithSecret]:
-    services, own = context.services, context.caller.id
+    services, own = context.services, await _require_own(context, call.path_id)
     try:
         show = partial(_with_secret, services.webhook_secret.read())
     except WebhooksNotConfigured:
-        await get_webhook(services.store, call.path_id, own)  # or it is not found
+        await get_webhook(services.store, call.path_id, context.caller)  # or it is not found
         raise
     grace = call.body.grace_seconds * SECOND
     unit = rotate_webhook(call.path_id, grace, own, services.clock(), context.conditions.check)
@@ -146,8 +179,9 @@ async def _rotate(context: Context, call: Call[SecretRotation, None]) -> Result[
 
 
 async def _test(context: Context, call: Call[None, None]) -> Result[WebhookTest]:
+    own = await _require_own(context, call.path_id)
     now, check = context.services.clock(), context.conditions.check
-    unit = record_test(call.path_id, context.caller.id, now, check, by=context.author)
+    unit = record_test(call.path_id, own, now, check, by=context.author)
     return await change(context, mapped(unit, WebhookTest))
 
 
@@ -155,61 +189,22 @@ async def _list_deliveries(
     context: Context, call: Call[None, ListDeliveriesQuery]
 ) -> Result[list[Delivery]]:
     store, query = context.services.store, call.query
-    webhook = await get_webhook(store, call.path_id, context.caller.id)
-    page = await list_deliveries(
-        store,
-        call.path_id,
-        query.state,
-        query.after,
-        query.limit,
-        is_gone=webhook.disabled_reason == "gone",
-    )
+    await _require_own(context, call.path_id)
+    await get_webhook(store, call.path_id, context.caller)
+    page = await list_deliveries(store, call.path_id, query.state, query.after, query.limit)
     return page_result(page)
 
 
 async def _retry(context: Context, call: Call[None, None]) -> Result[Delivery]:
-    now, check, own = context.services.clock(), context.conditions.check, context.caller
-    check_type = partial(_require_readable, own)
-    unit = retry(call.path_id, call.child_id, own.id, now, check, check_type)
-    return await change(context, unit)
-
-
-async def _replay(context: Context, call: Call[ReplayWindow, None]) -> Result[Replay]:
-    selection = selection_of(call.body, context.caller)
+    own = await _require_own(context, call.path_id)
     now, check = context.services.clock(), context.conditions.check
-    return await change(context, replay(call.path_id, selection, context.caller, now, check))
+    return await change(context, retry(call.path_id, call.child_id, own, now, check))
 
 
-def selection_of(window: ReplayWindow, key: Caller) -> Selection:
-    """Return which events a key wants to send again.
-
-    Raises:
-        MissingScope: the key lacks the scope to read one of their types.
-        InvalidBody: the window has no end after its start, or the cursor is of no replay.
-    """
-    selection = Selection(is_failed=window.state == "failed")
-    if window.since is not UNSET:
-        selection = selection._replace(since=milliseconds(window.since))
-    if window.until is not UNSET:
-        selection = selection._replace(until=milliseconds(window.until))
-    if selection.since is not None and selection.until <= selection.since:
-        msg = "until: expected a date and time after since"
-        raise InvalidBody(msg)
-    if window.type is not UNSET:
-        for kind in window.type:
-            _require_readable(key, kind)
-        selection = selection._replace(types=window.type)
-    if window.cursor is not UNSET:
-        selection = selection._replace(rest=_rest_of(window.cursor))
-    return selection
-
-
-def _rest_of(cursor: str) -> ReplayRange:
-    try:
-        return IN_REPLAY.decode(cursor)
-    except ValueError:
-        msg = f"cursor: expected {NEXT}"
-        raise InvalidBody(msg) from None
+async def _recover(context: Context, call: Call[Recovery, None]) -> Result[Webhook]:
+    own = await _require_own(context, call.path_id)
+    since, check = milliseconds(call.body.since), context.conditions.check
+    return await change(context, recover(call.path_id, since, own, check))
 
 
 def _check_types(types: Collection[str], key: Caller) -> None:
@@ -220,11 +215,7 @@ def _check_types(types: Collection[str], key: Caller) -> None:
         MissingScope: the key lacks the scope to read one of them.
     """
     for kind in known_types(types):
-        _require_readable(key, kind)
-
-
-def _require_readable(key: Caller, kind: EventType) -> None:
-    require_scope(key, scope_of(kind), f" to read {kind}")
+        require_scope(key, scope_of(kind), f" to read {kind}")
 
 
 def _with_secret(master: bytes, issued: IssuedSecret) -> WebhookWithSecret:
@@ -246,7 +237,6 @@ _DELIVERY = {
     "responseStatus": 500,
     "responseBody": "out of order",
     "error": "expected a status of 2xx, not 500",
-    "retriedAt": None,
 }
 _RETRY = _DELIVERY | {
     "id": 40,
@@ -267,9 +257,12 @@ OPERATIONS = (
         method="GET",
         path="/webhooks",
         summary="List webhooks",
-        description="Returns a page of the webhooks of your key, by ascending `id`.",
+        description=(
+            "Returns a page of the webhooks of your key, by ascending `id`. With the scope"
+            " `keys:admin` they are those of everybody."
+        ),
         handler=_list,
-        query=PageQuery,
+        query=ListWebhooksQuery,
         success=Success(200, "A page of webhooks.", list[Webhook], [WEBHOOK]),
     ),
     _operation(
@@ -307,15 +300,15 @@ OPERATIONS = (
         path="/webhooks/{webhookId}",
         summary="Change a webhook",
         description=(
-            "Changes the members in the body (RFC 7396). A webhook that is enabled again"
-            " continues after its last success, so it misses nothing. With `resume` set to `now`"
-            " it skips the events since then."
+            "Changes the members in the body (RFC 7396). A webhook that is enabled again resumes"
+            " with the events from now on. `recoverWebhook` sends those that it missed. With the"
+            " scope `keys:admin` you can disable the webhooks of others."
         ),
         handler=_update,
         body=WebhookPatch,
-        body_example={"enabled": True, "resume": "now"},
+        body_example={"enabled": True},
         success=Success(200, "The webhook as it is now.", Webhook, WEBHOOK),
-        errors=(InvalidWebhookUrl, UnknownEventType),
+        errors=(InvalidWebhookUrl, UnknownEventType, NotOwner),
     ),
     _operation(
         id="deleteWebhook",
@@ -325,6 +318,7 @@ OPERATIONS = (
         description="Deletes a webhook and its deliveries, including pending ones.",
         handler=_delete,
         success=Success(204, "The webhook is deleted."),
+        errors=(NotOwner,),
     ),
     _operation(
         id="rotateWebhook",
@@ -341,7 +335,7 @@ OPERATIONS = (
         body_example={"graceSeconds": 3600},
         body_required=False,
         success=Success(200, "The webhook and its new secret.", WebhookWithSecret, _ISSUED),
-        errors=(WebhooksNotConfigured, SecretAlreadyShown),
+        errors=(WebhooksNotConfigured, SecretAlreadyShown, NotOwner),
     ),
     _operation(
         id="testWebhook",
@@ -357,7 +351,7 @@ OPERATIONS = (
         success=Success(
             202, "The event will be sent.", WebhookTest, {"eventId": "evt_5f1c3c6a9a3d2b3f0a7e9d10"}
         ),
-        errors=(WebhookDisabled,),
+        errors=(WebhookDisabled, NotOwner),
     ),
     _operation(
         id="listWebhookDeliveries",
@@ -372,6 +366,7 @@ OPERATIONS = (
         handler=_list_deliveries,
         query=ListDeliveriesQuery,
         success=Success(200, "A page of deliveries.", list[Delivery], [_DELIVERY]),
+        errors=(NotOwner,),
     ),
     _operation(
         id="retryWebhookDelivery",
@@ -380,30 +375,29 @@ OPERATIONS = (
         summary="Send one event again",
         description=(
             "Sends the event of a delivery again, even if it succeeded. Returns the delivery"
-            " that sends it: a new one, or this one if it is pending, whose next attempt is made"
-            " now instead of later. The id of the event stays the same."
+            " that sends it: a new one, or the pending one of this event, whose next attempt is"
+            " then made now. The id of the event stays the same."
         ),
         handler=_retry,
         tagged=False,
         success=Success(202, "The event will be sent.", Delivery, _RETRY),
-        errors=(WebhookDisabled, DeliveriesPending, AlreadyPending, EventNotKept),
+        errors=(WebhookDisabled, EventNotKept, NotOwner),
     ),
     _operation(
-        id="replayWebhook",
+        id="recoverWebhook",
         method="POST",
-        path="/webhooks/{webhookId}/replay",
-        summary="Send events again",
+        path="/webhooks/{webhookId}/recover",
+        summary="Send missed events again",
         description=(
-            "Sends the events from `since` until `until` again, except events that are pending or"
-            " that the webhook would not get now. Their ids stay the same. With `type` they are"
-            " those of some types, and with `state` those that failed. One request sends up to"
-            " 2,000 events: if the response has `next`, send it as the `cursor` of another request."
+            "Sends all events since a time whose delivery has failed, or that were never sent to"
+            " this webhook. Their ids stay the same. This happens in the background, in the order"
+            " of the feed; while 1,000 deliveries are pending it waits."
         ),
-        handler=_replay,
+        handler=_recover,
         tagged=False,
-        body=ReplayWindow,
-        body_example={"since": "2026-11-21T10:00:00Z", "state": "failed"},
-        success=Success(202, "The events will be sent.", Replay, {"deliveries": 42}),
-        errors=(WebhookDisabled, DeliveriesPending),
+        body=Recovery,
+        body_example={"since": "2026-11-21T10:00:00Z"},
+        success=Success(202, "The events will be sent.", Webhook, WEBHOOK),
+        errors=(WebhookDisabled, NotOwner),
     ),
 )

@@ -1,12 +1,16 @@
 """The pages of webhooks: where a key's events are sent, and what became of each delivery."""
 
-import asyncio
-import re
 from collections.abc import Mapping
-from http import HTTPStatus
 
-from petstore.clock import rfc3339_milliseconds
-from petstore.console.fields import Field, FieldSet, choice, optional, undo_fields, words
+from petstore.console.fields import (
+    Field,
+    FieldSet,
+    choice,
+    optional,
+    undo_fields,
+    utc_moment,
+    words,
+)
 from petstore.console.forms import Problem, number_or_text
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest, again_if_used
@@ -14,9 +18,6 @@ from petstore.errors import InvalidParameter, PetstoreError, SecretAlreadyShown
 from petstore.events.model import EventType, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.webhooks.model import MAX_WEBHOOKS, Delivery
-from petstore.webhooks.schedule import DisabledReason, is_success
-from petstore.webhooks.waits import Waiting, read_waiting
 
 _NEWEST = 5  # whoever wants more goes on to a page of older ones
 _DELIVERIES = 20
@@ -48,36 +49,11 @@ EVENT_WORDS: Mapping[EventType, str] = {
 
 _OF_KEYS = frozenset({"key.limit_near", "key.banned", "key.expiring", "deprecation.used"})
 
-DISABLED_WORDS: Mapping[DisabledReason, str] = {
-    "gone": "The address responded with 410: it takes no more events.",
-    "failing": "No delivery has succeeded for days.",
-}
-"""Why the service disabled a webhook, in words."""
-
-# Errors of deliveries are worded for developers of receivers. Each pattern captures what is kept.
-_OUTCOMES = {
-    r"no response within ([\d.]+) seconds": "The receiver did not answer in {} s.",
-    r"no connection within ([\d.]+) seconds": "The receiver could not be reached in {} s.",
-    r"Connection refused()": "Nothing takes requests at the address.",
-    r"(?:.*not known|.*name resolution|No address .*|the name has no address|not a valid name)()": (
-        "The name in the address is not known."
-    ),
-    r"TLS: (.*)": "No secure connection was possible: {}.",
-    r"the response is not valid HTTP/1\.1()": "The receiver did not answer in HTTP.",
-    r"the connection was closed before a response()": "The receiver hung up without an answer.",
-    r"the event is no longer kept()": "It was not sent: the event is no longer kept.",
-    r"the key may no longer read the event()": "It was not sent: you may not read such events.",
-}
-_STATUSES = {*HTTPStatus}
-_REFUSED = "The receiver refused it: {}."
-_NOT_SENT = "It was not sent: the webhook was enabled from then on."
-_GIVEN_UP = "{} It was given up: the webhook was enabled from then on."
-
 _STATES = ("pending", "succeeded", "failed")
 _STATE = FieldSet(
     choice("state", "State", ("", "any"), *((state, state) for state in _STATES), parse=optional)
 )
-_PAUSED = "No more events are sent. Pending deliveries wait until you enable the webhook."
+_SINCE = FieldSet(Field("since", "Since", parse=utc_moment, control="moment"))
 _GRACE = FieldSet(
     choice(
         *("graceSeconds", "The old secret ends"),
@@ -90,45 +66,7 @@ _GRACE = FieldSet(
 )
 
 
-def outcome_in_words(delivery: Delivery | Waiting) -> str:
-    """Return what came of the last attempt at a delivery; empty before the first one."""
-    failed, skipped, _ = (delivery.error or "").partition("skipped: ")
-    attempt = _attempt_in_words(delivery.response_status, failed.removesuffix("; "))
-    if not skipped:
-        return attempt
-    return _GIVEN_UP.format(attempt) if attempt else _NOT_SENT
-
-
-def _attempt_in_words(status: int | None, error: str) -> str:
-    for pattern, text in _OUTCOMES.items():
-        if matched := re.fullmatch(pattern, error, re.DOTALL):
-            return text.format(matched[1])
-    if status is None:
-        return f"It could not be sent: {error}." if error else ""
-    if is_success(status):
-        return f"The receiver took it ({status})."
-    phrase = HTTPStatus(status).phrase if status in _STATUSES else ""
-    return _REFUSED.format(f"{status} {phrase}".rstrip())
-
-
-def _waiting_in_words(waiting: Waiting) -> str:
-    """Return how many deliveries fail or wait, and why the last attempt failed; empty for none."""
-    failing, others = waiting.failing, waiting.pending - waiting.failing
-    if waiting.is_more:
-        counted = f"More than {waiting.pending} deliveries {'fail or wait' if failing else 'wait'}."
-    elif failing:
-        more = f", {others} wait{'s' if others == 1 else ''}" if others else ""
-        counted = f"{_deliveries(failing, 'fail')}{more}."
-    else:
-        counted = f"{_deliveries(others, 'wait')}." if others else ""
-    return f"{counted} {outcome_in_words(waiting)}".rstrip()
-
-
-def _deliveries(number: int, verb: str) -> str:
-    return f"1 delivery {verb}s" if number == 1 else f"{number} deliveries {verb}"
-
-
-def type_options(visit: PageRequest) -> list[tuple[str, str]]:
+def _type_options(visit: PageRequest) -> list[tuple[str, str]]:
     """Return the types of events that a webhook can get for the person, in words."""
     readable = readable_types(visit.caller.scopes)
     if visit.caller.role is not None:
@@ -155,22 +93,23 @@ def _form(visit: PageRequest) -> FieldSet:
             show=lambda webhook: words(webhook.types),
             parse=str.split,
             control="boxes",
-            options=type_options(visit),
+            options=_type_options(visit),
             hint="If none is chosen, it gets all events that you may read.",
         ),
     )
 
 
 async def _list(visit: PageRequest) -> Response:
-    found = await visit.list_page("listWebhooks", MAX_WEBHOOKS)
-    store, webhooks = visit.services.store, found.value
-    waiting = await asyncio.gather(*(read_waiting(store, webhook.id) for webhook in webhooks))
+    """Return a page of the webhooks that the caller sees, the failing ones first."""
+    found, failing = await visit.list_page("listWebhooks"), []
+    if not visit.form.text("cursor"):
+        query = {"failing": "true", "limit": 100}
+        failing = (await visit.execute("listWebhooks", query=query)).value
     return visit.page(
         "webhooks.html",
-        webhooks=[*zip(webhooks, map(_waiting_in_words, waiting), strict=True)],
+        webhooks=[*failing, *(each for each in found.value if each not in failing)],
+        following=found.next,
         is_set_up=visit.services.webhook_secret.is_set_up,
-        is_full=len(webhooks) == MAX_WEBHOOKS,
-        most=MAX_WEBHOOKS,
     )
 
 
@@ -194,9 +133,10 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     form = fields.shown(fields.texts(found.value), found.version, visit.form, error)
     problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
     deliveries = Result[list[object]]([])
+    is_own = found.value.owner.id == visit.caller.id
     wanted = _STATE.body(_STATE.typed(visit.form))
     is_newest = not wanted and not visit.form.text("cursor")
-    if not isinstance(error, InvalidParameter):
+    if is_own and not isinstance(error, InvalidParameter):
         deliveries = await visit.list_page(
             "listWebhookDeliveries", _NEWEST if is_newest else _DELIVERIES, **wanted
         )
@@ -204,14 +144,12 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         "webhook.html",
         error=error,
         found=found,
+        is_own=is_own,
         form=form,
         filters=_STATE.new(visit.form, error),
         grace=_GRACE.new(visit.form, error),
-        disabled_words=DISABLED_WORDS,
-        waiting=_waiting_in_words(await read_waiting(visit.services.store, visit.path_id)),
+        since=_SINCE.new(visit.form, error),
         deliveries=deliveries,
-        outcome_in_words=outcome_in_words,
-        now=rfc3339_milliseconds(visit.services.clock()),
         problem=problem,
     )
 
@@ -233,16 +171,27 @@ async def _update(visit: PageRequest) -> Response:
 
 
 async def _disable(visit: PageRequest) -> Response:
-    await visit.execute("updateWebhook", {"enabled": False})
-    undo = Undo(f"{_path(visit)}/enable", {"resume": "lastSuccess"}, "Enable it again")
-    return await visit.redirect(_path(visit), Notice(_PAUSED, undo))
+    disabled = (await visit.execute("updateWebhook", {"enabled": False})).value
+    if disabled.owner.id != visit.caller.id:
+        return await visit.redirect(_path(visit), Notice("Disabled. The owner is told."))
+    undo = Undo(f"{_path(visit)}/enable", {}, "Enable it again")
+    return await visit.redirect(_path(visit), Notice("Paused. No events are sent.", undo))
 
 
 async def _enable(visit: PageRequest) -> Response:
-    body = {"enabled": True, "resume": visit.form.text("resume") or "lastSuccess"}
-    await visit.execute("updateWebhook", body)
+    await visit.execute("updateWebhook", {"enabled": True})
     undo = Undo(f"{_path(visit)}/disable")
-    return await visit.redirect(_path(visit), Notice("Events are sent again.", undo))
+    return await visit.redirect(_path(visit), Notice("Events are sent again from now on.", undo))
+
+
+async def _retry(visit: PageRequest) -> Response:
+    await visit.execute("retryWebhookDelivery")
+    return await visit.redirect(_path(visit), Notice("The event is sent again."))
+
+
+async def _recover(visit: PageRequest) -> Response:
+    await visit.execute("recoverWebhook", _SINCE.values(_SINCE.typed(visit.form)))
+    return await visit.redirect(_path(visit), Notice("Missed events are being sent."))
 
 
 async def _test(visit: PageRequest) -> Response:
@@ -266,6 +215,8 @@ def _path(visit: PageRequest) -> str:
     return f"/webhooks/{visit.path_id}"
 
 
+_DELIVERY = "/webhooks/{webhookId}/deliveries/{deliveryId}"
+
 PAGES = (
     ConsolePage("GET", "/webhooks", _list, "listWebhooks"),
     ConsolePage("GET", "/webhooks/new", _new, "createWebhook"),
@@ -274,6 +225,8 @@ PAGES = (
     ConsolePage("POST", "/webhooks/{webhookId}", _update, "updateWebhook", _show),
     ConsolePage("POST", "/webhooks/{webhookId}/enable", _enable, "updateWebhook", _show),
     ConsolePage("POST", "/webhooks/{webhookId}/disable", _disable, "updateWebhook", _show),
+    ConsolePage("POST", "/webhooks/{webhookId}/recover", _recover, "recoverWebhook", _show),
+    ConsolePage("POST", f"{_DELIVERY}/retry", _retry, "retryWebhookDelivery", _show),
     ConsolePage("POST", "/webhooks/{webhookId}/test", _test, "testWebhook", _show),
     ConsolePage("POST", "/webhooks/{webhookId}/rotate", _rotate, "rotateWebhook", _show),
     ConsolePage("POST", "/webhooks/{webhookId}/delete", _delete, "deleteWebhook", _show),

@@ -1,39 +1,94 @@
-"""Create, change, test and delete webhooks.
+"""Create, change, test, lease and delete webhooks.
 
-A webhook belongs to its key: for all others it is not there. What sends the events is elsewhere; it
-reads these rows, and moves ``position`` and the deliveries on.
+A webhook belongs to its key or person. Administrators see it too. A process that delivers leases
+webhooks. It alone makes deliveries of new events, attempts those that are due and saves the
+outcomes, until it releases the lease or has not renewed it in time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from operator import itemgetter
 from secrets import randbits
 from typing import NamedTuple
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from petstore.clock import Milliseconds, utc_second
-from petstore.databases.contract import Reader, Row, Statement, Store, Unit
+from petstore.clock import SECOND, Milliseconds, utc_second
+from petstore.databases.contract import Reader, Row, Statement, Unit, placeholder_list
 from petstore.databases.pages import Page, found, read_page
-from petstore.databases.planner import LAST_ID
 from petstore.errors import TooManyWebhooks, WebhookDisabled
-from petstore.events.model import SERVICE, Author, NewEvent
+from petstore.events.model import SERVICE, Author, EventType, NewEvent, readable_types
 from petstore.events.store import record
+from petstore.keys.model import ROLES, Caller, Environment, Scope
 from petstore.webhooks.model import (
     MAX_WEBHOOKS,
-    Resume,
+    Owner,
     Webhook,
     WebhookCreate,
     WebhookPatch,
     known_types,
+    wanted_types,
 )
-from petstore.webhooks.resumption import resume_batch
+from petstore.webhooks.schedule import NOTICED_FAILURES
 
-COLUMNS = "id, url, types, description, enabled, disabled_reason, created_at, last_success_at"
+COLUMNS = (
+    "id, url, types, description, enabled, disabled_reason, created_at, last_success_at,"  # noqa: S608 - only names
+    f" CASE WHEN failures >= {NOTICED_FAILURES} THEN failing_since END, key_id,"
+    " (SELECT role FROM api_keys WHERE api_keys.id = webhooks.key_id)"
+)
 """The columns of a webhook in SQL, as ``webhook_of`` reads them."""
 
+LEASE: Milliseconds = 15 * SECOND
+"""How long a lease lasts unless it is renewed."""
+
 _SELECT = f"SELECT {COLUMNS} FROM webhooks"  # noqa: S608 - only names
+_FAILING = f"(failures >= {NOTICED_FAILURES} OR disabled_reason IS NOT NULL)"
 _NEWEST = "(SELECT coalesce(max(sequence), 0) FROM events)"
 _VERSION_BITS = 62
+_LEASED_AT_ONCE = 50
+_SCOPES = " ".join(
+    (
+        "CASE coalesce(k.role, '') WHEN '' THEN k.scopes",
+        *(f"WHEN '{role}' THEN '{' '.join(sorted(scopes))}'" for role, scopes in ROLES.items()),
+        "END",
+    )
+)
+
+
+class LeasedWebhook(NamedTuple):
+    """An enabled webhook of a key or a person who may have webhooks.
+
+    Deliveries exist for the events up to ``position``. The next one is due at ``due_at``. A
+    recovery, if one is under way, has looked at the events up to ``recovered_to``.
+    """
+
+    id: int
+    key_id: int
+    scopes: str
+    url: str
+    types: str
+    secret_version: int
+    previous_secret_ends_at: Milliseconds | None
+    position: int
+    paused_until: Milliseconds | None
+    recovered_to: int | None
+    leased_by: str | None
+    leased_until: Milliseconds | None
+    due_at: Milliseconds | None
+
+    @property
+    def readable(self) -> frozenset[EventType]:
+        """The types of the events that its key may read now."""
+        return readable_types(self._scopes)
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """The types of the events that it gets."""
+        return tuple(sorted(wanted_types(self.types.split(), self._scopes)))
+
+    @property
+    def _scopes(self) -> frozenset[Scope]:
+        return frozenset(self.scopes.split())  # type: ignore[arg-type]
 
 
 class IssuedSecret(NamedTuple):
@@ -43,21 +98,46 @@ class IssuedSecret(NamedTuple):
     version: int
 
 
-async def list_webhooks(store: Reader, key_id: int, after: int | None, limit: int) -> Page[Webhook]:
-    """Return the first ``limit`` webhooks of a key with an id above ``after``, by ascending id."""
-    filters = {"key_id": key_id}
-    return await read_page(store, "select_webhooks", _SELECT, filters, after, limit, webhook_of)
+def sees_all(caller: Caller) -> bool:
+    """Return whether a caller sees the webhooks of everybody in its environment."""
+    return "keys:admin" in caller.scopes
 
 
-async def get_webhook(store: Reader, webhook_id: int, key_id: int) -> Webhook:
-    """Return a webhook of a key.
+async def list_webhooks(
+    store: Reader, caller: Caller, after: int | None, limit: int, *, failing: bool = False
+) -> Page[Webhook]:
+    """Return the first ``limit`` webhooks with an id above ``after``, by ascending id.
+
+    They are those that the caller sees: all, or its own. ``failing`` ones fail, or the service has
+    disabled them.
+    """
+    filters: dict[str, str | int] = {"key_id": caller.id}
+    if sees_all(caller):
+        filters = {"environment": caller.environment}
+    table = f"(SELECT * FROM webhooks WHERE {_FAILING}) AS webhooks" if failing else "webhooks"  # noqa: S608 - only names
+    select = f"SELECT {COLUMNS} FROM {table}"  # noqa: S608 - only names
+    return await read_page(store, "select_webhooks", select, filters, after, limit, webhook_of)
+
+
+async def get_webhook(store: Reader, webhook_id: int, caller: Caller) -> Webhook:
+    """Return a webhook that the caller sees.
 
     Raises:
-        NotFound: the key has no webhook with this id.
+        NotFound: there is no webhook with this id, or the caller does not see it.
     """
-    sql = f"{_SELECT} WHERE id = ?1 AND key_id = ?2"
-    rows = await store.read(Statement(sql, (webhook_id, key_id), name="select_webhook"))
-    return found(rows, webhook_of, "webhook", webhook_id)
+    if sees_all(caller):
+        select = Statement(
+            f"{_SELECT} WHERE id = ?1 AND environment = ?2",
+            (webhook_id, caller.environment),
+            name="select_webhook",
+        )
+    else:
+        select = Statement(
+            f"{_SELECT} WHERE id = ?1 AND key_id = ?2",
+            (webhook_id, caller.id),
+            name="select_webhook",
+        )
+    return found(await store.read(select), webhook_of, "webhook", webhook_id)
 
 
 async def has_webhooks(store: Reader) -> bool:
@@ -70,14 +150,16 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
     """Create a webhook, which gets the events from now on.
 
     Raises:
+        NotFound: there is no such key: the operator cannot have webhooks.
         TooManyWebhooks: the key has as many as it may have.
     """
     # So two requests at once cannot both create the last one.
-    yield Statement(
-        "SELECT id FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */",
+    rows = yield Statement(
+        "SELECT environment FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */",
         (key_id,),
         name="lock_key",
     )
+    environment = found(rows, itemgetter(0), "key", key_id)
     ((count,),) = yield Statement(
         "SELECT count(*) FROM webhooks WHERE key_id = ?1", (key_id,), name="count_webhooks"
     )
@@ -89,55 +171,29 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
     version = randbits(_VERSION_BITS)
     rows = yield Statement(
         "INSERT INTO webhooks (key_id, url, types, description, created_at, enabled,"  # noqa: S608
-        " secret_version, failures, position)"
-        f" VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, 0, {_NEWEST}) RETURNING {COLUMNS}",
-        (key_id, new.url, " ".join(known_types(new.types)), new.description, now, version),
+        " secret_version, environment, failures, position)"
+        f" VALUES (?1, ?2, ?3, ?4, ?5, 1, ?6, ?7, 0, {_NEWEST}) RETURNING {COLUMNS}",
+        (
+            *(key_id, new.url, " ".join(known_types(new.types)), new.description, now, version),
+            environment,
+        ),
         name="insert_webhook",
     )
     return IssuedSecret(webhook_of(rows[0]), version)
-
-
-async def begin_resume(
-    store: Store,
-    webhook_id: int,
-    patch: WebhookPatch,
-    key_id: int,
-    now: Milliseconds,
-    check: Callable[[Webhook], None],
-) -> int:
-    """Prepare all but the last batch of deliveries of a webhook for ``patch``, which enables it.
-
-    Return the id of the delivery that ``change_webhook`` continues ``before``. All batches in one
-    transaction could keep others from writing for long. So each has its own, with its own
-    ``check``, and a short backlog is left to ``change_webhook`` as a whole.
-
-    Raises:
-        NotFound: the key has no webhook with this id.
-    """
-
-    def batch(before: int) -> Unit[int | None]:
-        webhook = yield from _checked(webhook_id, key_id, check)
-        if webhook.enabled:
-            return None
-        return (yield from resume_batch(webhook_id, resume, before, now, only_full=True))
-
-    resume, before = _resume_of(patch), LAST_ID
-    while (rest := await store.write(batch(before))) is not None:
-        before = rest
-    return before
 
 
 def change_webhook(
     webhook_id: int,
     patch: WebhookPatch,
     key_id: int,
-    now: Milliseconds,
     check: Callable[[Webhook], None],
-    before: int = LAST_ID,
+    now: Milliseconds = 0,
+    *,
+    by: Author | None = None,
 ) -> Unit[Webhook]:
-    """Change a webhook that passes ``check``, and return it.
+    """Change a webhook that passes ``check``, and return it. Enabled again, it resumes from now.
 
-    If that enables it, its deliveries ``before`` this id are prepared in the same transaction.
+    If another caller disables it (``by``), an event tells its owner.
 
     Raises:
         NotFound: the key has no webhook with this id.
@@ -158,7 +214,17 @@ def change_webhook(
         name="update_webhook",
     )
     if changed.enabled and not webhook.enabled:
-        yield from _resume(webhook_id, _resume_of(patch), before, now)
+        yield Statement(
+            "UPDATE webhooks SET failures = 0, failing_since = NULL, paused_until = NULL,"  # noqa: S608 - only names
+            f" position = {_NEWEST} WHERE id = ?1",
+            (webhook_id,),
+            name="resume_webhook",
+        )
+    if by is not None:
+        disabled = NewEvent(
+            "webhook.disabled", f"webhook/{webhook_id}", changed, {"enabled": True}, key_id
+        )
+        yield record(now, disabled, by=by)
     return changed
 
 
@@ -233,9 +299,63 @@ def lock_enabled(webhook_id: int, key_id: int, check: Callable[[Webhook], None])
     return webhook
 
 
+async def active_webhooks(
+    store: Reader, environment: Environment, now: Milliseconds
+) -> list[LeasedWebhook]:
+    """Return the webhooks to deliver to: they and their keys are active."""
+    rows = await store.read(
+        Statement(
+            f"SELECT w.id, w.key_id, {_SCOPES}, w.url, w.types, w.secret_version,"  # noqa: S608
+            " w.previous_secret_ends_at, w.position, w.paused_until, w.recovered_to,"
+            " w.leased_by, w.leased_until,"
+            " (SELECT d.due_at FROM webhook_deliveries d WHERE d.state = 'pending' AND"
+            "  /*sqlite*/ d.webhook_id = w.id ORDER BY d.due_at /*end*/"
+            "  /*pg d.webhook_id >= w.id AND d.webhook_id <= w.id"
+            "  ORDER BY d.webhook_id, d.due_at */ LIMIT 1)"
+            " FROM webhooks w JOIN api_keys k ON k.id = w.key_id"
+            " WHERE w.enabled = 1 AND k.environment = ?1 AND k.revoked_at IS NULL"
+            " AND (k.expires_at IS NULL OR k.expires_at > ?2)"
+            f" AND {_SCOPES} LIKE '%webhooks:write%' ORDER BY w.id",
+            (environment, now),
+            name="select_active_webhooks",
+        )
+    )
+    return [LeasedWebhook(*row) for row in rows]
+
+
+def take_leases(
+    owner: str, webhooks: Collection[LeasedWebhook], now: Milliseconds
+) -> Unit[set[int]]:
+    """Renew the leases of ``owner`` and take up to 50 that are free; return the ids of both."""
+    # A lease that ends later than any could is one from before a clock was set back.
+    never = now + 2 * LEASE
+    free = [hook.id for hook in webhooks if not now < (hook.leased_until or 0) <= never]
+    own = [hook.id for hook in webhooks if hook.leased_by == owner]
+    ids = sorted({*own, *free[:_LEASED_AT_ONCE]})
+    rows = yield Statement(
+        "UPDATE webhooks SET leased_by = ?1, leased_until = ?2 WHERE id IN ("  # noqa: S608
+        f" SELECT id FROM webhooks WHERE id IN ({placeholder_list(5, ids)})"
+        " AND (leased_by = ?1 OR leased_until IS NULL OR leased_until <= ?3 OR leased_until > ?4)"
+        " /*pg FOR UPDATE SKIP LOCKED */) RETURNING id",
+        (owner, now + LEASE, now, never, *ids),
+        name="lease_webhooks",
+    )
+    return {webhook_id for (webhook_id,) in rows}
+
+
+def release_leases(owner: str) -> Unit[None]:
+    """Let others lease the webhooks of ``owner`` at once."""
+    yield Statement(
+        "UPDATE webhooks SET leased_by = NULL, leased_until = NULL WHERE leased_by = ?1",
+        (owner,),
+        name="release_webhooks",
+    )
+
+
 def webhook_of(row: Row) -> Webhook:
     """Return the webhook in a row of ``COLUMNS``."""
-    webhook_id, url, types, description, enabled, reason, created_at, last_success_at = row
+    webhook_id, url, types, description, enabled, reason, created_at, *times, key_id, role = row
+    last_success_at, failing_since = (None if at is None else utc_second(at) for at in times)
     return Webhook(
         id=webhook_id,
         url=url,
@@ -244,7 +364,9 @@ def webhook_of(row: Row) -> Webhook:
         enabled=bool(enabled),
         disabled_reason=reason,
         created_at=utc_second(created_at),
-        last_success_at=None if last_success_at is None else utc_second(last_success_at),
+        last_success_at=last_success_at,
+        failing_since=failing_since,
+        owner=Owner("key" if role is None else "person", key_id),
     )
 
 
@@ -260,24 +382,6 @@ def _checked(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> 
     return webhook
 
 
-def _resume(webhook_id: int, resume: Resume, before: int, now: Milliseconds) -> Unit[None]:
-    """Let a webhook that is locked continue as if it had never failed."""
-    rest: int | None = before
-    while rest is not None:
-        rest = yield from resume_batch(webhook_id, resume, rest, now)
-    position = _NEWEST if resume == "now" else "position"
-    yield Statement(
-        "UPDATE webhooks SET failures = 0, failing_since = NULL, paused_until = NULL,"  # noqa: S608 - only names
-        f" position = {position} WHERE id = ?1",
-        (webhook_id,),
-        name="resume_webhook",
-    )
-
-
-def _resume_of(patch: WebhookPatch) -> Resume:
-    return "lastSuccess" if patch.resume is UNSET else patch.resume
-
-
 def _patched(webhook: Webhook, patch: WebhookPatch) -> Webhook:
     enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
     return replace(
@@ -287,4 +391,5 @@ def _patched(webhook: Webhook, patch: WebhookPatch) -> Webhook:
         description=webhook.description if patch.description is UNSET else patch.description,
         enabled=enabled,
         disabled_reason=None if enabled else webhook.disabled_reason,
+        failing_since=None if enabled and not webhook.enabled else webhook.failing_since,
     )

@@ -25,7 +25,6 @@ from petstore_client._errors import (
 )
 
 __all__ = [
-    "AlreadyPending",
     "BadRequest",
     "BeyondOwnRights",
     "CategoryInUse",
@@ -33,7 +32,6 @@ __all__ = [
     "ClientClosed",
     "Conflict",
     "CursorExpired",
-    "DeliveriesPending",
     "ErrorResponse",
     "EventNotKept",
     "Forbidden",
@@ -50,6 +48,7 @@ __all__ = [
     "MissingScope",
     "NoResponse",
     "NotFound",
+    "NotOwner",
     "OrderClosed",
     "OutcomeUnknown",
     "PersonDisabled",
@@ -98,8 +97,8 @@ class MissingScope(Forbidden, code="missing_scope"):
     """The API key is valid but lacks the scope of the operation."""
 
 
-class AlreadyPending(Conflict, code="already_pending"):
-    """The event of the delivery is already pending for the webhook."""
+class NotOwner(Forbidden, code="not_owner"):
+    """The webhook belongs to another caller, who alone can do this."""
 
 
 class KeyEnded(Conflict, code="api_key_ended"):
@@ -112,10 +111,6 @@ class CategoryInUse(Conflict, code="category_in_use"):
 
 class CategoryNameTaken(Conflict, code="category_name_taken"):
     """Another category has this name, perhaps in another case."""
-
-
-class DeliveriesPending(Conflict, code="deliveries_pending"):
-    """The webhook has too many pending deliveries to send events again."""
 
 
 class EventNotKept(Conflict, code="event_not_kept"):

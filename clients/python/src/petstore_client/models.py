@@ -31,6 +31,8 @@ __all__ = [
     "NewPet",
     "Order",
     "OrderStatus",
+    "Owner",
+    "OwnerType",
     "Person",
     "PersonDevice",
     "PersonRole",
@@ -40,7 +42,6 @@ __all__ = [
     "PetStatus",
     "PlanName",
     "RefusedRequests",
-    "Replay",
     "Sales",
     "SalesBy",
     "SalesRow",
@@ -55,6 +56,7 @@ __all__ = [
 # An editor proposes the literals; a later service may add others.
 PlanName: TypeAlias = Literal["business", "enterprise", "free", "pro"] | str
 DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"] | str
+OwnerType: TypeAlias = Literal["key", "person"] | str
 PersonRole: TypeAlias = Literal["administrator", "clerk", "manager", "viewer"] | str
 PersonState: TypeAlias = Literal["active", "disabled", "invited"] | str
 KeyEnvironment: TypeAlias = Literal["production", "staging"] | str
@@ -361,28 +363,16 @@ class RefusedRequests(Model, frozen=True, kw_only=True):
     requests: int
 
 
-class Webhook(Versioned, frozen=True, kw_only=True):
-    """A webhook, without its secret. ``description`` and times may be ``None``.
+class Owner(Model, frozen=True, kw_only=True):
+    """The key or the person that a webhook belongs to.
 
     Attributes:
+        type: ``key`` or ``person``.
         id: Unique identifier, assigned by the service on creation.
-        url: Where its events are sent.
-        types: The types of events that it wants; none is all that its key may read.
-        description: A description of the webhook.
-        enabled: Whether the webhook is enabled.
-        disabled_reason: Why the service disabled the webhook; ``None`` if it did not.
-        created_at: When it was created.
-        last_success_at: When the URL last accepted an event.
     """
 
+    type: OwnerType
     id: int
-    url: str
-    types: list[str]
-    description: str | None = None
-    enabled: bool
-    disabled_reason: str | None = None
-    created_at: datetime
-    last_success_at: datetime | None = None
 
 
 class WebhookTest(Model, frozen=True, kw_only=True):
@@ -411,8 +401,6 @@ class Delivery(Model, frozen=True, kw_only=True):
         response_status: The HTTP status of the last response.
         response_body: The beginning of the body of the last response, up to 1 KiB.
         error: Why the last attempt failed.
-        retried_at: When the event of a failed delivery was sent again, by another one;
-            ``None`` if never.
     """
 
     id: int
@@ -427,20 +415,6 @@ class Delivery(Model, frozen=True, kw_only=True):
     response_status: int | None = None
     response_body: str | None = None
     error: str | None = None
-    retried_at: datetime | None = None
-
-
-class Replay(Model, frozen=True, kw_only=True):
-    """What a replay has begun.
-
-    Attributes:
-        deliveries: How many events will be sent again.
-        next: The ``cursor`` of the request that continues. It is ``None`` at the end of the
-            window.
-    """
-
-    deliveries: int
-    next: str | None = None
 
 
 class KeyWithToken(Key, frozen=True, kw_only=True):
@@ -466,19 +440,6 @@ class KeyDeprecatedUse(DeprecatedUse, frozen=True, kw_only=True):
 
     key_id: int
     key_name: str
-
-
-class WebhookWithSecret(Webhook, frozen=True, kw_only=True):
-    """A webhook and its secret, which is shown only once.
-
-    Attributes:
-        secret: The secret that signs the deliveries: ``whsec_`` and 32 bytes in base64.
-    """
-
-    secret: str
-
-    def __repr__(self) -> str:
-        return without(self, "secret")
 
 
 class Inventory(Model, frozen=True, kw_only=True):
@@ -599,6 +560,35 @@ class Usage(Model, frozen=True, kw_only=True):
     scopes: list[str] = field(default_factory=list[str])
 
 
+class Webhook(Versioned, frozen=True, kw_only=True):
+    """A webhook, without its secret. ``description`` and times may be ``None``.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        url: Where its events are sent.
+        types: The types of events that it wants; none is all that its key may read.
+        description: A description of the webhook.
+        enabled: Whether the webhook is enabled.
+        disabled_reason: Why the service disabled the webhook; ``None`` if it did not.
+        created_at: When it was created.
+        last_success_at: When the URL last accepted an event.
+        failing_since: When its deliveries began to fail; ``None`` if one of the last three
+            attempts succeeded.
+        owner: The key or the person that it belongs to.
+    """
+
+    id: int
+    url: str
+    types: list[str]
+    description: str | None = None
+    enabled: bool
+    disabled_reason: str | None = None
+    created_at: datetime
+    last_success_at: datetime | None = None
+    failing_since: datetime | None = None
+    owner: Owner
+
+
 class PersonWithInvitation(Person, frozen=True, kw_only=True):
     """A person and a link for them, which is shown only once.
 
@@ -610,6 +600,19 @@ class PersonWithInvitation(Person, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return without(self, "invitation")
+
+
+class WebhookWithSecret(Webhook, frozen=True, kw_only=True):
+    """A webhook and its secret, which is shown only once.
+
+    Attributes:
+        secret: The secret that signs the deliveries: ``whsec_`` and 32 bytes in base64.
+    """
+
+    secret: str
+
+    def __repr__(self) -> str:
+        return without(self, "secret")
 
 
 class NewPet(Model, frozen=True, kw_only=True, omit_defaults=True):

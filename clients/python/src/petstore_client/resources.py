@@ -40,7 +40,6 @@ from petstore_client.models import (
     Pet,
     PetStatus,
     PlanName,
-    Replay,
     Sales,
     SalesBy,
     Usage,
@@ -1126,17 +1125,29 @@ class Webhooks(Resource[D]):
     """The operations of ``client.webhooks``."""
 
     @listing
-    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Listing[Webhook]:
+    def list(
+        self,
+        *,
+        failing: Literal["true"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Listing[Webhook]:
         """List webhooks.
 
-        Iterates over the webhooks of your key, by ascending ``id``. Your key needs the scope
-        ``webhooks:write``.
+        Iterates over the webhooks of your key, by ascending ``id``. With the scope
+        ``keys:admin`` they are those of everybody. Your key needs the scope ``webhooks:write``.
 
         Args:
+            failing: ``true``: only those that fail, or that the service disabled.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return Listing("listWebhooks", "/webhooks", Webhook, parameters(limit=limit, cursor=cursor))
+        return Listing(
+            "listWebhooks",
+            "/webhooks",
+            Webhook,
+            parameters(failing=failing, limit=limit, cursor=cursor),
+        )
 
     pages = paging(list)
 
@@ -1203,14 +1214,14 @@ class Webhooks(Resource[D]):
         types: Iterable[str] | UnsetType = UNSET,
         description: str | UnsetType | None = UNSET,
         enabled: bool | UnsetType = UNSET,
-        resume: Literal["lastSuccess", "now"] | UnsetType = UNSET,
         if_match: str | None = None,
     ) -> Call[Webhook]:
         """Change a webhook.
 
-        Changes what you name (RFC 7396). A webhook that is enabled again continues after its
-        last success, so it misses nothing. With ``resume`` set to ``now`` it skips the events
-        since then. Your key needs the scope ``webhooks:write``.
+        Changes what you name (RFC 7396). A webhook that is enabled again resumes with the
+        events from now on. ``recover_webhook`` sends those that it missed. With the scope
+        ``keys:admin`` you can disable the webhooks of others. Your key needs the scope
+        ``webhooks:write``.
 
         Args:
             webhook_id: The ``id`` of the webhook.
@@ -1219,12 +1230,12 @@ class Webhooks(Resource[D]):
             types: The types of events that it wants; none is all that its key may read.
             description: What it is for. 1 to 255 printable characters, not only white space.
             enabled: Whether the webhook is enabled.
-            resume: Where a webhook continues when it is enabled again.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
             InvalidWebhookUrl: The body names a URL to which the service delivers no events.
             UnknownEventType: The body names a type of event that does not exist.
+            NotOwner: The webhook belongs to another caller, who alone can do this.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
         return Call(
@@ -1232,9 +1243,7 @@ class Webhooks(Resource[D]):
             "PATCH",
             f"/webhooks/{number(webhook_id=webhook_id)}",
             into(Webhook),
-            body=members(
-                url=url, types=types, description=description, enabled=enabled, resume=resume
-            ),
+            body=members(url=url, types=types, description=description, enabled=enabled),
             if_match=if_match,
         )
 
@@ -1250,6 +1259,7 @@ class Webhooks(Resource[D]):
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
+            NotOwner: The webhook belongs to another caller, who alone can do this.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
         return Call(
@@ -1283,6 +1293,7 @@ class Webhooks(Resource[D]):
                 missing.
             SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
                 response showed a secret once.
+            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
         return Call(
             "rotateWebhook",
@@ -1306,6 +1317,7 @@ class Webhooks(Resource[D]):
 
         Raises:
             WebhookDisabled: The webhook is disabled, so the service cannot send to it.
+            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
         return Call(
             "testWebhook",
@@ -1334,6 +1346,9 @@ class Webhooks(Resource[D]):
             state: Filters by state.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
+
+        Raises:
+            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
         return Listing(
             "listWebhookDeliveries",
@@ -1349,9 +1364,8 @@ class Webhooks(Resource[D]):
         """Send one event again.
 
         Sends the event of a delivery again, even if it succeeded. Returns the delivery that
-        sends it: a new one, or this one if it is pending, whose next attempt is made now
-        instead of later. The id of the event stays the same. Your key needs the scope
-        ``webhooks:write``.
+        sends it: a new one, or the pending one of this event, whose next attempt is then made
+        now. The id of the event stays the same. Your key needs the scope ``webhooks:write``.
 
         Args:
             webhook_id: The ``id`` of the webhook.
@@ -1360,10 +1374,9 @@ class Webhooks(Resource[D]):
 
         Raises:
             WebhookDisabled: The webhook is disabled, so the service cannot send to it.
-            DeliveriesPending: The webhook has too many pending deliveries to send events again.
-            AlreadyPending: The event of the delivery is already pending for the webhook.
             EventNotKept: The event of the delivery is no longer kept, so it cannot be sent
                 again.
+            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
         return Call(
             "retryWebhookDelivery",
@@ -1374,47 +1387,31 @@ class Webhooks(Resource[D]):
         )
 
     @operation
-    def replay(
-        self,
-        webhook_id: int,
-        *,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        type: Iterable[str] | None = None,
-        state: Literal["failed"] | None = None,
-        cursor: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Call[Replay]:
-        """Send events again.
+    def recover(
+        self, webhook_id: int, *, since: datetime, idempotency_key: str | None = None
+    ) -> Call[Webhook]:
+        """Send missed events again.
 
-        Sends the events from ``since`` until ``until`` again, except events that are pending or
-        that the webhook would not get now. Their ids stay the same. With ``type`` they are
-        those of some types, and with ``state`` those that failed. One request sends up to 2,000
-        events: if the response has ``next``, send it as the ``cursor`` of another request. Your
-        key needs the scope ``webhooks:write``.
+        Sends all events since a time whose delivery has failed, or that were never sent to this
+        webhook. Their ids stay the same. This happens in the background, in the order of the
+        feed; while 1,000 deliveries are pending it waits. Your key needs the scope
+        ``webhooks:write``.
 
         Args:
             webhook_id: The ``id`` of the webhook.
-            since: The events from this moment on (RFC 3339). Without it, those since the
-                webhook was created, as far as they are kept.
-            until: The events before this moment.
-            type: Only events of these types.
-            state: ``failed``: only events whose delivery has failed, and that were not sent
-                again since.
-            cursor: Where to continue: the ``next`` of the previous response. Repeat the other
-                members.
+            since: The events from this moment on (RFC 3339).
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
             WebhookDisabled: The webhook is disabled, so the service cannot send to it.
-            DeliveriesPending: The webhook has too many pending deliveries to send events again.
+            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
         return Call(
-            "replayWebhook",
+            "recoverWebhook",
             "POST",
-            f"/webhooks/{number(webhook_id=webhook_id)}/replay",
-            into(Replay),
-            body=given(since=since, until=until, type=type, state=state, cursor=cursor),
+            f"/webhooks/{number(webhook_id=webhook_id)}/recover",
+            into(Webhook),
+            body=given(since=since),
             idempotency_key=idempotency_key,
         )
 

@@ -318,9 +318,9 @@ CREATE TABLE events_outbox (
 
 CREATE INDEX events_outbox_by_transaction ON events_outbox (transaction, position);
 
--- Where a key wants its events sent. types are separated by spaces; empty is all it may read.
+-- Where a key wants its events sent. environment is that of the key. types are separated by spaces; empty is all it may read.
 -- Deliveries exist for the events up to position. The lease names the process that delivers. An endpoint
--- asks for a pause with Retry-After.
+-- asks for a pause with Retry-After. A recovery, if one is under way, has looked at the events up to recovered_to.
 CREATE TABLE webhooks (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     key_id BIGINT NOT NULL REFERENCES api_keys (id),
@@ -338,13 +338,16 @@ CREATE TABLE webhooks (
     last_success_at BIGINT,
     leased_by TEXT,
     leased_until BIGINT,
-    paused_until BIGINT
+    paused_until BIGINT,
+    recovered_to BIGINT,
+    environment TEXT NOT NULL
 );
 
 CREATE INDEX webhooks_by_key ON webhooks (key_id, id);
+CREATE INDEX webhooks_by_environment ON webhooks (environment, id);
+CREATE INDEX webhooks_failing ON webhooks (environment, id) WHERE failures >= 3 OR disabled_reason IS NOT NULL;
 
--- The events of a webhook, each with the outcome of its last attempt. retried_at is when the event was
--- sent again, by another delivery.
+-- The events of a webhook, each with the outcome of its last attempt.
 CREATE TABLE webhook_deliveries (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     webhook_id BIGINT NOT NULL,
@@ -360,8 +363,7 @@ CREATE TABLE webhook_deliveries (
     last_attempt_at BIGINT,
     response_status BIGINT,
     response_body TEXT,
-    error TEXT,
-    retried_at BIGINT
+    error TEXT
 );
 
 CREATE INDEX webhook_deliveries_by_webhook ON webhook_deliveries (webhook_id, id);
@@ -376,9 +378,8 @@ CREATE INDEX webhook_deliveries_in_order ON webhook_deliveries (webhook_id, reso
 CREATE INDEX webhook_deliveries_waiting ON webhook_deliveries (webhook_id, resource, id)
     WHERE state NOT IN ('succeeded', 'failed');
 
--- The failed deliveries of a webhook that have not been sent again, in the order of the feed.
-CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (webhook_id, sequence)
-    WHERE state = 'failed' AND retried_at IS NULL;
+-- The deliveries of an event to a webhook.
+CREATE INDEX webhook_deliveries_by_event ON webhook_deliveries (sequence, webhook_id);
 
 -- What keys did in an hour, or in the day that begins with it, and the latest request as JSON.
 -- The counts of key 0 number the saves of each process.

@@ -302,9 +302,9 @@ CREATE TABLE events (
     request_id TEXT
 ) STRICT;
 
--- Where a key wants its events sent. types are separated by spaces; empty is all it may read.
+-- Where a key wants its events sent. environment is that of the key. types are separated by spaces; empty is all it may read.
 -- Deliveries exist for the events up to position. The lease names the process that delivers. An endpoint
--- asks for a pause with Retry-After.
+-- asks for a pause with Retry-After. A recovery, if one is under way, has looked at the events up to recovered_to.
 CREATE TABLE webhooks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     key_id INTEGER NOT NULL REFERENCES api_keys (id),
@@ -322,13 +322,16 @@ CREATE TABLE webhooks (
     last_success_at INTEGER,
     leased_by TEXT,
     leased_until INTEGER,
-    paused_until INTEGER
+    paused_until INTEGER,
+    recovered_to INTEGER,
+    environment TEXT NOT NULL
 ) STRICT;
 
 CREATE INDEX webhooks_by_key ON webhooks (key_id);
+CREATE INDEX webhooks_by_environment ON webhooks (environment);
+CREATE INDEX webhooks_failing ON webhooks (environment) WHERE failures >= 3 OR disabled_reason IS NOT NULL;
 
--- The events of a webhook, each with the outcome of its last attempt. retried_at is when the event was
--- sent again, by another delivery.
+-- The events of a webhook, each with the outcome of its last attempt.
 CREATE TABLE webhook_deliveries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     webhook_id INTEGER NOT NULL,
@@ -344,8 +347,7 @@ CREATE TABLE webhook_deliveries (
     last_attempt_at INTEGER,
     response_status INTEGER,
     response_body TEXT,
-    error TEXT,
-    retried_at INTEGER
+    error TEXT
 ) STRICT;
 
 CREATE INDEX webhook_deliveries_by_webhook ON webhook_deliveries (webhook_id);
@@ -355,9 +357,8 @@ CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (webhook_id, id) W
 CREATE INDEX webhook_deliveries_due ON webhook_deliveries (webhook_id, due_at, id) WHERE state = 'pending';
 CREATE INDEX webhook_deliveries_in_order ON webhook_deliveries (webhook_id, resource, id) WHERE state = 'pending';
 
--- The failed deliveries of a webhook that have not been sent again, in the order of the feed.
-CREATE INDEX webhook_deliveries_failed ON webhook_deliveries (webhook_id, sequence)
-    WHERE state = 'failed' AND retried_at IS NULL;
+-- The deliveries of an event to a webhook.
+CREATE INDEX webhook_deliveries_by_event ON webhook_deliveries (sequence, webhook_id);
 
 -- What keys did in an hour, or in the day that begins with it, and the latest request as JSON.
 -- The counts of key 0 number the saves of each process.

@@ -46,6 +46,7 @@ _MESSAGES: dict[type[PetstoreError], str] = {
         "this key may not be used from 198.51.100.7; the address is not in its networks"
     ),
     errors.BeyondOwnRights: "plan: your key cannot give a higher perMinute than its own, 300",
+    errors.NotOwner: "webhook 7 belongs to key 3, which alone can do this; you can disable it",
     errors.RequestTimeout: "the body: expected all of it within 10 seconds",
     errors.PetReserved: "order 3 is placed and reserves pet 7",
     errors.PetNotAvailable: "pet 7 is pending; only an available one can be ordered",
@@ -64,8 +65,6 @@ _MESSAGES: dict[type[PetstoreError], str] = {
     errors.PersonDisabled: "person 7 is disabled; enable the account first",
     errors.TooManyWebhooks: ("this key has 16 webhooks, the maximum; delete one first"),
     errors.WebhookDisabled: "webhook 7 is disabled; enable it first",
-    errors.DeliveriesPending: "2000 deliveries or more are pending; wait until there are fewer",
-    errors.AlreadyPending: "the event of delivery 7 is pending: delivery 9 sends it",
     errors.EventNotKept: "the event of delivery 7 is no longer kept",
     errors.WebhooksNotConfigured: (
         "the secret file of this service cannot be used; tell its operator"

@@ -1,19 +1,25 @@
-"""The secrets that sign deliveries."""
+"""The secrets that sign deliveries; the public library of Standard Webhooks verifies them."""
 
+import re
+import time
 from base64 import b64decode, b64encode
 
 import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
 
-from petstore.webhooks.secrets import (
+from petstore.webhooks.signing import (
     master_of_text,
     secret_of_text,
     secret_text,
+    signed_headers,
     text_of_master,
     webhook_secrets,
 )
 
 MASTER = bytes(range(32))
 NOW = 1_000_000
+SECRET, OTHER = bytes(range(32)), bytes(range(1, 33))
+BODY = '{"name":"Bello ☃"}'.encode()
 
 
 def test_a_secret_is_derived_by_hkdf_with_sha_256() -> None:
@@ -93,3 +99,29 @@ def test_a_master_secret_is_one_line(end: bytes) -> None:
 def test_an_invalid_master_secret_is_refused_and_not_shown(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"^expected one line, 32 random bytes in base64$"):
         master_of_text(text)
+
+
+# Signatures
+
+
+def test_the_standard_webhooks_library_verifies_a_signature_with_each_secret() -> None:
+    headers = signed_headers("evt_1", int(time.time()), BODY, [SECRET, OTHER])
+    assert re.fullmatch(r"v1,[\w+/]{43}= v1,[\w+/]{43}=", headers["webhook-signature"])
+    for secret in (SECRET, OTHER):
+        assert Webhook(secret_text(secret)).verify(BODY, headers) == {"name": "Bello ☃"}
+
+
+def test_a_signature_covers_the_id_the_time_and_the_body() -> None:
+    headers = signed_headers("evt_1", int(time.time()), BODY, [SECRET])
+    later = str(int(headers["webhook-timestamp"]) + 1)
+    for changed in ({"webhook-id": "evt_2"}, {"webhook-timestamp": later}):
+        with pytest.raises(WebhookVerificationError):
+            Webhook(secret_text(SECRET)).verify(BODY, headers | changed)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(secret_text(SECRET)).verify(BODY + b" ", headers)
+
+
+def test_another_secret_does_not_verify() -> None:
+    headers = signed_headers("evt_1", int(time.time()), BODY, [OTHER])
+    with pytest.raises(WebhookVerificationError):
+        Webhook(secret_text(SECRET)).verify(BODY, headers)

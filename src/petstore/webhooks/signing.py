@@ -1,7 +1,12 @@
-"""Secrets of webhooks: each is derived from one master secret, so no database holds any."""
+"""The secrets of webhooks, and the headers that prove where a delivery comes from.
+
+Each secret is derived from one master secret, so no database holds any. The headers are those of
+Standard Webhooks 1.0.0.
+"""
 
 import binascii
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from hmac import digest
 
 from petstore.clock import Milliseconds
@@ -27,6 +32,21 @@ def webhook_secrets(
     has_grace = previous_ends_at is not None and now < previous_ends_at
     versions = (secret_version, secret_version - 1) if has_grace else (secret_version,)
     return [_derived(master, webhook_id, version) for version in versions]
+
+
+def signed_headers(
+    event_id: str, timestamp: int, body: bytes, secrets: Sequence[bytes]
+) -> dict[str, str]:
+    """Return the headers of an attempt, with a signature by each of ``secrets``.
+
+    ``timestamp`` is when the attempt is made, in seconds since 1970.
+    """
+    content = f"{event_id}.{timestamp}.".encode() + body
+    return {
+        "webhook-id": event_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(_signature(secret, content) for secret in secrets),
+    }
 
 
 def secret_text(secret: bytes) -> str:
@@ -69,6 +89,10 @@ def master_of_text(text: bytes) -> bytes:
         msg = f"expected one line, {LENGTH} random bytes in base64"
         raise ValueError(msg)
     return master
+
+
+def _signature(secret: bytes, content: bytes) -> str:
+    return "v1," + b64encode(digest(secret, content, "sha256")).decode("ascii")
 
 
 def _derived(master: bytes, webhook_id: int, version: int) -> bytes:
