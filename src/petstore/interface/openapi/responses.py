@@ -90,7 +90,7 @@ def _success(operation: Operation, operations: Sequence[Operation]) -> Described
     success = operation.success
     headers = _always(operation)
     if operation.is_list:
-        link = "Link-Always-Next" if operation.endless else "Link-Next"
+        link = "Link-Latest" if operation.grows else "Link-Next"
         headers |= header_references(Link=link)
     is_one = success.status == _CREATED and not operation.is_batch
     if is_one:
