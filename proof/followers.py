@@ -8,7 +8,7 @@ from typing import Any
 
 from proof.wire import Lost, Response, Wire, request
 
-_NEXT = re.compile(rb'\r\nlink: <(?:https?://[^/]+)?(/[^>]+)>; rel="next"')
+_LATEST = re.compile(rb'\r\nlink: .*<(?:https?://[^/]+)?(/[^>]+)>; rel="latest"')
 _RETRY_PAUSE = 0.02  # s
 
 
@@ -48,7 +48,7 @@ class Follower:
         while response is None or response.status == 503:
             await asyncio.sleep(_RETRY_PAUSE)
             response = await self._ask()
-        link = _NEXT.search(response.head)
+        link = _LATEST.search(response.head)
         if response.status != 200 or link is None:
             self.unexpected.append(f"{self._target}: {response.status} {response.body[:200]!r}")
             return 0

@@ -131,6 +131,7 @@ def test_dlt_loads_everything_then_changes_and_a_killed_run_leaves_nothing_out(
     assert json.loads(pipeline.run()[-1]) == pipeline.store()
     pipeline.change()
     reads = pipeline.reads_of_the_feed()
+    assert reads == 1  # the paginator ends by itself
     with pipeline.start() as killed:
         assert within(200, lambda: pipeline.reads_of_the_feed() > reads)
         killed.kill()

@@ -35,7 +35,11 @@ def clock() -> SleepingClock:
     return SleepingClock()
 
 
-def page(cursor: str | None, *ids: str, form: str = '</v1/events?cursor={}>; rel="next"') -> bytes:
+LATEST = '</v1/events?cursor={0}>; rel="latest"'
+MORE = f'</v1/events?cursor={{0}}>; rel="next", {LATEST}'
+
+
+def page(cursor: str | None, *ids: str, form: str = LATEST) -> bytes:
     found = [{**EVENT, "id": each} for each in ids]
     links = {} if cursor is None else {"Link": form.format(cursor)}
     return response(200, found, X_RateLimit_Limit=60, **links)
@@ -232,7 +236,7 @@ def test_a_permanent_error_ends_the_stream(
 
 
 @each_face
-def test_a_page_of_events_without_a_next_link_is_an_error(face: Face, clock: SleepingClock) -> None:
+def test_a_page_of_events_without_a_link_is_an_error(face: Face, clock: SleepingClock) -> None:
     with odd_service(page(None)) as service, pytest.raises(UnexpectedResponse, match="no link"):
         face(service.url, Followed(1), clock)
 
@@ -251,10 +255,12 @@ def test_a_page_of_events_that_links_to_itself_is_an_error(
 
 
 @each_face
-def test_the_list_of_events_ends_at_the_end_of_the_feed(face: Face, clock: SleepingClock) -> None:
-    with odd_service(page("b", "1"), page("c"), page("c")) as service:
+def test_the_list_of_events_ends_where_no_page_is_next(face: Face, clock: SleepingClock) -> None:
+    pages = page("b", "1", form=MORE), page("c", form=MORE), page("d", "2")
+    with odd_service(*pages) as service:
         listed = face(service.url, lambda c: c.events.list(), clock)
-    assert [event.id for event in listed] == ["1"]
+    assert [event.id for event in listed] == ["1", "2"]
+    assert len(service.asked) == 3
 
 
 @each_face
@@ -275,7 +281,7 @@ def test_a_list_that_links_to_itself_ends_in_an_error(face: Face, clock: Sleepin
 def test_only_the_cursor_of_a_link_is_used_so_the_key_is_sent_to_no_other_host(
     face: Face, clock: SleepingClock, form: str
 ) -> None:
-    with odd_service(page("b", "1", form=form), page("c", "2"), page("c")) as service:
+    with odd_service(page("b", "1", form=form), page("c", "2")) as service:
         listed = face(service.url, lambda c: c.events.list(), clock)
     assert [event.id for event in listed] == ["1", "2"]
     assert service.asked[1].target == "/v1/events?limit=100&cursor=b"

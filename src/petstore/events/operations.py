@@ -3,9 +3,8 @@
 import asyncio
 from collections.abc import Collection
 from functools import partial
-from operator import attrgetter
 from time import perf_counter
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -68,28 +67,15 @@ class ListEventsQuery(Struct, frozen=True):
         Annotated[
             str,
             Meta(
-                pattern=rf"^(?:{LATEST}|{IN_FEED.pattern}(?:\.{IN_FEED.pattern})?)$",
+                pattern=rf"^(?:{LATEST}|{IN_FEED.pattern})$",
                 # The pattern's end alone would let a line break pass.
-                max_length=2 * IN_FEED.max_length + 1,
+                max_length=IN_FEED.max_length,
                 description=(
                     "Where to continue, from the `Link` header of the previous page. `latest`"
                     " starts after the newest event. Without a cursor, the feed starts with the"
                     " oldest event that is kept."
                 ),
                 extra={"expected": f"the cursor of a Link header, unchanged, or {LATEST}"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    until: (
-        Annotated[
-            Literal["now"],
-            Meta(
-                description=(
-                    "`now` ends the list at what is there at the first request. The last page has"
-                    ' no `rel="next"`, but `rel="latest"`: where to go on another time.'
-                ),
-                extra={"expected": "'now'"},
             ),
         ]
         | UnsetType
@@ -109,80 +95,39 @@ class ListEventsQuery(Struct, frozen=True):
     ] = 0
 
 
-class _FeedRange(NamedTuple):
-    """What is read: from ``after``, or the oldest event, until ``end``, or for ever."""
-
-    after: Position | None
-    end: Position | None
-
-    def ends_with(self, page: FeedPage) -> bool:
-        """Return whether the page is the last one."""
-        return self.end is not None and (
-            page.is_last or page.position.sequence >= self.end.sequence
-        )
-
-
 async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[list[Event]]:
     query, services, resource = call.query, context.services, _resource(call.query)
     types = _types(query, context.caller)
-    wanted = await _range(query, services.store)
+    after = await _position(query, services.store)
     ends, waited = perf_counter() + query.wait, 0.0
-    page = await _search(context, types, resource, wanted, query.limit)
+    page = await _search(context, types, resource, after, query.limit)
     while not page.events and page.is_last and (began := perf_counter()) < ends:
-        wanted, seconds = wanted._replace(after=page.position), ends - began
+        after, seconds = page.position, ends - began
         is_news = await services.feed.wait(
-            page.position.sequence, types, context.caller.id, seconds, context.client, resource
+            after.sequence, types, context.caller.id, seconds, context.client, resource
         )
         waited += perf_counter() - began
         key = await context.find_caller_again()
         if not is_news:
             break
         types = _types(query, key)  # its scopes may be others by now
-        page = await _search(context, types, resource, wanted, query.limit)
-    return _result(page, wanted, waited)
+        page = await _search(context, types, resource, after, query.limit)
+    cursor = IN_FEED.encode(page.position)
+    return Result(page.events, "" if page.is_last else cursor, cursor, waited=waited)
 
 
-def _result(page: FeedPage, wanted: _FeedRange, waited: float) -> Result[list[Event]]:
-    end, events, position = wanted.end, page.events, page.position
-    if end is None:
-        # Also where nothing follows yet, there is a next page.
-        return Result(events, IN_FEED.encode(position), waited=waited)
-    if not wanted.ends_with(page):
-        return Result(events, f"{IN_FEED.encode(position)}.{IN_FEED.encode(end)}")
-    events = [event for event in events if event.sequence <= end.sequence]
-    latest = min(position, end, key=attrgetter("sequence"))
-    return Result(events, IN_FEED.encode(latest), is_end=True)
-
-
-async def _range(query: ListEventsQuery, store: Reader) -> _FeedRange:
-    """Return what a request reads; a cursor may have the end of the pages before.
+async def _position(query: ListEventsQuery, store: Reader) -> Position | None:
+    """Return where the page begins, ``None`` at the oldest event.
 
     Raises:
-        InvalidParameter: it has a broken cursor, or would wait for events after the end.
+        InvalidParameter: the cursor is not one of the feed.
     """
-    after = end = None
-    if query.cursor is not UNSET and query.cursor != LATEST:
-        after, end = _positions(query.cursor)
-    is_latest = query.cursor == LATEST
-    if is_latest or (query.until is not UNSET and end is None):
-        newest = await newest_position(store)
-        after = newest if is_latest else after
-        end = end if query.until is UNSET else newest
-    if end is not None and query.wait:
-        msg = "wait: expected no wait together with until"
-        raise InvalidParameter(msg)
-    return _FeedRange(after, end)
-
-
-def _positions(cursor: str) -> tuple[Position, Position | None]:
-    """Return the position in a cursor, and the end of its pages if they have one.
-
-    Raises:
-        InvalidParameter: it is not a cursor of the feed.
-    """
-    after, _, end = cursor.partition(".")
+    if query.cursor is UNSET:
+        return None
+    if query.cursor == LATEST:
+        return await newest_position(store)
     try:
-        return IN_FEED.decode(after), IN_FEED.decode(end) if end else None
+        return IN_FEED.decode(query.cursor)
     except ValueError:
         msg = f"cursor: expected the cursor of a Link header, unchanged, or {LATEST}"
         raise InvalidParameter(msg) from None
@@ -218,14 +163,14 @@ def _types(query: ListEventsQuery, key: Caller) -> Collection[str]:
 
 
 async def _search(
-    context: Context, types: Collection[str], resource: str, wanted: _FeedRange, limit: int
+    context: Context, types: Collection[str], resource: str, after: Position | None, limit: int
 ) -> FeedPage:
     """Read on until there is an event, the feed ends, or enough was searched for one request."""
     read = partial(read_resource, resource=resource) if resource else read_feed
     store, key_id = context.services.store, context.caller.id
-    page = await read(store, types, key_id, wanted.after, limit)
+    page = await read(store, types, key_id, after, limit)
     for _ in range(_MAX_SEARCHES):
-        if page.events or page.is_last or wanted.ends_with(page):
+        if page.events or page.is_last:
             break
         await asyncio.sleep(0)
         page = await read(store, types, key_id, page.position, limit)
@@ -241,18 +186,18 @@ OPERATIONS = (
         summary="List events",
         description=(
             "Returns events, oldest first, in the order in which their changes were committed."
-            ' Every page has `Link` with `rel="next"`, even an empty one: a client that follows it'
-            " sees every event exactly once. With `until=now` the list ends. A key sees the events"
-            " that its scopes may read, and the events about itself. With `resource` they are the"
-            " history of one resource. A page may be empty even if more events follow. With `wait`"
-            " the response waits for an event."
+            ' `Link` has `rel="next"` only while there is more now, and `rel="latest"` on every'
+            " page: where to go on later. A client that follows `next`, else `latest`, sees every"
+            " event exactly once. A key sees the events that its scopes may read, and the events"
+            " about itself. With `resource` they are the history of one resource. A page may be"
+            " empty even if more events follow. With `wait` the response waits for an event."
         ),
         handler=_list,
         scope=None,
         tagged=False,
         no_store=True,
         waits=True,
-        endless=True,
+        grows=True,
         query=ListEventsQuery,
         success=Success(200, "Events.", list[Event], [example_of("pet.updated")]),
         errors=(CursorExpired, MissingScope),

@@ -50,10 +50,10 @@ async def _changes(visit: PageRequest) -> Response:
             waited = page.waited
             if len(page.value) < _AT_ONCE:
                 resources = dict.fromkeys(event.resource for event in page.value)
-                found = Changes(page.next, [*resources])
+                found = Changes(page.latest, [*resources])
     if found is None:
         latest = await visit.execute("listEvents", query=query | {"cursor": LATEST})
-        found = Changes(latest.next, None)
+        found = Changes(latest.latest, None)
     return replace(json_response(200, found, [_NO_STORE]), waited=waited)
 
 

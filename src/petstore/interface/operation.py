@@ -149,8 +149,8 @@ class Result(Struct, Generic[Value], frozen=True):
     """What an operation returns.
 
     ``value`` has the type of the ``success.content`` of the operation. ``next`` is the cursor of
-    the next page of a list, empty if there is none; if ``is_end``, it is the last page of a list
-    that grows, and ``next`` is where to go on another time. ``is_replay``: an earlier request with
+    the next page of a list, empty if there is none; ``latest`` is where to go on later in a list
+    that grows. ``is_replay``: an earlier request with
     the same ``Idempotency-Key`` took effect, and this is what it returned. The ``location`` of a
     new resource, a URL, is empty if it is below that of the request. A long poll has ``waited``
     this many seconds for events. What was recorded for retries has its ``response`` already. A page
@@ -159,7 +159,7 @@ class Result(Struct, Generic[Value], frozen=True):
 
     value: Value
     next: str = ""
-    is_end: bool = False
+    latest: str = ""
     is_replay: bool = False
     location: str = ""
     waited: float = 0.0
@@ -207,7 +207,7 @@ class Operation:
     ``cached``: the response is the same for every key, and valid until a change shows on it.
     ``no_store``: the response is about keys, so no cache may keep it.
     ``waits``: the handler may wait long (a long poll), so the key is checked once more after it.
-    ``endless``: the list grows, and every page says where to go on.
+    ``grows``: every page of the list says where to go on later.
     """
 
     id: str
@@ -229,7 +229,7 @@ class Operation:
     cached: bool = False
     no_store: bool = False
     waits: bool = False
-    endless: bool = False
+    grows: bool = False
     charged: bool = True
     deprecation: Deprecation | None = None
 

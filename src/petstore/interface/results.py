@@ -15,10 +15,10 @@ _REPLAYED = b"idempotent-replayed: true"
 def encode_result(operation: Operation, target: Target, result: Result[Any]) -> Response:
     """Return the response to an operation that succeeded.
 
-    A new resource has its ``Location``, a page its ``Link`` to the next one (RFC 8288), or to what
-    comes later. If a list
-    has a single item, its page has the tag of that item, for the ``If-Match`` of a change. Any
-    other page has a tag of its own, which covers the path in the ``Link`` too, and not the host.
+    A new resource has its ``Location``, a page its ``Link`` to the next one and to what comes later
+    (RFC 8288). If a list has a single item, its page has the tag of that item, for the ``If-Match``
+    of a change. Any other page has a tag of its own, which covers the path in the ``Link`` too, and
+    not the host.
     """
     if result.response is not None:
         return result.response
@@ -33,11 +33,12 @@ def encode_result(operation: Operation, target: Target, result: Result[Any]) -> 
             representation = b"%d %b" % (result.total, body)
         if isinstance(value, list) and len(value) == 1 and not result.next:
             representation = body[1:-1]
-        if result.next:
-            link = target.next_page(result.next)
-            rel = "latest" if result.is_end else "next"
-            headers.append(f'link: <{target.root}{link}>; rel="{rel}"'.encode("ascii"))
-            representation += link.encode("ascii")
+        if result.next or result.latest:
+            pages = {"next": result.next, "latest": result.latest}
+            paths = {rel: target.next_page(cursor) for rel, cursor in pages.items() if cursor}
+            links = (f'<{target.root}{path}>; rel="{rel}"' for rel, path in paths.items())
+            headers.append(f"link: {', '.join(links)}".encode("ascii"))
+            representation += "".join(paths.values()).encode("ascii")
         if status == _CREATED and not operation.is_batch:
             location = result.location or f"{target.root}{target.path}/{value.id}"
             headers.append(f"location: {location}".encode("ascii"))

@@ -146,7 +146,7 @@ class Listing(Generic[T]):
         Raises:
             UnexpectedResponse: the link has no cursor, so the rest of the list would be missing.
         """
-        link = link_to("next", response.headers)
+        link = self.link(response)
         if link is None:
             return Page(response.value, None, response)
         query = link.partition("?")[2].partition("#")[0]
@@ -155,6 +155,10 @@ class Listing(Generic[T]):
             msg = "the link to the next page has no cursor, not as a Petstore service does"
             raise UnexpectedResponse(msg, **response.details)
         return Page(response.value, cursor, response)
+
+    def link(self, response: Response[list[T]]) -> str | None:
+        """Return the link to where the list goes on, ``None`` after its last page."""
+        return link_to("next", response.headers)
 
     def after(self, call: Call[list[T]], page: Page[T]) -> Call[list[T]] | None:
         """Return the call of the page after the one that ``call`` got, ``None`` after the last.

@@ -69,7 +69,7 @@ class Following:
         """
         page = self._rest.page(response)
         if page.cursor is None or (page.items and page.cursor == self._next_cursor):
-            msg = "the page of events has no link to the next one, as a Petstore service gives it"
+            msg = "the page of events has no link to what follows, as a Petstore service gives it"
             raise UnexpectedResponse(msg, **response.details)
         # A service that stops ends every wait at once.
         is_early = self._clock.now() - self._called_at < _EARLY_SECONDS
@@ -211,7 +211,7 @@ class AsyncEventStream(AsyncIterator[Event]):
 
 
 class EventFeed(Resource[D]):
-    """The feed, which has no last page, and whose events can be followed."""
+    """The feed of events, which can be listed until now, and followed for ever."""
 
     @listing
     def list(
@@ -227,8 +227,8 @@ class EventFeed(Resource[D]):
 
         With a ``resource``, such as ``pet/17``, these are the events of that resource. It begins
         with the oldest event that is kept, or at a ``cursor``: that of an earlier page, or
-        ``latest``, which is behind the newest event. ``wait`` is how many seconds to wait for an
-        event at the end, up to 25.
+        ``latest``, which is behind the newest event. The ``cursor`` of the last page is where to go
+        on later. ``wait`` is how many seconds to wait for an event if there is none, up to 25.
         """
         return _listing(types, resource, limit, cursor, wait)
 
@@ -301,8 +301,8 @@ def _listing(
 
 
 def _cursor(reply: Reply) -> str:
-    """Return the cursor of the next page."""
+    """Return the cursor behind a page."""
     cursor = _listing(None, None, None, None).page(Response(**vars(reply), value=[])).cursor
     if cursor is None:
-        raise unexpected(reply, "its page of events has no link to the next one")
+        raise unexpected(reply, "its page of events has no link to what follows")
     return cursor

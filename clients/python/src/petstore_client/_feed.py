@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from msgspec import convert
 
-from petstore_client._calls import UNDECODABLE, Call, Listing, Page, Reply, unexpected
+from petstore_client._calls import UNDECODABLE, Call, Listing, Page, Reply, Response, unexpected
+from petstore_client._links import link_to
 from petstore_client.events import BY_TYPE
 from petstore_client.models import Event
 
@@ -21,7 +22,7 @@ def typed(event: Event) -> Event:
 
 @dataclass(frozen=True)
 class Feed(Listing[Event]):
-    """The feed of events. It has no last page: it ends, for now, where a page leads to itself."""
+    """The feed of events. Every page has a ``cursor``: on the last one, where to go on later."""
 
     def decode(self, reply: Reply) -> list[Event]:
         """Return the events of a page."""
@@ -31,6 +32,10 @@ class Feed(Listing[Event]):
         except UNDECODABLE as error:
             raise unexpected(reply, str(error)) from error
 
+    def link(self, response: Response[list[Event]]) -> str | None:
+        """Return the link to the next page, else to what comes later."""
+        return super().link(response) or link_to("latest", response.headers)
+
     def after(self, call: Call[list[Event]], page: Page[Event]) -> Call[list[Event]] | None:
         """Return the call of the page after the one that ``call`` got, ``None`` at the end."""
-        return None if ("cursor", page.cursor) in call.query else super().after(call, page)
+        return super().after(call, page) if super().link(page.response) else None

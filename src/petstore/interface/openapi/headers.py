@@ -62,10 +62,11 @@ HEADERS: dict[str, dict[str, Any]] = {
         f'<{_SHOP}/v1/pets?limit=20&cursor=AAAAAAAAABQ>; rel="next"',
         required=False,
     ),
-    "Link-Always-Next": _header(
-        "Where to go on, on an empty page too (RFC 8288)."
-        ' The last page of a list until now has `rel="latest"`.',
-        f'<{_SHOP}/v1/events?cursor=AAAAAAAAAAdfHDxq>; rel="next"',
+    "Link-Latest": _header(
+        'The next page, with `rel="next"`, while there is more now. Where to go on later, with'
+        ' `rel="latest"`, on every page, the empty one too (RFC 8288).',
+        f'<{_SHOP}/v1/events?cursor=AAAAAAAAAAdfHDxq>; rel="next",'
+        f' <{_SHOP}/v1/events?cursor=AAAAAAAAAAdfHDxq>; rel="latest"',
     ),
     "X-Total-Count": _header(
         "How many records match, or 10001 if there are more than 10,000. Sent if asked for with"

@@ -91,7 +91,7 @@ def _success(operation: Operation, operations: Sequence[Operation]) -> Described
     headers = _always(operation)
     taken = () if operation.query is None else operation.query.__struct_fields__
     if operation.is_list and "cursor" in taken:
-        link = "Link-Always-Next" if operation.endless else "Link-Next"
+        link = "Link-Latest" if operation.grows else "Link-Next"
         headers |= header_references(Link=link)
     if "count" in taken:
         headers |= header_references("X-Total-Count")
