@@ -432,7 +432,7 @@ async def usage(store: Any) -> None:
     await counter.save()
     parts: Any = {"store": store, "limiter": limiter, "clock": CLOCK, "counter": counter}
     services: Any = SimpleNamespace(**parts, deprecated=DEPRECATED)
-    await get_usage(services, KEY)
+    await get_usage(services, KEY, await limiter.look(KEY))
 
 
 def partial_write(unit: Unit[Any]) -> Any:

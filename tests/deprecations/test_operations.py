@@ -122,18 +122,6 @@ async def test_a_key_sees_the_number_and_the_time_of_its_calls_at_once(address: 
         assert await deprecated(service, other.token) == []
 
 
-async def test_counted_calls_survive_a_restart(address: str) -> None:
-    async with running_service(address, limits_save_seconds=60) as service:
-        key = await service.issue("free")
-        for _ in range(3):
-            await get_pet(service, key.token)
-    async with running_service(address, limits_save_seconds=60) as service:
-        await get_pet(service, key.token)
-        assert [use["calls"] for use in await deprecated(service, key.token)] == [4]
-        service.clock.now += 30 * DAY
-        assert await deprecated(service, key.token) == []
-
-
 async def test_administrators_list_the_keys_of_their_environment_in_pages(address: str) -> None:
     async with running_service(address) as service:
         admin = await service.issue(scopes=ALL, name="admin")

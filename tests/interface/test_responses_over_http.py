@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.usage.operations import responses
+from petstore.usage.operations import list_statuses
 from support.manual_clock import ManualClock
 from support.service import Service, running_service
 from support.visitor import signed_in
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.anyio
 
 
 async def counted(service: Service, key_id: int) -> dict[int, int]:
-    found = await responses(service.app.services, key_id)
-    return {int(each.name): each.requests for each in found}
+    found = await list_statuses(service.app.services, key_id)
+    return {each.status: each.requests for each in found}
 
 
 async def test_responses_to_a_key_are_counted_by_status(service: Service) -> None:

@@ -69,6 +69,13 @@ async def test_a_limit_of_100_admits_100_of_500_concurrent_requests_to_4_process
         assert sorted(remaining) == list(range(100))
         assert len({response.fields["x-ratelimit-reset"] for response in responses}) == 1
         assert len(redis.call("ZRANGE", "petstore:processes", 0, -1)) == 4
+        with closing(apsw.Connection(str(shared.folder / "petstore.db"))) as database:
+            # All of them are counted, each in one process.
+            refused = (
+                "SELECT sum(count) = 400 FROM counts"
+                " WHERE kind = 'refused' AND key_id = (SELECT max(id) FROM api_keys)"
+            )
+            await eventually(lambda: database.execute(refused).get)
 
     await undisturbed(burst, shared)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Iterator
 from itertools import chain, islice
 from secrets import token_hex
 from typing import Literal, NamedTuple, TypeAlias
@@ -26,6 +25,7 @@ Request: TypeAlias = tuple[Milliseconds, bytes | None, str]
 SHOWN_DAYS = 30
 """How many UTC days are shown, today included."""
 
+_Counted: TypeAlias = tuple[str, int, str, int]
 _MAX_READ = 1000
 _MAX_USER_AGENT = 100
 # More of them at once would delay requests: on SQLite the event loop makes the change.
@@ -60,9 +60,9 @@ class Counter:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._process = token_hex(8)
-        self._counts: defaultdict[tuple[str, int, str, int], int] = defaultdict(int)
-        self._latest: dict[tuple[str, int, str, int], Request] = {}
+        self._process = ""
+        self._counts: defaultdict[_Counted, int] = defaultdict(int)
+        self._latest: dict[_Counted, Request] = {}
         self._unsaved: deque[list[Row]] = deque()  # each with the row of its save first
         self._batches = 0
         self._saving = asyncio.Lock()
@@ -84,9 +84,10 @@ class Counter:
         """
         async with self._saving:
             await self._save_batches()  # what the last one could not add
+            self._process = self._process or token_hex(8)  # here, because workers may be forks
             hour = self._clock() // HOUR
             # In order: neighbours share a page of the file.
-            rows = iter(sorted(self._rows()))
+            rows = iter(sorted(map(self._row, self._counts)))
             self._counts.clear()
             self._latest.clear()
             while batch := list(islice(rows, _ROWS_AT_ONCE)):
@@ -112,18 +113,18 @@ class Counter:
                 break
         saved = rows[0][-1] or 0 if rows else 0
         found = {(-hour, name): (count, latest) for name, hour, count, latest, _ in rows}
-        for row in chain(self._rows(), *(batch for batch in unsaved if batch[0][4] > saved)):
+        counted = (self._row(name) for name in self._counts if name[1] == key_id)
+        for row in chain(counted, *(batch for batch in unsaved if batch[0][4] > saved)):
             if row[:2] == (kind, key_id) and row[3] >= first:
                 _, _, name, hour, more, latest = row
                 count, before = found.get((-hour, name), (0, ""))
                 found[-hour, name] = count + more, max(before, latest)
         newest = sorted(found.items())[:_MAX_READ]
-        return [Count(name, -hour, *counted) for (hour, name), counted in newest]
+        return [Count(name, -hour, *values) for (hour, name), values in newest]
 
-    def _rows(self) -> Iterator[Row]:
-        for counted, count in self._counts.items():
-            latest = self._latest.get(counted)
-            yield *counted, count, "" if latest is None else text_of(latest)
+    def _row(self, counted: _Counted) -> Row:
+        latest = self._latest.get(counted)
+        return *counted, self._counts[counted], "" if latest is None else text_of(latest)
 
     async def _save_batches(self) -> None:
         while self._unsaved:

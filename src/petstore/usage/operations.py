@@ -1,7 +1,8 @@
 """What a key has used, and what it may still use."""
 
 from datetime import UTC, date, datetime
-from typing import Annotated
+from http import HTTPStatus
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
@@ -14,7 +15,8 @@ from petstore.domain.plans import PLANS
 from petstore.events.examples import DEPRECATED_USE
 from petstore.interface.operation import Call, Context, Operation, Result, Services, Success
 from petstore.keys.model import SCOPES, Caller
-from petstore.usage.counter import Count, first_day, first_hour
+from petstore.limits.contract import Decision
+from petstore.usage.counter import first_day, first_hour
 
 _REFUSED_HOURS = 7 * 24
 
@@ -86,9 +88,17 @@ class Usage(Struct, frozen=True, rename="camel"):
     ] = []
 
 
-async def get_usage(services: Services, key: Caller) -> Usage:
-    """Return plan, windows, ban, the requests and deprecated calls of 30 days, and refusals."""
-    decision = await services.limiter.look(key)
+class StatusUse(NamedTuple):
+    """How many requests got a status, on how many days, and the last of these days."""
+
+    status: HTTPStatus
+    requests: int
+    days: int
+    last: date
+
+
+async def get_usage(services: Services, key: Caller, decision: Decision) -> Usage:
+    """Return what a key has used, whose windows a ``decision`` describes."""
     today = decision.day_number
     first = first_day(today * DAY)
     select = Statement(
@@ -122,9 +132,15 @@ async def refused_requests(services: Services, key_id: int) -> list[RefusedReque
     ]
 
 
-async def responses(services: Services, key_id: int) -> list[Count]:
-    """Return the responses to a key on each of the last 30 days, by status, the newest first."""
-    return await services.counter.read("response", key_id, first_hour(first_day(services.clock())))
+async def list_statuses(services: Services, key_id: int) -> list[StatusUse]:
+    """Return the responses to a key in the last 30 days, by status."""
+    first = first_hour(first_day(services.clock()))
+    uses: dict[str, StatusUse] = {}
+    for name, hour, requests, _ in await services.counter.read("response", key_id, first):
+        newest = StatusUse(HTTPStatus(int(name)), 0, 0, utc(hour * HOUR).date())
+        status, more, days, last = uses.get(name, newest)
+        uses[name] = StatusUse(status, requests + more, days + 1, last)
+    return sorted(uses.values())
 
 
 async def _deprecated_uses(services: Services, key_id: int) -> list[DeprecatedUse]:
@@ -138,7 +154,8 @@ async def _deprecated_uses(services: Services, key_id: int) -> list[DeprecatedUs
 
 
 async def _get(context: Context, _: Call[None, None]) -> Result[Usage]:
-    return Result(await get_usage(context.services, context.caller))
+    services, key = context.services, context.caller
+    return Result(await get_usage(services, key, await services.limiter.look(key)))
 
 
 OPERATIONS = (

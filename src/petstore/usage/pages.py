@@ -3,9 +3,8 @@
 from collections.abc import Container, Sequence
 from datetime import UTC, date, datetime
 from http import HTTPStatus
-from typing import NamedTuple
 
-from petstore.clock import DAY, HOUR, utc, utc_second
+from petstore.clock import DAY, utc, utc_second
 from petstore.console.charts import ChartPart, Meter, Tone, bars, meter, stacked
 from petstore.console.forms import problem_of
 from petstore.console.page import ConsolePage, PageRequest, operation_in_words
@@ -14,10 +13,7 @@ from petstore.console.scopes import scopes_in_words
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import PetstoreError
 from petstore.http.messages import Response
-from petstore.keys.status import get_key
-from petstore.keys.store import MAX_OWN_ROTATIONS
-from petstore.usage.counter import Count
-from petstore.usage.operations import Usage, UsageWindow, responses
+from petstore.usage.operations import Usage, UsageWindow, list_statuses
 
 _ENDS_SOON = 14 * DAY
 _TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
@@ -30,15 +26,6 @@ _RESULTS: Sequence[tuple[str, Tone, Container[int]]] = (
 )
 
 
-class StatusUse(NamedTuple):
-    """How many requests got a status, on how many days, and the last of these days."""
-
-    status: HTTPStatus
-    requests: int
-    days: int
-    last: str
-
-
 async def _rotate(visit: PageRequest) -> Response:
     return await rotate(visit, "rotateCurrentKey", "/usage")
 
@@ -48,14 +35,12 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     if own.role is not None and error is None:  # a person has no limits
         return await visit.redirect("/account")
     usage: Usage = (await visit.execute("getUsage")).value
-    key = await get_key(services.store, own.id, own.environment, services.clock)
     now = services.clock()
-    statuses = _by_status(await responses(services, own.id))
+    statuses = await list_statuses(services, own.id)
     parts = [
         ChartPart(label, sum(each.requests for each in statuses if each.status in among), tone)
         for label, tone, among in _RESULTS
     ]
-    ends_at = None if own.expires_at is None else utc_second(own.expires_at)
     days = [(_short(day.date), day.requests) for day in usage.days]
     return visit.page(
         "usage.html",
@@ -63,11 +48,11 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         problem=None if error is None else problem_of(error),
         usage=usage,
         now=utc(now),
-        key=key,
-        ends_at=ends_at,
+        key=own,
+        created_at=utc_second(own.created_at),
+        # The end of the token of the session, which a rotation may have set.
+        ends_at=None if own.expires_at is None else utc_second(own.expires_at),
         ends_soon=own.end - now <= _ENDS_SOON,
-        # The session has the end of its token, which a rotation may have set.
-        token_ends=ends_at != key.expires_at,
         may_do=scopes_in_words(own.scopes),
         windows=[_window("This minute", usage.minute), _window("Today", usage.day)],
         days=bars("days", "Requests on each of the last 30 days", "requests", "Day", days),
@@ -76,24 +61,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         too_many=next((each for each in statuses if each.status == _TOO_MANY), None),
         operation_in_words=operation_in_words,
         graces=GRACES,
-        max_rotations=MAX_OWN_ROTATIONS,
     )
-
-
-def _by_status(counts: Sequence[Count]) -> list[StatusUse]:
-    """Return what 30 days have of each status. The counts of the last day are the first."""
-    days: dict[str, list[Count]] = {}
-    for each in counts:
-        days.setdefault(each.name, []).append(each)
-    return [
-        StatusUse(
-            HTTPStatus(int(status)),
-            sum(day.requests for day in found),
-            len(found),
-            _short(utc(found[0].hour * HOUR)),
-        )
-        for status, found in sorted(days.items())
-    ]
 
 
 def _short(day: date) -> str:
