@@ -72,8 +72,10 @@ async def _in_opened(database: str, action: Callable[[Store], Awaitable[T]]) -> 
         await store.close()
 
 
-def require_store(database: str) -> None:
+def require_store(database: str, hint: str = "") -> None:
     """Refuse a database without a store: its address is probably mistyped.
+
+    The message ends with a ``hint``.
 
     Raises:
         UnusableDatabase: there is none.
@@ -85,7 +87,7 @@ def require_store(database: str) -> None:
         path = sqlite_path(database)
         exists, place = has_file(path), f"at {path}"
     if not exists:
-        msg = f"there is no store {place}; petstore serve or petstore keys create creates one"
+        msg = f"there is no store {place}; petstore serve or petstore keys create creates one{hint}"
         raise UnusableDatabase(msg)
 
 

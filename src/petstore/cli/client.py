@@ -142,7 +142,7 @@ def _operator(settings: Settings, service: str, *, creates: bool) -> "Client":
     if creates:
         note_new_store(settings.database)
     else:
-        require_store(settings.database)
+        require_store(settings.database, f"; to work over HTTP, set {KEY}")
     root = settings.public_url.rstrip("/") or service.removesuffix("/v1")
     transport = OperatorTransport(settings, root)
     return Client("operator", f"{root}/v1", max_retries=0, transport=transport)
