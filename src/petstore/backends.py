@@ -22,7 +22,9 @@ from petstore.limits.memory import MemoryLimiter
 from petstore.observability.hooks import Observers, observed_limiter, observed_store
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 
-_COMMAND_TIMEOUT = 10 * SECOND
+COMMAND_TIMEOUT: Milliseconds = 10 * SECOND
+"""How long a command waits for a database that others use."""
+
 _HAS_TABLES = Statement("SELECT to_regclass('petstore_schema') IS NOT NULL", name="has_tables")
 
 
@@ -50,18 +52,7 @@ def store_at(
 
 def migrate(database: str) -> None:
     """Bring the store at ``database`` up to date, and create it if necessary."""
-    store_at(database, _COMMAND_TIMEOUT).migrate()
-
-
-@asynccontextmanager
-async def opened(database: str) -> AsyncIterator[Store]:
-    """Give the store at ``database`` to a command, beside a service that may be running."""
-    store = store_at(database, _COMMAND_TIMEOUT)
-    await store.open()
-    try:
-        yield store
-    finally:
-        await store.close()
+    store_at(database, COMMAND_TIMEOUT).migrate()
 
 
 def in_store(database: str, action: Callable[[Store], Awaitable[T]]) -> T:
@@ -71,12 +62,18 @@ def in_store(database: str, action: Callable[[Store], Awaitable[T]]) -> T:
 
 
 async def _in_opened(database: str, action: Callable[[Store], Awaitable[T]]) -> T:
-    async with opened(database) as store:
+    store = store_at(database, COMMAND_TIMEOUT)
+    await store.open()
+    try:
         return await action(store)
+    finally:
+        await store.close()
 
 
-def require_store(database: str) -> None:
+def require_store(database: str, hint: str = "") -> None:
     """Refuse a database without a store: its address is probably mistyped.
+
+    The message ends with a ``hint``.
 
     Raises:
         UnusableDatabase: there is none.
@@ -88,7 +85,7 @@ def require_store(database: str) -> None:
         path = sqlite_path(database)
         exists, place = has_file(path), f"at {path}"
     if not exists:
-        msg = f"there is no store {place}; petstore serve or petstore keys create creates one"
+        msg = f"there is no store {place}; petstore serve or petstore keys create creates one{hint}"
         raise UnusableDatabase(msg)
 
 

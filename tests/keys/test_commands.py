@@ -129,7 +129,8 @@ def test_a_missing_store_is_not_created_by_mistake(
     command: Command, database: Path, arguments: tuple[str, ...]
 ) -> None:
     assert command.fail(*arguments, status=1) == (
-        f"there is no store at {database}; petstore serve or petstore keys create creates one"
+        f"there is no store at {database}; petstore serve or petstore keys create creates one; to"
+        " work over HTTP, set PETSTORE_KEY"
     )
     assert not database.exists()
 

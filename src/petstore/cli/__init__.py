@@ -1,1 +1,1 @@
-"""The command line: ``petstore serve``, ``petstore keys`` and ``petstore pets``."""
+"""The command line."""

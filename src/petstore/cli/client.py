@@ -91,48 +91,44 @@ def client_option(command: Command) -> Command:
     return run  # type: ignore[return-value] # it takes what click gives it
 
 
-def store_client_option(*, creates: bool = False) -> Callable[[Command], Command]:
-    """Give a command of whoever administers a store its options, and a ``client``.
+def store_client_option(command: Command, *, creates: bool = False) -> Command:
+    """Give a command of an administrator its options, and a ``client``.
 
     With a key, the client sends requests to the service. Without one, or with ``--database``, it
     carries them out in this process, as the operator; ``creates`` makes a store if there is none.
     """
 
-    def decorate(command: Command) -> Command:
-        @service_option
-        @database_option
-        @settings_options(environment="Without a key: the environment to work in.")
-        @click.pass_context
-        @wraps(command)
-        def run(
-            ctx: click.Context,
-            /,
-            *,
-            service: str,
-            database: str,
-            environment: Environment,
-            **options: Any,
-        ) -> Any:
-            if not _is_over_http(ctx):
-                settings = Settings(database=database, environment=environment)
-                if ctx.get_parameter_source("service") is ParameterSource.DEFAULT:
-                    public = os.environ.get("PETSTORE_PUBLIC_URL", "")
-                    settings = replace(settings, public_url=public)
-                connect = partial(_operator, settings, service, creates=creates)
-                with _reported(connect) as client:
-                    return command(client=client, **options)
-            try:
-                with client_of(service) as client:
-                    return command(client=client, **options)
-            except CommandFailure as failure:
-                if failure.exit_code != ExitStatus.KEY:
-                    raise
-                message = f"{failure.message}; unset {KEY} to work on the database itself"
-                raise CommandFailure(message, failure.exit_code) from failure.__cause__
+    @service_option
+    @database_option
+    @settings_options(environment="Without a key: the environment to work in.")
+    @click.pass_context
+    @wraps(command)
+    def run(
+        ctx: click.Context,
+        /,
+        *,
+        service: str,
+        database: str,
+        environment: Environment,
+        **options: Any,
+    ) -> Any:
+        if not _is_over_http(ctx):
+            settings = Settings(database=database, environment=environment)
+            if ctx.get_parameter_source("service") is ParameterSource.DEFAULT:
+                public = os.environ.get("PETSTORE_PUBLIC_URL", "")
+                settings = replace(settings, public_url=public)
+            with _reported(partial(_operator, settings, service, creates=creates)) as client:
+                return command(client=client, **options)
+        try:
+            with client_of(service) as client:
+                return command(client=client, **options)
+        except CommandFailure as failure:
+            if failure.exit_code != ExitStatus.KEY:
+                raise
+            message = f"{failure.message}; unset {KEY} to work on the database itself"
+            raise CommandFailure(message, failure.exit_code) from failure.__cause__
 
-        return run  # type: ignore[return-value] # it takes what click gives it
-
-    return decorate
+    return run  # type: ignore[return-value] # it takes what click gives it
 
 
 @plain_failures()
@@ -146,7 +142,7 @@ def _operator(settings: Settings, service: str, *, creates: bool) -> "Client":
     if creates:
         note_new_store(settings.database)
     else:
-        require_store(settings.database)
+        require_store(settings.database, f"; to work over HTTP, set {KEY}")
     root = settings.public_url.rstrip("/") or service.removesuffix("/v1")
     transport = OperatorTransport(settings, root)
     return Client("operator", f"{root}/v1", max_retries=0, transport=transport)

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from petstore.backends import create_limiter, migrate, store_at
-from petstore.clock import SECOND, system_clock
+from petstore.backends import COMMAND_TIMEOUT, create_limiter, migrate, store_at
+from petstore.clock import system_clock
 from petstore.databases.secret_files import SecretFile
 from petstore.domain.decoding import decode_json
 from petstore.domain.plans import UNLIMITED
@@ -23,7 +23,6 @@ from petstore.keys.model import operator
 from petstore.services import create_services
 from petstore.settings import Settings
 
-_TIMEOUT = 10 * SECOND
 _ROUTES = Routes(BASE, OPERATIONS)
 _WITHOUT_LIMITS = ("X-RateLimit-Limit", str(UNLIMITED))
 
@@ -38,7 +37,7 @@ class OperatorTransport(httpx2.BaseTransport):
     def __init__(self, settings: Settings, root: str) -> None:
         migrate(settings.database)
         self._root = root
-        self._store = store = store_at(settings.database, _TIMEOUT)
+        self._store = store = store_at(settings.database, COMMAND_TIMEOUT)
         limiter = create_limiter(settings, store, system_clock)
         secret = SecretFile(settings.secret_path, may_create=False)
         self._services = create_services(settings, store, limiter, system_clock, secret)

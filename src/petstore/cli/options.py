@@ -21,7 +21,6 @@ from petstore.settings import SECTIONS, SettingError, Settings, check_database, 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _MAX_NAME = 100
-_UNBOUNDED = 2**62
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 
 

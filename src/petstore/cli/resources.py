@@ -127,10 +127,10 @@ def list_options(command: Command, client: Callable[[Command], Command] = client
     return limit(is_all(cursor(page_option(resource_options(command, client)))))
 
 
-store_options = partial(resource_options, client=store_client_option())
+store_options = partial(resource_options, client=store_client_option)
 """The options of a command that administers a store, by its service or on the database itself."""
 
-store_list_options = partial(list_options, client=store_client_option())
+store_list_options = partial(list_options, client=store_client_option)
 """The options of such a command that lists."""
 
 

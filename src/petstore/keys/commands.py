@@ -112,7 +112,7 @@ def keys() -> None:
 
 @keys.command()
 @partial(_field_options, is_new=True)
-@partial(resource_options, client=store_client_option(creates=True))
+@partial(resource_options, client=partial(store_client_option, creates=True))
 def create(*, client: "Client", as_json: bool, **options: Any) -> None:
     """Issue a key, and print its token once, alone on standard output. It is stored nowhere.
 

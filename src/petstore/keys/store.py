@@ -348,7 +348,7 @@ def _require_other_admin_key(key: Caller) -> Unit[None]:
     if not others:
         msg = (
             f"key {key.id} is the last one that can administer keys: give another key the scope"
-            " keys:admin first, or use the command line"
+            " keys:admin first, or use the command line without a key"
         )
         raise LastAdminKey(msg)
 

@@ -71,7 +71,7 @@ def people() -> None:
 
 @people.command()
 @partial(_field_options, is_new=True)
-@partial(resource_options, client=store_client_option(creates=True))
+@partial(resource_options, client=partial(store_client_option, creates=True))
 def add(*, client: "Client", as_json: bool, **options: Any) -> None:
     """Add a person, and print the link that sets a password once, alone on standard output.
 

@@ -56,7 +56,7 @@ _MESSAGES: dict[type[PetstoreError], str] = {
     errors.KeyEnded: "key 7 is revoked; only an active key can be rotated",
     errors.LastAdminKey: (
         "key 7 is the last one that can administer keys: give another key the scope keys:admin"
-        " first, or use the command line"
+        " first, or use the command line without a key"
     ),
     errors.LoginTaken: "login: another person already has the login 'GRACE'",
     errors.LastAdministrator: (
