@@ -160,10 +160,9 @@ PAST_OPERATIONS = {
     "people.account_pages",
     "people.invitation_pages",
     "sessions.commands",
+    "sessions.pages",
     # Need an operation, or can do without.
     "console.today",
-    "keys.form",
-    "keys.pages",
     "pets.pages",
     "usage.pages",
     # Until the history of keys and people is a part of the events.

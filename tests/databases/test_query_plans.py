@@ -12,7 +12,6 @@ import apsw
 import pytest
 from msgspec import UNSET, UnsetType
 
-from petstore.backends import create_limiter
 from petstore.categories.model import CategoryCreate, CategoryPatch
 from petstore.categories.store import get_category, list_categories
 from petstore.clock import DAY, utc
@@ -39,11 +38,11 @@ from petstore.events.store import (
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.activity import ActivityFilter, read_activity
-from petstore.keys.alerts import find_alerts
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.history import list_history
 from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
+from petstore.keys.search import search_keys
 from petstore.keys.status import COLUMNS, list_keys, stored_key, values_of
 from petstore.keys.store import (
     Owner,
@@ -53,7 +52,9 @@ from petstore.keys.store import (
     rotate_own_key,
     unconditional,
 )
-from petstore.keys.uses import find_keys, find_use
+from petstore.limits.contract import State
+from petstore.limits.database import StoredRateLimits
+from petstore.limits.decide import describe
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderStatus
 from petstore.orders.reservations import Reservations
@@ -86,7 +87,6 @@ from petstore.sessions.store import (
     open_session,
     use_link,
 )
-from petstore.settings import Settings
 from petstore.usage.refusals import Refusals
 from petstore.usage.responses import Responses
 from petstore.usage.store import get_usage
@@ -240,9 +240,7 @@ LISTS: dict[str, Any] = {
         for number, wanted in enumerate((OrderFilter(), OrderFilter("delivered", 3)))
     },
     "categories": lambda store, after: list_categories(store, after, PAGE),
-    "keys with their use": lambda store, after: find_keys(
-        store, "production", "", after, PAGE, NOW
-    ),
+    "keys by name": lambda store, after: search_keys(store, "production", "", after, PAGE, NOW),
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "keys-production": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
     "people": lambda store, after: list_people(store, None, after, PAGE),
@@ -414,10 +412,11 @@ def recorded() -> dict[str, list[Statement]]:
         ),
         *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), retries),
         *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), replays),
+        *statements_of(lambda store: StoredRateLimits(store).load(7)),
         *statements_of(
             lambda store: get_usage(
                 store,
-                create_limiter(Settings(), store, CLOCK),
+                describe(State(), KEY.limits, NOW, NOW),
                 DeprecatedCalls(store, CLOCK, DEPRECATED),
                 Refusals(store, CLOCK),
                 KEY,
@@ -435,11 +434,6 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(flushed_calls),
         *statements_of(flushed_responses),
         *statements_of(flushed_refusals),
-        *statements_of(lambda store: find_alerts(store, "production", NOW)),
-        *statements_of(
-            lambda store: find_use(store, SHOWN_KEY, NOW),
-            {"select_key_use": [(*KEY_ROW, None, None, None, None, NOW, 1, NOW // DAY, 1)]},
-        ),
         *statements_of(lambda store: find_session(store, "secret", "production", NOW)),
     ]
     by_name: dict[str, list[Statement]] = {}

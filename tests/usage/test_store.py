@@ -39,7 +39,8 @@ class UsingKey:
     async def usage(self) -> Usage:
         calls = DeprecatedCalls(self.store, self.clock, ())
         refusals = Refusals(self.store, self.clock)
-        return await get_usage(self.store, self.limiter, calls, refusals, self.key)
+        decision = await self.limiter.look(self.key)
+        return await get_usage(self.store, decision, calls, refusals, self.key)
 
 
 @pytest.fixture

@@ -67,6 +67,7 @@ from petstore.pets import import_undo_pages as import_undo
 from petstore.pets import pages as pets
 from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
+from petstore.sessions import pages as sessions
 from petstore.sessions.store import Session, find_session, touch_session
 from petstore.time_slices import TimeSlices
 from petstore.usage import pages as usage
@@ -122,6 +123,7 @@ PAGES: tuple[ConsolePage, ...] = (
     *webhooks.PAGES,
     *replays.PAGES,
     *keys.PAGES,
+    *sessions.PAGES,
     *people.PAGES,
     *activity.PAGES,
     ConsolePage("GET", "/help", _help),

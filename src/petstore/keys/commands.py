@@ -46,11 +46,13 @@ from petstore.keys.model import (
     PREFIXES,
     SCOPES,
     Environment,
+    Key,
     KeyFields,
     KeyState,
+    KeyWithToken,
     Scope,
 )
-from petstore.keys.status import Key, KeyWithToken, every_key, get_key
+from petstore.keys.status import every_key, get_key
 from petstore.keys.store import Principal, unconditional
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant

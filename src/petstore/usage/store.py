@@ -12,7 +12,7 @@ from petstore.deprecations.store import DeprecatedCalls
 from petstore.domain.fields import open_list
 from petstore.domain.plans import PLANS
 from petstore.keys.model import SCOPES, Caller
-from petstore.limits.contract import RateLimiter
+from petstore.limits.contract import Decision
 from petstore.usage.counts import first_day
 from petstore.usage.refusals import Refusals, RefusedRequests
 
@@ -73,13 +73,15 @@ class Usage(Struct, frozen=True, rename="camel"):
 
 async def get_usage(
     store: Reader,
-    limiter: RateLimiter,
+    decision: Decision,
     deprecated_calls: DeprecatedCalls,
     refusals: Refusals,
     key: Caller,
 ) -> Usage:
-    """Return plan, windows, ban, the requests and deprecated calls of 30 days, and refusals."""
-    decision = await limiter.look(key)
+    """Return plan, windows, ban, the requests and deprecated calls of 30 days, and refusals.
+
+    The ``decision`` describes the windows.
+    """
     today = decision.day_number
     first = first_day(today * DAY)
     select = Statement(
