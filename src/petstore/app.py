@@ -22,7 +22,6 @@ from petstore.deprecations.store import DeprecatedCalls
 from petstore.events.feed import Feed
 from petstore.events.history import listing
 from petstore.events.store import publishing
-from petstore.interface.addresses import Addresses
 from petstore.interface.application import Application, HttpRules, Pages, PublicPage, RequestHooks
 from petstore.interface.bodies import BodyReader
 from petstore.interface.documentation import HOME, Documentation
@@ -31,7 +30,7 @@ from petstore.interface.idempotency_records import SafeRetries
 from petstore.interface.openapi.page import DocumentPage
 from petstore.interface.operation import BASE, Services
 from petstore.interface.operations import OPERATIONS
-from petstore.interface.routes import Routes
+from petstore.interface.routes import Addresses, Routes
 from petstore.interface.well_known import WellKnown
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.notices import KeyNotices

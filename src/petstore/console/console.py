@@ -49,9 +49,8 @@ from petstore.interface.application import Exchange
 from petstore.interface.authentication import require_network, require_scope
 from petstore.interface.bodies import BodyReader
 from petstore.interface.operation import Services
-from petstore.interface.parameters import decode_path_id
 from petstore.interface.rate_limit_headers import Holder, require_admitted
-from petstore.interface.routes import Route, Routes
+from petstore.interface.routes import Route, Routes, decode_path_id
 from petstore.interface.turns import Turns
 from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
