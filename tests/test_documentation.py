@@ -11,7 +11,7 @@ from petstore.categories.model import Category
 from petstore.errors import PetstoreError, UnusableDatabase
 from petstore.interface.operation import BASE
 from petstore.interface.operations import OPERATIONS
-from petstore.keys.status import KeyWithToken
+from petstore.keys.model import KeyWithToken
 from petstore.orders.model import Order
 from petstore.people.model import Person
 from petstore.pets.model import Pet

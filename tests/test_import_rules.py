@@ -91,10 +91,7 @@ LISTS = {
 }
 """The modules that list what each resource has in a layer, and so import what is after them."""
 
-SHARED = (
-    *("orders.form", "orders.sale"),  # an animal is sold on its own page, which tells its sale
-    "usage.operations",  # the page of a key shows what a limit refused
-)
+SHARED = ("orders.form", "orders.sale")  # an animal is sold on its own page, which tells its sale
 """The modules of the upper layers that another resource imports."""
 
 
@@ -161,12 +158,10 @@ PAST_OPERATIONS = {
     "console.sign_in",
     "people.account_pages",
     "people.invitation_pages",
+    "sessions.pages",
     # Need an operation, or can do without.
     "console.today",
-    "keys.form",
-    "keys.pages",
     "pets.pages",
-    "usage.pages",
     # Until the history of keys and people is a part of the events.
     "console.caller_changes",
     "console.history",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from petstore.databases.contract import Store
-from petstore.keys.uses import find_keys
+from petstore.keys.search import search_keys
 from petstore.pets.model import PetFilter
 from petstore.pets.search import search_pets
 from petstore.sales.model import day_range
@@ -24,7 +24,7 @@ WORKS, SLICES = 10, 5
 WEEK = day_range(date(2026, 10, 1), date(2026, 10, 7), "UTC", datetime(2026, 10, 8, tzinfo=UTC))
 LONG_READS: dict[str, Callable[[Store], Coroutine[Any, Any, object]]] = {
     "animals by name": lambda store: search_pets(store, "a", PetFilter(), None, 20),
-    "keys": lambda store: find_keys(store, "production", "", None, 20, 0),
+    "keys": lambda store: search_keys(store, "production", "", None, 20, 0),
     "sales by day": lambda store: get_sales(store, WEEK, "day", "USD"),
     "sales by category": lambda store: get_sales(store, WEEK, "category", "USD"),
 }

@@ -53,6 +53,7 @@ _CALLS = {
     "revokeKey": "client.keys.revoke(7)",
     "rotateKey": "key = client.keys.rotate(7, grace_seconds=3600)",
     "rotateCurrentKey": "key = client.keys.rotate_current(grace_seconds=3600)",
+    "getKeyUsage": "usage = client.keys.usage(7)",
     "unbanKey": "client.keys.unban(7)",
     "listKeyHistory": "for change in client.keys.history(7):\n    print(change.at, change.action)",
     "listPeople": "for person in client.people.list():\n    print(person.name, person.state)",

@@ -179,8 +179,9 @@ def _resource(row: Operation) -> str:
 
 def _method(row: Operation) -> str:
     verb, last = re.split("[A-Z]", row.id)[0], row.path.split("/")[-1]
-    # A list of something else is called as that is: ``keys.history``.
-    name = last if verb == "list" and last != _resource(row) else verb
+    # What is read of something else is called as that is: ``keys.history``, ``keys.usage``.
+    is_part = verb in {"list", "get"} and last[0] != "{" and last != _resource(row)
+    name = last if is_part else verb
     name += "_current" * ("/current/" in row.path)
     body = row.body or row.query
     sent = _members(_SENT[body.__name__]) if body else {}

@@ -18,7 +18,6 @@ from petstore.databases.contract import Store
 from petstore.databases.retention import RetentionDays, pruning
 from petstore.events.history import listing
 from petstore.events.store import publishing
-from petstore.interface.addresses import Addresses
 from petstore.interface.application import Application, HttpRules, Pages, PublicPage, RequestHooks
 from petstore.interface.bodies import BodyReader
 from petstore.interface.documentation import HOME, Documentation
@@ -26,7 +25,7 @@ from petstore.interface.health import HealthPages
 from petstore.interface.openapi.page import DocumentPage
 from petstore.interface.operation import BASE, Services
 from petstore.interface.operations import OPERATIONS
-from petstore.interface.routes import Routes
+from petstore.interface.routes import Addresses, Routes
 from petstore.interface.well_known import WellKnown
 from petstore.keys.notices import KeyNotices
 from petstore.limits.contract import RateLimiter, limiter_chores

@@ -34,12 +34,10 @@ from petstore.events.model import EVENT_TYPES, SERVICE, Position
 from petstore.events.store import newest_position, recent_events
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.activity import ActivityFilter, read_activity
-from petstore.keys.alerts import find_alerts
 from petstore.keys.history import list_history
 from petstore.keys.model import SCOPES, Caller
 from petstore.keys.status import list_keys
 from petstore.keys.store import unconditional
-from petstore.keys.uses import find_keys
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderFilter
 from petstore.orders.search import search_orders
@@ -231,9 +229,6 @@ LISTS: dict[str, List] = {
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "staging keys": lambda store, after: list_keys(store, "staging", after, PAGE, CLOCK),
     "production keys": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
-    "keys with their use": lambda store, after: find_keys(
-        store, "production", "", after, PAGE, CLOCK()
-    ),
     "people": lambda store, after: list_people(store, None, after, PAGE),
     "history of the old key": lambda store, after: list_history(store, 1, None, after, PAGE),
     "history of the new key": lambda store, after: list_history(store, 2, None, after, PAGE),
@@ -264,7 +259,6 @@ OTHERS: Reads = {
         for position in (5, HALF, ROWS - 5)
     },
     "recent changes": lambda store: RecentChanges(store).catch_up(),
-    "alerts": lambda store: find_alerts(store, "production", CLOCK()),
     "sales by day": lambda store: get_sales(store, DAYS, "day", "USD"),
     "sales by category": lambda store: get_sales(store, DAYS, "category", "USD"),
     "old buyers": lambda store: store.write(forget_batch(HALF * PACE, 0)),
@@ -326,7 +320,6 @@ MANY = {"select_due_deliveries": 600, "select_backlog": 650, "select_activity": 
     # A hundred orders are locked or changed, some of them in several indexes.
     **dict.fromkeys(("lock_orders_with_old_buyers", "lock_orders_of_buyer"), 600),
     "insert_events": 600,
-    "select_key_alerts": 1_300,  # 200 notices, each with two look-ups
     "forget_buyers": 3_000,
 }
 

@@ -36,11 +36,11 @@ from petstore.events.store import (
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.activity import ActivityFilter, read_activity
-from petstore.keys.alerts import find_alerts
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.history import list_history
 from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
+from petstore.keys.search import search_keys
 from petstore.keys.status import COLUMNS, list_keys, stored_key, values_of
 from petstore.keys.store import (
     Owner,
@@ -50,7 +50,7 @@ from petstore.keys.store import (
     rotate_own_key,
     unconditional,
 )
-from petstore.keys.uses import find_keys, find_use
+from petstore.limits.database import StoredRateLimits
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderStatus
 from petstore.orders.reservations import Reservations
@@ -237,9 +237,7 @@ LISTS: dict[str, Any] = {
         for number, wanted in enumerate((OrderFilter(), OrderFilter("delivered", 3)))
     },
     "categories": lambda store, after: list_categories(store, after, PAGE),
-    "keys with their use": lambda store, after: find_keys(
-        store, "production", "", after, PAGE, NOW
-    ),
+    "keys by name": lambda store, after: search_keys(store, "production", "", after, PAGE, NOW),
     "keys": lambda store, after: list_keys(store, None, after, PAGE, CLOCK),
     "keys-production": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
     "people": lambda store, after: list_people(store, None, after, PAGE),
@@ -402,6 +400,7 @@ def recorded() -> dict[str, list[Statement]]:
         ),
         *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), retries),
         *statements_of(lambda store: SafeRetries(store, CLOCK).once(attempt, reply()), replays),
+        *statements_of(lambda store: StoredRateLimits(store).load(7)),
         *statements_of(usage),
         *statements_of(
             lambda store: KeyNotices(store, lambda: NOW, DEPRECATED).look(),
@@ -411,11 +410,6 @@ def recorded() -> dict[str, list[Statement]]:
                 "upsert_key_notices": [(7, "deprecation.used getPet", 12 * 2024 + 10)],
                 "select_deprecated_uses_of_key": [(7, "getPet", "Till", 1, '[1,"shop/1","r1"]')],
             },
-        ),
-        *statements_of(lambda store: find_alerts(store, "production", NOW)),
-        *statements_of(
-            lambda store: find_use(store, SHOWN_KEY, NOW),
-            {"select_key_use": [(*KEY_ROW, None, None, None, None, NOW, 1, NOW // DAY, 1)]},
         ),
         *statements_of(lambda store: find_session(store, "secret", "production", NOW)),
     ]

@@ -132,6 +132,7 @@ REQUESTS = {
     "revokeKey": Ask("DELETE", "/v1/keys/2", {}),
     "rotateKey": Ask("POST", "/v1/keys/2/rotate", {"json": {"graceSeconds": 60}}),
     "rotateCurrentKey": Ask("POST", "/v1/keys/current/rotate", {"json": {"graceSeconds": 60}}),
+    "getKeyUsage": Ask("GET", "/v1/keys/2/usage", {}),
     "unbanKey": Ask("POST", "/v1/keys/2/unban", {}),
     "listKeyHistory": Ask("GET", "/v1/keys/2/history", ONE),
     "listPeople": Ask("GET", "/v1/people", ONE),

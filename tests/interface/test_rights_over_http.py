@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from petstore.databases.contract import Statement
-from petstore.keys.model import DEFAULT_SCOPES, SCOPES
-from petstore.keys.status import KeyWithToken
+from petstore.keys.model import DEFAULT_SCOPES, SCOPES, KeyWithToken
 from support.cases import case
 from support.error_body import assert_error
 from support.keys import change, revoke, rotate

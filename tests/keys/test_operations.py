@@ -26,6 +26,7 @@ BY_ID = [
     ("POST", "/rotate"),
     ("POST", "/unban"),
     ("GET", "/history"),
+    ("GET", "/usage"),
 ]
 NOON = "2026-12-01T12:00:00Z"
 
@@ -431,6 +432,35 @@ async def test_a_rotation_ends_the_old_token_at_once(
     assert await status(service, old) == 401
     response = await service.request("GET", "/v1/pets", new)
     assert response.headers["X-RateLimit-Remaining"] == "48"
+
+
+async def test_keys_are_listed_by_name(admin: Admin) -> None:
+    for name in ("Till 1", "Kennel bot", "Till 2"):
+        await admin.create(name=name)
+    for name, ids in (("TILL", [2, 4]), ("2", [2, 4]), ("bot kennel", [3]), ("x", [])):
+        found = await admin.ask("GET", f"?name={name}")
+        assert sorted(key["id"] for key in found.json()) == sorted(ids), name
+    assert assert_error(await admin.ask("GET", "?name="), 400, "invalid_parameter")
+
+
+@pytest.mark.each_database
+async def test_whoever_administers_keys_sees_what_each_has_used(
+    service: Service, admin: Admin
+) -> None:
+    other = await service.issue("enterprise", per_minute=2, per_day=9)
+    for _ in range(3):
+        await service.request("GET", "/v1/pets", other.token)
+    await service.limiter.save()
+    own = (await service.request("GET", "/v1/usage", other.token)).json()
+    before = await admin.show(other.id)
+    usage = (await admin.ask("GET", f"/{other.id}/usage")).json()
+    assert usage == own
+    assert usage["day"]["remaining"] == 7
+    assert [each["requests"] for each in usage["refused"]] == [1]
+    assert await admin.show(other.id) == before  # nobody has used it
+    clerk = await service.issue("enterprise")
+    refused = await service.request("GET", f"/v1/keys/{other.id}/usage", clerk.token)
+    assert_error(refused, 403, "missing_scope")
 
 
 async def test_a_key_can_rotate_itself(service: Service, admin: Admin) -> None:

@@ -8,8 +8,7 @@ import httpx
 import pytest
 
 from petstore.clock import DAY, MINUTE, SECOND
-from petstore.keys.model import is_token
-from petstore.keys.status import KeyWithToken
+from petstore.keys.model import KeyWithToken, is_token
 from petstore.keys.store import MAX_OWN_ROTATIONS
 from support.error_body import assert_error
 from support.keys import change, revoke, rotate

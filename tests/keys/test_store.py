@@ -10,8 +10,8 @@ from petstore.clock import SECOND
 from petstore.databases.contract import Statement, Store
 from petstore.domain.plans import PlanName
 from petstore.errors import InvalidBody, KeyEnded
-from petstore.keys.model import is_token
-from petstore.keys.status import Key, get_key, list_keys
+from petstore.keys.model import Key, is_token
+from petstore.keys.status import get_key, list_keys
 from support.keys import change, issue, revoke, rotate, stored_key, unban
 from support.manual_clock import ManualClock
 

@@ -11,8 +11,7 @@ from petstore.databases.contract import Statement, Store
 from petstore.databases.retention import prune_all
 from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
 from petstore.keys.history import list_history
-from petstore.keys.model import Caller
-from petstore.keys.status import KeyWithToken
+from petstore.keys.model import Caller, KeyWithToken
 from petstore.people.model import INVITATION_LIFE
 from petstore.sessions.store import (
     FIRST_SESSIONS,

@@ -6,8 +6,8 @@ from typing import Any
 from petstore.clock import Clock, Milliseconds
 from petstore.databases.contract import Row, Statement, Store
 from petstore.keys.cache import find_key
-from petstore.keys.model import Caller, Environment, KeyFields
-from petstore.keys.status import Key, KeyWithToken, caller_of, select_key
+from petstore.keys.model import Caller, Environment, Key, KeyFields, KeyWithToken
+from petstore.keys.status import caller_of, select_key
 from petstore.keys.store import (
     Principal,
     change_key,

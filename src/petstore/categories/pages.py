@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from msgspec.structs import replace
-
 from petstore.categories.model import Category
 from petstore.console.categories import categories_named, texts_of
 from petstore.console.fields import Field, FieldSet, optional, undo_fields
@@ -59,7 +57,7 @@ async def _create(visit: PageRequest) -> Response:
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     """Return the page of a category, with the form as it was sent and what is wrong with it."""
     if isinstance(error, NotFound):
-        return await _list(visit, error)
+        return await _list(visit, _not_found(visit))
     try:
         found = await _get(visit)
     except NotFound as gone:
@@ -77,21 +75,20 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
 
 
 async def _update(visit: PageRequest) -> Response:
-    before: Category = (await _get(visit)).value
-    changed = await visit.execute("updateCategory", _FORM.patch(visit.form))
-    return await visit.redirect("/categories", _change_notice(visit, before, changed))
-
-
-def _change_notice(visit: PageRequest, before: Category, changed: Result[Any]) -> Notice:
-    after: Category = changed.value
-    if after == before:
-        return Notice("Nothing was changed.")
-    back = undo_fields(_FORM.texts(before), _FORM.texts(after), changed.version)
-    is_renamed = replace(before, name=after.name) == after
-    name = isolated(after.name)
-    what = f"{isolated(before.name)} is now called {name}." if is_renamed else f"{name} is changed."
-    undo = Undo(f"/categories/{after.id}", back)
-    return change_notice(name, what, undo, visit.form.text("undo"))
+    edit = _FORM.edit(visit.form)
+    changed = await visit.execute("updateCategory", _FORM.values(edit.changes))
+    now = _FORM.texts(changed.value)
+    before = edit.before(now)
+    if before == now:
+        return await visit.redirect("/categories", Notice("Nothing was changed."))
+    name = isolated(now["name"])
+    is_renamed = {**before, "name": now["name"]} == now
+    what = (
+        f"{isolated(before['name'])} is now called {name}." if is_renamed else f"{name} is changed."
+    )
+    undo = Undo(f"/categories/{visit.path_id}", undo_fields(before, now, changed.version))
+    notice = change_notice(name, what, undo, visit.form.text("undo"))
+    return await visit.redirect("/categories", notice)
 
 
 async def _delete(visit: PageRequest) -> Response:
@@ -116,16 +113,15 @@ def _resource(visit: PageRequest) -> str:
 
 
 async def _get(visit: PageRequest) -> Result[Any]:
-    """Return the category of the path and its version.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """Return the category of the path and its version, or raise ``NotFound``."""
     try:
         return await visit.execute("getCategory")
     except NotFound:
-        msg = f"there is no category {visit.path_id}; somebody may have deleted it"
-        raise NotFound(msg) from None
+        raise _not_found(visit) from None
+
+
+def _not_found(visit: PageRequest) -> NotFound:
+    return NotFound(f"there is no category {visit.path_id}; somebody may have deleted it")
 
 
 PAGES = (

@@ -50,9 +50,8 @@ from petstore.interface.application import Exchange
 from petstore.interface.authentication import require_network, require_scope
 from petstore.interface.bodies import BodyReader
 from petstore.interface.operation import Services
-from petstore.interface.parameters import decode_path_id
 from petstore.interface.rate_limit_headers import require_admitted
-from petstore.interface.routes import Route, Routes
+from petstore.interface.routes import Route, Routes, decode_path_id
 from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
 from petstore.orders import export_pages as order_exports
@@ -66,6 +65,7 @@ from petstore.pets import import_undo_pages as import_undo
 from petstore.pets import pages as pets
 from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
+from petstore.sessions import pages as sessions
 from petstore.sessions.store import Session, find_session, touch_session
 from petstore.time_slices import TimeSlices
 from petstore.usage import pages as usage
@@ -121,6 +121,7 @@ PAGES: tuple[ConsolePage, ...] = (
     *deprecations.PAGES,
     *webhooks.PAGES,
     *keys.PAGES,
+    *sessions.PAGES,
     *people.PAGES,
     *activity.PAGES,
     ConsolePage("GET", "/help", _help),

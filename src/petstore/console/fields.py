@@ -91,6 +91,10 @@ class Edit(NamedTuple):
         """The fields that the person changed."""
         return {name: text for name, text in self.typed.items() if self.opened.get(name) != text}
 
+    def before(self, now: Texts) -> dict[str, str]:
+        """Return the texts before the change, of a resource that has these ``now``."""
+        return {**now, **{name: self.opened.get(name, now[name]) for name in self.changes}}
+
 
 class ShownForm(NamedTuple):
     """A form as a page shows it: what it was ``opened`` with, and what it has now.

@@ -27,7 +27,6 @@ from petstore.errors import (
 )
 from petstore.events.changes import Extent
 from petstore.http.messages import Headers, Receive, Request, Response
-from petstore.interface.addresses import Addresses
 from petstore.interface.authentication import (
     authenticate,
     authenticate_new,
@@ -58,11 +57,11 @@ from petstore.interface.operation import (
     execute,
     shows_lapse,
 )
-from petstore.interface.parameters import Query, decode_path_id, decode_query
+from petstore.interface.parameters import Query, decode_query
 from petstore.interface.rate_limit_headers import rate_limit_headers, require_admitted
 from petstore.interface.response_cache import ResponseCache
 from petstore.interface.results import encode_result
-from petstore.interface.routes import Route, Routes, not_allowed
+from petstore.interface.routes import Addresses, Route, Routes, decode_path_id, not_allowed
 from petstore.keys.model import Caller
 from petstore.limits.admission import KEY
 from petstore.limits.contract import Decision

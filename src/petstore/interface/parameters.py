@@ -1,4 +1,4 @@
-"""Query and path parameters, decoded to typed structs."""
+"""Query parameters, decoded to typed structs."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from petstore.domain.cursors import BY_ID
 from petstore.domain.decoding import convert, field_types, number_or_text
-from petstore.domain.fields import INT64_MAX
-from petstore.errors import InvalidParameter, NotFound
+from petstore.errors import InvalidParameter
 
 Values = TypeVar("Values")
 
@@ -21,7 +20,6 @@ _LONGEST = 16384
 _MAX_PARAMETERS = 128
 _MAX_ESCAPES = 640
 _LONGEST_NAME = 64
-_LONGEST_ID = len(str(INT64_MAX))
 # ``id[]`` and ``id[0]`` are how some clients write a list.
 _BRACKETS = re.compile(r"\[[0-9]*\]\Z", re.ASCII)
 _MAX_CACHED = 256
@@ -34,23 +32,6 @@ class Query(NamedTuple, Generic[Values]):
 
     values: Values
     filters: str = ""
-
-
-def decode_path_id(text: str) -> int:
-    """Return the int64 in a path segment.
-
-    Raises:
-        NotFound: it is not an id, so no such resource can exist.
-    """
-    # Of what is no id, int() would accept " 7", "+7", "1_0" and full-width digits.
-    is_plain = text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0")
-    if not is_plain or len(text) > _LONGEST_ID or (number := int(text)) > INT64_MAX:
-        msg = (
-            "there is no resource at this path; an id has only digits, without leading zeros, and"
-            f" is at most {INT64_MAX}"
-        )
-        raise NotFound(msg)
-    return number
 
 
 def decode_query(query: bytes, into: type) -> Query[Any]:

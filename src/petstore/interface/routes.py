@@ -1,10 +1,25 @@
-"""The route of a path: its template and operations. Paths match as sent; there are no aliases."""
+"""The URL of this service as the client reaches it, and the route of a path.
 
+Paths match as sent; there are no aliases.
+"""
+
+import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
-from petstore.errors import MethodNotAllowed, NotFound
+from petstore.domain.fields import INT64_MAX
+from petstore.errors import InvalidRequest, MethodNotAllowed, NotFound
+from petstore.http.messages import Request
 from petstore.interface.bodies import ACCEPT_PATCH
+
+_LONGEST_ID = len(str(INT64_MAX))
+# RFC 3986 sections 3.2.2 and 3.2.3, without the comma: it would join two hosts.
+_HOST = re.compile(
+    rb"(?:(?:[A-Za-z0-9._~!$&'()*+;=-]++|%[0-9A-Fa-f]{2})++|\[[0-9A-Fa-f:.]{2,45}\])"
+    rb"(?::[0-9]{0,5})?\Z"
+)
+_LONGEST_HOST = 261
 
 
 class _Routed(Protocol):
@@ -106,3 +121,56 @@ class Routes(Generic[R]):
             segments = (None if part[:1] == "{" else part for part in template.split("/"))
             return self._with_two.setdefault(tuple(segments), Route(template))
         return self._with_parameter.setdefault((head, suffix), Route(template))
+
+
+def decode_path_id(text: str) -> int:
+    """Return the int64 in a path segment.
+
+    Raises:
+        NotFound: it is not an id, so no such resource can exist.
+    """
+    # Of what is no id, int() would accept " 7", "+7", "1_0" and full-width digits.
+    is_plain = text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0")
+    if not is_plain or len(text) > _LONGEST_ID or (number := int(text)) > INT64_MAX:
+        msg = (
+            "there is no resource at this path; an id has only digits, without leading zeros, and"
+            f" is at most {INT64_MAX}"
+        )
+        raise NotFound(msg)
+    return number
+
+
+class Addresses:
+    """Tells the URL of this service: the operator's ``public_url``, else ``http`` at the ``Host``.
+
+    ``public_url`` has no slash at its end; it is empty if the operator has named none.
+    """
+
+    def __init__(self, public_url: str = "") -> None:
+        self.public_url = public_url.rstrip("/")
+
+    def root(self, request: Request) -> str:
+        """Return the URL of this service without ``/v1`` and without a slash at its end.
+
+        It is empty, so that references are relative, if neither the operator nor the client has
+        named one: HTTP/1.0 needs no ``Host``.
+
+        Raises:
+            InvalidRequest: there is not exactly one valid ``Host`` (RFC 9112 section 3.2).
+        """
+        host = request.fields.get(b"host")
+        if host is None and request.version == "1.0":
+            return self.public_url
+        if host is None or b"host" in request.repeated:
+            msg = "Host: expected exactly once"
+            raise InvalidRequest(msg)
+        root = _root_at(host)
+        return self.public_url or root
+
+
+@lru_cache(maxsize=64)
+def _root_at(host: bytes) -> str:
+    if len(host) > _LONGEST_HOST or not _HOST.match(host):
+        msg = "Host: expected a name or an address, and perhaps a port"
+        raise InvalidRequest(msg)
+    return f"http://{host.decode('ascii')}"

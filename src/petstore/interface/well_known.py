@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from petstore.clock import DAY, Clock, rfc3339
 from petstore.errors import NotFound
 from petstore.http.messages import Request, Response
-from petstore.interface.addresses import Addresses
 from petstore.interface.application import PublicPage
 from petstore.interface.messages import encode_json
 from petstore.interface.operation import BASE
+from petstore.interface.routes import Addresses
 
 _DESCRIPTION = f"{BASE}/openapi.json"
 _DOCUMENTATION = "/docs/"

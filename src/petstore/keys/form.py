@@ -9,8 +9,7 @@ from petstore.console.fields import Field, FieldSet, Texts, choice, undo_fields,
 from petstore.console.forms import number_or_text
 from petstore.console.scopes import SCOPE_WORDS
 from petstore.domain.plans import PLANS, UNLIMITED, PlanName
-from petstore.keys.model import SCOPES, Caller
-from petstore.keys.status import Key
+from petstore.keys.model import SCOPES, Caller, Key
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 

@@ -11,8 +11,8 @@ from petstore.clock import Milliseconds, rfc3339, utc_second
 from petstore.databases.contract import Reader, Statement
 from petstore.databases.pages import Page, read_page
 from petstore.domain.fields import Id
-from petstore.keys.model import Caller, CallerKind, Environment, KeyFields, Role
-from petstore.keys.status import Key, found, select_key
+from petstore.keys.model import Caller, CallerKind, Environment, Key, KeyFields, Role
+from petstore.keys.status import found, select_key
 
 _MOMENTS = ("expiresAt", "revokedAt")
 # In the order that the key shows them.

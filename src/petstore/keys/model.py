@@ -3,6 +3,7 @@
 import re
 import secrets
 import string
+from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
 from itertools import chain
@@ -12,10 +13,12 @@ from zlib import crc32
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import DAY, Milliseconds
-from petstore.domain.fields import Moment, patch_of, printable_text
+from petstore.domain.fields import Id, Moment, open_list, patch_of, printable_text
 from petstore.domain.networks import MAX_NETWORKS, Network, compiled_networks, contain, outside
 from petstore.domain.plans import PLANS, UNLIMITED, Limits, PlanName, limits_of
 from petstore.errors import BeyondOwnRights
+
+_Time = Annotated[datetime, Meta(tz=True)]
 
 Environment: TypeAlias = Literal["production", "staging"]
 Scope: TypeAlias = Literal[
@@ -276,3 +279,39 @@ def _checksum(body: bytes) -> str:
     value, base = crc32(body), len(_BASE62)
     powers = range(_CHECKSUM_LENGTH - 1, -1, -1)
     return "".join(_BASE62[value // base**power % base] for power in powers)
+
+
+class Key(Struct, frozen=True, rename="camel"):
+    """An API key, without its tokens. A null limit is unlimited; a null time is never."""
+
+    id: Id
+    name: Annotated[str, Meta(description="What the key is for.")]
+    plan: Annotated[str, Meta(description=open_list(PLANS, "plans"))]
+    per_minute: Annotated[int, Meta(description="Requests a minute; null is unlimited.")] | None
+    per_day: Annotated[int, Meta(description="Requests a day; null is unlimited.")] | None
+    scopes: Annotated[
+        list[Annotated[str, Meta(description=open_list(SCOPES, "scopes"))]],
+        Meta(description="What it may do."),
+    ]
+    allowed_networks: Annotated[
+        list[str],
+        Meta(description="The networks it may be used from, in CIDR notation; none is anywhere."),
+    ]
+    environment: Annotated[
+        Environment, Meta(description="The environment of the services that take it.")
+    ]
+    state: Annotated[KeyState, Meta(description="Only an active key can be used.")]
+    banned_until: (
+        Annotated[_Time, Meta(description="When its ban ends; null if it is not banned.")] | None
+    )
+    created_at: Annotated[_Time, Meta(description="When it was created.")]
+    expires_at: Annotated[_Time, Meta(description="When it ends; null is never.")] | None
+    last_used_at: (
+        Annotated[_Time, Meta(description="When it was last used, to about a minute.")] | None
+    )
+
+
+class KeyWithToken(Key, frozen=True):
+    """A key and its token, which is shown only once."""
+
+    token: Annotated[str, Meta(description="The token, which is shown only this once.")]

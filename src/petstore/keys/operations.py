@@ -4,11 +4,12 @@ from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import SECOND, Milliseconds, milliseconds
 from petstore.databases.contract import T, Unit
 from petstore.domain.fields import given_fields
+from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.networks import canonical_networks
 from petstore.errors import (
     BeyondOwnRights,
@@ -26,12 +27,15 @@ from petstore.interface.pages import PageQuery, page_result
 from petstore.keys.history import KeyEvent, list_history
 from petstore.keys.model import (
     LONGEST_LIFE,
+    Key,
     KeyCreate,
     KeyFields,
     KeyPatch,
+    KeyWithToken,
     digest,
 )
-from petstore.keys.status import Key, KeyWithToken, get_key, list_keys
+from petstore.keys.search import search_keys
+from petstore.keys.status import get_key, list_keys
 from petstore.keys.store import (
     MAX_OWN_ROTATIONS,
     Owner,
@@ -62,8 +66,33 @@ class Rotation(Struct, frozen=True, rename="camel"):
 _ROTATED = "the first request rotated key {id} and showed its token; rotate it again to get another"
 
 
-async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Key]]:
+class ListKeysQuery(PageQuery, frozen=True):
+    """The query parameters of ``listKeys``."""
+
+    name: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=MAX_SEARCHED,
+                description=(
+                    "Only keys with each of these words in their name, ignoring case, or with this"
+                    " `id`."
+                ),
+                extra={"expected": "1 to 100 characters"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+async def _list(context: Context, call: Call[None, ListKeysQuery]) -> Result[list[Key]]:
     query, services, own = call.query, context.services, context.caller.environment
+    if query.name is not UNSET:
+        now = services.clock()
+        return page_result(
+            await search_keys(services.store, own, query.name, query.after, query.limit, now)
+        )
     return page_result(
         await list_keys(services.store, own, query.after, query.limit, services.clock)
     )
@@ -192,7 +221,7 @@ OPERATIONS = (
         summary="List keys",
         description="Returns a page of the keys of this environment, by ascending `id`.",
         handler=_list,
-        query=PageQuery,
+        query=ListKeysQuery,
         success=Success(200, "A page of keys.", list[Key], [_KEY]),
     ),
     _operation(

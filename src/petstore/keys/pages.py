@@ -1,7 +1,5 @@
 """The pages of keys, for administrators: find, create, change, rotate, revoke and unban them."""
 
-import logging
-from collections.abc import Sequence
 from typing import Any
 
 from petstore.console import charts
@@ -10,7 +8,6 @@ from petstore.console.fields import Field, FieldSet
 from petstore.console.forms import Problem
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import (
-    HOME,
     ConsolePage,
     PageRequest,
     again_if_used,
@@ -19,24 +16,17 @@ from petstore.console.page import (
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
-from petstore.domain.cursors import BY_ID
-from petstore.errors import InvalidParameter, PetstoreError, PreconditionFailed, SecretAlreadyShown
+from petstore.domain.plans import UNLIMITED
+from petstore.errors import PetstoreError, PreconditionFailed, SecretAlreadyShown
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.keys.alerts import MAX_ALERTS, find_alerts
 from petstore.keys.form import (
     key_form,
     new_fields,
     undo_of,
 )
-from petstore.keys.model import check_rights
-from petstore.keys.status import Key, found, select_key
-from petstore.keys.uses import KeyUse, find_keys, find_use
-from petstore.sessions.store import create_link
-from petstore.usage.operations import refused_requests
+from petstore.keys.model import Key
 
-_LOG = logging.getLogger(__name__)
-_ON_A_PAGE = 50
 _SEARCH = FieldSet(Field("name", "Name or number", type="search"))
 _SENT_BEFORE = Problem(
     "",
@@ -46,32 +36,15 @@ _SENT_BEFORE = Problem(
 
 
 async def _list(visit: PageRequest) -> Response:
-    services, environment = visit.services, visit.caller.environment
-    store, now, typed = services.store, services.clock(), _SEARCH.typed(visit.form)
-    after = _start(visit.form.text("cursor"))
-    keys = await find_keys(store, environment, typed["name"], after, _ON_A_PAGE, now)
+    typed = _SEARCH.typed(visit.form)
+    found = await visit.list_page("listKeys", name=typed["name"] or None)
     return visit.page(
         "keys.html",
         form=_SEARCH.new(visit.form, None),
-        uses=keys.items,
-        cursor="" if keys.next_after is None else BY_ID.encode(keys.next_after),
+        keys=found.value,
+        cursor=found.next,
         kept=typed if typed["name"] else {},
-        alerts=await find_alerts(store, environment, now),
-        most=MAX_ALERTS,
     )
-
-
-def _start(cursor: str) -> int | None:
-    """Return the id that a page of the list starts after.
-
-    Raises:
-        InvalidParameter: the cursor is not one of the list.
-    """
-    try:
-        return BY_ID.decode(cursor) if cursor else None
-    except ValueError:
-        msg = "cursor: expected the one of a link to the next page"
-        raise InvalidParameter(msg) from None
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -92,15 +65,15 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     key: Key = (await _get(visit)).value
     texts = key_form(visit.caller).texts(key)
     form = key_form(visit.caller, texts).shown(texts, "", visit.form, error)
-    use = await find_use(visit.services.store, key, visit.services.clock())
+    usage = (await visit.execute("getKeyUsage")).value
     return visit.page(
         "key.html",
         error=error,
         key=key,
         form=form,
         history=await history_of_caller(visit, key.id) if form.is_conflict else None,
-        meters=[charts.meter(f"Used {name}", used, limit) for name, used, limit in _windows(use)],
-        refused=await refused_requests(visit.services, key.id),
+        meters=_meters(usage),
+        refused=usage.refused,
         operation_in_words=operation_in_words,
         may_do=scopes_in_words(key.scopes),
         graces=GRACES,
@@ -141,19 +114,6 @@ async def _unban(visit: PageRequest) -> Response:
     return await visit.redirect(_path(visit), Notice("The ban is lifted."))
 
 
-async def _link(visit: PageRequest) -> Response:
-    """Make a link that signs a person in with the key, if that gives no more than the own key."""
-    services, key_id = visit.services, visit.path_id
-    rows = await services.store.read(select_key(key_id))
-    key = found(rows, key_id, visit.caller.environment).key
-    now = services.clock()
-    check_rights(visit.caller, key)
-    unit = create_link(key_id, visit.caller.label, now, visit.session)
-    secret = await services.store.write(unit)
-    _LOG.info("key %d made a link to sign in with key %d", visit.caller.id, key_id)
-    return visit.page("key_link.html", key=key, link=f"{visit.root}{HOME}/link/{secret}")
-
-
 async def _history(visit: PageRequest) -> Response:
     key = await _get(visit)
     history = await history_of_caller(visit, visit.path_id)
@@ -164,10 +124,16 @@ async def _get(visit: PageRequest) -> Result[Any]:
     return await visit.execute("getKey")
 
 
-def _windows(use: KeyUse) -> Sequence[tuple[str, int, int | None]]:
-    """Return each window of a key in words, what is used of it, and its limit."""
-    key = use.key
-    return (("this minute", use.minute, key.per_minute), ("today", use.day, key.per_day))
+def _meters(usage: Any) -> list[charts.Meter]:
+    windows = (("this minute", usage.minute), ("today", usage.day))
+    return [
+        charts.meter(
+            f"Used {name}",
+            window.limit - window.remaining,
+            None if window.limit == UNLIMITED else window.limit,
+        )
+        for name, window in windows
+    ]
 
 
 def _path(visit: PageRequest) -> str:
@@ -183,6 +149,5 @@ PAGES = (
     ConsolePage("POST", "/keys/{keyId}/rotate", _rotate, "rotateKey", _show),
     ConsolePage("POST", "/keys/{keyId}/revoke", _revoke, "revokeKey", _show),
     ConsolePage("POST", "/keys/{keyId}/unban", _unban, "unbanKey"),
-    ConsolePage("POST", "/keys/{keyId}/link", _link, "rotateKey", _show),
     ConsolePage("GET", "/keys/{keyId}/history", _history, "listKeyHistory"),
 )

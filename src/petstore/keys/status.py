@@ -2,30 +2,26 @@
 
 from collections.abc import Callable, Collection
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from msgspec import UNSET, Meta, Struct
+from msgspec import UNSET
 from msgspec.structs import asdict, fields
 
 from petstore.clock import Clock, Milliseconds, utc_second
 from petstore.databases.contract import Reader, Row, Statement, Value, placeholder_list
 from petstore.databases.pages import Page, read_page
 from petstore.databases.planner import looked_up
-from petstore.domain.fields import Id, open_list
-from petstore.domain.plans import PLANS, UNLIMITED
+from petstore.domain.plans import UNLIMITED
 from petstore.errors import NotFound
 from petstore.keys.model import (
     ROLES,
-    SCOPES,
     Caller,
     Environment,
+    Key,
     KeyFields,
-    KeyState,
     Role,
 )
 from petstore.limits.contract import NEVER
-
-Time = Annotated[datetime, Meta(tz=True)]
 
 COLUMNS = ("id", *(name for name in Caller.__struct_fields__ if name != "id"))
 """The columns of a caller in SQL, of which the first is its id."""
@@ -50,43 +46,7 @@ _DECODERS = [
 
 _LIMITS = looked_up("LEFT JOIN", "rate_limits", "r", "key_id", "k.id")
 _SELECT = f"SELECT {', '.join(STORED_COLUMNS)} FROM api_keys k {_LIMITS}"  # noqa: S608 - only names
-_SELECT_KEYS = _SELECT.replace("api_keys", "(SELECT * FROM api_keys WHERE role IS NULL)")
-
-
-class Key(Struct, frozen=True, rename="camel"):
-    """An API key, without its tokens. A null limit is unlimited; a null time is never."""
-
-    id: Id
-    name: Annotated[str, Meta(description="What the key is for.")]
-    plan: Annotated[str, Meta(description=open_list(PLANS, "plans"))]
-    per_minute: Annotated[int, Meta(description="Requests a minute; null is unlimited.")] | None
-    per_day: Annotated[int, Meta(description="Requests a day; null is unlimited.")] | None
-    scopes: Annotated[
-        list[Annotated[str, Meta(description=open_list(SCOPES, "scopes"))]],
-        Meta(description="What it may do."),
-    ]
-    allowed_networks: Annotated[
-        list[str],
-        Meta(description="The networks it may be used from, in CIDR notation; none is anywhere."),
-    ]
-    environment: Annotated[
-        Environment, Meta(description="The environment of the services that take it.")
-    ]
-    state: Annotated[KeyState, Meta(description="Only an active key can be used.")]
-    banned_until: (
-        Annotated[Time, Meta(description="When its ban ends; null if it is not banned.")] | None
-    )
-    created_at: Annotated[Time, Meta(description="When it was created.")]
-    expires_at: Annotated[Time, Meta(description="When it ends; null is never.")] | None
-    last_used_at: (
-        Annotated[Time, Meta(description="When it was last used, to about a minute.")] | None
-    )
-
-
-class KeyWithToken(Key, frozen=True):
-    """A key and its token, which is shown only once."""
-
-    token: Annotated[str, Meta(description="The token, which is shown only this once.")]
+SELECT_KEYS = _SELECT.replace("api_keys", "(SELECT * FROM api_keys WHERE role IS NULL)")
 
 
 class StoredKey(NamedTuple):
@@ -133,7 +93,7 @@ async def list_keys(
     return await read_page(
         store,
         "select_keys",
-        _SELECT_KEYS,
+        SELECT_KEYS,
         filters,
         after,
         limit,

@@ -25,20 +25,14 @@ from petstore.keys.history import Action, insert_event
 from petstore.keys.model import (
     Caller,
     Environment,
+    Key,
     KeyFields,
+    KeyWithToken,
     check_rights,
     digest,
     new_token,
 )
-from petstore.keys.status import (
-    COLUMNS,
-    Key,
-    KeyWithToken,
-    StoredKey,
-    found,
-    select_key,
-    values_of,
-)
+from petstore.keys.status import COLUMNS, StoredKey, found, select_key, values_of
 
 MAX_OWN_ROTATIONS = 5
 """How often a key may rotate itself on one day (UTC)."""

@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 from msgspec import UNSET, to_builtins
 from msgspec import convert as converted
-from msgspec.structs import replace
 
 from petstore.clock import Milliseconds
 from petstore.console.categories import (
@@ -84,7 +83,9 @@ def _form(
         Field("name", "Name", attributes={"aria-required": "true"}),
         Field(
             *("categoryId", "Category"),
-            show=lambda pet: category_text(pet.category_id, names or {}),
+            show=lambda pet: (
+                category_text(pet.category_id, names) if names else f"{pet.category_id}"
+            ),
             hint="A number",
             attributes={"aria-required": "true"},
         ),
@@ -284,33 +285,37 @@ async def _ended_order(
 
 
 async def _update(visit: PageRequest) -> Response:
-    before = (await _get(visit)).value
-    patch = await with_category(visit, "updatePet", FORM.patch(visit.form))
-    changed = await visit.execute("updatePet", patch)
-    notice = await _change_notice(visit, before, changed)
-    return await visit.redirect(f"/pets/{visit.path_id}", notice)
+    edit = FORM.edit(visit.form)
+    patch = FORM.values(edit.changes)
+    if "categoryId" in patch:
+        patch = await with_category(visit, "updatePet", patch)
+    pet: Pet = (await visit.execute("updatePet", patch)).value
+    names = await visit.category_names([pet.category_id]) if "categoryId" in patch else {}
+    now = _form(names).texts(pet)
+    if "categoryId" not in patch:
+        now["categoryId"] = edit.opened.get("categoryId", now["categoryId"])
+    notice = _change_notice(visit, pet, edit.before(now), now)
+    return await visit.redirect(f"/pets/{pet.id}", notice)
 
 
-async def _change_notice(visit: PageRequest, before: Pet, changed: Result[Any]) -> Notice:
+def _change_notice(visit: PageRequest, pet: Pet, before: Texts, now: Texts) -> Notice:
     """Return what a change did, and the form that changes it back as far as that is allowed."""
-    after: Pet = changed.value
-    if after == before:
+    if before == now:
         return Notice("Nothing was changed.")
-    undo = await _undo_of_change(visit, before, after)
-    is_moved = replace(before, status=after.status) == after
-    what = f"is {after.status or 'without a status'}" if is_moved else "is changed"
-    name = isolated(after.name)
+    undo = _undo_of_change(pet, before, now)
+    is_moved = {**before, "status": now["status"]} == now
+    what = f"is {pet.status or 'without a status'}" if is_moved else "is changed"
+    name = isolated(pet.name)
     return change_notice(name, f"{name} {what}.", undo, visit.form.text("undo"))
 
 
-async def _undo_of_change(visit: PageRequest, before: Pet, after: Pet) -> Undo:
+def _undo_of_change(pet: Pet, before: Texts, now: Texts) -> Undo:
     """Return the form that changes an animal back as far as that is allowed."""
-    fields = _form(await visit.category_names({before.category_id, after.category_id}))
-    back, label = fields.texts(before), "Undo"
-    if before.status != after.status and _or_none(before) not in statuses_after(after.status):
+    back, label = {**before}, "Undo"
+    was = back["status"] or None
+    if back["status"] != now["status"] and was not in statuses_after(pet.status):
         back["status"], label = "available", "Make it available again"
-    form = undo_fields(back, fields.texts(after), Result(after).version)
-    return Undo(f"/pets/{after.id}", form, label)
+    return Undo(f"/pets/{pet.id}", undo_fields(back, now, Result(pet).version), label)
 
 
 async def _undo_of_last(visit: PageRequest, history: History, pet: Pet) -> Undo | None:
@@ -321,7 +326,8 @@ async def _undo_of_last(visit: PageRequest, history: History, pet: Pet) -> Undo 
     before = converted(event.members_before, Pet)
     if before == pet or not visit.may("updatePet") or await is_by_order(visit, event):
         return None
-    return await _undo_of_change(visit, before, pet)
+    fields = _form(await visit.category_names({before.category_id, pet.category_id}))
+    return _undo_of_change(pet, fields.texts(before), fields.texts(pet))
 
 
 def _or_none(pet: Pet) -> PetStatus | None:

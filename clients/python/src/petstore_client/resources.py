@@ -628,17 +628,21 @@ class Keys(Resource[D]):
     """The operations of ``client.keys``."""
 
     @listing
-    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Listing[Key]:
+    def list(
+        self, *, name: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Listing[Key]:
         """List keys.
 
         Iterates over the keys of this environment, by ascending ``id``. Your key needs the
         scope ``keys:admin``.
 
         Args:
+            name: Only keys with each of these words in their name, ignoring case, or with this
+                ``id``.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return Listing("listKeys", "/keys", Key, parameters(limit=limit, cursor=cursor))
+        return Listing("listKeys", "/keys", Key, parameters(name=name, limit=limit, cursor=cursor))
 
     pages = paging(list)
 
@@ -905,6 +909,18 @@ class Keys(Resource[D]):
             KeyDeprecatedUse,
             parameters(limit=limit, cursor=cursor),
         )
+
+    @operation
+    def usage(self, key_id: int) -> Call[Usage]:
+        """Get the usage of a key.
+
+        Returns the usage of any key, as ``get_usage`` does for the key of the request. Your key
+        needs the scope ``keys:admin``.
+
+        Args:
+            key_id: The ``id`` of the key.
+        """
+        return Call("getKeyUsage", "GET", f"/keys/{number(key_id=key_id)}/usage", into(Usage))
 
 
 class People(Resource[D]):

@@ -1,13 +1,9 @@
-"""The list of keys, searched by name or number, and what each has used."""
+"""Keys by words of their names, or by their number."""
 
 import pytest
 
-from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Store
-from petstore.keys import uses as uses_module
-from petstore.keys.uses import find_keys
-from petstore.limits.contract import State
-from petstore.limits.database import StoredRateLimits
+from petstore.keys.search import search_keys
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.stores import do
@@ -25,9 +21,9 @@ async def found(store: Store, clock: ManualClock, words: str = "", limit: int = 
     ids: list[int] = []
     after: int | None = None
     while True:
-        page = await find_keys(store, "production", words, after, limit, clock())
+        page = await search_keys(store, "production", words, after, limit, clock())
         assert len(page.items) <= limit
-        ids += [each.key.id for each in page.items]
+        ids += [each.id for each in page.items]
         if page.next_after is None:
             return ids
         assert len(page.items) == limit
@@ -55,7 +51,6 @@ async def found(store: Store, clock: ManualClock, words: str = "", limit: int = 
         ("_", []),
         ("100%", []),
         ("\0", []),
-        (f"till{' ' * 200}nothing", [1, 2]),
     ],
 )
 async def test_keys_are_found_by_any_words_of_their_name_or_by_their_number(
@@ -78,18 +73,7 @@ async def test_keys_of_another_environment_and_people_are_not_found(
 async def test_every_key_is_on_one_page(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr(uses_module, "_SEARCHED_AT_ONCE", 2)
+    monkeypatch.setattr("petstore.keys.search._AT_ONCE", 2)
     await add(store, clock, *(f"key {'ab'[number % 2]}" for number in range(8)))
     assert await found(store, clock, limit=limit) == [1, 2, 3, 4, 5, 6, 7, 8]
     assert await found(store, clock, "key a", limit) == [1, 3, 5, 7]
-
-
-async def test_a_key_is_listed_with_what_it_used_this_minute_and_today(
-    store: Store, clock: ManualClock
-) -> None:
-    await add(store, clock, "unused", "busy")
-    state = State(minute_started=clock(), minute_used=1, day=clock() // DAY, day_used=10)
-    await StoredRateLimits(store).save([(2, state)])
-    for passed, expected in ((0, (1, 10)), (MINUTE, (0, 10)), (DAY, (0, 0))):
-        page = await find_keys(store, "production", "", None, 2, clock() + passed)
-        assert [(each.minute, each.day) for each in page.items] == [(0, 0), expected]
