@@ -172,7 +172,9 @@ async def test_a_form_of_a_stranger_is_small(service: Service) -> None:
     """Thousands may wait with one for a password."""
     stranger, long = newcomer(service), "x" * 8_100
     assert (await sign_in(stranger, again="/pets", **{"typed.a": long})).status_code == 401
-    assert (await sign_in(stranger, again="/pets", **{"typed.a": 2 * long + "x" * 300})).status_code == 413
+    assert (
+        await sign_in(stranger, again="/pets", **{"typed.a": 2 * long + "x" * 300})
+    ).status_code == 413
     kept = await stranger.post("/pets", name=long)
     assert f'name="typed.name" value="{long}"' in kept.text
     lost = await stranger.post("/pets", name=long, categoryId="x" * 100)
