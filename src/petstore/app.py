@@ -20,13 +20,13 @@ from petstore.events.history import listing
 from petstore.events.store import publishing
 from petstore.interface.application import Application, HttpRules, Pages, PublicPage, RequestHooks
 from petstore.interface.bodies import BodyReader
-from petstore.interface.documentation import HOME, Documentation
+from petstore.interface.documentation import Documentation
 from petstore.interface.health import HealthPages
 from petstore.interface.openapi.page import DocumentPage
 from petstore.interface.operation import BASE, Services
 from petstore.interface.operations import OPERATIONS
 from petstore.interface.routes import Addresses, Routes
-from petstore.interface.well_known import WellKnown
+from petstore.interface.well_known import well_known_pages
 from petstore.keys.notices import KeyNotices
 from petstore.limits.contract import RateLimiter, limiter_chores
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
@@ -61,11 +61,12 @@ def create_app(
     for observer in observers:
         observer.services(services)
     bodies, health = BodyReader(settings.max_body_bytes, settings.body_timeout), HealthPages(store)
+    robots_and_contacts = well_known_pages(addresses.public_url, settings.security_contact, clock)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
         pages=Pages(
-            _pages(docs, health, addresses, WellKnown(addresses, settings.security_contact, clock)),
+            _pages(docs, health, addresses, robots_and_contacts),
             docs.missing,
             Console(services, bodies, addresses.public_url),
         ),
@@ -162,15 +163,15 @@ def open_log(settings: Settings) -> RequestLog:
 
 
 def _pages(
-    docs: Documentation, health: HealthPages, addresses: Addresses, well_known: WellKnown
+    docs: Documentation,
+    health: HealthPages,
+    addresses: Addresses,
+    well_known: dict[str, PublicPage],
 ) -> dict[str, PublicPage]:
-    found = docs.pages()
-    entrances = {path: well_known.linked(found[path]) for path in ("/", HOME) if path in found}
     return {
-        **well_known.pages(),
-        **found,
-        **entrances,
+        **well_known,
+        **docs.pages(),
         "/healthz": health.live,
         "/readyz": health.ready,
-        f"{BASE}/openapi.json": well_known.linked(DocumentPage(OPERATIONS, addresses.root)),
+        f"{BASE}/openapi.json": DocumentPage(OPERATIONS, addresses.root),
     }

@@ -200,7 +200,7 @@ async def test_beyond_the_lookup_limit_a_token_is_refused_until_the_minute_ends(
     limited.clock.advance(20)
     response = await limited.request("GET", "/v1/pets", new_token("production"))
     message = assert_error(response, 429, "rate_limit_exceeded")
-    assert "keys that the service has not seen yet, 5 requests a minute" in message
+    assert "a key that the service knows, 5 requests a minute" in message
     assert response.headers["Retry-After"] == "40"
     assert response.headers["X-RateLimit-Limit"] == "5"
     assert response.headers["X-RateLimit-Remaining"] == "0"

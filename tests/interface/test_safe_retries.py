@@ -401,13 +401,7 @@ MALFORMED = {
     "a quote within quotes": b'"a"b"',
     "a backslash that escapes the end": b'"abc\\"',
     "a backslash that escapes a letter": b'"a\\b"',
-    "a parameter without a name": b'"abc";=1',
-    "a parameter without a value": b'"abc";q=',
-    "a parameter with two values": b'"abc";q=1 2',
-    "a space before a parameter": b'"abc" ;q=1',
-    "a parameter in capitals": b'"abc";Q=1',
-    "ten parameters": b'"abc"' + b";q=1" * 10,
-    "no quotes behind a parameter": b'"abc";q="1',
+    "a parameter": b'"abc";q=1',
 }
 
 
@@ -418,15 +412,6 @@ async def test_a_malformed_idempotency_key_is_refused(shop: Shop) -> None:
             message = assert_error(response, 400, "invalid_parameter")
             assert message.startswith("Idempotency-Key: expected 1 to 255 visible ASCII characters")
     assert await shop.kept() == await shop.rows(POSTS["createPet"].done) == 0
-
-
-async def test_the_parameters_of_a_quoted_idempotency_key_are_ignored(shop: Shop) -> None:
-    first = await shop.post(POSTS["createPet"], b"abc")
-    for parameters in (
-        *(b";v=1", b"; v=1", b";v", b';v="a ;b";w=?1', b";v=:YWJj:;*w=a/b", b";q=-1.5" * 9),
-    ):
-        with case(parameters):
-            assert_same(await shop.post(POSTS["createPet"], b'"abc"' + parameters), first)
 
 
 async def test_two_idempotency_keys_are_refused(shop: Shop) -> None:

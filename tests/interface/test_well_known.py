@@ -1,4 +1,4 @@
-"""What crawlers, security researchers and programs find at the usual addresses."""
+"""What crawlers and security researchers find at the usual addresses."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -9,13 +9,13 @@ import pytest
 
 from petstore.clock import utc
 from support.error_body import assert_error
-from support.service import SERVICE_URL, Service, running_service
+from support.service import Service, running_service
 
 pytestmark = pytest.mark.anyio
 
 PUBLIC_URL = "https://api.example.com/shop"
 CONTACTS = ("mailto:security@example.com", "https://example.com/report")
-ROBOTS, SECURITY, CATALOG = "/robots.txt", "/.well-known/security.txt", "/.well-known/api-catalog"
+ROBOTS, SECURITY = "/robots.txt", "/.well-known/security.txt"
 
 
 @pytest.fixture
@@ -38,9 +38,6 @@ def contacts_of(response: httpx.Response) -> dict[str, list[str]]:
     return found
 
 
-# robots.txt
-
-
 async def test_crawlers_are_disallowed_from_the_interface_and_the_console(service: Service) -> None:
     response = await service.request("GET", ROBOTS)
     assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
@@ -50,9 +47,6 @@ async def test_crawlers_are_disallowed_from_the_interface_and_the_console(servic
         "Disallow: /v1/",
         "Disallow: /console/",
     ]
-
-
-# security.txt
 
 
 async def test_without_a_contact_there_is_no_security_txt(service: Service) -> None:
@@ -79,60 +73,8 @@ async def test_security_txt_expires_in_half_a_year(named: Service) -> None:
         named.clock.advance(1000 * 86400)
 
 
-# The catalog
-
-
-@pytest.mark.parametrize("host", ["petstore.test", "[::1]:8000"])
-async def test_the_catalog_links_to_the_document_the_documentation_and_the_status(
-    service: Service, host: str
-) -> None:
-    response = await service.request("GET", CATALOG, headers={"Host": host})
-    assert response.headers["Content-Type"] == (
-        'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
-    )
-    assert response.json() == {
-        "linkset": [
-            {
-                "anchor": f"http://{host}/v1",
-                "service-desc": [
-                    {"href": f"http://{host}/v1/openapi.json", "type": "application/json"}
-                ],
-                "service-doc": [{"href": f"http://{host}/docs/", "type": "text/html"}],
-                "status": [{"href": f"http://{host}/readyz", "type": "application/json"}],
-            }
-        ]
-    }
-
-
-async def test_the_links_of_the_catalog_start_with_the_public_url(named: Service) -> None:
-    (interface,) = (await named.request("GET", CATALOG)).json()["linkset"]
-    assert interface["anchor"] == f"{PUBLIC_URL}/v1"
-
-
-async def test_every_link_of_the_catalog_works(service: Service) -> None:
-    (interface,) = (await service.request("GET", CATALOG)).json()["linkset"]
-    for relation in ("service-desc", "status"):
-        (target,) = interface[relation]
-        response = await service.request("GET", target["href"])
-        assert response.status_code == 200
-        assert response.headers["Content-Type"] == target["type"]
-
-
-@pytest.mark.parametrize("path", ["/", "/docs/", "/v1/openapi.json", CATALOG])
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-async def test_every_entry_point_links_to_the_catalog(
-    service: Service, method: str, path: str
-) -> None:
-    links = (await service.request(method, path)).links
-    assert {relation: link["url"] for relation, link in links.items()} == {
-        "api-catalog": f"{SERVICE_URL}{CATALOG}",
-        "service-desc": f"{SERVICE_URL}/v1/openapi.json",
-        "service-doc": f"{SERVICE_URL}/docs/",
-    }
-
-
-@pytest.mark.parametrize("path", [ROBOTS, SECURITY, CATALOG])
-async def test_any_cache_may_store_the_catalog_for_a_day(named: Service, path: str) -> None:
+@pytest.mark.parametrize("path", [ROBOTS, SECURITY])
+async def test_any_cache_may_store_them_for_a_day(named: Service, path: str) -> None:
     response = await named.request("GET", path)
     assert response.headers["Cache-Control"] == "public, max-age=86400"
     assert_error(await named.request("POST", path), 405, "method_not_allowed")

@@ -72,9 +72,6 @@ class Given:
     async def save(self, _: Iterable[tuple[int, State]]) -> None:
         raise AssertionError
 
-    async def unbans(self, _: Iterable[int]) -> dict[int, Milliseconds]:
-        return {}
-
 
 steps = st.builds(
     Step,

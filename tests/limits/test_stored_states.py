@@ -10,7 +10,7 @@ from petstore.databases.contract import Store, T, Unit
 from petstore.domain.plans import Limits
 from petstore.limits.contract import NEVER, BanRules, State
 from petstore.limits.database import StoredRateLimits
-from support.keys import issue_stored, unban, usage_of
+from support.keys import issue_stored, usage_of
 from support.limited_key import LimitedKey
 from support.manual_clock import ManualClock
 
@@ -147,14 +147,3 @@ async def test_many_states_are_saved_a_hundred_at_a_time(
     saved = [await states.load(key_id) for key_id in ids]
     assert [state.day_used for state in saved if state] == ids
     assert counting.changes == 2
-
-
-async def test_the_latest_unban_of_each_key_is_returned(
-    states: StoredRateLimits, store: Store, clock: ManualClock
-) -> None:
-    ids = [(await issue_stored(store, clock)).id for _ in range(3)]
-    for key_id in (ids[0], ids[1], ids[0]):
-        clock.advance(SECOND / 1000)
-        await unban(store, clock, key_id)
-    assert await states.unbans(ids) == {ids[0]: clock(), ids[1]: clock() - SECOND}
-    assert await states.unbans([ids[2]]) == {}

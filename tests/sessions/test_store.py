@@ -14,7 +14,6 @@ from petstore.keys.history import list_history
 from petstore.keys.model import Caller, KeyWithToken
 from petstore.people.model import INVITATION_LIFE
 from petstore.sessions.store import (
-    FIRST_SESSIONS,
     IDLE,
     LINK_LIFE,
     LONGEST,
@@ -364,36 +363,6 @@ async def test_a_key_has_a_maximum_number_of_sessions(
         assert (await found(store, secret, clock) is not None) is is_there
 
 
-async def test_the_oldest_active_sessions_are_not_evicted_for_new_ones(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    first = await store.write(open_session(key.id, token, clock()))
-    await add_sessions(store, key, range(1, MAX_SESSIONS + 1), clock() + SECOND, clock() + SECOND)
-    for _ in range(2):
-        last = await store.write(open_session(key.id, token, clock() + SECOND))
-    assert await count(store, "console_sessions") <= MAX_SESSIONS
-    for secret in (first, last):
-        assert await found(store, secret, clock) is not None
-
-
-@pytest.mark.parametrize(("life", "unused"), [(IDLE, IDLE), (LONGEST, 0)])
-async def test_ended_sessions_do_not_count_as_the_oldest_active_sessions(
-    store: Store,
-    clock: ManualClock,
-    key: Caller,
-    token: bytes,
-    life: Milliseconds,
-    unused: Milliseconds,
-) -> None:
-    person = await store.write(open_session(key.id, token, clock() - 1))
-    ended, others = range(1, FIRST_SESSIONS + 1), range(FIRST_SESSIONS + 1, MAX_SESSIONS + 1)
-    await add_sessions(store, key, ended, clock() - life, clock() - unused)
-    await add_sessions(store, key, others, clock(), clock())
-    for _ in range(FIRST_SESSIONS + 2):
-        await store.write(open_session(key.id, token, clock()))
-    assert await found(store, person, clock) is not None
-
-
 async def test_ended_sessions_are_not_found(
     store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
@@ -467,17 +436,6 @@ async def test_a_session_that_stays_ends_thirty_days_after_its_last_use(
         await store.write(touch_session(session, clock()))
     clock.now += STAYS
     assert await find(store, secret, clock) == "away"
-
-
-async def test_sessions_that_stay_are_among_the_first_which_no_new_one_ends(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    stays = await store.write(open_session(key.id, token, clock(), Browser(stays=True)))
-    clock.now += DAY
-    await add_sessions(store, key, range(1, MAX_SESSIONS), clock(), clock())
-    for _ in range(2):
-        await store.write(open_session(key.id, token, clock() + SECOND))
-    assert await found(store, stays, clock) is not None
 
 
 async def test_a_use_is_noted_with_the_caller(

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import msgpack
 
 from petstore.keys.model import DEFAULT_SCOPES, Caller
-from petstore.limits.contract import BanRules, Budget, UnbanStore
+from petstore.limits.contract import BanRules, Budget, RateLimitStore
 from petstore.limits.redis import RedisLimiter
 from petstore.redis_client import Command, RedisClient
 from support.manual_clock import ManualClock
@@ -52,7 +52,7 @@ def _judges(command: Command) -> bool:
 @asynccontextmanager
 async def redis_limiter(
     url: str,
-    store: UnbanStore,
+    store: RateLimitStore,
     clock: ManualClock,
     *,
     rules: BanRules | None = None,

@@ -7,10 +7,8 @@ from hashlib import blake2b
 from petstore.console.known_browsers import KnownBrowser
 from petstore.domain.names import name_key
 from petstore.errors import InvalidKey, RateLimitExceeded, Unavailable
-from petstore.interface.authentication import authenticate, authenticate_new
 from petstore.interface.operation import Services
 from petstore.interface.rate_limit_headers import limit_reached, require_admitted
-from petstore.keys.model import Caller
 from petstore.limits.admission import WRONG_PASSWORD, WRONG_PASSWORD_OF_NETWORK
 from petstore.limits.contract import Budget
 from petstore.limits.minutes import network_of
@@ -24,8 +22,6 @@ _SUBSCRIBER = 48
 
 class SessionLimits:
     """Charges whoever fails, so that nobody uses up what others need to sign in or out.
-
-    A new key is charged to its address, and that is given back if it is valid.
 
     Wrong passwords are counted by network, and by login and network together, in all processes.
     Beyond that no password from there is hashed. A browser that knows the login has a count of its
@@ -59,7 +55,7 @@ class SessionLimits:
         return self._has_people
 
     def charge_address(self, address: str) -> None:
-        """Charge the look-up of a new key, or a form of somebody who is not signed in.
+        """Charge a form of somebody who is not signed in.
 
         Raises:
             RateLimitExceeded: there were too many.
@@ -128,20 +124,6 @@ class SessionLimits:
                 for holder, budget in counts.items():
                     await limiter.take_of(budget, holder)
                 raise
-
-    async def find_key(self, token: bytes, address: str) -> Caller:
-        """Return the key of a token; beyond the limit of an address, only one that is known.
-
-        Raises:
-            InvalidKey: it belongs to no key that is valid here and now.
-            RateLimitExceeded: it is new, and there were too many such.
-            Unavailable: the database is unreachable and the key is not in memory.
-        """
-        keys, look_ups = self._services.keys, self._services.admission.look_ups
-        if not keys.is_new(token):
-            return await authenticate(token, keys)
-        self.charge_address(address)
-        return await authenticate_new(token, keys, look_ups, network_of(address))
 
 
 def login_digest(login: str, size: int) -> str:

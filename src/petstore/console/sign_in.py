@@ -27,7 +27,7 @@ from petstore.console.scopes import scopes_in_words
 from petstore.console.session_limits import login_digest
 from petstore.errors import InvalidKey, PetstoreError
 from petstore.http.messages import Response
-from petstore.interface.authentication import require_network
+from petstore.interface.authentication import look_up, require_network
 from petstore.keys.model import PREFIXES
 from petstore.people.accounts import MAX_LOGIN, Account, find_account, sign_in
 from petstore.people.passwords import has_length
@@ -130,7 +130,8 @@ async def _sign_in(visit: PageRequest) -> Response:
 async def _session_by_key(visit: PageRequest) -> str:
     token = visit.form.text(_KEY).encode("utf-8", "replace")
     services, limits = visit.services, visit.limits
-    key = await limits.find_key(token, visit.client)
+    look_ups = services.admission.look_ups
+    key = await look_up(token, services.keys, look_ups, visit.client)
     require_network(key, visit.client)
     limits.charge_sign_in(key.id, visit.client)
     unit = open_session(key.id, token, services.clock(), browser_of(visit))

@@ -23,14 +23,15 @@ from petstore.errors import (
     MissingKey,
     NetworkNotAllowed,
     PetstoreError,
+    RateLimitExceeded,
     Unavailable,
 )
 from petstore.events.changes import Extent
 from petstore.http.messages import Headers, Receive, Request, Response
 from petstore.interface.authentication import (
     authenticate,
-    authenticate_new,
     bearer_token,
+    look_up,
     require_network,
     require_scope,
 )
@@ -389,18 +390,13 @@ class Application:
         return key
 
     async def _look_up(self, exchange: Exchange, token: bytes) -> Caller:
-        """Return the key of a token that is not in memory.
-
-        The look-up of a new token is charged to its address first, so that a flood of invalid
-        tokens does not reach the database.
-        """
-        keys, look_ups = self.services.keys, self.services.admission.look_ups
-        if not keys.is_new(token):
-            return await authenticate(token, keys)
-        network = network_of(exchange.client)
-        exchange.decision = look_ups.take(network)
-        require_admitted(exchange.decision, look_ups.budget)
-        return await authenticate_new(token, keys, look_ups, network)
+        """Return the key of a token that is not in memory."""
+        look_ups, client = self.services.admission.look_ups, exchange.client
+        try:
+            return await look_up(token, self.services.keys, look_ups, client)
+        except RateLimitExceeded:
+            exchange.decision = look_ups.look(network_of(client))
+            raise
 
     async def _execute(
         self, exchange: Exchange, operation: Operation, key: Caller, body: object

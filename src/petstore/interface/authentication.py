@@ -2,9 +2,10 @@
 
 from petstore.errors import InvalidKey, MissingKey, MissingScope, NetworkNotAllowed, Unavailable
 from petstore.http.messages import Request
+from petstore.interface.rate_limit_headers import require_admitted
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Scope
-from petstore.limits.minutes import MinuteLimiter
+from petstore.limits.minutes import MinuteLimiter, network_of
 
 _CHALLENGE = 'Bearer realm="petstore"'
 _MISSING = {"WWW-Authenticate": _CHALLENGE}
@@ -24,13 +25,23 @@ async def authenticate(token: bytes, keys: ApiKeyCache) -> Caller:
     return key
 
 
-async def authenticate_new(
-    token: bytes, keys: ApiKeyCache, look_ups: MinuteLimiter[str], network: str
+async def look_up(
+    token: bytes, keys: ApiKeyCache, look_ups: MinuteLimiter[str], address: str
 ) -> Caller:
-    """Return the key of a new token, whose look-up was charged to a ``network``.
+    """Return the key of a token, whose look-up is charged to the ``address`` if it is new.
 
-    The charge is given back unless the token is invalid. Raises what ``authenticate`` does.
+    So a flood of invalid tokens does not reach the database. The charge is given back unless the
+    token is invalid.
+
+    Raises:
+        InvalidKey: it does not belong to a key that is valid here and now.
+        RateLimitExceeded: it is new, and there were too many such from there.
+        Unavailable: the database is unreachable and the key is not in memory.
     """
+    if not keys.is_new(token):
+        return await authenticate(token, keys)
+    network = network_of(address)
+    require_admitted(look_ups.take(network), look_ups.budget)
     try:
         key = await authenticate(token, keys)
     except Unavailable:

@@ -17,7 +17,7 @@ WRONG_PASSWORD = Budget("password", "wrong passwords", 10)
 WRONG_PASSWORD_OF_NETWORK = Budget("password", "wrong passwords", 60)
 """Of a network, for all logins together."""
 
-_LOOK_UP = Budget("lookup", "this address with keys that the service has not seen yet")
+_LOOK_UP = Budget("lookup", "this address without a key that the service knows")
 _UNCHARGED = Budget("operation", "this key for requests that cost nothing")
 _PAGE = Budget("console", "your pages in the console")
 _SIGN_IN = Budget("sign_in", "signing in and out with this key from this address", 60)

@@ -207,14 +207,3 @@ class RateLimitStore(Protocol):
         Raises:
             Unavailable: the database is unreachable; some may be saved.
         """
-
-
-class UnbanStore(RateLimitStore, Protocol):
-    """A store in which the command line or another process may lift bans."""
-
-    async def unbans(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
-        """Return when each of these keys was unbanned last; keys without an unban are left out.
-
-        Raises:
-            Unavailable: the database is unreachable.
-        """

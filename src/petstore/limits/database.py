@@ -6,8 +6,7 @@ from operator import itemgetter
 
 from msgspec.structs import astuple, replace
 
-from petstore.clock import Milliseconds
-from petstore.databases.contract import Row, Statement, Store, Unit, placeholders
+from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.databases.upserts import upsert
 from petstore.limits.contract import NEVER, State
 
@@ -52,19 +51,6 @@ class StoredRateLimits:
         remaining = iter(sorted(states, key=itemgetter(0)))  # neighbours share a page of the file
         while batch := list(islice(remaining, _STATES_AT_ONCE)):
             await self._store.write(_save(batch))
-
-    async def unbans(self, key_ids: Iterable[int]) -> dict[int, Milliseconds]:
-        """Return when each of these keys was last unbanned; keys never unbanned are absent."""
-        ids = tuple(key_ids)
-        rows = await self._store.read(
-            Statement(
-                f"SELECT id, unbanned_at FROM api_keys WHERE id IN {placeholders(len(ids))}"  # noqa: S608
-                " AND unbanned_at IS NOT NULL",
-                ids,
-                name="select_unbans",
-            )
-        )
-        return dict(rows)
 
 
 def _state(row: Row) -> State:

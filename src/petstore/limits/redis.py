@@ -1,25 +1,19 @@
 """The limiter of many processes: limits in Redis, and in memory while Redis is unavailable."""
 
-import asyncio
 import logging
-import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from petstore.clock import Clock, Milliseconds
-from petstore.coalescing import Batches
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.errors import Unavailable
 from petstore.keys.model import Caller
-from petstore.limits.contract import NEVER, BanRules, Budget, Decision, State, UnbanStore
+from petstore.limits.contract import BanRules, Budget, Decision, RateLimitStore, State
 from petstore.limits.memory import MemoryLimiter
 from petstore.limits.redis_judge import Mode, RedisRateLimiter
 from petstore.redis_client import RedisClient, RedisUnavailable
 
 _TIMEOUT = 0.14
-_UNBANS_TIMEOUT = 0.1
 _LOG = logging.getLogger(__name__)
 
 
@@ -28,14 +22,13 @@ class RedisLimiter:
 
     Meanwhile the limiter's time is ``clock``, corrected by what the last heartbeat said about the
     server's clock, so clients that waited for ``Retry-After`` have waited long enough. There are at
-    least ``min_processes``, even if fewer have announced themselves. Bans begin and end in every
-    process at once: before the limiter enforces a ban, it asks the store whether it was lifted.
+    least ``min_processes``, even if fewer have announced themselves.
     """
 
     def __init__(
         self,
         client: RedisClient,
-        store: UnbanStore,
+        store: RateLimitStore,
         clock: Clock,
         rules: BanRules,
         min_processes: int = 1,
@@ -44,7 +37,6 @@ class RedisLimiter:
         self._clock = clock
         self._rules = rules
         self._min_processes = self._processes = min_processes
-        self._unbans = Unbans(store)
         self._shared = RedisRateLimiter(client, store, rules, timeout)
         self.save = self._shared.save  # copies the states that changed into the store
         self._local: MemoryLimiter | None = None
@@ -63,15 +55,15 @@ class RedisLimiter:
 
     async def take(self, key: Caller) -> Decision:
         """Judge a request with ``key`` and charge it if it is admitted."""
-        return await self._unless_unbanned("take", key)
+        return await self._judge("take", key)
 
     async def look(self, key: Caller) -> Decision:
         """Describe the windows of ``key`` without charging anything."""
-        return await self._unless_unbanned("look", key)
+        return await self._judge("look", key)
 
     async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
         """Charge ``requests`` to the day of ``key``: all of them, or none."""
-        return await self._unless_unbanned("charge", key, requests, taken)
+        return await self._judge("charge", key, requests, taken)
 
     async def take_of(self, budget: Budget, holder: str) -> Decision:
         """Judge what ``holder`` does within a ``budget``, and charge it if it is admitted."""
@@ -101,19 +93,8 @@ class RedisLimiter:
         """Disconnect."""
         await self._shared.close()
 
-    async def _unless_unbanned(
-        self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
-    ) -> Decision:
-        decision = await self._judge(mode, key, requests, taken)
-        if decision.verdict == "banned":
-            unbanned_at = await self._unbans.latest(key)
-            if unbanned_at > (key.unbanned_at or NEVER):
-                key = replace(key, unbanned_at=unbanned_at)
-                return await self._judge(mode, key, requests, taken)
-        return decision
-
     async def _judge(
-        self, mode: Mode, key: Caller, requests: int, taken: Decision | None
+        self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
     ) -> Decision:
         local = self._local
         if local is None:
@@ -156,30 +137,6 @@ class RedisLimiter:
             return self._clock() + self._server_ahead
 
         return MemoryLimiter(_Shares(self._shared, self._processes), clock, self._rules)
-
-
-class Unbans:
-    """Looks up in the store when keys were unbanned: what a process knows may be a moment old.
-
-    Calls made during a query share the next one, so clients that ignore their ban do not load the
-    store.
-    """
-
-    def __init__(self, store: UnbanStore) -> None:
-        self._store = store
-        self._calls: Batches[int, Milliseconds | None] = Batches(self._query, sys.maxsize)
-
-    async def latest(self, key: Caller) -> Milliseconds:
-        """Return when a key was unbanned last; what ``key`` says if the store does not respond."""
-        unbanned_at = await self._calls.call(key.id)
-        return (key.unbanned_at or NEVER) if unbanned_at is None else unbanned_at
-
-    async def _query(self, key_ids: Sequence[int]) -> Sequence[Milliseconds | None]:
-        unbans: dict[int, Milliseconds] = {}
-        with suppress(Unavailable, TimeoutError):
-            async with asyncio.timeout(_UNBANS_TIMEOUT):
-                unbans = await self._store.unbans(set(key_ids))
-        return [unbans.get(key_id) for key_id in key_ids]
 
 
 class _Shares:

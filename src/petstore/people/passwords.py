@@ -7,7 +7,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import partial
 from threading import get_native_id
 from typing import TypeVar
 from unicodedata import normalize
@@ -78,6 +78,7 @@ class Passwords:
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher()
         self._unknown = _hash_of_nothing(self._hasher)
+        self._threads = ThreadPoolExecutor(_THREADS, "passwords", _yield_to_others)
 
     async def hash(self, password: str) -> str:
         """Return the hash of a new password, which was checked."""
@@ -99,10 +100,6 @@ class Passwords:
 
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
-
-    @cached_property
-    def _threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(_THREADS, "passwords", _yield_to_others)
 
 
 def has_length(password: str) -> bool:

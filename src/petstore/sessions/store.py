@@ -38,12 +38,6 @@ MAX_SESSIONS = 1000
 A script that signs in again and again must not fill the database.
 """
 
-FIRST_SESSIONS = 100
-"""How many of them no new one ends: those that began first and have not ended.
-
-Or 1,000 new ones within a minute would end one that is used all the time.
-"""
-
 SessionEnd: TypeAlias = Literal[
     "revoked", "expired", "replaced", "disabled", "password", "device", "unused", "away", "longest"
 ]
@@ -78,16 +72,12 @@ _GRANTED_BY = len(COLUMNS) + 2
 _VALUES = slice(len(COLUMNS) + 3, None)
 _BY_KEY = "key_id = ?1 OR granted_by IN (SELECT digest FROM api_key_tokens WHERE key_id = ?1)"
 _LAST_USED = "key_id = ?1 ORDER BY used_at DESC LIMIT ?2 OFFSET ?3"
-_HAS_TIME = "(stays = 0 AND used_at > ?4 AND created_at > ?5 OR stays = 1 AND used_at > ?6)"
-_FIRST = (
-    f"(SELECT digest FROM console_sessions WHERE key_id = ?1 AND {_HAS_TIME}"  # noqa: S608
-    " ORDER BY created_at LIMIT ?7)"
-)
 _SELECT_DEVICES = (
-    "SELECT s.digest, s.device, s.created_at, s.used_at, s.stays FROM console_sessions s"  # noqa: S608
+    "SELECT s.digest, s.device, s.created_at, s.used_at, s.stays FROM console_sessions s"
     " JOIN api_key_tokens t ON t.digest = s.token_digest"
     " LEFT JOIN api_key_tokens g ON g.digest = s.granted_by"
-    f" WHERE s.key_id = ?1 AND {_HAS_TIME}"
+    " WHERE s.key_id = ?1"
+    " AND (stays = 0 AND used_at > ?4 AND created_at > ?5 OR stays = 1 AND used_at > ?6)"
     " AND (t.expires_at IS NULL OR t.expires_at > ?2)"
     " AND (s.granted_by IS NULL"
     " OR g.digest IS NOT NULL AND (g.expires_at IS NULL OR g.expires_at > ?2))"
@@ -183,11 +173,10 @@ def begin_session(
     """
     yield note_use(caller_id, now)
     yield from end_session(_digest(browser.replaced))
-    last_used = MAX_SESSIONS - FIRST_SESSIONS - 1
-    which = f"{are_first('console_sessions', _LAST_USED)} AND digest NOT IN {_FIRST}"
+    which = are_first("console_sessions", _LAST_USED)
     yield Statement(
         f"DELETE FROM console_sessions WHERE {which}",  # noqa: S608 - only names
-        (caller_id, MAX_SESSIONS, last_used, *_beginnings(now), FIRST_SESSIONS),
+        (caller_id, MAX_SESSIONS, MAX_SESSIONS - 1),
         name="delete_sessions_beyond",
     )
     secret = secrets.token_urlsafe(_SECRET_LENGTH)
@@ -202,11 +191,6 @@ def begin_session(
         name="insert_session",
     )
     return secret
-
-
-def _beginnings(now: Milliseconds) -> tuple[Milliseconds, ...]:
-    """Return the parameters of ``_HAS_TIME``: last uses and beginnings from before have ended."""
-    return now - IDLE, now - LONGEST, now - STAYS
 
 
 def note_use(caller_id: int, now: Milliseconds) -> Statement:
@@ -315,7 +299,7 @@ def find_device(caller_id: int, wanted: int, now: Milliseconds) -> Unit[Device |
 
 
 def _select_devices(caller_id: int, now: Milliseconds) -> Statement:
-    parameters = (caller_id, now, MAX_SESSIONS, *_beginnings(now))
+    parameters = (caller_id, now, MAX_SESSIONS, now - IDLE, now - LONGEST, now - STAYS)
     return Statement(_SELECT_DEVICES, parameters, name="select_devices")
 
 
