@@ -99,6 +99,11 @@ async def change_all(store: Store) -> None:
         await asyncio.sleep(0)
 
 
+async def received(receiver: Receiver, count: int) -> None:
+    """Wait until an endpoint has got more requests than this."""
+    await eventually(lambda: len(receiver.requests) > count, 30)
+
+
 def by_resource(receiver: Receiver) -> dict[str, list[str]]:
     """Return the names in the events of each animal, in the order in which they first arrived."""
     names: dict[str, dict[str, None]] = {}
@@ -149,8 +154,7 @@ async def test_a_recovery_whose_processes_are_killed_sends_everything_once_and_i
         await store.write(recover(1, 0, key_id, unconditional))
         for kills in range(1, KILLS + 1):
             with deliverer(tmp_path, address):
-                most = kills * PETS * CHANGES // (KILLS + 1)
-                await eventually(lambda most=most: len(receiver.requests) > most, 30)
+                await received(receiver, kills * PETS * CHANGES // (KILLS + 1))
             # Else the next one waits until the lease has ended.
             await store.write(do("UPDATE webhooks SET leased_by = NULL, leased_until = NULL"))
             await store.write(recover(1, 0, key_id, unconditional))
