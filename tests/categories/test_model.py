@@ -71,14 +71,14 @@ def test_every_normalization_form_of_a_name_is_equal(name: str) -> None:
 )
 def test_an_invalid_value_is_refused_naming_the_field(kind: type, field: str, value: Any) -> None:
     body = json.dumps({"name": "Dogs"} | {field: value}).encode()
-    with pytest.raises(InvalidBody, match=rf"^{field}: expected a string of "):
+    with pytest.raises(InvalidBody, match=rf"^{field}: expected "):
         decode_json(body, kind)
 
 
 def test_a_new_category_needs_a_name_and_refuses_a_null_description() -> None:
-    with pytest.raises(InvalidBody, match=r"^name: required; expected a string of 1 to 100"):
+    with pytest.raises(InvalidBody, match=r"^name: required; expected 1 to 100"):
         decode_json(b"{}", CategoryCreate)
-    with pytest.raises(InvalidBody, match=r"^description: expected a string of up to 1000"):
+    with pytest.raises(InvalidBody, match=r"^description: expected up to 1000"):
         decode_json(b'{"name": "Dogs", "description": null}', CategoryCreate)
 
 

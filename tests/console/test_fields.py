@@ -60,7 +60,7 @@ def test_defaults_stand_for_what_an_address_lacks() -> None:
 
 
 def test_a_refused_form_has_what_was_typed_and_the_label_of_the_field() -> None:
-    error = InvalidBody("dailyLimit: expected a number, or null")
+    error = InvalidBody("dailyLimit: expected a number")
     form = FIELDS.shown(SHOWN, '"1"', sent(dailyLimit=["many"], version=['"0"']), error)
     assert (form.typed["dailyLimit"], form.opened["dailyLimit"], form.version) == (
         "many",

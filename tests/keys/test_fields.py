@@ -12,7 +12,7 @@ from petstore.domain.decoding import decode_json
 from petstore.errors import InvalidBody
 from petstore.keys.model import DEFAULT_SCOPES, Caller, KeyCreate, KeyPatch
 
-LIMIT = "an integer from 1 to 2147483646, or null"
+LIMIT = "an integer from 1 to 2147483646"
 SCOPES = (
     "a list of one or more of 'pets:read', 'pets:write', 'orders:read', 'orders:write',"
     " 'webhooks:write', 'keys:admin'"

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 PATH = "/v1/pets/batch"
 MIDNIGHT = 1_796_126_400 + 43_200
-NAME = "expected a string of 1 to 255 characters, not only white space and without U+0000"
+NAME = "expected 1 to 255 characters, not only spaces"
 
 
 def animals(count: int, **members: Any) -> list[dict[str, Any]]:
@@ -51,7 +51,7 @@ async def test_one_invalid_animal_refuses_the_batch(service: Service, token: str
     body = animals(100)
     body[42]["categoryId"] = "x"
     message = assert_error(await send(service, token, body), 400, "invalid_body")
-    assert message == "[42].categoryId: expected an integer from -2^63 to 2^63 - 1"
+    assert message == "[42].categoryId: expected a whole number of up to 18 digits"
     assert await in_store(service, token) == []
 
 

@@ -10,8 +10,8 @@ from petstore.pets.files import FileFormat, FileLimits, FileRow, ImportFile, ope
 from petstore.pets.model import NewPet
 
 HEADER = b"name,categoryId,status\n"
-NAME = "expected a string of 1 to 255 characters, not only white space and without U+0000"
-INTEGER = "expected an integer from -2^63 to 2^63 - 1"
+NAME = "expected 1 to 255 characters, not only spaces"
+INTEGER = "expected a whole number of up to 18 digits"
 STATUS = "expected one of 'available', 'pending', 'sold'"
 
 

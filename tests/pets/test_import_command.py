@@ -20,8 +20,8 @@ from support.terminal import shown_on_terminal
 from support.waiting import within
 
 HEADER = "name,categoryId,status\n"
-NAME = "name: expected a string of 1 to 255 characters, not only white space and without U+0000"
-CATEGORY = "categoryId: expected an integer from -2^63 to 2^63 - 1"
+NAME = "name: expected 1 to 255 characters, not only spaces"
+CATEGORY = "categoryId: expected a whole number of up to 18 digits"
 STATUS = "status: expected one of 'available', 'pending', 'sold'"
 MANY = 6_000
 GO_ON = "Run the same command again to go on; nothing is added twice"

@@ -42,7 +42,7 @@ def body(**members: Any) -> bytes:
     ],
 )
 def test_an_invalid_name_is_refused(name: Any) -> None:
-    with pytest.raises(InvalidBody, match=r"^name: expected a string of 1 to 255 characters"):
+    with pytest.raises(InvalidBody, match=r"^name: expected 1 to 255 characters"):
         decode_json(body(name=name), NewPet)
 
 
@@ -76,7 +76,7 @@ def test_a_valid_name_is_kept_unchanged(name: str) -> None:
     ],
 )
 def test_a_category_that_is_not_an_int64_is_refused(category: bytes) -> None:
-    with pytest.raises(InvalidBody, match=r"^categoryId: expected an integer from -2\^63 to"):
+    with pytest.raises(InvalidBody, match=r"^categoryId: expected a whole number"):
         decode_json(b'{"name": "Bella", "categoryId": %b}' % category, NewPet)
 
 

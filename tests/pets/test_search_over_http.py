@@ -55,7 +55,7 @@ async def walk(service: Service, token: str, **query: Any) -> list[list[int]]:
 
 
 async def test_an_invalid_search_or_order_is_refused(service: Service, token: str) -> None:
-    name = "name: expected 1 to 100 characters, without U+0000"
+    name = "name: expected 1 to 100 characters"
     sort = "sort: expected one of 'id', '-id'"
     both = "sort: expected no sort together with name; a search is sorted by name"
     refused: tuple[tuple[dict[str, Any], str], ...] = (

@@ -20,20 +20,27 @@ from petstore.keys.store import unconditional
 from petstore.pets import store as pets
 from petstore.pets.model import NewPet, PetPatch
 from petstore.pets.store import update_pet
+from petstore.webhooks.deliveries import recover
+from petstore.webhooks.model import WebhookPatch
 from petstore.webhooks.signing import text_of_master, webhook_secrets
+from petstore.webhooks.store import change_webhook
 from support.changes import create_pets
 from support.delivering import add_webhook, deliveries, issue_with_webhooks
 from support.process import free_port
 from support.receivers import Receiver, receiving
 from support.servers import StartServer
-from support.stores import open_store
+from support.stores import do, open_store
 from support.waiting import eventually
+from support.webhooks import publish
 
 pytestmark = pytest.mark.anyio
 
 MASTER = b"m" * 32
 PETS = 20
 CHANGES = 10
+KILLS = 3
+# Attempts, and outcomes that are not saved yet.
+MOST_UNDER_WAY = 16
 
 
 class Deliverer:
@@ -92,6 +99,11 @@ async def change_all(store: Store) -> None:
         await asyncio.sleep(0)
 
 
+async def received(receiver: Receiver, count: int) -> None:
+    """Wait until an endpoint has got more requests than this."""
+    await eventually(lambda: len(receiver.requests) > count, 30)
+
+
 def by_resource(receiver: Receiver) -> dict[str, list[str]]:
     """Return the names in the events of each animal, in the order in which they first arrived."""
     names: dict[str, dict[str, None]] = {}
@@ -126,6 +138,39 @@ async def test_events_arrive_at_least_once_and_in_order_if_a_deliverer_is_killed
             assert by_resource(receiver) == expected
             assert await asyncio.to_thread(second.stop) == 0
             assert second.logged() == ["deliveries_started", "deliveries_stopped"]
+
+
+@pytest.mark.each_database
+async def test_a_recovery_whose_processes_are_killed_sends_everything_once_and_in_order(
+    tmp_path: Path, address: str, store: Store
+) -> None:
+    async with receiving() as receiver:
+        key_id = await issue_with_webhooks(store, system_clock)
+        await add_webhook(store, key_id, receiver.url)
+        await store.write(change_webhook(1, WebhookPatch(enabled=False), key_id, unconditional))
+        await change_all(store)
+        await publish(store)
+        await store.write(change_webhook(1, WebhookPatch(enabled=True), key_id, unconditional))
+        await store.write(recover(1, 0, key_id, unconditional))
+        for kills in range(1, KILLS + 1):
+            with deliverer(tmp_path, address):
+                await received(receiver, kills * PETS * CHANGES // (KILLS + 1))
+            # Else the next one waits until the lease has ended.
+            await store.write(do("UPDATE webhooks SET leased_by = NULL, leased_until = NULL"))
+            await store.write(recover(1, 0, key_id, unconditional))
+        with deliverer(tmp_path, address):
+
+            async def is_recovered() -> bool:
+                states = {row[0] for row in await deliveries(store, "state")}
+                return states == {"succeeded"} and len(receiver.requests) >= PETS * CHANGES
+
+            await eventually(is_recovered, 60)
+    expected = {f"pet/{n}": [*map(str, range(CHANGES))] for n in range(1, PETS + 1)}
+    assert by_resource(receiver) == expected
+    sequences = [row[0] for row in await deliveries(store, "sequence")]
+    assert sequences == [*range(1, PETS * CHANGES + 1)]
+    # A kill repeats only what was under way.
+    assert len(receiver.requests) <= PETS * CHANGES + KILLS * MOST_UNDER_WAY
 
 
 async def test_a_service_starts_a_separate_process_for_deliveries(

@@ -276,7 +276,7 @@ async def test_an_event_that_the_key_can_no_longer_read_is_not_sent(
         await settled(store, 1)
         await eventually(lambda: len(watched.attempts) == 2)  # told after its commit
     assert await deliveries(store, "state, attempts, last_attempt_at, error") == [
-        ("failed", 1, ManualClock().now, "the key may no longer read the event")
+        ("failed", 1, ManualClock().now, "the owner can no longer read this event")
     ]
     assert len(endpoint.requests) == 1
     assert watched.attempts == ["pending", "failed"]
@@ -336,7 +336,8 @@ async def test_a_delivery_is_attempted_ten_times_each_signed_at_its_time(
     assert [int(request.headers["webhook-timestamp"]) for request in requests] == times
     columns = "state, attempts, response_status, response_body, error"
     assert (await deliveries(store, columns))[0] == (
-        *("failed", 10, 500, "sick", "expected a status of 2xx, not 500"),
+        *("failed", 10, 500, "sick"),
+        "the receiver responded with 500 Internal Server Error, not 2xx",
     )
     assert watched.attempts[:10] == [*["pending"] * 9, "failed"]
 
@@ -499,7 +500,7 @@ async def test_a_410_disables_the_webhook_at_once(
     }
     (logged,) = caplog.messages
     assert logged == f"webhook 1 of key {key_id} was disabled: gone"
-    assert logged_members(caplog)["error"] == "expected a status of 2xx, not 410"
+    assert logged_members(caplog)["error"] == "the receiver responded with 410 Gone, not 2xx"
 
 
 async def test_a_410_loses_no_event_of_concurrent_attempts(
@@ -579,7 +580,7 @@ async def test_a_webhook_without_success_for_five_days_is_disabled(
         "webhook": 1,
         "key": key_id,
         "reason": "failing",
-        "error": "expected a status of 2xx, not 500",
+        "error": "the receiver responded with 500 Internal Server Error, not 2xx",
     }
 
 

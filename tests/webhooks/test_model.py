@@ -159,7 +159,7 @@ def test_an_address_outside_the_allowed_networks_needs_https_and_port_443(url: s
         check_url(url, OWN)
 
 
-DESCRIPTION = "description: expected 1 to 255 printable characters, not only white space, or null"
+DESCRIPTION = "description: expected 1 to 255 printable characters, not only white space"
 GRACE = "graceSeconds: expected an integer from 0 to 604800"
 
 

@@ -10,6 +10,7 @@ from petstore.webhooks.schedule import (
     is_success,
     next_attempt,
     paused_until,
+    status_in_words,
 )
 
 NOW = 20_788 * DAY + DAY // 2  # noon of 2026-12-01
@@ -116,3 +117,8 @@ def test_a_webhook_fails_for_good_after_five_days_and_ten_failures(
 
 def test_a_webhook_without_failures_does_not_fail() -> None:
     assert not WebhookHealth(0, None, None).is_failing_for_good(NOW)
+
+
+@pytest.mark.parametrize(("status", "said"), [(404, "404 Not Found"), (999, "999")])
+def test_a_status_has_its_reason_phrase_if_there_is_one(status: int, said: str) -> None:
+    assert status_in_words(status) == said

@@ -210,7 +210,7 @@ async def test_an_untrusted_certificate_is_refused(tmp_path: Path) -> None:
     server.load_cert_chain(*self_signed_certificate(tmp_path))
     async with receiving(tls=server) as receiver:
         failed = await failure_at(f"https://127.0.0.1:{receiver.port}/")
-    assert failed == "TLS: self-signed certificate"
+    assert failed == "no secure connection (TLS): self-signed certificate"
     assert receiver.requests == []
 
 
@@ -227,7 +227,7 @@ async def test_the_certificate_must_match_the_host_of_the_url(tmp_path: Path) ->
         trusted = Sender(resolve, LOOPBACK, "petstore", trusting)
         response = await trusted.post(f"https://127.0.0.1:{receiver.port}/", {}, BODY)
         assert response.status == 204
-        with pytest.raises(DeliveryFailed, match=r"TLS: Hostname mismatch.*'shop.example'"):
+        with pytest.raises(DeliveryFailed, match=r"\(TLS\): Hostname mismatch.*'shop.example'"):
             await trusted.post(f"https://shop.example:{receiver.port}/", {}, BODY)
 
 
@@ -238,7 +238,8 @@ async def test_a_server_without_tls_fails_the_handshake() -> None:
 
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        assert (await failure_at(f"https://127.0.0.1:{port}/")).startswith("TLS: ")
+        failed = await failure_at(f"https://127.0.0.1:{port}/")
+        assert failed.startswith("no secure connection (TLS): ")
 
 
 # Where it goes
@@ -295,7 +296,8 @@ async def test_the_next_of_several_addresses_is_tried() -> None:
 
 
 async def test_a_host_without_addresses_is_a_failure() -> None:
-    assert await failure_at("https://shop.example/", lambda _: []) == "the name has no address"
+    failed = await failure_at("https://shop.example/", lambda _: [])
+    assert failed == "host not found (DNS): no address"
 
 
 async def test_a_host_that_does_not_resolve_fails_at_the_timeout(

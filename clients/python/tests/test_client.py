@@ -344,6 +344,7 @@ def test_no_repr_contains_a_token_or_a_secret(face: Face) -> None:
         "createdAt": "2026-11-21T10:00:00Z",
     }
     webhook = {
+        "owner": {"type": "key", "id": 3},
         "id": 2,
         "url": "https://shop.example",
         "types": [],

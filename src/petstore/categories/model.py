@@ -14,7 +14,7 @@ Description = Annotated[
         max_length=1000,
         pattern=NO_U0000,
         description="A description of the category.",
-        extra={"expected": "a string of up to 1000 characters, without U+0000"},
+        extra={"expected": "up to 1000 characters"},
     ),
 ]
 

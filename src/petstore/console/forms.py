@@ -123,15 +123,6 @@ class Problem(NamedTuple):
         return first._replace(others=tuple(others))
 
 
-# What programs are told exactly, and what a person needs of it.
-_PLAIN_WORDS = {
-    "a string of ": "",
-    ", not only white space and without U+0000": ", not only spaces",
-    ", without U+0000": "",
-    ", or null": "",
-    "an integer from -2^63 to 2^63 - 1": "a whole number of up to 18 digits",
-}
-
 _NO_LABELS: Mapping[str, str] = {}
 
 
@@ -152,14 +143,7 @@ def _problem(message: str, labels: Mapping[str, str]) -> Problem:
     if named is None:
         return Problem("", message)
     name, text = named.groups()
-    return Problem(name, in_plain_words(text), labels.get(name) or in_words(name))
-
-
-def in_plain_words(text: str) -> str:
-    """Return what a value has to be as a person would say it: no types, no names of characters."""
-    for exact, plain in _PLAIN_WORDS.items():
-        text = text.replace(exact, plain)
-    return text
+    return Problem(name, text, labels.get(name) or in_words(name))
 
 
 def decode_urlencoded(encoded: bytes) -> Form:

@@ -17,7 +17,7 @@ Int64 = Annotated[
     Meta(
         ge=INT64_MIN,
         le=INT64_MAX,
-        extra={"expected": "an integer from -2^63 to 2^63 - 1"},
+        extra={"expected": "a whole number of up to 18 digits"},
         extra_json_schema={"format": "int64"},
     ),
 ]
@@ -59,7 +59,7 @@ VISIBLE = rf"^[^{_INVISIBLE}]*(?!\n)$"
 
 def not_blank_text(longest: int, description: str) -> Meta:
     """Describe a text of up to ``longest`` characters that is stored as it is."""
-    expected = f"a string of 1 to {longest} characters, not only white space and without U+0000"
+    expected = f"1 to {longest} characters, not only spaces"
     return _text(longest, NOT_BLANK, description, expected)
 
 

@@ -75,7 +75,7 @@ def search_text(description: str) -> Meta:
         max_length=MAX_SEARCHED,
         pattern=NO_U0000,
         description=f"{description} Cannot be used together with `sort`, and has no U+0000.",
-        extra={"expected": "1 to 100 characters, without U+0000"},
+        extra={"expected": "1 to 100 characters"},
     )
 
 

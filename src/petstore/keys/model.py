@@ -63,7 +63,7 @@ _Limit = Annotated[
         ge=1,
         le=UNLIMITED - 1,
         description="The key's own limit, only for the plan enterprise; null means no limit.",
-        extra={"expected": f"an integer from 1 to {UNLIMITED - 1}, or null"},
+        extra={"expected": f"an integer from 1 to {UNLIMITED - 1}"},
     ),
 ]
 _Scopes = Annotated[

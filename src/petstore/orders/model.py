@@ -59,7 +59,7 @@ Note = Annotated[
             "What the staff should know. 1 to 1000 characters, line breaks included, without"
             " U+0000. No event has it."
         ),
-        extra={"expected": "1 to 1000 characters, without U+0000"},
+        extra={"expected": "1 to 1000 characters"},
     ),
 ]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from petstore.console.allowance import affordable, allowance_of, charge
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.fields import FieldSet, ShownForm, choice
-from petstore.console.forms import INSTEAD, Problem, UploadedFile, in_plain_words, problem_of
+from petstore.console.forms import INSTEAD, Problem, UploadedFile, problem_of
 from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.templates import isolated
@@ -411,7 +411,7 @@ def _in_words(visit: PageRequest, found: ConsoleImport, row: FileRow) -> str:
 def _reason_in_words(visit: PageRequest, found: ConsoleImport, row: FileRow, reason: str) -> str:
     named = "name or the " if visit.may("listCategories") else ""
     problem = problem_of(InvalidBody(reason), _LABELS)
-    text = f"{problem.label}: {problem.text}" if problem.field else in_plain_words(reason)
+    text = f"{problem.label}: {problem.text}" if problem.field else reason
     for exact, plain in _IN_WORDS.items():
         text = text.replace(exact, plain.format(named))
     got = found.layout.cells(row).get("status", "") if problem.field == "status" else ""

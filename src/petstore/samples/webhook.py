@@ -18,7 +18,7 @@ _NEW = WebhookCreate(
 )
 # Enough for the five days of failures after which a webhook is disabled.
 _EVENTS = 20
-_ERROR = "Name or service not known"
+_ERROR = "host not found (DNS): Name or service not known"
 _NO_JITTER = 0.5
 
 

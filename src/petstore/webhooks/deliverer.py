@@ -30,7 +30,13 @@ from petstore.webhooks.deliveries import (
     save_progress,
 )
 from petstore.webhooks.model import DeliveryState
-from petstore.webhooks.schedule import GONE, is_success, next_attempt, paused_until
+from petstore.webhooks.schedule import (
+    GONE,
+    is_success,
+    next_attempt,
+    paused_until,
+    status_in_words,
+)
 from petstore.webhooks.sender import DeliveryFailed, EndpointResponse, Sender
 from petstore.webhooks.signing import signed_headers
 from petstore.webhooks.store import (
@@ -298,7 +304,7 @@ class _Queue:
         if event is None:
             outcome = _given_up(delivery, at, "the event is no longer kept")
         elif event.type not in webhook.readable:
-            outcome = _given_up(delivery, at, "the key may no longer read the event")
+            outcome = _given_up(delivery, at, "the owner can no longer read this event")
         else:
             body = _encode(event)
             secrets = deliverer.secrets_of(webhook)
@@ -319,7 +325,7 @@ class _Queue:
         if is_success(status):
             outcome = Outcome(delivery, "succeeded", at, now)
         else:
-            error = f"expected a status of 2xx, not {status}"
+            error = f"the receiver responded with {status_in_words(status)}, not 2xx"
             outcome = self._failed(delivery, at, error, is_last=status == GONE)
         pause = paused_until(status, response.retry_after, now)
         if pause is not None:

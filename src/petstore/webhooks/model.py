@@ -70,7 +70,7 @@ Description = Annotated[
         max_length=255,
         pattern=PRINTABLE,
         description="What it is for. 1 to 255 printable characters, not only white space.",
-        extra={"expected": "1 to 255 printable characters, not only white space, or null"},
+        extra={"expected": "1 to 255 printable characters, not only white space"},
     ),
 ]
 _Flag = Annotated[
@@ -98,7 +98,7 @@ class WebhookPatch(Struct, frozen=True):
     enabled: _Flag | UnsetType = UNSET
 
 
-class Owner(Struct, frozen=True):
+class WebhookOwner(Struct, frozen=True):
     """The key or the person that a webhook belongs to."""
 
     type: Annotated[Literal["key", "person"], Meta(description="`key` or `person`.")]
@@ -140,7 +140,7 @@ class Webhook(Struct, frozen=True, rename="camel"):
         ]
         | None
     )
-    owner: Annotated[Owner, Meta(description="The key or the person that it belongs to.")]
+    owner: Annotated[WebhookOwner, Meta(description="The key or the person that it belongs to.")]
 
 
 class SecretRotation(Struct, frozen=True, rename="camel"):

@@ -236,7 +236,7 @@ _DELIVERY = {
     "nextAttemptAt": "2026-11-21T10:05:05.410Z",
     "responseStatus": 500,
     "responseBody": "out of order",
-    "error": "expected a status of 2xx, not 500",
+    "error": "the receiver responded with 500 Internal Server Error, not 2xx",
 }
 _RETRY = _DELIVERY | {
     "id": 40,

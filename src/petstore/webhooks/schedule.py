@@ -27,6 +27,7 @@ _WAITS: tuple[Milliseconds, ...] = (
 _MAX_ATTEMPTS = len(_WAITS) + 1
 _MAX_RETRY_AFTER = DAY
 _JITTER = 0.2
+_STATUSES = {*HTTPStatus}
 _ASKS_TO_WAIT = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
 _MIN_FAILURES = 10
 _MAX_FAILING = 5 * DAY
@@ -35,6 +36,11 @@ _MAX_FAILING = 5 * DAY
 def is_success(status: int) -> bool:
     """Return whether an endpoint has accepted an event by responding with ``status``."""
     return HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
+
+
+def status_in_words(status: int) -> str:
+    """Return a status with its reason phrase, if it has one."""
+    return f"{status} {HTTPStatus(status).phrase}" if status in _STATUSES else str(status)
 
 
 def next_attempt(attempts: int, now: Milliseconds, chance: float) -> Milliseconds | None:

@@ -81,7 +81,8 @@ def _resolve(host: str, found: asyncio.Future[list[Address]]) -> None:
         rows = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         outcome = [ip_address(str(address[0])) for *_, address in rows]
     except (OSError, UnicodeError) as error:  # of a label that is too long, say
-        outcome = OSError(getattr(error, "strerror", None) or "not a valid name")
+        reason = getattr(error, "strerror", None) or "not a valid name"
+        outcome = OSError(f"host not found (DNS): {reason}")
     with suppress(RuntimeError):  # the loop has ended
         found.get_loop().call_soon_threadsafe(settle, found, outcome)
 
@@ -115,9 +116,9 @@ class Sender:
         except TimeoutError:
             msg = f"no response within {self._seconds} seconds"
         except ssl.SSLCertVerificationError as error:
-            msg = f"TLS: {error.verify_message}"
+            msg = f"no secure connection (TLS): {error.verify_message}"
         except ssl.SSLError as error:
-            msg = f"TLS: {error.reason or 'the handshake failed'}"
+            msg = f"no secure connection (TLS): {error.reason or 'the handshake failed'}"
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             msg = "the response is not valid HTTP/1.1"
         except ForbiddenAddress as error:
@@ -165,7 +166,7 @@ class Sender:
                     except OSError:  # a timeout, too
                         if left == 1:
                             raise
-                msg = "the name has no address"
+                msg = "host not found (DNS): no address"
                 raise OSError(msg)
         except TimeoutError:
             msg = f"no connection within {_CONNECT_SECONDS} seconds"

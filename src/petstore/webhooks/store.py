@@ -22,9 +22,9 @@ from petstore.events.store import record
 from petstore.keys.model import ROLES, Caller, Environment, Scope
 from petstore.webhooks.model import (
     MAX_WEBHOOKS,
-    Owner,
     Webhook,
     WebhookCreate,
+    WebhookOwner,
     WebhookPatch,
     known_types,
     wanted_types,
@@ -366,7 +366,7 @@ def webhook_of(row: Row) -> Webhook:
         created_at=utc_second(created_at),
         last_success_at=last_success_at,
         failing_since=failing_since,
-        owner=Owner("key" if role is None else "person", key_id),
+        owner=WebhookOwner("key" if role is None else "person", key_id),
     )
 
 

@@ -31,8 +31,6 @@ __all__ = [
     "NewPet",
     "Order",
     "OrderStatus",
-    "Owner",
-    "OwnerType",
     "Person",
     "PersonDevice",
     "PersonRole",
@@ -50,13 +48,15 @@ __all__ = [
     "UsageWindow",
     "Versioned",
     "Webhook",
+    "WebhookOwner",
+    "WebhookOwnerType",
     "WebhookTest",
     "WebhookWithSecret",
 ]
 # An editor proposes the literals; a later service may add others.
 PlanName: TypeAlias = Literal["business", "enterprise", "free", "pro"] | str
 DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"] | str
-OwnerType: TypeAlias = Literal["key", "person"] | str
+WebhookOwnerType: TypeAlias = Literal["key", "person"] | str
 PersonRole: TypeAlias = Literal["administrator", "clerk", "manager", "viewer"] | str
 PersonState: TypeAlias = Literal["active", "disabled", "invited"] | str
 KeyEnvironment: TypeAlias = Literal["production", "staging"] | str
@@ -363,7 +363,7 @@ class RefusedRequests(Model, frozen=True, kw_only=True):
     requests: int
 
 
-class Owner(Model, frozen=True, kw_only=True):
+class WebhookOwner(Model, frozen=True, kw_only=True):
     """The key or the person that a webhook belongs to.
 
     Attributes:
@@ -371,7 +371,7 @@ class Owner(Model, frozen=True, kw_only=True):
         id: Unique identifier, assigned by the service on creation.
     """
 
-    type: OwnerType
+    type: WebhookOwnerType
     id: int
 
 
@@ -586,7 +586,7 @@ class Webhook(Versioned, frozen=True, kw_only=True):
     created_at: datetime
     last_success_at: datetime | None = None
     failing_since: datetime | None = None
-    owner: Owner
+    owner: WebhookOwner
 
 
 class PersonWithInvitation(Person, frozen=True, kw_only=True):
