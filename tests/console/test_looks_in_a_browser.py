@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-import apsw
 import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect
@@ -29,6 +27,7 @@ from support.sight import (
     on_a_phone,
 )
 from support.visitor import SAME_ORIGIN
+from support.webhooks import add_failed_deliveries
 
 NAMES = (
     "<img src=x onerror=ran=1><script>ran=1</script>",
@@ -40,12 +39,6 @@ NAMES = (
     "e" + "\N{COMBINING CYRILLIC MILLIONS SIGN}" * 200,
 )
 ROWS = f"name,categoryId\n{NAMES[0]},1\n{NAMES[2]},no\n".encode()
-FAILED = """
-    INSERT INTO webhook_deliveries (webhook_id, sequence, event_id, type, resource, state,
-        created_at, attempts, due_at, response_status, response_body, error)
-    SELECT ?1, sequence, id, type, resource, 'failed', at, 1, at, 500, ?2, ?2 FROM events
-    WHERE type = 'pet.created' ORDER BY sequence DESC LIMIT 1 RETURNING id
-"""
 PATHS = [page.path for page in PAGES if page.method == "GET"]
 
 OPEN_ALL = "document.querySelectorAll('details').forEach(details => details.open = true)"
@@ -103,13 +96,6 @@ class Shop:
         return f"{self.url}{HOME}{filled}{self.queries.get(path, '')}"
 
 
-def add_failed_delivery(shop: ServerProcess, webhook_id: int) -> int:
-    """Add a delivery of the newest animal, whose response is hostile; return its id."""
-    with closing(apsw.Connection(shop.database.removeprefix("sqlite:///"))) as connection:
-        connection.set_busy_timeout(10_000)
-        return int(connection.execute(FAILED, (webhook_id, NAMES[0] + NAMES[3])).get)
-
-
 @pytest.fixture(scope="module")
 def visited(small_shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
     """The shop, with an animal of each name, orders, a webhook and an import."""
@@ -136,7 +122,7 @@ def visited(small_shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
             "personId": invited["id"],
             "webhookId": add("/webhooks", url="https://shop.example/hooks", types=["pet.created"]),
         }
-    ids["deliveryId"] = add_failed_delivery(small_shop, ids["webhookId"])
+    add_failed_deliveries(small_shop.database, ids["webhookId"], NAMES[0] + NAMES[3])
     context = browser.new_context(viewport=PHONE, reduced_motion="reduce")
     signed = context.request.post(
         f"{small_shop.url}{HOME}/sign-in", form={"key": token}, headers=SAME_ORIGIN

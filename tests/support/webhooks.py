@@ -1,8 +1,11 @@
 """Webhooks, events and deliveries as a test wants them to be in a store."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import chain
 from typing import Any
+
+import apsw
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Statement, Store, Unit, placeholders
@@ -16,6 +19,12 @@ from support.manual_clock import ManualClock
 URL = "https://shop.example/hooks"
 NOW = ManualClock().now
 _AT_ONCE = 1000
+_FAILED = """
+    INSERT INTO webhook_deliveries (webhook_id, sequence, event_id, type, resource, state,
+        created_at, attempts, due_at, response_status, response_body, error)
+    SELECT ?1, sequence, id, type, resource, 'failed', at, 1, at, 500, ?2, ?2 FROM events
+    WHERE type = 'pet.created' ORDER BY sequence DESC LIMIT ?3
+"""
 
 
 async def issue_key(store: Store, **wanted: Any) -> Caller:
@@ -76,6 +85,13 @@ async def add_deliveries(
         " error)"
     )
     await store.write(_insert(table, rows))
+
+
+def add_failed_deliveries(database: str, webhook_id: int, said: str, count: int = 1) -> None:
+    """Add deliveries of the newest animals, with what the receiver ``said``, to a running store."""
+    with closing(apsw.Connection(database.removeprefix("sqlite:///"))) as connection:
+        connection.set_busy_timeout(10_000)
+        connection.execute(_FAILED, (webhook_id, said, count))
 
 
 def _insert(table: str, rows: Sequence[tuple[Any, ...]]) -> Unit[None]:

@@ -103,6 +103,11 @@ def sees_all(caller: Caller) -> bool:
     return "keys:admin" in caller.scopes
 
 
+def _seen_by(caller: Caller) -> tuple[str, int | str]:
+    """Return a column, and the value that it has in the webhooks that a caller sees."""
+    return ("environment", caller.environment) if sees_all(caller) else ("key_id", caller.id)
+
+
 async def list_webhooks(
     store: Reader, caller: Caller, after: int | None, limit: int, *, failing: bool = False
 ) -> Page[Webhook]:
@@ -111,12 +116,12 @@ async def list_webhooks(
     They are those that the caller sees: all, or its own. ``failing`` ones fail, or the service has
     disabled them.
     """
-    filters: dict[str, str | int] = {"key_id": caller.id}
-    if sees_all(caller):
-        filters = {"environment": caller.environment}
+    column, value = _seen_by(caller)
     table = f"(SELECT * FROM webhooks WHERE {_FAILING}) AS webhooks" if failing else "webhooks"  # noqa: S608 - only names
     select = f"SELECT {COLUMNS} FROM {table}"  # noqa: S608 - only names
-    return await read_page(store, "select_webhooks", select, filters, after, limit, webhook_of)
+    return await read_page(
+        store, "select_webhooks", select, {column: value}, after, limit, webhook_of
+    )
 
 
 async def get_webhook(store: Reader, webhook_id: int, caller: Caller) -> Webhook:
@@ -125,19 +130,10 @@ async def get_webhook(store: Reader, webhook_id: int, caller: Caller) -> Webhook
     Raises:
         NotFound: there is no webhook with this id, or the caller does not see it.
     """
-    if sees_all(caller):
-        select = Statement(
-            f"{_SELECT} WHERE id = ?1 AND environment = ?2",
-            (webhook_id, caller.environment),
-            name="select_webhook",
-        )
-    else:
-        select = Statement(
-            f"{_SELECT} WHERE id = ?1 AND key_id = ?2",
-            (webhook_id, caller.id),
-            name="select_webhook",
-        )
-    return found(await store.read(select), webhook_of, "webhook", webhook_id)
+    column, value = _seen_by(caller)
+    sql = f"{_SELECT} WHERE id = ?1 AND {column} = ?2"
+    rows = await store.read(Statement(sql, (webhook_id, value), name="select_webhook"))
+    return found(rows, webhook_of, "webhook", webhook_id)
 
 
 async def has_webhooks(store: Reader) -> bool:
