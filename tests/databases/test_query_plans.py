@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from petstore.backends import create_limiter
 from petstore.categories.model import CategoryCreate, CategoryPatch
-from petstore.categories.store import get_category, list_categories
+from petstore.categories.store import get_category, list_categories, search_categories
 from petstore.clock import DAY, utc
 from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.postgres_units import postgres_sql
@@ -41,7 +41,7 @@ from petstore.keys.history import list_history
 from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
 from petstore.keys.search import search_keys
-from petstore.keys.status import COLUMNS, list_keys, stored_key, values_of
+from petstore.keys.status import COLUMNS, list_keys, values_of
 from petstore.keys.store import (
     Owner,
     change_key,
@@ -56,6 +56,7 @@ from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderSta
 from petstore.orders.reservations import Reservations
 from petstore.orders.search import search_orders
 from petstore.orders.store import (
+    count_orders,
     free_if_lapsed,
     free_lapsed,
     get_order,
@@ -254,7 +255,6 @@ PERSON_ROW = (*KEY_ROW[:-1], "clerk")
 RECOVERING = LeasedWebhook(1, 7, "pets:read", "", "", 1, None, 9, None, 5, *[None] * 3)
 WEBHOOK_ROW = (7, "https://shop.example", "", None, 0, None, 0, None, None, 7, None)
 NEVER_USED = (None, None, None, None)
-SHOWN_KEY = stored_key((*KEY_ROW, *NEVER_USED)).shown(NOW)
 DEPRECATED = deprecated_operations(OPERATIONS)
 ROWS: dict[str, list[Row]] = {
     "insert_pet": [(9_999,)],
@@ -383,6 +383,11 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: forget_buyer(store, "Jane", CLOCK, SERVICE), ROWS),
         *statements_of(lambda store: get_sales(store, WEEK, "day", "USD")),
         *statements_of(lambda store: get_sales(store, WEEK, "category", "USD")),
+        *statements_of(lambda store: search_categories(store, "Kind", None, PAGE)),
+        *statements_of(
+            lambda store: count_orders(store, OrderFilter("delivered", 3), PAGE),
+            {"count_orders": [(7,)]},
+        ),
         *statements_of(newest_position, ROWS),
         *statements_of(lambda store: recent_events(store, 9)),
         *statements_of(lambda store: RecentChanges(store).catch_up()),

@@ -93,7 +93,7 @@ class Edit(NamedTuple):
 
     def before(self, now: Texts) -> dict[str, str]:
         """Return the texts before the change, of a resource that has these ``now``."""
-        return {**now, **{name: self.opened.get(name, now[name]) for name in self.changes}}
+        return {**now, **{name: self.opened.get(name, "") for name in self.changes}}
 
 
 class ShownForm(NamedTuple):

@@ -31,11 +31,11 @@ class Stock(NamedTuple):
     categories: Sequence[CategoryStock]
 
 
-async def stock_of(visit: PageRequest) -> Stock:
-    """Return the stock as it is now."""
+async def stock_of(visit: PageRequest, named: int | None = None) -> Stock:
+    """Return the stock as it is now; the first categories have their names, all by default."""
     found: Inventory = (await visit.execute("getInventory", query={"by": "category"})).value
     counts = [] if found.categories is UNSET else sorted(found.categories, key=_to_sell_first)
-    ids = [each.category_id for each in counts if each.category_id is not UNSET]
+    ids = [each.category_id for each in counts[:named] if each.category_id is not UNSET]
     names = await visit.category_names(ids)
     scale = max((_total(each) for each in counts), default=0)
     return Stock(

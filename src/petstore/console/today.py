@@ -52,7 +52,7 @@ async def _show(visit: PageRequest) -> Response:
         approved=approved,
         animals=await _animals(visit, [*placed.orders, *approved.orders]),
         sold=await _sold(visit),
-        stock=await stock_of(visit),
+        stock=await stock_of(visit, _IN_A_LIST),
         in_a_list=_IN_A_LIST,
         has_failing_webhooks=await _has_failing_webhooks(visit),
         others=await _others(visit) if _may_see_others(visit) else None,

@@ -16,6 +16,7 @@ from petstore.console.page import (
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
+from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import PetstoreError, PreconditionFailed, SecretAlreadyShown
 from petstore.http.messages import Response
@@ -27,7 +28,9 @@ from petstore.keys.form import (
 )
 from petstore.keys.model import Key
 
-_SEARCH = FieldSet(Field("name", "Name or number", type="search"))
+_SEARCH = FieldSet(
+    Field("name", "Name or number", type="search", attributes={"maxlength": MAX_SEARCHED})
+)
 _SENT_BEFORE = Problem(
     "",
     "This form was sent before, and the key is there. Its token was shown then and cannot be shown"
