@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from petstore.clock import Clock
-from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.databases.schema import IDEMPOTENCY_RECORDS_KEPT
 from petstore.errors import IdempotencyKeyInUse, IdempotencyKeyReused
 from petstore.keys.model import Caller
@@ -36,6 +36,20 @@ class SafeRetries:
         self._under_way: set[tuple[int, str]] = set()
         self.replays = 0
 
+    async def find(self, attempt: Attempt) -> bytes | None:
+        """Return the recorded response to the first request, if it has one.
+
+        Work of several transactions looks for it first, and records its response with the last one.
+
+        Raises:
+            IdempotencyKeyReused: the first request was a different one.
+            Unavailable: the database is unreachable.
+        """
+        before = self._clock() - IDEMPOTENCY_RECORDS_KEPT
+        rows = await self._store.read(_select(attempt, before))
+        self.replays += len(rows)
+        return _response_in(rows, attempt) if rows else None
+
     async def once(self, attempt: Attempt, unit: Unit[bytes]) -> IdempotencyRecord:
         """Return the record of the first request, or run ``unit`` and record its response.
 
@@ -58,6 +72,23 @@ class SafeRetries:
         return record
 
 
+def _select(attempt: Attempt, before: int) -> Statement:
+    return Statement(
+        "SELECT request, answer FROM idempotency_records"
+        " WHERE key_id = ?1 AND idempotency_key = ?2 AND kept_at > ?3",
+        (attempt.caller.id, attempt.idempotency_key, before),
+        name="select_idempotency_record",
+    )
+
+
+def _response_in(rows: list[Row], attempt: Attempt) -> bytes:
+    ((request, response),) = rows
+    if request != attempt.request:
+        msg = "Idempotency-Key: expected a new one; another request has used this one"
+        raise IdempotencyKeyReused(msg)
+    return bytes(response)
+
+
 def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyRecord]:
     name = (attempt.caller.id, attempt.idempotency_key)
     # Takes the place of an expired record. Units of work that run concurrently with the same key
@@ -71,16 +102,8 @@ def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyReco
         name="insert_idempotency_record",
     )
     if not claimed:
-        ((request, response),) = yield Statement(
-            "SELECT request, answer FROM idempotency_records"
-            " WHERE key_id = ?1 AND idempotency_key = ?2",
-            name,
-            name="select_idempotency_record",
-        )
-        if request != attempt.request:
-            msg = "Idempotency-Key: expected a new one; another request has used this one"
-            raise IdempotencyKeyReused(msg)
-        return IdempotencyRecord(response, is_replay=True)
+        rows = yield _select(attempt, before=0)
+        return IdempotencyRecord(_response_in(rows, attempt), is_replay=True)
     response = yield from unit
     yield Statement(
         "UPDATE idempotency_records SET answer = ?1 WHERE key_id = ?2 AND idempotency_key = ?3",

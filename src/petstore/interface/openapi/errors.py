@@ -63,6 +63,8 @@ _MESSAGES: dict[type[PetstoreError], str] = {
     ),
     errors.PersonDisabled: "person 7 is disabled; enable the account first",
     errors.TooManyWebhooks: ("this key has 16 webhooks, the maximum; delete one first"),
+    errors.TooManyImports: "you have 20 unfinished imports, the maximum; run or delete one first",
+    errors.ImportClosed: "import 7 is finished: its settings can no longer change",
     errors.WebhookDisabled: "webhook 7 is disabled; enable it first",
     errors.DeliveriesPending: "2000 deliveries or more are pending; wait until there are fewer",
     errors.AlreadyPending: "the event of delivery 7 is pending: delivery 9 sends it",

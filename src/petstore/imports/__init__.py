@@ -1,0 +1,1 @@
+"""Imports: files of pets, read, decided about, added and undone."""

@@ -1,0 +1,590 @@
+"""The operations on imports: a file is sent, decided about, run, and perhaps undone."""
+
+import asyncio
+from codecs import BOM_UTF8
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from io import TextIOWrapper
+from itertools import islice
+from tempfile import TemporaryFile
+from time import monotonic
+from typing import Annotated, Any, BinaryIO, cast
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict, astuple, replace
+
+from petstore.categories.store import names_of_categories, unknown_category
+from petstore.databases.contract import Reader
+from petstore.databases.pages import Page
+from petstore.domain.cursors import NEWEST_FIRST
+from petstore.domain.fields import NO_U0000, given_fields
+from petstore.errors import (
+    ImportClosed,
+    InvalidBody,
+    PetstoreError,
+    TooManyImports,
+    UnknownCategory,
+)
+from petstore.http.messages import Response
+from petstore.imports.columns import (
+    FIRST_ROWS,
+    Choices,
+    find_layout,
+    status_of,
+    word_key,
+    words_of,
+)
+from petstore.imports.model import (
+    MAX_LISTED,
+    Import,
+    ImportPatch,
+    ImportPreview,
+    ImportSettings,
+    ImportWord,
+)
+from petstore.imports.reading import Row, read_table
+from petstore.imports.store import (
+    CategoryIds,
+    StoredImport,
+    add_batches,
+    add_rows,
+    begin,
+    can_create,
+    change_settings,
+    complete,
+    count_next_pets,
+    current,
+    delete_import,
+    discard,
+    find_same,
+    get_import,
+    judge,
+    list_imports,
+    names_here,
+    pets_here,
+    prepare,
+    read_batches,
+    refused_rows,
+    require_open,
+    shown,
+    undo_rows,
+)
+from petstore.interface.idempotency import change, find_replay
+from petstore.interface.operation import (
+    Call,
+    Context,
+    FileBody,
+    Operation,
+    Result,
+    Success,
+)
+from petstore.interface.pages import PageQuery, cursor_of, limit_of, page_result
+from petstore.pets.exports import cells_writer
+from petstore.pets.model import NewPet
+from petstore.pets.rows import keys_of_each
+from petstore.time_slices import TimeSlices
+
+MEDIA_TYPES = (
+    "text/csv",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "application/vnd.oasis.opendocument.spreadsheet",
+    "application/vnd.ms-excel",
+)
+"""The media types of files: CSV, Excel, OpenDocument, and Excel as it was until 2003."""
+
+_CSV_HEADERS = [
+    b"content-type: text/csv; charset=utf-8",
+    b'content-disposition: attachment; filename="refused.csv"',
+]
+_ADDED_COLUMNS = ("Line", "Reason")
+_RUN_SECONDS = 1.0
+_RUN_ROWS = 2_000
+_STORED_AT_ONCE = 1_000
+
+
+class CreateImportQuery(Struct, frozen=True, rename="camel"):
+    """The query parameters of ``createImport``."""
+
+    file_name: (
+        Annotated[
+            str,
+            Meta(
+                max_length=255,
+                pattern=NO_U0000,
+                description="The name of the file, which lists show.",
+                extra={"expected": "up to 255 characters, without U+0000"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class ListImportsQuery(PageQuery, frozen=True):
+    """The query parameters of ``listImports``."""
+
+    limit: Annotated[int, limit_of("imports")] = 20
+    cursor: Annotated[str, cursor_of(NEWEST_FIRST)] | UnsetType = UNSET
+
+
+class _Charges:
+    """What the rows of a call cost a key: each a request, of which the call itself is the first."""
+
+    def __init__(self, context: Context) -> None:
+        self._caller, self._limiter = context.caller, context.services.limiter
+        self._paid = 1
+
+    async def take(self, rows: int) -> int:
+        """Return how many of so many rows the day of the key has room for, and charge these."""
+        if self._caller.kind != "key":
+            return rows
+        paid, self._paid = min(rows, self._paid), 0
+        cost = rows - paid
+        if cost and (await self._limiter.charge(self._caller, cost)).verdict != "admitted":
+            cost = min(cost, (await self._limiter.look(self._caller)).day.remaining)
+            if cost and (await self._limiter.charge(self._caller, cost)).verdict != "admitted":
+                cost = 0
+        return paid + cost
+
+
+async def _list(context: Context, call: Call[None, ListImportsQuery]) -> Result[list[Import]]:
+    before, limit = call.query.start(NEWEST_FIRST), call.query.limit
+    page = await list_imports(context.services.store, context.caller.id, before, limit)
+    shown = Page([each.shown for each in page.items], page.next_after)
+    return page_result(shown, NEWEST_FIRST)
+
+
+async def _get(context: Context, call: Call[None, None]) -> Result[Import]:
+    return Result((await _find(context, call)).shown)
+
+
+async def _create(context: Context, call: Call[FileBody, CreateImportQuery]) -> Result[Import]:
+    if replay := await find_replay(context):
+        return replay
+    caller_id, name = context.caller.id, call.query.file_name
+    present = await find_same(context.services.store, caller_id, call.body.digest)
+    if present is None:
+        present = await _store(context, call.body, "" if name is UNSET else name)
+    return await change(context, shown(current(present.id, caller_id)))
+
+
+async def _store(context: Context, file: FileBody, name: str) -> StoredImport:
+    """Read a file, and store its rows in units of work so small that others write in between."""
+    store, caller_id, now = context.services.store, context.caller.id, context.services.clock()
+    with await asyncio.to_thread(read_table, file.content) as table:
+        first = [*islice(table.rows, FIRST_ROWS)]
+        settings = ImportSettings(table.encoding, table.notes, find_layout(first))
+        start = _start(first, settings)
+        if start == len(first):
+            msg = "the file: expected a row for each pet; there is none"
+            raise InvalidBody(msg)
+        import_id = await store.write(begin(caller_id, file.digest, name, settings, now))
+        try:
+            records, slices, rows = 0, TimeSlices(), first
+            while rows:
+                await store.write(add_batches(import_id, records, rows))
+                records, rows = records + len(rows), []
+                for row in islice(table.rows, _STORED_AT_ONCE):
+                    await slices.rest()
+                    rows.append(row)
+            preview = await _preview(store, import_id, settings, start)
+            return await store.write(complete(import_id, caller_id, records, start, preview))
+        except BaseException:
+            with suppress(PetstoreError):
+                await store.write(discard(import_id))
+            raise
+
+
+async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Import]:
+    store, patch, present = context.services.store, call.body, await _find(context, call)
+    context.conditions.check(present.shown)
+    require_open(present)
+    first: list[Row] = []
+    async for _, rows, _ in read_batches(store, present.id):
+        first += rows
+        if len(first) >= FIRST_ROWS:
+            break
+    settings = replace(present.settings, **_changes(present.settings, patch, first))
+    if isinstance(patch.default_category_id, int):
+        known = await names_of_categories(store, [patch.default_category_id])
+        if not known:
+            raise UnknownCategory(f"defaultC{unknown_category(patch.default_category_id).message[1:]}")
+    start = _start(first, settings)
+    preview = await _preview(store, present.id, settings, start)
+    now, check = context.services.clock(), context.conditions.check
+    unit = change_settings(present.id, context.caller.id, settings, start, preview, now, check)
+    return await change(context, shown(unit))
+
+
+def _changes(settings: ImportSettings, patch: ImportPatch, rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the settings that a patch changes.
+
+    Raises:
+        InvalidBody: the mapping names a column that there is not, or one for two fields.
+    """
+    changes: dict[str, Any] = {}
+    layout, has_header = settings.layout, patch.has_header
+    if has_header is not UNSET or patch.mapping is not UNSET:
+        mapping = None
+        if patch.mapping is not UNSET:
+            mapping = replace(layout.mapping, **given_fields(patch.mapping))
+            places = [place for place in astuple(mapping) if place is not None]
+            if any(place >= len(layout.columns) for place in places):
+                msg = f"mapping: expected places of columns, from 0 to {len(layout.columns) - 1}"
+                raise InvalidBody(msg)
+            if len({*places}) < len(places):
+                msg = "mapping: expected another column for each field"
+                raise InvalidBody(msg)
+        if has_header is UNSET:
+            has_header = layout.header_line is not None
+        changes["layout"] = find_layout(rows, has_header=has_header, mapping=mapping)
+    if patch.default_status is not UNSET:
+        changes["default_status"] = patch.default_status
+    if patch.default_category_id is not UNSET:
+        changes["default_category"] = patch.default_category_id
+    if patch.unknown_categories is not UNSET:
+        changes["unknown_categories"] = patch.unknown_categories
+    if patch.values is not UNSET:
+        keys = {word_key(word) for word in patch.values}
+        others = {word: of for word, of in settings.values.items() if word_key(word) not in keys}
+        values = others | {word: of for word, of in patch.values.items() if of is not None}
+        if len(values) > MAX_LISTED:
+            msg = f"values: expected at most {MAX_LISTED} words in all"
+            raise InvalidBody(msg)
+        changes["values"] = values
+    return changes
+
+
+async def _preview(
+    store: Reader, import_id: int, settings: ImportSettings, start: int
+) -> ImportPreview:
+    """Return what a run would do now."""
+    categories, slices, layout = CategoryIds(store), TimeSlices(), settings.layout
+    known: dict[str, int] = {}
+    statuses, words = _Words(), _Words()
+    added = refused = already_here = 0
+    async for first, records, _ in read_batches(store, import_id, start):
+        await slices.rest()
+        rows = records[max(0, start - first) :]
+        counted = words_of(rows, layout)
+        statuses.count(counted.statuses)
+        words.count(counted.categories)
+        known = await categories.find(counted.categories)
+        decided = dict(known)
+        if settings.unknown_categories == "create":
+            decided |= {word_key(word): 0 for word in counted.categories if can_create(word, known)}
+        here = await pets_here(store, rows, settings)
+        judged = judge(rows, settings, decided, here)
+        names = [pet.name for pet in judged if isinstance(pet, NewPet)]
+        keys = await keys_of_each(names)
+        known_names = await names_here(store, {each.name_key for each in keys.values()})
+        already_here += sum(keys[name].name_key in known_names for name in names)
+        added, refused = added + len(names), refused + len(rows) - len(names)
+    return ImportPreview(
+        added=added,
+        refused=refused,
+        already_here=already_here,
+        without_category=words.rows(""),
+        without_status=statuses.rows(""),
+        categories=words.listed(lambda word: word_key(word) not in known),
+        statuses=statuses.listed(lambda word: status_of(word, Choices()) is UNSET),
+    )
+
+
+class _Words:
+    """The words of a column, as first written, with the number of rows."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._rows: Counter[str] = Counter()
+
+    def count(self, words: Mapping[str, int]) -> None:
+        """Add the words of some rows."""
+        for word, rows in words.items():
+            key = word_key(word)
+            self._texts.setdefault(key, word)
+            self._rows[key] += rows
+
+    def rows(self, word: str) -> int:
+        """Return how many rows have a word."""
+        return self._rows[word_key(word)]
+
+    def listed(self, is_unknown: Callable[[str], bool]) -> list[ImportWord]:
+        """Return the first unknown words, those of most rows first."""
+        found = (
+            ImportWord(self._texts[key][:255], rows)
+            for key, rows in self._rows.most_common()
+            if key and is_unknown(self._texts[key])
+        )
+        return [*islice(found, MAX_LISTED)]
+
+
+async def _run(context: Context, call: Call[None, None]) -> Result[Import]:
+    if replay := await find_replay(context):
+        return replay
+    present = await _find(context, call)
+    context.conditions.check(present.shown)
+    if present.state == "undone":
+        msg = f"import {present.id} was undone: its rows are not added any more"
+        raise ImportClosed(msg)
+    services, caller_id = context.services, context.caller.id
+    charges, categories = _Charges(context), CategoryIds(services.store)
+    work = _Work()
+    while present.waiting and present.state != "undone":
+        prepared = await prepare(services.store, present, categories)
+        count = await charges.take(len(prepared.rows))
+        if not count:
+            break
+        unit = add_rows(
+            present, caller_id, prepared, count, now=services.clock(), by=context.author
+        )
+        if count < len(prepared.rows) or count == present.waiting or work.is_over(count):
+            return await change(context, shown(unit))
+        present = await services.store.write(unit)
+    return await change(context, shown(current(present.id, caller_id)))
+
+
+async def _undo(context: Context, call: Call[None, None]) -> Result[Import]:
+    if replay := await find_replay(context):
+        return replay
+    present = await _find(context, call)
+    context.conditions.check(present.shown)
+    if not present.added:
+        msg = f"import {present.id} has added nothing that could be undone"
+        raise ImportClosed(msg)
+    services, caller_id = context.services, context.caller.id
+    charges, work = _Charges(context), _Work()
+    while present.state != "undone" or present.waiting:
+        following = await count_next_pets(services.store, present.id)
+        count = await charges.take(following)
+        if following and not count:
+            break
+        now = services.clock()
+        unit = undo_rows(present.id, caller_id, count, now=now, by=context.author)
+        if count < following or work.is_over(count):
+            return await change(context, shown(unit))
+        present = await services.store.write(unit)
+    return await change(context, shown(current(present.id, caller_id)))
+
+
+class _Work:
+    """How long a call has worked: about a second, so that whoever called sees the progress."""
+
+    def __init__(self) -> None:
+        self._ends, self._rows = monotonic() + _RUN_SECONDS, 0
+
+    def is_over(self, rows: int) -> bool:
+        """Return whether the call ends after so many more rows."""
+        self._rows += rows
+        return self._rows >= _RUN_ROWS or monotonic() >= self._ends
+
+
+async def _refused(context: Context, call: Call[None, None]) -> Result[None]:
+    present = await _find(context, call)
+    file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - the server closes it
+    try:
+        file.write(BOM_UTF8)  # or a spreadsheet would expect the encoding of the country
+        text = TextIOWrapper(file, "utf-8", newline="")
+        write = cells_writer(text, spreadsheet_safe=True)
+        layout = present.settings.layout
+        if layout.header_line is not None:
+            names = [column.name for column in layout.columns]
+        else:
+            of_places = {place: field for field, place in asdict(layout.mapping).items()}
+            of_places |= {layout.mapping.category_id: "category"}
+            names = [of_places.get(place, "") for place, _ in enumerate(layout.columns)]
+        write([*names, *_ADDED_COLUMNS])
+        async for row, reasons in refused_rows(context.services.store, present):
+            cells = [*row.cells, *[""] * len(names)][: len(names)]
+            write([*cells, row.line, " ".join(reasons)])
+        text.detach()
+    except BaseException:
+        file.close()
+        raise
+    return Result(None, response=Response(200, b"", _CSV_HEADERS, file=file))
+
+
+async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
+    check = context.conditions.check
+    return await change(context, delete_import(call.path_id, context.caller.id, check))
+
+
+async def _find(context: Context, call: Call[Any, Any]) -> StoredImport:
+    return await get_import(context.services.store, call.path_id, context.caller.id)
+
+
+def _start(rows: Iterable[Row], settings: ImportSettings) -> int:
+    """Return how many rows are up to the header: it is among the first."""
+    return sum(row.line <= (settings.layout.header_line or 0) for row in rows)
+
+
+_EXAMPLE = {
+    "id": 7,
+    "fileName": "supplier.csv",
+    "encoding": "UTF-8",
+    "state": "open",
+    "rows": 3,
+    "waiting": 3,
+    "added": 0,
+    "refused": 0,
+    "deleted": 0,
+    "kept": 0,
+    "keptPets": [],
+    "columns": [
+        {"name": "Name", "values": ["Bella", "Oskar", "Tiger"]},
+        {"name": "Species", "values": ["Dogs", "Ferrets", "Cats"]},
+        {"name": "Status", "values": ["available", "Adopted"]},
+    ],
+    "hasHeader": True,
+    "headerLine": 1,
+    "mapping": {"name": 0, "categoryId": 1, "status": 2},
+    "unknownCategories": "refuse",
+    "values": {},
+    "notes": [],
+    "createdAt": "2026-11-28T10:00:00Z",
+    "preview": {
+        "added": 1,
+        "refused": 2,
+        "alreadyHere": 0,
+        "withoutCategory": 0,
+        "withoutStatus": 1,
+        "categories": [{"text": "Ferrets", "rows": 1}],
+        "statuses": [{"text": "Adopted", "rows": 1}],
+    },
+}
+_FINISHED = {name: value for name, value in _EXAMPLE.items() if name != "preview"} | {
+    "state": "finished",
+    "waiting": 0,
+    "added": 1,
+    "refused": 2,
+}
+
+_operation = partial(Operation, tag="Imports", scope="pets:write")
+
+OPERATIONS = (
+    _operation(
+        id="listImports",
+        method="GET",
+        path="/imports",
+        summary="List imports",
+        description=(
+            "Returns a page of your imports, the newest first. An import is kept for 7 days after it"
+            " was last used."
+        ),
+        handler=_list,
+        query=ListImportsQuery,
+        success=Success(200, "A page of imports.", list[Import], [_FINISHED]),
+    ),
+    _operation(
+        id="createImport",
+        method="POST",
+        path="/imports",
+        summary="Send a file of pets",
+        description=(
+            "Takes a file, CSV or a workbook of up to 8 MiB and 20,000 rows, and adds nothing yet:"
+            " the response says how the file was read, and what a run would do. A file that you sent"
+            " before returns the import that it has, unless that was undone."
+        ),
+        handler=_create,
+        query=CreateImportQuery,
+        body=FileBody,
+        media_types=MEDIA_TYPES,
+        in_turn=True,
+        body_example="name,category,status\nBella,Dogs,available\n",
+        success=Success(201, "The import, with the `id` the service assigned.", Import, _EXAMPLE),
+        errors=(TooManyImports,),
+    ),
+    _operation(
+        id="getImport",
+        method="GET",
+        path="/imports/{importId}",
+        summary="Get an import",
+        description="Returns one of your imports.",
+        handler=_get,
+        success=Success(200, "The import.", Import, _EXAMPLE),
+    ),
+    _operation(
+        id="updateImport",
+        method="PATCH",
+        path="/imports/{importId}",
+        summary="Change how a file is read",
+        description=(
+            "Changes the members in the body (RFC 7396), as long as nothing is added: which columns"
+            " are the fields, what words mean, and what happens to unknown categories. The `preview`"
+            " of the response is a new one, even if the body is empty."
+        ),
+        handler=_update,
+        body=ImportPatch,
+        body_example={"unknownCategories": "create", "values": {"Adopted": "sold"}},
+        in_turn=True,
+        success=Success(200, "The import as it is now.", Import, _EXAMPLE),
+        errors=(UnknownCategory, ImportClosed),
+    ),
+    _operation(
+        id="runImport",
+        method="POST",
+        path="/imports/{importId}/run",
+        summary="Run an import",
+        description=(
+            "Adds the pets of the next rows, for about a second. Call it until `waiting` is 0. Each"
+            " row costs a request of the day of your key, the first one that of the call. Rows that"
+            " cannot be added are refused; `getImportRefused` says why."
+        ),
+        handler=_run,
+        in_turn=True,
+        waits=True,
+        success=Success(200, "The import as it is now.", Import, _FINISHED),
+        errors=(ImportClosed,),
+    ),
+    _operation(
+        id="undoImport",
+        method="POST",
+        path="/imports/{importId}/undo",
+        summary="Undo an import",
+        description=(
+            "Deletes the pets that the import added and that nobody has changed or ordered since, for"
+            " about a second. Call it until `waiting` is 0; `keptPets` says which pets stay, and why."
+            " Each pet costs a request of the day of your key, as a row of a run does."
+        ),
+        handler=_undo,
+        in_turn=True,
+        waits=True,
+        success=Success(
+            200,
+            "The import as it is now.",
+            Import,
+            _FINISHED | {"state": "undone", "deleted": 1},
+        ),
+        errors=(ImportClosed,),
+    ),
+    _operation(
+        id="getImportRefused",
+        method="GET",
+        path="/imports/{importId}/refused",
+        summary="Get the refused rows",
+        description=(
+            "Returns the rows that were refused as CSV, with their lines and every reason that holds"
+            " now; before the first run, those that would be. Correct them and send the file again."
+            " Cells that a spreadsheet would run as a formula begin with an apostrophe."
+        ),
+        handler=_refused,
+        in_turn=True,
+        tagged=False,
+        success=Success(
+            200,
+            "The refused rows.",
+            example="name,category,line,reason\nTiger,Lions,4,There is no category “Lions”.\n",
+            media_type="text/csv",
+        ),
+    ),
+    _operation(
+        id="deleteImport",
+        method="DELETE",
+        path="/imports/{importId}",
+        summary="Delete an import",
+        description="Deletes an import. The pets that it has added stay.",
+        handler=_delete,
+        success=Success(204, "The import is deleted."),
+    ),
+)
