@@ -1,1 +1,1 @@
-"""Imports: files of pets, read, decided about, added and undone."""
+"""Imports: files of pets as shops have them, read, understood and added."""
