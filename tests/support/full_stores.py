@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,10 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.databases.store_copies import COPIED
 from petstore.deprecations.store import DeprecatedCalls
 from petstore.events.model import Author
+from petstore.imports.columns import find_layout
+from petstore.imports.model import ImportPreview, ImportSettings
+from petstore.imports.reading import Row
+from petstore.imports.store import add_batches, begin, complete
 from petstore.keys.model import KeyFields
 from petstore.keys.store import Principal, create_key, revoke_key, rotate_key, unconditional
 from petstore.limits.contract import State
@@ -25,15 +28,13 @@ from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.people.model import PersonCreate
 from petstore.people.store import add_person
-from petstore.pets.import_preparation import store_import
-from petstore.pets.imports import begin_import
 from petstore.pets.model import NewPet
 from petstore.pets.store import delete_pet
 from petstore.sessions.store import create_link, open_session
 from petstore.settings import is_postgres, sqlite_path
 from petstore.usage.refusals import Refusals
 from petstore.usage.responses import Responses
-from support.changes import create_category, create_pet, import_batch
+from support.changes import create_category, create_pet
 from support.memory_folder import folder_in_memory
 from support.stores import do, open_store
 
@@ -65,8 +66,6 @@ async def fill(store: SqliteStore) -> str:
     await store.write(place_order(new, NOW, 0, "EUR"))
     for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
         await store.write(update_order(2, patch, 0, unconditional))
-    await store.write(begin_import(b"digest of a file", again=False))
-    await store.write(import_batch(b"digest of a file", 0, [NewPet("Imported", 3)], NOW))
     token = await _keys(store)
     await StoredRateLimits(store).save(
         [(1, State(day=20_000, day_used=5, banned_until=NOW)), (2, State())]
@@ -74,8 +73,12 @@ async def fill(store: SqliteStore) -> str:
     await store.write(
         do("INSERT INTO idempotency_records VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
     )
-    content = BytesIO(b"name,categoryId\nB\0lla,3\nRex,3\n")
-    await store_import(store, 1, "animals.csv", content, lambda: NOW, named_categories=True)
+    rows = [Row(2, ["Rex", "3"])]
+    layout = find_layout(rows, 3, has_header=False)
+    imported = ImportSettings("UTF-8", [], layout)
+    import_id = await store.write(begin(1, b"digest of a file", "pets.csv", imported, NOW))
+    await store.write(add_batches(import_id, 0, rows))
+    await store.write(complete(import_id, 1, 1, 0, ImportPreview()))
     await store.write(open_session(1, token.encode("ascii"), NOW))
     await store.write(create_link(1, "the operator", NOW))
     calls = DeprecatedCalls(store, lambda: NOW, ())

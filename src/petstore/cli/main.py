@@ -18,6 +18,7 @@ from petstore.cli.output import JsonFailure, SectionedGroup, drop_unwritten
 from petstore.cli.serve import report_failed_start, serve
 from petstore.deprecations.commands import deprecations
 from petstore.events.commands import events
+from petstore.imports.commands import imports
 from petstore.keys.commands import keys, rotate_own
 from petstore.orders.commands import orders
 from petstore.people.commands import people
@@ -93,7 +94,7 @@ main.add_section("Run the service", serve, deliver)
 main.add_section("Work on its store", keys, people, console, deprecations, copy, backup, restore)
 main.add_section(
     f"Ask a running service, with the key in {KEY}",
-    *(pets, orders, sales, categories, inventory, events, webhooks, usage, rotate_own, mcp),
+    *(pets, imports, orders, sales, categories, inventory, events, webhooks, usage, rotate_own, mcp),
 )
 
 

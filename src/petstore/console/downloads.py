@@ -11,7 +11,7 @@ from petstore.console.fields import choice
 from petstore.console.forms import Form
 from petstore.console.numbers import plain_amount
 from petstore.http.messages import Headers, Response
-from petstore.pets.files import Delimiter
+from petstore.pets.exports import Delimiter
 
 _DELIMITERS: Mapping[str, Delimiter] = {"comma": ",", "semicolon": ";"}
 SEPARATOR = choice(

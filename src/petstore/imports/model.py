@@ -24,8 +24,10 @@ ROWS_AT_ONCE = 100
 MAX_LISTED = 200
 """How many words, and pets that an undo kept, an import lists at most."""
 
+MAX_WORD = 255
+"""How many characters of a word an import shows, and takes."""
+
 _MAX_FILE_NAME = 200
-_MAX_WORD = 255
 
 
 def _count(description: str) -> Meta:
@@ -76,9 +78,6 @@ class ImportWord(Struct, frozen=True):
 
     text: Annotated[str, Meta(description="The word, as the file has it first.")]
     rows: Annotated[int, _count("How many rows have it.")]
-    means: (
-        Annotated[str, Meta(description="What was decided about it, if anything was.")] | UnsetType
-    ) = UNSET
 
 
 class ImportPreview(Struct, frozen=True, rename="camel"):
@@ -141,7 +140,7 @@ _DefaultCategory = Annotated[
     ),
 ]
 _VALUES = "What words of the status column mean: `available`, `pending`, `sold` or `none`."
-_Word = Annotated[str, Meta(min_length=1, max_length=_MAX_WORD, pattern=NO_U0000)]
+_Word = Annotated[str, Meta(min_length=1, max_length=MAX_WORD, pattern=NO_U0000)]
 
 
 class ImportPatch(Struct, frozen=True, rename="camel"):

@@ -20,6 +20,7 @@ from petstore.databases.contract import Reader
 from petstore.databases.pages import Page
 from petstore.domain.cursors import NEWEST_FIRST
 from petstore.domain.fields import NO_U0000, given_fields
+from petstore.domain.names import name_key
 from petstore.errors import (
     ImportClosed,
     InvalidBody,
@@ -38,6 +39,7 @@ from petstore.imports.columns import (
 )
 from petstore.imports.model import (
     MAX_LISTED,
+    MAX_WORD,
     Import,
     ImportPatch,
     ImportPreview,
@@ -173,8 +175,9 @@ async def _store(context: Context, file: FileBody, name: str) -> StoredImport:
     """Read a file, and store its rows in units of work so small that others write in between."""
     store, caller_id, now = context.services.store, context.caller.id, context.services.clock()
     with await asyncio.to_thread(read_table, file.content) as table:
-        first = [*islice(table.rows, FIRST_ROWS)]
-        settings = ImportSettings(table.encoding, table.notes, find_layout(first))
+        lines = table.rows
+        first = [*islice(lines, FIRST_ROWS)]
+        settings = ImportSettings(table.encoding, table.notes, find_layout(first, table.last_from))
         start = _start(first, settings)
         if start == len(first):
             msg = "the file: expected a row for each pet; there is none"
@@ -185,7 +188,7 @@ async def _store(context: Context, file: FileBody, name: str) -> StoredImport:
             while rows:
                 await store.write(add_batches(import_id, records, rows))
                 records, rows = records + len(rows), []
-                for row in islice(table.rows, _STORED_AT_ONCE):
+                for row in islice(lines, _STORED_AT_ONCE):
                     await slices.rest()
                     rows.append(row)
             preview = await _preview(store, import_id, settings, start)
@@ -238,7 +241,9 @@ def _changes(settings: ImportSettings, patch: ImportPatch, rows: Sequence[Row]) 
                 raise InvalidBody(msg)
         if has_header is UNSET:
             has_header = layout.header_line is not None
-        changes["layout"] = find_layout(rows, has_header=has_header, mapping=mapping)
+        changes["layout"] = find_layout(
+            rows, layout.last_from, has_header=has_header, mapping=mapping
+        )
     if patch.default_status is not UNSET:
         changes["default_status"] = patch.default_status
     if patch.default_category_id is not UNSET:
@@ -262,7 +267,7 @@ async def _preview(
     """Return what a run would do now."""
     categories, slices, layout = CategoryIds(store), TimeSlices(), settings.layout
     known: dict[str, int] = {}
-    statuses, words = _Words(), _Words()
+    statuses, words = _Words(word_key), _Words(name_key)
     added = refused = already_here = 0
     async for first, records, _ in read_batches(store, import_id, start):
         await slices.rest()
@@ -273,51 +278,47 @@ async def _preview(
         known = await categories.find(counted.categories)
         decided = dict(known)
         if settings.unknown_categories == "create":
-            decided |= {word_key(word): 0 for word in counted.categories if can_create(word, known)}
-        here = await pets_here(store, rows, settings)
-        judged = judge(rows, settings, decided, here)
+            decided |= {name_key(word): 0 for word in counted.categories if can_create(word, known)}
+        judged = judge(rows, settings, decided, await pets_here(store, rows, settings))
         names = [pet.name for pet in judged if isinstance(pet, NewPet)]
         keys = await keys_of_each(names)
-        known_names = await names_here(store, {each.name_key for each in keys.values()})
-        already_here += sum(keys[name].name_key in known_names for name in names)
+        here = await names_here(store, {each.name_key for each in keys.values()})
+        already_here += sum(keys[name].name_key in here for name in names)
         added, refused = added + len(names), refused + len(rows) - len(names)
     return ImportPreview(
         added=added,
         refused=refused,
         already_here=already_here,
-        without_category=words.rows(""),
-        without_status=statuses.rows(""),
-        categories=words.listed(lambda word: word_key(word) not in known),
+        without_category=words.rows[""],
+        without_status=statuses.rows[""],
+        categories=words.listed(lambda word: name_key(word) not in known),
         statuses=statuses.listed(lambda word: status_of(word, Choices()) is UNSET),
     )
 
 
 class _Words:
-    """The words of a column, as first written, with the number of rows."""
+    """The words of a column by their keys, as first written, with the number of rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, key_of: Callable[[str], str]) -> None:
+        self._key_of = key_of
         self._texts: dict[str, str] = {}
-        self._rows: Counter[str] = Counter()
+        self.rows: Counter[str] = Counter()
 
     def count(self, words: Mapping[str, int]) -> None:
         """Add the words of some rows."""
         for word, rows in words.items():
-            key = word_key(word)
+            key = self._key_of(word)
             self._texts.setdefault(key, word)
-            self._rows[key] += rows
-
-    def rows(self, word: str) -> int:
-        """Return how many rows have a word."""
-        return self._rows[word_key(word)]
+            self.rows[key] += rows
 
     def listed(self, is_unknown: Callable[[str], bool]) -> list[ImportWord]:
         """Return the first unknown words, those of most rows first."""
-        found = (
-            ImportWord(self._texts[key][:255], rows)
-            for key, rows in self._rows.most_common()
+        unknown = (
+            ImportWord(self._texts[key][:MAX_WORD], rows)
+            for key, rows in self.rows.most_common()
             if key and is_unknown(self._texts[key])
         )
-        return [*islice(found, MAX_LISTED)]
+        return [*islice(unknown, MAX_LISTED)]
 
 
 async def _run(context: Context, call: Call[None, None]) -> Result[Import]:

@@ -13,7 +13,6 @@ from msgspec import UNSET
 from petstore.categories.model import CategoryCreate
 from petstore.categories.store import (
     create_category,
-    first_category_names,
     id_of_category,
     ids_of_categories,
     lock_categories,
@@ -25,9 +24,10 @@ from petstore.databases.pages import Page, found
 from petstore.databases.planner import LAST_ID
 from petstore.domain.decoding import convert, integer_in
 from petstore.domain.fields import INT64_MAX
+from petstore.domain.names import name_key
 from petstore.errors import CategoryNameTaken, ImportClosed, InvalidBody, TooManyImports
 from petstore.events.model import Author
-from petstore.imports.columns import id_of_row, pet_of_row, word_key, words_of
+from petstore.imports.columns import id_of_row, pet_of_row, words_of
 from petstore.imports.model import (
     MAX_LISTED,
     MAX_UNFINISHED,
@@ -55,7 +55,6 @@ _SELECT = f"SELECT {_COLUMNS} FROM imports"  # noqa: S608 - only names
 _OWN = "id = ?1 AND caller_id = ?2 AND records > 0"
 _UNFINISHED = "undo_request IS NULL AND (done < records OR records = 0)"
 _LEFT_BEHIND: Milliseconds = HOUR
-_CATEGORIES = 1_000
 _MAX_NAME = 255
 
 _encode = msgspec.json.Encoder().encode
@@ -144,26 +143,24 @@ def _given(value: object) -> object:
 
 
 class CategoryIds:
-    """The ids of registered categories by the keys of words: names, in any case, and numbers."""
+    """The ids of registered categories by ``name_key``, of names and of numbers."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._ids: dict[str, int] | None = None
+        self._ids: dict[str, int] = {}
 
     async def find(self, words: Collection[str]) -> dict[str, int]:
-        """Return the ids of at least those of ``words`` that are registered."""
-        if self._ids is None:
-            first = await first_category_names(self._reader, _CATEGORIES)
-            self._ids = {word_key(name): number for number, name in first.items()}
+        """Return the ids of those of ``words`` that are registered, and perhaps of others."""
         ids = self._ids
-        names = [word for word in words if word and integer_in(word) is None]
+        new = [word for word in words if word and name_key(word) not in ids]
+        names = [word for word in new if integer_in(word) is None]
         for name, number in (await ids_of_categories(self._reader, names)).items():
-            ids[word_key(name)] = number
-        numbers = {word: number for word in words if (number := integer_in(word)) is not None}
-        some = {number for number in numbers.values() if abs(number) <= INT64_MAX}
+            ids[name_key(name)] = number
+        numbers = {number for word in new if (number := integer_in(word)) is not None}
+        some = {number for number in numbers if abs(number) <= INT64_MAX}
         registered = await names_of_categories(self._reader, some)
-        ids |= {word_key(word): each for word, each in numbers.items() if each in registered}
-        return ids
+        ids |= {name_key(str(number)): number for number in registered}
+        return dict(ids)
 
 
 # A file on its way into the database
@@ -327,7 +324,7 @@ def judge(
     choices, layout = settings.choices(categories), settings.layout
     judged: list[NewPet | list[str]] = []
     for row in rows:
-        pet, row_id = pet_of_row(row, layout, choices), id_of_row(row, layout.mapping)
+        pet, row_id = pet_of_row(row, layout, choices), id_of_row(row, layout)
         if row_id is not None and row_id in here:
             others = [] if isinstance(pet, NewPet) else pet
             pet = [f"It is already in the store, as pet {row_id}.", *others]
@@ -344,7 +341,7 @@ async def prepare(reader: Reader, present: StoredImport, categories: CategoryIds
         place = layout.mapping.name
         cells = [row.cells[place] for row in following if place is not None and place < len(row.cells)]
         names = await keys_of_each(cell for cell in cells if len(cell) <= _MAX_NAME)
-        return Prepared(following, dict(ids), names)
+        return Prepared(following, ids, names)
     return Prepared([], {}, {})
 
 
@@ -528,8 +525,8 @@ def delete_import(import_id: int, caller_id: int, check: Callable[[Import], None
 
 
 def can_create(word: str, ids: Collection[str]) -> bool:
-    """Return whether a word that is not among the keys of ``ids`` can be the name of a category."""
-    if word_key(word) in ids or integer_in(word) is not None:
+    """Return whether a word whose key is not in ``ids`` can be the name of a category."""
+    if name_key(word) in ids or integer_in(word) is not None:
         return False
     try:
         convert({"name": word}, CategoryCreate, InvalidBody)
@@ -551,13 +548,13 @@ def _create_categories(
             continue
         try:
             category = yield from create_category(CategoryCreate(word), now=now, by=by)
-            ids[word_key(word)] = category.id
+            ids[name_key(word)] = category.id
         except CategoryNameTaken:  # just now
-            ids[word_key(word)] = yield from id_of_category(word)
+            ids[name_key(word)] = yield from id_of_category(word)
 
 
 def _select_here(rows: Sequence[FileRow], settings: ImportSettings) -> Statement | None:
-    ids = [number for row in rows if (number := id_of_row(row, settings.layout.mapping)) is not None]
+    ids = [number for row in rows if (number := id_of_row(row, settings.layout)) is not None]
     if not ids:
         return None
     sql = f"SELECT id FROM pets WHERE id IN ({placeholder_list(1, ids)})"  # noqa: S608

@@ -16,8 +16,7 @@ from petstore.http.messages import Response
 from petstore.orders.form import STATUS_FILTER
 from petstore.orders.model import Order, OrderFilter
 from petstore.orders.store import count_orders, list_orders
-from petstore.pets.exports import csv_writer
-from petstore.pets.files import Delimiter
+from petstore.pets.exports import Delimiter, csv_writer
 from petstore.pets.store import names_of_pets
 from petstore.time_slices import TimeSlices
 

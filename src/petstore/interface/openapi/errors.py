@@ -152,6 +152,8 @@ def _possible(error: type[PetstoreError], message: str) -> PossibleError:
 def _invalid_body(operation: Operation) -> str:
     """Return why a body without any member is refused, or one that is no object at all."""
     assert operation.body is not None  # noqa: S101 - only an operation with a body has this error
+    if operation.media_types:
+        return "the file: expected a row for each pet; there is none"
     if operation.is_batch:
         text = b"[{}]"
     else:
@@ -166,7 +168,7 @@ def _invalid_body(operation: Operation) -> str:
 def _invalid_parameter(operation: Operation) -> str:
     if operation.is_list:
         return "limit: expected an integer from 1 to 100, in plain digits"
-    if operation.query is not None:
+    if operation.query is not None and operation.method == "GET":
         return _invalid_grouping(operation.query)
     if operation.method == "POST":
         return "Idempotency-Key: expected 1 to 255 visible ASCII characters, bare or quoted, once"
