@@ -15,6 +15,9 @@ KeptBecause: TypeAlias = Literal["changed", "ordered", "deleted"]
 
 MEANINGS: tuple[Meaning, ...] = get_args(Meaning)
 
+MAX_ROWS = 20_000
+"""How many rows a file may have."""
+
 MAX_UNFINISHED = 20
 """How many imports of a caller may have rows left to add."""
 

@@ -1,7 +1,6 @@
 """The operations on imports: a file is sent, decided about, run, and perhaps undone."""
 
 import asyncio
-from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -39,6 +38,7 @@ from petstore.imports.columns import (
 )
 from petstore.imports.model import (
     MAX_LISTED,
+    MAX_ROWS,
     MAX_WORD,
     Import,
     ImportPatch,
@@ -130,6 +130,23 @@ class ListImportsQuery(PageQuery, frozen=True):
     cursor: Annotated[str, cursor_of(NEWEST_FIRST)] | UnsetType = UNSET
 
 
+class RefusedQuery(Struct, frozen=True):
+    """The query parameters of ``getImportRefused``."""
+
+    limit: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=MAX_ROWS,
+                description="Maximum number of rows. Default: all of them.",
+                extra={"expected": f"an integer from 1 to {MAX_ROWS}, in plain digits"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
 class _Charges:
     """What the rows of a call cost a key: each a request, of which the call itself is the first."""
 
@@ -180,7 +197,7 @@ async def _store(context: Context, file: FileBody, name: str) -> StoredImport:
         settings = ImportSettings(table.encoding, table.notes, find_layout(first, table.last_from))
         start = _start(first, settings)
         if start == len(first):
-            msg = "the file: expected a row for each pet; there is none"
+            msg = "The file has no row for a pet."
             raise InvalidBody(msg)
         import_id = await store.write(begin(caller_id, file.digest, name, settings, now))
         try:
@@ -381,12 +398,11 @@ class _Work:
         return self._rows >= _RUN_ROWS or monotonic() >= self._ends
 
 
-async def _refused(context: Context, call: Call[None, None]) -> Result[None]:
+async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[None]:
     present = await _find(context, call)
-    file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - the server closes it
+    # The server closes the file. Without the mark a spreadsheet expects the encoding of the country.
+    text = TextIOWrapper(cast("BinaryIO", TemporaryFile()), "utf-8-sig", newline="")
     try:
-        file.write(BOM_UTF8)  # or a spreadsheet would expect the encoding of the country
-        text = TextIOWrapper(file, "utf-8", newline="")
         write = cells_writer(text, spreadsheet_safe=True)
         layout = present.settings.layout
         if layout.header_line is not None:
@@ -396,14 +412,18 @@ async def _refused(context: Context, call: Call[None, None]) -> Result[None]:
             of_places |= {layout.mapping.category_id: "category"}
             names = [of_places.get(place, "") for place, _ in enumerate(layout.columns)]
         write([*names, *_ADDED_COLUMNS])
+        left = MAX_ROWS if call.query.limit is UNSET else call.query.limit
         async for row, reasons in refused_rows(context.services.store, present):
             cells = [*row.cells, *[""] * len(names)][: len(names)]
             write([*cells, row.line, " ".join(reasons)])
-        text.detach()
+            left -= 1
+            if not left:
+                break
     except BaseException:
-        file.close()
+        text.close()
         raise
-    return Result(None, response=Response(200, b"", _CSV_HEADERS, file=file))
+    file = cast("BinaryIO", text.detach())
+    return Result(None, response=Response(200, b"", [*_CSV_HEADERS], file=file))
 
 
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
@@ -570,6 +590,7 @@ OPERATIONS = (
             " Cells that a spreadsheet would run as a formula begin with an apostrophe."
         ),
         handler=_refused,
+        query=RefusedQuery,
         in_turn=True,
         tagged=False,
         success=Success(

@@ -153,7 +153,7 @@ def _invalid_body(operation: Operation) -> str:
     """Return why a body without any member is refused, or one that is no object at all."""
     assert operation.body is not None  # noqa: S101 - only an operation with a body has this error
     if operation.media_types:
-        return "the file: expected a row for each pet; there is none"
+        return "The file has no row for a pet."
     if operation.is_batch:
         text = b"[{}]"
     else:
