@@ -34,7 +34,7 @@ MAX_TEXT = 32 * 2**20
 MEMORY = 200 * 2**20
 """Bytes that the process may use."""
 
-SECONDS = 10
+SECONDS = 5
 """Seconds of a processor that the process may use."""
 
 _SAVE_AS = "save it as an Excel workbook (.xlsx) or as “CSV UTF-8”, and choose that file"
