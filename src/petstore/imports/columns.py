@@ -11,7 +11,7 @@ from petstore.domain.names import name_key
 from petstore.imports.reading import Row
 from petstore.pets.model import STATUSES, NewPet, PetStatus
 
-FIRST_ROWS = 200
+FIRST_ROWS = 100
 """How many rows ``find_layout`` looks at."""
 
 MAX_NAME, MAX_CATEGORY_NAME = 255, 100
@@ -69,13 +69,12 @@ TOTAL_WORDS = (
 EMPTY_WORDS = ("null", "n/a", "#n/a", "nan", "#name?", "#ref!", "#value!")
 """What programs write into an empty cell, or one whose formula failed."""
 
-_HEADER_ROWS = 30
+_HEADER_ROWS, _LONGEST_NAME = 20, 50
 _SHOWN_VALUES, _SHOWN = 3, 100
 # These are the status whatever their cells say; the later names have other meanings as well.
 _SURE_STATUS_NAMES = 4
 _NUMBER = re.compile(r"[-+]?\d[\d.,:/\s-]*%?")
 _REMARK = re.compile(r"\([^()]*\)")
-_PLACES_OF_TOTAL = 3
 _LOST = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -144,6 +143,7 @@ def word_key(word: str) -> str:
 _COLUMN_KEYS = {field: [*map(word_key, names)] for field, names in COLUMN_NAMES.items()}
 _STATUS_KEYS = {word_key(word): status for status in STATUSES for word in STATUS_WORDS[status]}
 _TOTAL_KEYS = frozenset(map(word_key, TOTAL_WORDS))
+_EMPTY_KEYS = frozenset(EMPTY_WORDS)
 
 
 def find_layout(
@@ -162,39 +162,41 @@ def find_layout(
     if has_header and header is None and rows:
         header = rows[0]
     names = header.cells if header else []
-    below = [row for row in rows if header is None or row.line > header.line]
-    width = len(names) or max((len(row.cells) for row in below), default=0)
-    cells = [[cell for row in below for cell in row.cells[at : at + 1] if cell] for at in range(width)]
+    below = [row.cells for row in rows if header is None or row.line > header.line]
+    width = len(names) or max(map(len, below), default=0)
+    below = [row for row in below if not any(row[width:])]
+    cells = [
+        [row[place] for row in below if place < len(row) and row[place]] for place in range(width)
+    ]
     columns = [
-        Column(names[at] if header else "", [cell[:_SHOWN] for cell in column[:_SHOWN_VALUES]])
-        for at, column in enumerate(cells)
+        Column(_line(names[place]) if names else "", [*map(_line, column[:_SHOWN_VALUES])])
+        for place, column in enumerate(cells)
     ]
     found = mapping or _find_mapping(names, cells)
     return Layout(header.line if header else None, columns, found, last_from)
 
 
 def rows_below(rows: Iterable[Row], layout: Layout) -> Iterator[Row]:
-    """Yield the rows behind the header."""
+    """Yield the rows below the header."""
     return (row for row in rows if row.line > (layout.header_line or 0))
 
 
 def words_of(rows: Iterable[Row], layout: Layout) -> Words:
-    """Return the words of the rows behind the header that have a name, or there are too many."""
-    words = Words({}, {})
-    seen: dict[tuple[str, str], str] = {}
+    """Return the words of the rows below the header, without those that cannot be pets."""
+    words, first = Words({}, {}), dict[str, str]()
     for row in rows_below(rows, layout):
-        if _fault(row, layout) or not _cell(row, layout.mapping.name):
+        name, category, status, _ = _cells(row, layout.mapping)
+        if not name or _fault(row, layout):
             continue
-        status, category = _cell(row, layout.mapping.status), _cell(row, layout.mapping.category_id)
-        status = seen.setdefault(("status", status and word_key(status)), status)
+        status = first.setdefault(f"status {status and word_key(status)}", status)
         words.statuses[status] = words.statuses.get(status, 0) + 1
         if len(category) <= MAX_CATEGORY_NAME and _LOST not in category:
-            category = seen.setdefault(("category", name_key(category)), category)
+            category = first.setdefault(f"category {name_key(category)}", category)
             words.categories[category] = words.categories.get(category, 0) + 1
     return words
 
 
-def status_of(word: str, choices: Choices) -> PetStatus | None | UnsetType:
+def status_of(word: str, choices: Choices) -> PetStatus | UnsetType | None:
     """Return what a status word means, ``UNSET`` if that has to be decided."""
     if not word:
         return choices.default_status
@@ -204,72 +206,67 @@ def status_of(word: str, choices: Choices) -> PetStatus | None | UnsetType:
 
 def id_of_row(row: Row, layout: Layout) -> int | None:
     """Return the id in a row of an edited export; the caller refuses it if that pet is here."""
-    return integer_in(_cell(row, layout.mapping.id))
+    return integer_in(_cells(row, layout.mapping)[3])
 
 
 def pet_of_row(row: Row, layout: Layout, choices: Choices) -> NewPet | list[str]:
     """Return the pet of a row, or every reason that it has none, as sentences for a clerk."""
     if fault := _fault(row, layout):
         return [fault]
-    name = " ".join(_cell(row, layout.mapping.name).splitlines())
-    category, word = _cell(row, layout.mapping.category_id), _cell(row, layout.mapping.status)
+    name, category, word, _ = _cells(row, layout.mapping)
     category_id, status = choices.categories.get(name_key(category)), status_of(word, choices)
-    reasons = []
-    if not name:
-        reasons.append("The row has no name.")
-    elif len(name) > MAX_NAME:
-        reasons.append(f"The name has more than {MAX_NAME} characters.")
-    elif _LOST in name:
-        reasons.append("A letter of the name was lost in the file. Type the name again.")
+    reasons = [_text_fault("name", name, MAX_NAME)]
     if category_id is None:
-        reasons.append(_category_fault(category))
+        unknown = f"There is no category “{category}”."
+        reasons.append(_text_fault("category", category, MAX_CATEGORY_NAME) or unknown)
     if status is UNSET:
-        reasons.append(f"It is not decided what the status “{word[:_SHOWN]}” means.")
-    if reasons or category_id is None:
-        return reasons
+        reasons.append(f"The meaning of the status “{_line(word)}” is not decided.")
+    if category_id is None or any(reasons):
+        return [*filter(None, reasons)]
     return NewPet(name, category_id, UNSET if status is None else status)
 
 
-def _category_fault(category: str) -> str:
-    if not category:
-        return "The row has no category."
-    if _LOST in category:
-        return "A letter of the category was lost in the file. Type the category again."
-    if len(category) > MAX_CATEGORY_NAME:
-        return f"The category has more than {MAX_CATEGORY_NAME} characters."
-    return f"There is no category “{category}”."
+def _text_fault(field: str, text: str, longest: int) -> str:
+    if not text:
+        return f"The row has no {field}."
+    if _LOST in text:
+        return f"A letter of the {field} was lost in the file. Type the {field} again."
+    return f"The {field} has more than {longest} characters." if len(text) > longest else ""
 
 
-def _cell(row: Row, place: int | None) -> str:
-    cell = row.cells[place] if place is not None and place < len(row.cells) else ""
-    return "" if cell.casefold() in EMPTY_WORDS else cell
+def _cells(row: Row, mapping: ColumnMapping) -> list[str]:
+    """Return the name, category, status and id of a row, empty where it has none."""
+    places = (mapping.name, mapping.category_id, mapping.status, mapping.id)
+    width = len(row.cells)
+    cells = [row.cells[place] if place is not None and place < width else "" for place in places]
+    return ["" if cell.lower() in _EMPTY_KEYS else " ".join(cell.splitlines()) for cell in cells]
 
 
 def _fault(row: Row, layout: Layout) -> str:
     """Return why a row is no pet at all, empty if it may be one."""
-    width, mapping = len(layout.columns), layout.mapping
-    name, category = _cell(row, mapping.name), _cell(row, mapping.category_id)
+    width, cells = len(layout.columns), _cells(row, layout.mapping)
     if row.problem:
         return row.problem
     if any(row.cells[width:]):
         return (
-            f"The row has {len(row.cells)} cells, but there are {width} columns. If a name has a comma"
-            " or a semicolon, put it in quotation marks."
+            f"The row has {len(row.cells)} cells, but there are {width} columns. If a name has a"
+            " comma or a semicolon, put it in quotation marks."
         )
-    if name and name == _name_in(layout, mapping.name) and category == _name_in(layout, mapping.category_id):
+    if layout.header_line and row.cells[:width] == [column.name for column in layout.columns]:
         return "The row repeats the names of the columns."
-    if row.line < layout.last_from:
-        return ""
-    filled = sum(map(bool, row.cells))
-    if _NUMBER.fullmatch(name) or (word_key(name) in _TOTAL_KEYS and filled < width):
-        return "This looks like a total, not like a pet."
-    if filled == 1 < width - 1:
-        return "This looks like a remark at the end, not like a pet."
+    if row.line >= layout.last_from:
+        filled = sum(map(bool, row.cells))
+        is_sum = word_key(cells[0]) in _TOTAL_KEYS and filled < width
+        if is_sum or _NUMBER.fullmatch(cells[0]):
+            return "This looks like a total, not like a pet."
+        if filled == 1 < width - 1:
+            return "This looks like a remark at the end, not like a pet."
     return ""
 
 
-def _name_in(layout: Layout, place: int | None) -> str:
-    return "" if place is None or place >= len(layout.columns) else layout.columns[place].name
+def _line(text: str) -> str:
+    """Return the beginning of a text in one line."""
+    return " ".join(text[:_SHOWN].splitlines())
 
 
 def _find_header(rows: Sequence[Row]) -> Row | None:
@@ -290,7 +287,7 @@ def _find_header(rows: Sequence[Row]) -> Row | None:
 
 
 def _understood(row: Row) -> int:
-    keys = {word_key(cell) for cell in row.cells}
+    keys = {word_key(cell) for cell in row.cells if len(cell) < _LONGEST_NAME}
     return sum(not keys.isdisjoint(names) for names in _COLUMN_KEYS.values()) + ("id" in keys)
 
 

@@ -1,12 +1,13 @@
 """Files of pets read into rows, in a short-lived process whose memory and time are limited.
 
-A workbook of 8 MiB can unpack to gigabytes, and a Rust library that runs out of memory ends its
-process. So ``tables.py`` reads every file in a child; this process only gets rows within bounds.
+A workbook of 8 MiB can unpack to gigabytes, and a library in Rust that runs out of memory ends its
+process. So ``tables.py`` reads every file in a child, and this process gets only rows.
 """
 
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from tempfile import TemporaryFile
 from typing import BinaryIO, Self
 
@@ -19,10 +20,10 @@ MAX_FILE = 8 * 2**20
 """Bytes of a file."""
 
 _AT_ONCE = 65_536
-_WAIT = 60
+_SECONDS = 60
 _TOO_LARGE = (
-    "The file is too large once it is unpacked, or it is damaged. Save the sheet with the pets alone"
-    " as “CSV UTF-8”, and choose that file."
+    "The file is too large once it is unpacked, or it is damaged. Save the sheet with the pets as"
+    " “CSV UTF-8”, and choose that file."
 )
 
 
@@ -37,8 +38,14 @@ class Row(Struct, frozen=True, array_like=True):
     problem: str = ""
 
 
-class _Head(Struct):
-    """What the child says about a file; a ``problem`` if it cannot be read."""
+class TableHead(Struct, frozen=True):
+    """What a file is.
+
+    ``encoding`` is UTF-8, UTF-16, Windows-1252, Excel or OpenDocument; ``separator`` is empty for
+    the last two. ``notes`` are sentences for a clerk, such as which sheets are not read. From line
+    ``last_from`` on, each row has fewer filled cells than the one before, as totals have. A file
+    with a ``problem`` cannot be read.
+    """
 
     encoding: str = ""
     separator: str = ""
@@ -48,20 +55,14 @@ class _Head(Struct):
 
 
 class Table:
-    """What a file is, and its rows, which can be read once. Close it: it has a temporary file.
+    """A file that was read. Close it: its rows are in a temporary file."""
 
-    ``encoding`` is UTF-8, UTF-16, Windows-1252, Excel or OpenDocument; ``separator`` is empty for
-    the last two. ``notes`` are sentences for a clerk, such as which sheets are not read. In the
-    rows from line ``last_from`` on each has fewer cells filled than the one before: so totals look.
-    """
-
-    def __init__(self, head: _Head, rows: BinaryIO) -> None:
-        self.encoding, self.separator, self.notes = head.encoding, head.separator, head.notes
-        self.last_from, self._rows = head.last_from, rows
+    def __init__(self, head: TableHead, rows: BinaryIO) -> None:
+        self.head, self._rows = head, rows
 
     @property
     def rows(self) -> Iterator[Row]:
-        """The rows, one after the other."""
+        """The rows from the first one on, each decoded as it is asked for."""
         self._rows.seek(0)
         return map(Decoder(Row).decode, self._rows)
 
@@ -79,46 +80,41 @@ class Table:
 def read_table(file: BinaryIO) -> Table:
     """Read a file from its beginning. Its content alone decides what it is.
 
-    It blocks for a tenth of a second, for a full workbook some seconds, while another process
-    works: call it with ``asyncio.to_thread``, and let few wait at a time, because each may use
-    200 MiB and a processor. The rows are read from a temporary file in the loop, at about 10 µs
-    each: rest between some hundreds of them.
+    It waits for another process, usually 50 ms, for a large workbook seconds. So call it with
+    ``asyncio.to_thread``, and only once at a time: each call may use 200 MiB and a processor. The
+    rows can be read in the event loop, at about 5 µs each; rest between some hundreds of them.
 
     Raises:
         InvalidBody: it cannot be read; the message tells a clerk why, and what to do.
     """
-    rows = TemporaryFile()
-    try:
+    with ExitStack() as files:
+        rows = files.enter_context(TemporaryFile())
         head = _read_in_child(file, rows)
         if head.problem:
             raise InvalidBody(head.problem)
-    except BaseException:
-        rows.close()
-        raise
+        files.pop_all()
     return Table(head, rows)
 
 
-def _read_in_child(file: BinaryIO, rows: BinaryIO) -> _Head:
+def _read_in_child(file: BinaryIO, rows: BinaryIO) -> TableHead:
     file.seek(0)
-    size = 0
     with TemporaryFile() as content:
         while part := file.read(_AT_ONCE):
-            size += content.write(part)
-            if size > MAX_FILE:
-                msg = f"The file is larger than {MAX_FILE >> 20} MB. Divide it into smaller ones."
-                return _Head(problem=msg)
+            content.write(part)
+            if content.tell() > MAX_FILE:
+                msg = f"The file is larger than {MAX_FILE >> 20} MB. Divide it into smaller files."
+                return TableHead(problem=msg)
         content.seek(0)
-        command = [sys.executable, "-I", "-m", "petstore.imports.tables", str(rows.fileno())]
         try:
-            child = subprocess.run(  # noqa: S603 # this module's own program
-                command,
+            child = subprocess.run(  # noqa: S603 # a module of this package
+                [sys.executable, "-I", "-m", "petstore.imports.tables", str(rows.fileno())],
                 stdin=content,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[rows.fileno()],
-                timeout=_WAIT,
+                timeout=_SECONDS,
                 check=True,
             )
-        except subprocess.SubprocessError:  # it ran out of memory or of time
-            return _Head(problem=_TOO_LARGE)
-    return Decoder(_Head).decode(child.stdout)
+        except subprocess.SubprocessError:  # it used up its memory or its time
+            return TableHead(problem=_TOO_LARGE)
+    return Decoder(TableHead).decode(child.stdout)
