@@ -66,13 +66,15 @@ def modules_of(*packages: str) -> list[str]:
 
 RESOURCES = (
     *("pets", "orders", "categories", "keys", "events", "webhooks", "usage", "deprecations"),
-    *("sales", "sessions", "people"),
+    *("sales", "sessions", "people", "imports"),
 )
 LAYERS = {
-    "model": ("model", "addresses", "examples", "schedule", "secrets", "signatures"),
+    "model": (
+        *("model", "addresses", "examples", "schedule", "secrets", "signatures"),
+        *("columns", "reading", "tables"),
+    ),
     "store": (
-        *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
-        *("columns", "import_preparation", "import_undo"),
+        *("store", "changes", "counts", "exports", "feed", "previews"),
         *("reservations", "responses", "rows", "search"),
         *("activity", "alerts", "buyers", "cache", "history", "notices", "refusals"),
         *("accounts", "passwords", "status", "uses"),
@@ -94,13 +96,12 @@ LAYERS = {
         "activity_pages",
         "export_pages",
         "form",
-        "import_pages",
         "replay_pages",
         "sale",
         *("account_pages", "invitation_pages"),
-        *("import_undo_pages", "selection", "selection_pages"),
+        *("selection", "selection_pages"),
     ),
-    "commands": ("commands", "file_commands", "transfers"),
+    "commands": ("commands", "file_commands"),
 }
 """The modules of a resource by their names: each imports its own layer and those before it."""
 

@@ -95,8 +95,14 @@ def _models() -> str:
     text += "# An editor proposes the literals; a later service may add others.\n"
     text += "".join(f"{x}: TypeAlias = Literal{[*of]} | str\n" for of, x in _ALIASES.items())
     # A model stands behind those that it is made of.
-    names = sorted(_MODELS, key=lambda name: ("$ref" in str(_MODELS[name]), name in _PARENTS))
+    names = sorted(_MODELS, key=lambda name: (_depth(name), name in _PARENTS))
     return text + "".join(map(_model, names)) + "".join(map(_item_of_batch, _BATCHES))
+
+
+def _depth(name: str) -> int:
+    """Return how deep a model is made of others."""
+    parts = re.findall(r"'\$ref': '(\w+)'", str(_MODELS[name]))
+    return max((_depth(part) + 1 for part in parts), default=0)
 
 
 def _item_of_batch(name: str) -> str:
@@ -194,7 +200,8 @@ def _method(row: Operation) -> str:
     if row.media_types:
         taken |= {"media_type": f'str = "{row.media_types[0]}"'}
         about |= {"content": "The file.", "media_type": f"One of {', '.join(row.media_types)}."}
-    signature = ["self", *(f"{each}: int" for each in first), *["content: bytes"][: len(row.media_types)]]
+    content = ["content: bytes"] if row.media_types else []
+    signature = ["self", *(f"{each}: int" for each in first), *content]
     signature += ["*"][: len(taken)]
     signature += [f"{each}: {kind}" for each, kind in taken.items()]
     kind, call = _call(row, ", ".join(f"{each}={each}" for each in names))
@@ -260,8 +267,8 @@ def _type(schema: dict[str, Any]) -> str:
     if "additionalProperties" in schema:
         return f"dict[str, {_type(schema['additionalProperties'])}]"
     plain = _FORMATS.get(schema.get("format", "")) or _TYPES.get(schema.get("type", ""), "Any")
-    reference = schema.get("$ref", plain)
-    return "Mapping[str, Any]" if reference in _SENT and reference not in _MODELS else str(reference)
+    kind = str(schema.get("$ref", plain))
+    return "Mapping[str, Any]" if kind in _SENT and kind not in _MODELS else kind
 
 
 def _members(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -312,6 +319,8 @@ def _formatted(text: str) -> str:
 
 _KINDS = {kind.__name__: kind for kind in map(_item, OPERATIONS) if kind}
 _, _MODELS = schema_components(_KINDS.values(), ref_template="{name}")
+
+
 def _sent_by(row: Operation) -> Any:
     return row.query if row.media_types else row.body or row.query
 

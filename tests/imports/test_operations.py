@@ -138,7 +138,7 @@ async def test_refused_rows_say_every_reason_that_holds_now(service: Service, to
     found = await sent(service, token, text)
     reasons = [
         "The row has no name. There is no category “Wolves”."
-        " It is not decided what the status “lost” means.",
+        " The meaning of the status “lost” is not decided.",
         "There is no category “Wolves”.",
     ]
     rows = [

@@ -94,7 +94,19 @@ main.add_section("Run the service", serve, deliver)
 main.add_section("Work on its store", keys, people, console, deprecations, copy, backup, restore)
 main.add_section(
     f"Ask a running service, with the key in {KEY}",
-    *(pets, imports, orders, sales, categories, inventory, events, webhooks, usage, rotate_own, mcp),
+    *(
+        pets,
+        imports,
+        orders,
+        sales,
+        categories,
+        inventory,
+        events,
+        webhooks,
+        usage,
+        rotate_own,
+        mcp,
+    ),
 )
 
 

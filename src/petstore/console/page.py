@@ -274,10 +274,9 @@ class PageRequest(Struct):
         operation = _BY_ID[operation_id]
         assert self.session is not None  # noqa: S101 - only public pages have none
         require_scope(self.caller, operation.scope)
-        is_file = isinstance(body, FileBody)
         call: Call[Any, Any] = Call(
             None if operation.query is None else _query(operation.query, query or {}),
-            body if is_file else self.decoded(operation_id, body or {}),
+            body if isinstance(body, FileBody) else self.decoded(operation_id, body or {}),
             *((path_id or self.path_id, self.child_id)[: len(operation.parameters)]),
         )
         is_read, is_post = operation.method == "GET", operation.method == "POST"

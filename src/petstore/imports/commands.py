@@ -18,10 +18,8 @@ _id_argument = click.argument("import_id", metavar="ID", type=ID)
 
 def _line(found: "Import") -> str:
     undone = f", {found.deleted} deleted, {found.kept} kept" if found.state == "undone" else ""
-    return (
-        f"Import {found.id} of {found.file_name or 'a file'}: {found.state}, {found.waiting} waiting,"
-        f" {found.added} added, {found.refused} refused{undone}"
-    )
+    counts = f"{found.waiting} waiting, {found.added} added, {found.refused} refused{undone}"
+    return f"Import {found.id} of {found.file_name or 'a file'}: {found.state}, {counts}"
 
 
 _IMPORTS: "View[Import]" = View(

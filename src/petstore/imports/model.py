@@ -94,7 +94,8 @@ class ImportPreview(Struct, frozen=True, rename="camel"):
     without_category: Annotated[int, _count("Rows without a category of their own.")] = 0
     without_status: Annotated[int, _count("Rows without a status of their own.")] = 0
     categories: Annotated[
-        list[ImportWord], Meta(description="Categories that the store does not have: the first 200.")
+        list[ImportWord],
+        Meta(description="Categories that are not in the store: the first 200."),
     ] = []
     statuses: Annotated[
         list[ImportWord], Meta(description="Words that are not a status: the first 200.")

@@ -1,71 +1,44 @@
 """The operations on imports: a file is sent, decided about, run, and perhaps undone."""
 
-import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from io import TextIOWrapper
-from itertools import islice
 from tempfile import TemporaryFile
 from time import monotonic
-from typing import Annotated, Any, BinaryIO, cast
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
-from msgspec.structs import asdict, astuple, replace
+from msgspec.structs import asdict
 
 from petstore.categories.store import names_of_categories, unknown_category
-from petstore.databases.contract import Reader
-from petstore.databases.pages import Page
 from petstore.domain.cursors import NEWEST_FIRST
-from petstore.domain.fields import NO_U0000, given_fields
-from petstore.domain.names import name_key
+from petstore.domain.fields import NO_U0000
 from petstore.errors import (
     ImportClosed,
-    InvalidBody,
-    PetstoreError,
     TooManyImports,
     UnknownCategory,
 )
 from petstore.http.messages import Response
 from petstore.imports.columns import (
     FIRST_ROWS,
-    Choices,
-    find_layout,
-    status_of,
-    word_key,
-    words_of,
 )
 from petstore.imports.model import (
-    MAX_LISTED,
     MAX_ROWS,
-    MAX_WORD,
     Import,
     ImportPatch,
-    ImportPreview,
-    ImportSettings,
-    ImportWord,
 )
-from petstore.imports.reading import Row, read_table
+from petstore.imports.previews import patched, preview_of, rows_above, store_file
+from petstore.imports.reading import Row
 from petstore.imports.store import (
     CategoryIds,
     StoredImport,
-    add_batches,
     add_rows,
-    begin,
-    can_create,
     change_settings,
-    complete,
     count_next_pets,
     current,
     delete_import,
-    discard,
     find_same,
     get_import,
-    judge,
     list_imports,
-    names_here,
-    pets_here,
     prepare,
     read_batches,
     refused_rows,
@@ -84,9 +57,6 @@ from petstore.interface.operation import (
 )
 from petstore.interface.pages import PageQuery, cursor_of, limit_of, page_result
 from petstore.pets.exports import cells_writer
-from petstore.pets.model import NewPet
-from petstore.pets.rows import keys_of_each
-from petstore.time_slices import TimeSlices
 
 MEDIA_TYPES = (
     "text/csv",
@@ -103,7 +73,6 @@ _CSV_HEADERS = [
 _ADDED_COLUMNS = ("Line", "Reason")
 _RUN_SECONDS = 1.0
 _RUN_ROWS = 2_000
-_STORED_AT_ONCE = 1_000
 
 
 class CreateImportQuery(Struct, frozen=True, rename="camel"):
@@ -170,8 +139,7 @@ class _Charges:
 async def _list(context: Context, call: Call[None, ListImportsQuery]) -> Result[list[Import]]:
     before, limit = call.query.start(NEWEST_FIRST), call.query.limit
     page = await list_imports(context.services.store, context.caller.id, before, limit)
-    shown = Page([each.shown for each in page.items], page.next_after)
-    return page_result(shown, NEWEST_FIRST)
+    return page_result(page, NEWEST_FIRST)
 
 
 async def _get(context: Context, call: Call[None, None]) -> Result[Import]:
@@ -184,36 +152,17 @@ async def _create(context: Context, call: Call[FileBody, CreateImportQuery]) -> 
     caller_id, name = context.caller.id, call.query.file_name
     present = await find_same(context.services.store, caller_id, call.body.digest)
     if present is None:
-        present = await _store(context, call.body, "" if name is UNSET else name)
+        file_name = "" if name is UNSET else name
+        services = context.services
+        present = await store_file(
+            services.store,
+            caller_id,
+            call.body.content,
+            call.body.digest,
+            file_name,
+            services.clock(),
+        )
     return await change(context, shown(current(present.id, caller_id)))
-
-
-async def _store(context: Context, file: FileBody, name: str) -> StoredImport:
-    """Read a file, and store its rows in units of work so small that others write in between."""
-    store, caller_id, now = context.services.store, context.caller.id, context.services.clock()
-    with await asyncio.to_thread(read_table, file.content) as table:
-        lines = table.rows
-        first = [*islice(lines, FIRST_ROWS)]
-        settings = ImportSettings(table.encoding, table.notes, find_layout(first, table.last_from))
-        start = _start(first, settings)
-        if start == len(first):
-            msg = "The file has no row for a pet."
-            raise InvalidBody(msg)
-        import_id = await store.write(begin(caller_id, file.digest, name, settings, now))
-        try:
-            records, slices, rows = 0, TimeSlices(), first
-            while rows:
-                await store.write(add_batches(import_id, records, rows))
-                records, rows = records + len(rows), []
-                for row in islice(lines, _STORED_AT_ONCE):
-                    await slices.rest()
-                    rows.append(row)
-            preview = await _preview(store, import_id, settings, start)
-            return await store.write(complete(import_id, caller_id, records, start, preview))
-        except BaseException:
-            with suppress(PetstoreError):
-                await store.write(discard(import_id))
-            raise
 
 
 async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Import]:
@@ -225,117 +174,18 @@ async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Imp
         first += rows
         if len(first) >= FIRST_ROWS:
             break
-    settings = replace(present.settings, **_changes(present.settings, patch, first))
+    settings = patched(present.settings, patch, first)
     if isinstance(patch.default_category_id, int):
         known = await names_of_categories(store, [patch.default_category_id])
         if not known:
-            raise UnknownCategory(f"defaultC{unknown_category(patch.default_category_id).message[1:]}")
-    start = _start(first, settings)
-    preview = await _preview(store, present.id, settings, start)
+            reason = unknown_category(patch.default_category_id).message
+            msg = reason.replace("categoryId", "defaultCategoryId", 1)
+            raise UnknownCategory(msg)
+    start = rows_above(first, settings)
+    preview = await preview_of(store, present.id, settings, start)
     now, check = context.services.clock(), context.conditions.check
     unit = change_settings(present.id, context.caller.id, settings, start, preview, now, check)
     return await change(context, shown(unit))
-
-
-def _changes(settings: ImportSettings, patch: ImportPatch, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the settings that a patch changes.
-
-    Raises:
-        InvalidBody: the mapping names a column that there is not, or one for two fields.
-    """
-    changes: dict[str, Any] = {}
-    layout, has_header = settings.layout, patch.has_header
-    if has_header is not UNSET or patch.mapping is not UNSET:
-        mapping = None
-        if patch.mapping is not UNSET:
-            mapping = replace(layout.mapping, **given_fields(patch.mapping))
-            places = [place for place in astuple(mapping) if place is not None]
-            if any(place >= len(layout.columns) for place in places):
-                msg = f"mapping: expected places of columns, from 0 to {len(layout.columns) - 1}"
-                raise InvalidBody(msg)
-            if len({*places}) < len(places):
-                msg = "mapping: expected another column for each field"
-                raise InvalidBody(msg)
-        if has_header is UNSET:
-            has_header = layout.header_line is not None
-        changes["layout"] = find_layout(
-            rows, layout.last_from, has_header=has_header, mapping=mapping
-        )
-    if patch.default_status is not UNSET:
-        changes["default_status"] = patch.default_status
-    if patch.default_category_id is not UNSET:
-        changes["default_category"] = patch.default_category_id
-    if patch.unknown_categories is not UNSET:
-        changes["unknown_categories"] = patch.unknown_categories
-    if patch.values is not UNSET:
-        keys = {word_key(word) for word in patch.values}
-        others = {word: of for word, of in settings.values.items() if word_key(word) not in keys}
-        values = others | {word: of for word, of in patch.values.items() if of is not None}
-        if len(values) > MAX_LISTED:
-            msg = f"values: expected at most {MAX_LISTED} words in all"
-            raise InvalidBody(msg)
-        changes["values"] = values
-    return changes
-
-
-async def _preview(
-    store: Reader, import_id: int, settings: ImportSettings, start: int
-) -> ImportPreview:
-    """Return what a run would do now."""
-    categories, slices, layout = CategoryIds(store), TimeSlices(), settings.layout
-    known: dict[str, int] = {}
-    statuses, words = _Words(word_key), _Words(name_key)
-    added = refused = already_here = 0
-    async for first, records, _ in read_batches(store, import_id, start):
-        await slices.rest()
-        rows = records[max(0, start - first) :]
-        counted = words_of(rows, layout)
-        statuses.count(counted.statuses)
-        words.count(counted.categories)
-        known = await categories.find(counted.categories)
-        decided = dict(known)
-        if settings.unknown_categories == "create":
-            decided |= {name_key(word): 0 for word in counted.categories if can_create(word, known)}
-        judged = judge(rows, settings, decided, await pets_here(store, rows, settings))
-        names = [pet.name for pet in judged if isinstance(pet, NewPet)]
-        keys = await keys_of_each(names)
-        here = await names_here(store, {each.name_key for each in keys.values()})
-        already_here += sum(keys[name].name_key in here for name in names)
-        added, refused = added + len(names), refused + len(rows) - len(names)
-    return ImportPreview(
-        added=added,
-        refused=refused,
-        already_here=already_here,
-        without_category=words.rows[""],
-        without_status=statuses.rows[""],
-        categories=words.listed(lambda word: name_key(word) not in known),
-        statuses=statuses.listed(lambda word: status_of(word, Choices()) is UNSET),
-    )
-
-
-class _Words:
-    """The words of a column by their keys, as first written, with the number of rows."""
-
-    def __init__(self, key_of: Callable[[str], str]) -> None:
-        self._key_of = key_of
-        self._texts: dict[str, str] = {}
-        self.rows: Counter[str] = Counter()
-
-    def count(self, words: Mapping[str, int]) -> None:
-        """Add the words of some rows."""
-        for word, rows in words.items():
-            key = self._key_of(word)
-            self._texts.setdefault(key, word)
-            self.rows[key] += rows
-
-    def listed(self, is_unknown: Callable[[str], bool]) -> list[ImportWord]:
-        """Return the first unknown words, those of most rows first."""
-        unknown = (
-            ImportWord(self._texts[key][:MAX_WORD], rows)
-            for key, rows in self.rows.most_common()
-            if key and is_unknown(self._texts[key])
-        )
-        return [*islice(unknown, MAX_LISTED)]
 
 
 async def _run(context: Context, call: Call[None, None]) -> Result[Import]:
@@ -349,7 +199,7 @@ async def _run(context: Context, call: Call[None, None]) -> Result[Import]:
     services, caller_id = context.services, context.caller.id
     charges, categories = _Charges(context), CategoryIds(services.store)
     work = _Work()
-    while present.waiting and present.state != "undone":
+    while present.undo_request is None and present.waiting:
         prepared = await prepare(services.store, present, categories)
         count = await charges.take(len(prepared.rows))
         if not count:
@@ -400,8 +250,9 @@ class _Work:
 
 async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[None]:
     present = await _find(context, call)
-    # The server closes the file. Without the mark a spreadsheet expects the encoding of the country.
-    text = TextIOWrapper(cast("BinaryIO", TemporaryFile()), "utf-8-sig", newline="")
+    # Without the mark, a spreadsheet expects the encoding of the country.
+    file = TemporaryFile()  # noqa: SIM115 - the server closes it
+    text = TextIOWrapper(file, "utf-8-sig", newline="")
     try:
         write = cells_writer(text, spreadsheet_safe=True)
         layout = present.settings.layout
@@ -422,8 +273,7 @@ async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[N
     except BaseException:
         text.close()
         raise
-    file = cast("BinaryIO", text.detach())
-    return Result(None, response=Response(200, b"", [*_CSV_HEADERS], file=file))
+    return Result(None, response=Response(200, b"", [*_CSV_HEADERS], file=text.detach()))
 
 
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
@@ -433,11 +283,6 @@ async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
 
 async def _find(context: Context, call: Call[Any, Any]) -> StoredImport:
     return await get_import(context.services.store, call.path_id, context.caller.id)
-
-
-def _start(rows: Iterable[Row], settings: ImportSettings) -> int:
-    """Return how many rows are up to the header: it is among the first."""
-    return sum(row.line <= (settings.layout.header_line or 0) for row in rows)
 
 
 _EXAMPLE = {
@@ -490,8 +335,8 @@ OPERATIONS = (
         path="/imports",
         summary="List imports",
         description=(
-            "Returns a page of your imports, the newest first. An import is kept for 7 days after it"
-            " was last used."
+            "Returns a page of your imports, the newest first. An import is kept for 7 days after"
+            " its last use."
         ),
         handler=_list,
         query=ListImportsQuery,
@@ -504,8 +349,8 @@ OPERATIONS = (
         summary="Send a file of pets",
         description=(
             "Takes a file, CSV or a workbook of up to 8 MiB and 20,000 rows, and adds nothing yet:"
-            " the response says how the file was read, and what a run would do. A file that you sent"
-            " before returns the import that it has, unless that was undone."
+            " the response says how the file was read, and what a run would do. A file that you"
+            " have sent before returns the import that it has, unless that was undone."
         ),
         handler=_create,
         query=CreateImportQuery,
@@ -532,8 +377,8 @@ OPERATIONS = (
         summary="Change how a file is read",
         description=(
             "Changes the members in the body (RFC 7396), as long as nothing is added: which columns"
-            " are the fields, what words mean, and what happens to unknown categories. The `preview`"
-            " of the response is a new one, even if the body is empty."
+            " are the fields, what words mean, and what happens to unknown categories. The"
+            " `preview` of the response is a new one, even if the body is empty."
         ),
         handler=_update,
         body=ImportPatch,
@@ -564,9 +409,9 @@ OPERATIONS = (
         path="/imports/{importId}/undo",
         summary="Undo an import",
         description=(
-            "Deletes the pets that the import added and that nobody has changed or ordered since, for"
-            " about a second. Call it until `waiting` is 0; `keptPets` says which pets stay, and why."
-            " Each pet costs a request of the day of your key, as a row of a run does."
+            "Deletes the pets that the import added and that nobody has changed or ordered since,"
+            " for about a second. Call it until `waiting` is 0; `keptPets` says which pets stay and"
+            " why. Each pet costs a request of the day of your key, as a row of a run does."
         ),
         handler=_undo,
         in_turn=True,
@@ -585,8 +430,9 @@ OPERATIONS = (
         path="/imports/{importId}/refused",
         summary="Get the refused rows",
         description=(
-            "Returns the rows that were refused as CSV, with their lines and every reason that holds"
-            " now; before the first run, those that would be. Correct them and send the file again."
+            "Returns the rows that were refused as CSV, with their lines and every reason that"
+            " holds now; before the first run, those that would be. Correct them and send the file"
+            " again."
             " Cells that a spreadsheet would run as a formula begin with an apostrophe."
         ),
         handler=_refused,

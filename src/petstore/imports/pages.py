@@ -1,9 +1,7 @@
 """The pages of imports: send a file, see how it is read, add its pets, undo that."""
 
-import asyncio
 import csv
 from collections.abc import Mapping, Sequence
-from hashlib import file_digest
 from io import StringIO
 from typing import Any
 
@@ -18,7 +16,7 @@ from petstore.domain.decoding import integer_in
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.http.messages import Response
 from petstore.imports.model import MAX_ROWS, Import, ImportPreview
-from petstore.interface.bodies import MAX_UPLOAD
+from petstore.interface.bodies import MAX_UPLOAD, digest_of
 from petstore.interface.operation import FileBody
 from petstore.pets.model import STATUSES
 
@@ -27,7 +25,12 @@ from petstore.pets.model import STATUSES
 _MAX_FORM = 2 * MAX_UPLOAD
 _REFUSED = 20
 _WORDS = 30
-_FIELDS = {"name": "Name", "categoryId": "Category", "status": "Status", "id": "Number in this store"}
+_FIELDS = {
+    "name": "Name",
+    "categoryId": "Category",
+    "status": "Status",
+    "id": "Number in this store",
+}
 _VALUE, _OTHERS = "value.", "others"
 _STATUSES = [(status, status) for status in STATUSES]
 _MEANINGS = (("", "Skip these rows"), *_STATUSES, ("none", "no status"))
@@ -59,9 +62,7 @@ async def _upload(visit: PageRequest) -> Response:
     if file.size > MAX_UPLOAD:
         msg = f"file: the file is larger than {MAX_UPLOAD // 2**20} MB; divide it"
         raise InvalidBody(msg)
-    file.content.seek(0)
-    digest = await asyncio.to_thread(file_digest, file.content, "sha256")
-    body = FileBody(file.content, "text/csv", digest.digest())
+    body = FileBody(file.content, "text/csv", await digest_of(file.content))
     query = {"fileName": file.name.replace("\0", "")[-200:]}
     found: Import = (await visit.execute("createImport", body, query=query)).value
     if found.state == "open" and not found.default_status:
@@ -120,7 +121,10 @@ async def _form(visit: PageRequest, found: Import) -> FieldSet:
     """Return the fields that say how the file is read."""
     columns = [(str(place), name) for place, name in enumerate(_names(found))]
     line = found.header_line if found.has_header else 1
-    header = (("true", f"Line {line} has the names of the columns"), ("false", "Every line is a pet"))
+    header = (
+        ("true", f"Line {line} has the names of the columns"),
+        ("false", "Every line is a pet"),
+    )
     categories: Sequence[tuple[str, str]] = ()
     if visit.may("listCategories"):
         listed = await visit.execute("listCategories", query={"limit": 100})

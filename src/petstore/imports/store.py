@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from petstore.categories.model import CategoryCreate
 from petstore.categories.store import (
@@ -19,7 +19,15 @@ from petstore.categories.store import (
     names_of_categories,
 )
 from petstore.clock import HOUR, Milliseconds, utc
-from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholder_list
+from petstore.databases.contract import (
+    Reader,
+    Row,
+    Statement,
+    T,
+    Unit,
+    Value,
+    placeholder_list,
+)
 from petstore.databases.pages import Page, found
 from petstore.databases.planner import LAST_ID
 from petstore.domain.decoding import convert, integer_in
@@ -27,7 +35,7 @@ from petstore.domain.fields import INT64_MAX
 from petstore.domain.names import name_key
 from petstore.errors import CategoryNameTaken, ImportClosed, InvalidBody, TooManyImports
 from petstore.events.model import Author
-from petstore.imports.columns import id_of_row, pet_of_row, words_of
+from petstore.imports.columns import Layout, id_of_row, pet_of_row, words_of
 from petstore.imports.model import (
     MAX_LISTED,
     MAX_UNFINISHED,
@@ -55,7 +63,7 @@ _SELECT = f"SELECT {_COLUMNS} FROM imports"  # noqa: S608 - only names
 _OWN = "id = ?1 AND caller_id = ?2 AND records > 0"
 _UNFINISHED = "undo_request IS NULL AND (done < records OR records = 0)"
 _LEFT_BEHIND: Milliseconds = HOUR
-_MAX_NAME = 255
+_LONGEST = 255
 
 _encode = msgspec.json.Encoder().encode
 _rows_in = msgspec.json.Decoder(list[FileRow]).decode
@@ -138,7 +146,7 @@ class Prepared(NamedTuple):
     names: Mapping[str, NameKeys]
 
 
-def _given(value: object) -> object:
+def _given(value: T | None) -> T | UnsetType:
     return UNSET if value is None else value
 
 
@@ -149,17 +157,19 @@ class CategoryIds:
         self._reader = reader
         self._ids: dict[str, int] = {}
 
-    async def find(self, words: Collection[str]) -> dict[str, int]:
-        """Return the ids of those of ``words`` that are registered, and perhaps of others."""
-        ids = self._ids
+    async def find(self, rows: Sequence[FileRow], layout: Layout) -> dict[str, int]:
+        """Return the ids of those categories of rows that are registered, and perhaps of others."""
+        ids, place = self._ids, layout.mapping.category_id
+        cells = (row.cells[place] for row in rows if place is not None and place < len(row.cells))
+        words = {" ".join(cell.splitlines()) for cell in cells}
         new = [word for word in words if word and name_key(word) not in ids]
         names = [word for word in new if integer_in(word) is None]
         for name, number in (await ids_of_categories(self._reader, names)).items():
             ids[name_key(name)] = number
-        numbers = {number for word in new if (number := integer_in(word)) is not None}
-        some = {number for number in numbers if abs(number) <= INT64_MAX}
+        numbers = {integer_in(word) for word in new}
+        some = {each for each in numbers if each is not None and abs(each) <= INT64_MAX}
         registered = await names_of_categories(self._reader, some)
-        ids |= {name_key(str(number)): number for number in registered}
+        ids |= {str(each): each for each in registered}
         return dict(ids)
 
 
@@ -215,7 +225,7 @@ def complete(
     """Show an import whose rows are all stored; one of the same file is returned in its place."""
     yield _lock_caller(caller_id)  # so of two requests at once, the second sees the first
     same = yield Statement(
-        f"{_SELECT} WHERE caller_id = ?2 AND records > 0 AND undo_request IS NULL"
+        f"{_SELECT} WHERE caller_id = ?2 AND records > 0 AND undo_request IS NULL"  # noqa: S608
         " AND digest = (SELECT digest FROM imports WHERE id = ?1) ORDER BY id LIMIT 1",
         (import_id, caller_id),
         name="select_same_import",
@@ -262,7 +272,7 @@ async def get_import(reader: Reader, import_id: int, caller_id: int) -> StoredIm
 
 async def list_imports(
     reader: Reader, caller_id: int, before: int | None, limit: int
-) -> Page[StoredImport]:
+) -> Page[Import]:
     """Return the last ``limit`` imports of a caller with an id below ``before``, newest first."""
     rows = await reader.read(
         Statement(
@@ -271,7 +281,7 @@ async def list_imports(
             name="select_imports",
         )
     )
-    imports = [_import_of(row) for row in rows[:limit]]
+    imports = [_import_of(row).shown for row in rows[:limit]]
     return Page(imports, imports[-1].id if len(rows) > limit else None)
 
 
@@ -337,10 +347,10 @@ async def prepare(reader: Reader, present: StoredImport, categories: CategoryIds
     layout = present.settings.layout
     async for first, rows, _ in read_batches(reader, present.id, present.done):
         following = rows[present.done - first :]
-        ids = await categories.find(words_of(following, layout).categories)
+        ids = await categories.find(following, layout)
         place = layout.mapping.name
-        cells = [row.cells[place] for row in following if place is not None and place < len(row.cells)]
-        names = await keys_of_each(cell for cell in cells if len(cell) <= _MAX_NAME)
+        cells = [] if place is None else [row.cells[place : place + 1] for row in following]
+        names = await keys_of_each(text for each in cells for text in each if len(text) <= _LONGEST)
         return Prepared(following, ids, names)
     return Prepared([], {}, {})
 
@@ -357,7 +367,7 @@ async def refused_rows(
         rows = [records[place] for place in places]
         if present.state == "open":
             rows = records[max(0, present.start - first) :]
-        ids = await categories.find(words_of(rows, settings.layout).categories)
+        ids = await categories.find(rows, settings.layout)
         judged = judge(rows, settings, ids, await pets_here(reader, rows, settings))
         for row, pet in zip(rows, judged, strict=True):
             await slices.rest()
@@ -379,7 +389,6 @@ async def count_next_pets(reader: Reader, import_id: int) -> int:
 def shown(unit: Unit[StoredImport]) -> Unit[Import]:
     """Return a unit of work whose result is the import as the interface has it."""
     return (yield from unit).shown
-
 
 
 def change_settings(
@@ -450,8 +459,7 @@ def add_rows(
     wanted = {pet.category_id for pet in judged if isinstance(pet, NewPet)}
     registered = yield from lock_categories(wanted)
     news = [
-        pet if isinstance(pet, NewPet) and pet.category_id in registered else None
-        for pet in judged
+        pet if isinstance(pet, NewPet) and pet.category_id in registered else None for pet in judged
     ]
     created = yield from create_pets(
         [pet for pet in news if pet is not None], now=now, by=by, known=prepared.names
@@ -588,9 +596,6 @@ def _change(name: str, sql: str, *parameters: Value) -> Statement:
 
 
 def _import_of(row: Row) -> StoredImport:
-    import_id, file_name, settings, found_, *counts, kept_pets, run, undo, created_at = row
-    preview = _preview_in(found_)
-    return StoredImport(
-        *(import_id, file_name, _settings_in(settings), preview, *counts),
-        *(_kept_in(kept_pets), run, undo, created_at),
-    )
+    import_id, file_name, settings, preview, *rest = row
+    rest[6] = _kept_in(rest[6])
+    return StoredImport(import_id, file_name, _settings_in(settings), _preview_in(preview), *rest)

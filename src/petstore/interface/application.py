@@ -50,6 +50,7 @@ from petstore.interface.messages import NO_STORE, error_response, refusal_respon
 from petstore.interface.operation import (
     Call,
     Context,
+    Deprecation,
     FileBody,
     IdempotentRequest,
     Operation,
@@ -306,16 +307,18 @@ class Application:
         if operation is None:
             raise exchange.route.refusal(request.method, request.path)
         if operation.deprecation is not None:
-            now, user_agent = self.services.clock(), request.fields.get(b"user-agent")
-            self.services.deprecated_calls.count(
-                key.id, operation.id, now, user_agent, exchange.request_id
-            )
-            check_sunset(operation.deprecation, now)
+            self._count_deprecated(exchange, operation, operation.deprecation, key)
         require_scope(key, operation.scope)
-        body: object = None
         if operation.in_turn:
             respond = partial(self._respond_in_turn, exchange, operation, key, receive)
             return await self._batches.respond(key.id, respond)
+        return await self._respond_at_once(exchange, operation, key, receive)
+
+    async def _respond_at_once(
+        self, exchange: Exchange, operation: Operation, key: Caller, receive: Receive
+    ) -> Response:
+        request = exchange.request
+        body: object = None
         if operation.body is not None:
             text = await self._bodies.read(request, receive, is_list=operation.is_batch)
             if request.content is None:  # some of it came later than the head
@@ -330,6 +333,15 @@ class Application:
             key = await self._find_caller_again(exchange)
             exchange.decision = await self.services.limiter.look(key)
         return response
+
+    def _count_deprecated(
+        self, exchange: Exchange, operation: Operation, deprecation: Deprecation, key: Caller
+    ) -> None:
+        now, user_agent = self.services.clock(), exchange.request.fields.get(b"user-agent")
+        self.services.deprecated_calls.count(
+            key.id, operation.id, now, user_agent, exchange.request_id
+        )
+        check_sunset(deprecation, now)
 
     async def _respond_without_key(self, exchange: Exchange) -> Response:
         request, page = exchange.request, exchange.page

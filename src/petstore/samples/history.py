@@ -76,8 +76,8 @@ class _History:
         self._random = Random("petstore")  # noqa: S311 - no secret
         words = tomllib.loads((_SAMPLES / "history.toml").read_text("utf-8"))
         self._prices, self._texts = [*words["prices"].values()], words["texts"]
-        with (_SAMPLES / "animals.csv").open(encoding="utf-8", newline="") as file:
-            rows = [{name: text for name, text in row.items() if text} for row in DictReader(file)]
+        lines = (_SAMPLES / "animals.csv").read_text("utf-8").splitlines()
+        rows = [{name: text for name, text in row.items() if text} for row in DictReader(lines)]
         self._animals = [convert(row, NewPet, strict=False) for row in rows]
         # By the number of the animal in the file.
         self._pets: list[Pet] = []

@@ -528,62 +528,6 @@ class WebhookWithSecret(Webhook, frozen=True, kw_only=True):
         return without(self, "secret")
 
 
-class Import(Versioned, frozen=True, kw_only=True):
-    """A file of pets on its way into the store.
-
-    Attributes:
-        id: Unique identifier, assigned by the service on creation.
-        file_name: The name of the file, perhaps empty.
-        encoding: What the file was read as, such as ``UTF-8``.
-        state: ``open`` until the first run, ``running`` while rows are waiting, then
-            ``finished``; ``undone`` from the first call of ``undo_import`` on.
-        rows: How many rows the file has.
-        waiting: Rows that are still to be added; of an undone import, pets still to be
-            looked at. Call ``run_import`` or ``undo_import`` until it is 0.
-        added: Pets that were added.
-        refused: Rows that were refused.
-        deleted: Pets that an undo has deleted.
-        kept: Pets that an undo has left, because somebody needs them.
-        kept_pets: The first 200 of them.
-        columns: The columns of the file.
-        has_header: Whether a row has the names of the columns.
-        mapping: Which column has which field.
-        unknown_categories: What happens to rows whose category the store does not have:
-            ``refuse`` them, or ``create`` the categories.
-        values: What words of the status column mean: ``available``, ``pending``, ``sold``
-            or ``none``.
-        notes: What was noticed about the file, in words for a person.
-        created_at: When the file was sent.
-        header_line: The line with the names of the columns, if there is one.
-        default_status: Availability status.
-        default_category_id: Identifier of the category the animal belongs to.
-        preview: What a run would do. Only of an open import.
-    """
-
-    id: int
-    file_name: str
-    encoding: str
-    state: ImportState
-    rows: int
-    waiting: int
-    added: int
-    refused: int
-    deleted: int
-    kept: int
-    kept_pets: list[KeptPet]
-    columns: list[ImportColumn]
-    has_header: bool
-    mapping: ImportMapping
-    unknown_categories: UnknownCategories
-    values: dict[str, Literal["available", "none", "pending", "sold"]]
-    notes: list[str]
-    created_at: datetime
-    header_line: int | None = None
-    default_status: PetStatus | None = None
-    default_category_id: int | None = None
-    preview: ImportPreview | None = None
-
-
 class ImportPreview(Model, frozen=True, kw_only=True):
     """What a run would do, when the file was sent or its settings were changed last.
 
@@ -594,7 +538,7 @@ class ImportPreview(Model, frozen=True, kw_only=True):
             name. By default ``0``.
         without_category: Rows without a category of their own. By default ``0``.
         without_status: Rows without a status of their own. By default ``0``.
-        categories: Categories that the store does not have: the first 200.
+        categories: Categories that are not in the store: the first 200.
         statuses: Words that are not a status: the first 200.
     """
 
@@ -736,6 +680,62 @@ class PersonWithInvitation(Person, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return without(self, "invitation")
+
+
+class Import(Versioned, frozen=True, kw_only=True):
+    """A file of pets on its way into the store.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        file_name: The name of the file, perhaps empty.
+        encoding: What the file was read as, such as ``UTF-8``.
+        state: ``open`` until the first run, ``running`` while rows are waiting, then
+            ``finished``; ``undone`` from the first call of ``undo_import`` on.
+        rows: How many rows the file has.
+        waiting: Rows that are still to be added; of an undone import, pets still to be
+            looked at. Call ``run_import`` or ``undo_import`` until it is 0.
+        added: Pets that were added.
+        refused: Rows that were refused.
+        deleted: Pets that an undo has deleted.
+        kept: Pets that an undo has left, because somebody needs them.
+        kept_pets: The first 200 of them.
+        columns: The columns of the file.
+        has_header: Whether a row has the names of the columns.
+        mapping: Which column has which field.
+        unknown_categories: What happens to rows whose category the store does not have:
+            ``refuse`` them, or ``create`` the categories.
+        values: What words of the status column mean: ``available``, ``pending``, ``sold``
+            or ``none``.
+        notes: What was noticed about the file, in words for a person.
+        created_at: When the file was sent.
+        header_line: The line with the names of the columns, if there is one.
+        default_status: Availability status.
+        default_category_id: Identifier of the category the animal belongs to.
+        preview: What a run would do. Only of an open import.
+    """
+
+    id: int
+    file_name: str
+    encoding: str
+    state: ImportState
+    rows: int
+    waiting: int
+    added: int
+    refused: int
+    deleted: int
+    kept: int
+    kept_pets: list[KeptPet]
+    columns: list[ImportColumn]
+    has_header: bool
+    mapping: ImportMapping
+    unknown_categories: UnknownCategories
+    values: dict[str, Literal["available", "none", "pending", "sold"]]
+    notes: list[str]
+    created_at: datetime
+    header_line: int | None = None
+    default_status: PetStatus | None = None
+    default_category_id: int | None = None
+    preview: ImportPreview | None = None
 
 
 class NewPet(Model, frozen=True, kw_only=True, omit_defaults=True):

@@ -353,8 +353,8 @@ class Imports(Resource[D]):
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Listing[Import]:
         """List imports.
 
-        Iterates over your imports, the newest first. An import is kept for 7 days after it was
-        last used. Your key needs the scope ``pets:write``.
+        Iterates over your imports, the newest first. An import is kept for 7 days after its
+        last use. Your key needs the scope ``pets:write``.
 
         Args:
             limit: The size of a page, from 1 to 100. By default 100.
@@ -376,9 +376,9 @@ class Imports(Resource[D]):
         """Send a file of pets.
 
         Takes a file, CSV or a workbook of up to 8 MiB and 20,000 rows, and adds nothing yet:
-        the response says how the file was read, and what a run would do. A file that you sent
-        before returns the import that it has, unless that was undone. Your key needs the scope
-        ``pets:write``.
+        the response says how the file was read, and what a run would do. A file that you have
+        sent before returns the import that it has, unless that was undone. Your key needs the
+        scope ``pets:write``.
 
         Args:
             file_name: The name of the file, which lists show.
@@ -498,7 +498,7 @@ class Imports(Resource[D]):
         """Undo an import.
 
         Deletes the pets that the import added and that nobody has changed or ordered since, for
-        about a second. Call it until ``waiting`` is 0; ``kept_pets`` says which pets stay, and
+        about a second. Call it until ``waiting`` is 0; ``kept_pets`` says which pets stay and
         why. Each pet costs a request of the day of your key, as a row of a run does. Your key
         needs the scope ``pets:write``.
 
@@ -519,7 +519,7 @@ class Imports(Resource[D]):
         )
 
     @operation
-    def refused(self, import_id: int) -> Call[str]:
+    def refused(self, import_id: int, *, limit: int | None = None) -> Call[str]:
         """Get the refused rows.
 
         Returns the rows that were refused as CSV, with their lines and every reason that holds
@@ -529,9 +529,14 @@ class Imports(Resource[D]):
 
         Args:
             import_id: The ``id`` of the import.
+            limit: The size of a page, from 1 to 100. By default 100.
         """
         return Call(
-            "getImportRefused", "GET", f"/imports/{number(import_id=import_id)}/refused", text
+            "getImportRefused",
+            "GET",
+            f"/imports/{number(import_id=import_id)}/refused",
+            text,
+            query=parameters(limit=limit),
         )
 
     @operation

@@ -15,8 +15,8 @@ def file_content(media_types: Iterable[str], example: Any) -> dict[str, Any]:
     """Describe a body that is a file of one of these media types, with an example of a text."""
     text, binary = {"type": "string"}, {"type": "string", "format": "binary"}
     return {
-        each: {"schema": text, "example": example} if each.startswith("text/") else {"schema": binary}
-        for each in media_types
+        name: {"schema": text, "example": example} if "text/" in name else {"schema": binary}
+        for name in media_types
     }
 
 

@@ -176,9 +176,9 @@ def _invalid_parameter(operation: Operation) -> str:
 
 
 def _invalid_grouping(query: type[Any]) -> str:
-    """Return why a query is refused: the parameter that all others than lists have is empty."""
+    """Return why a query is refused whose parameter is empty: a grouping, or a limit."""
     try:
-        decode_query(b"by=", query)
+        decode_query(b"by=&limit=", query)
     except errors.InvalidParameter as error:
         message = error.message
     return message
