@@ -66,13 +66,13 @@ def modules_of(*packages: str) -> list[str]:
 
 RESOURCES = (
     *("pets", "orders", "categories", "keys", "events", "webhooks", "usage", "deprecations"),
-    *("sales", "sessions", "people"),
+    *("sales", "sessions", "people", "imports"),
 )
 LAYERS = {
     "model": ("model", "addresses", "examples", "schedule", "secrets", "signatures"),
     "store": (
         *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
-        *("columns", "import_preparation", "import_undo"),
+        *("columns", "import_preparation", "import_undo", "reading", "tables"),
         *("reservations", "responses", "rows", "search"),
         *("activity", "alerts", "buyers", "cache", "history", "notices", "refusals"),
         *("accounts", "passwords", "status", "uses"),
