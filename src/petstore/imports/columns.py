@@ -27,8 +27,8 @@ COLUMN_NAMES: Mapping[str, Sequence[str]] = {
     "category_id": (
         "category id", "category", "category name", "categories", "species", "animal type",
         "pet type", "product category", "type", "kind",
-        "Kategorie", "Tierart", "Art", "categoría", "especie", "tipo", "categoria", "espécie",
-        "specie", "catégorie", "espèce", "categorie", "soort", "kategori", "dyreart", "kategoria",
+        "Kategorie", "Tierart", "Art", "categoría", "especie", "tipo", "specie", "catégorie",
+        "espèce", "soort", "kategori", "dyreart", "kategoria",
         "gatunek", "категория", "вид", "種類",
         "breed", "Rasse", "raza", "raça", "razza", "race", "ras", "hunderace", "rasa", "порода",
     ),
@@ -76,6 +76,8 @@ _SURE_STATUS_NAMES = 4
 _NUMBER = re.compile(r"[-+]?\d[\d.,:/\s-]*%?")
 _REMARK = re.compile(r"\([^()]*\)")
 _LOST = "\N{REPLACEMENT CHARACTER}"
+# What a file for spreadsheets has before a name that is like a formula.
+_FORMULA_GUARD = re.compile(r"(^|[,;])'(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 
 class ColumnMapping(Struct, frozen=True, rename="camel"):
@@ -101,7 +103,7 @@ class Layout(Struct, frozen=True, rename="camel"):
     """How the rows of a table are understood.
 
     The names of the columns are in line ``header_line``, and rows up to it are no pets. In the rows
-    from line ``last_from`` on totals may stand (see ``Table``).
+    from line ``last_from`` on totals may stand (see ``TableHead``).
     """
 
     header_line: int | None
@@ -215,6 +217,7 @@ def pet_of_row(row: Row, layout: Layout, choices: Choices) -> NewPet | list[str]
         return [fault]
     name, category, word, _ = _cells(row, layout.mapping)
     category_id, status = choices.categories.get(name_key(category)), status_of(word, choices)
+    name = _FORMULA_GUARD.sub(r"\1", name)
     reasons = [_text_fault("name", name, MAX_NAME)]
     if category_id is None:
         unknown = f"There is no category “{category}”."

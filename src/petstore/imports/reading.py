@@ -54,7 +54,7 @@ class TableHead(Struct, frozen=True):
     problem: str = ""
 
 
-class Table:
+class ImportedTable:
     """A file that was read. Close it: its rows are in a temporary file."""
 
     def __init__(self, head: TableHead, rows: BinaryIO) -> None:
@@ -77,7 +77,7 @@ class Table:
         self.close()
 
 
-def read_table(file: BinaryIO) -> Table:
+def read_table(file: BinaryIO) -> ImportedTable:
     """Read a file from its beginning. Its content alone decides what it is.
 
     It waits for another process, usually 50 ms, for a large workbook seconds. So call it with
@@ -93,7 +93,7 @@ def read_table(file: BinaryIO) -> Table:
         if head.problem:
             raise InvalidBody(head.problem)
         files.pop_all()
-    return Table(head, rows)
+    return ImportedTable(head, rows)
 
 
 def _read_in_child(file: BinaryIO, rows: BinaryIO) -> TableHead:
