@@ -36,7 +36,29 @@ from petstore.events.store import (
     read_feed,
     recent_events,
 )
+from petstore.imports.columns import ColumnMapping, find_layout
+from petstore.imports.model import ImportPreview, ImportSettings
+from petstore.imports.reading import Row as FileRow
+from petstore.imports.store import (
+    CategoryIds,
+    Prepared,
+    StoredImport,
+    add_batches,
+    add_rows,
+    change_settings,
+    count_next_pets,
+    delete_import,
+    find_same,
+    get_import,
+    list_imports,
+    names_here,
+    prepare,
+    undo_rows,
+)
+from petstore.imports.store import begin as begin_import
+from petstore.imports.store import complete as complete_import
 from petstore.interface.idempotency_records import Attempt, SafeRetries
+from petstore.interface.messages import encode_json
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.activity import ActivityFilter, read_activity
 from petstore.keys.alerts import find_alerts
@@ -67,7 +89,6 @@ from petstore.orders.store import (
     update_order,
 )
 from petstore.people.store import change_person, end_device_of, find_person, list_people
-from petstore.pets.imports import begin_import
 from petstore.pets.model import NewPet, PetFilter, PetPatch, PetStatus
 from petstore.pets.search import search_pets
 from petstore.pets.store import (
@@ -119,7 +140,6 @@ from support.changes import (
     create_category,
     create_pet,
     delete_category,
-    import_batch,
     update_category,
 )
 from support.keys import OPERATOR, new_key
@@ -168,6 +188,10 @@ FILL = {
         "1 + n % 3, n, 'evt_' || n, 'pet.created', 'pet/7', iif(n % 2, 'pending', 'failed'),"
         " n, 0, n"
     ),
+    "imports (caller_id, digest, file_name, settings, records, done, created_at, touched_at)": (
+        "1 + n % 3, CAST(n AS BLOB), '', json('{}'), 1, 1, n, n"
+    ),
+    "import_batches (import_id, first, records)": "n, 0, '[]'",
     "idempotency_records": "1 + n % 3, 'key ' || n, x'', x'', n",
     "deprecated_calls": "n, 'getPet', n, 1, n, 'shop/1', 'r1'",
     "responses": "1 + n % 3, n, 200, 7",
@@ -248,11 +272,34 @@ LISTS: dict[str, Any] = {
     "people": lambda store, after: list_people(store, None, after, PAGE),
     "people-production": lambda store, after: list_people(store, "production", after, PAGE),
     "events": lambda store, after: list_history(store, 1, None, after, PAGE),
+    "imports": lambda store, after: list_imports(store, 1, after and 4_001 - after, PAGE),
     "webhooks": lambda store, after: list_webhooks(store, 1, after, PAGE),
     "deliveries": lambda store, after: list_deliveries(store, 1, UNSET, after, PAGE),
     "deliveries-failed": lambda store, after: list_deliveries(store, 1, "failed", after, PAGE),
 }
 
+IMPORTED = [FileRow(1, ["7", "New", "dogs"])]
+IMPORT_SETTINGS = ImportSettings(
+    "UTF-8",
+    [],
+    find_layout(IMPORTED, 2, has_header=False, mapping=ColumnMapping(name=1, category_id=2, id=0)),
+    unknown_categories="create",
+)
+IMPORT_ROW = (
+    7,
+    "pets.csv",
+    encode_json(IMPORT_SETTINGS).decode(),
+    "{}",
+    9,
+    *[0] * 5,
+    "[]",
+    None,
+    None,
+    0,
+)
+STORED_IMPORT = StoredImport(
+    *(7, "pets.csv", IMPORT_SETTINGS, ImportPreview(), 9, *[0] * 5, [], None, None, 0)
+)
 KEY = Caller("Till", id=7, scopes=frozenset({"keys:admin"}), environment="production", created_at=0)
 KEY_ROW = tuple(values_of(KEY)[name] for name in COLUMNS)
 PERSON_ROW = (*KEY_ROW[:-1], "clerk")
@@ -301,8 +348,16 @@ ROWS: dict[str, list[Row]] = {
         (9, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 4)
     ],
     "select_deliveries_since": [(9, "failed")],
-    "select_pet_import": [(0, None)],
-    "update_pet_import": [(0,)],
+    "lock_import": [IMPORT_ROW],
+    "select_import": [IMPORT_ROW],
+    "update_import": [IMPORT_ROW],
+    "update_undone_import": [IMPORT_ROW],
+    "update_import_settings": [IMPORT_ROW],
+    "complete_import": [IMPORT_ROW],
+    "insert_import": [(7,)],
+    "count_unfinished_imports": [(0,)],
+    "select_import_outcome": [("[]", "[]")],
+    "select_import_pets": [(0, '[{"id": 7, "name": "Bella", "categoryId": 2}]')],
     "select_pets_without_words": [(7, "Bella")],
 }
 """What the recorded operations find."""
@@ -329,8 +384,13 @@ def units() -> Iterator[Unit[Any]]:
     yield rotate_own_key(NOW, found_owner, NOW)
     yield change_person(7, {"login": "hopper"}, OPERATOR, 0)
     yield end_device_of(7, b"", OPERATOR, 0)
-    yield begin_import(b"", again=True)
-    yield import_batch(b"", 0, [NewPet("New", 7)], strict_categories=True)
+    yield begin_import(7, b"7", "pets.csv", IMPORT_SETTINGS, NOW)
+    yield add_batches(7, 0, IMPORTED)
+    yield complete_import(7, 7, 100, 0, ImportPreview())
+    yield change_settings(7, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, unconditional)
+    yield add_rows(STORED_IMPORT, 7, Prepared(IMPORTED, {"dogs": 7}, {}), 9, now=NOW, by=SERVICE)
+    yield undo_rows(7, 7, 9, now=NOW, by=SERVICE)
+    yield delete_import(7, 7, unconditional)
     yield create_webhook(WebhookCreate("https://shop.example"), 7, 0)
     yield change_webhook(7, WebhookPatch(enabled=True, resume="now"), 7, 0, unconditional)
     yield resume_batch(1, "lastSuccess", LAST_ID, 0)
@@ -390,6 +450,11 @@ def recorded() -> dict[str, list[Statement]]:
         *(one for unit in units() for one in statements_of(partial_write(unit), ROWS)),
         *statements_of(lambda store: get_pet(store, 7)),
         *statements_of(lambda store: get_category(store, 7)),
+        *statements_of(lambda store: get_import(store, 7, 7), ROWS),
+        *statements_of(lambda store: find_same(store, 7, b"7")),
+        *statements_of(lambda store: prepare(store, STORED_IMPORT, CategoryIds(store)), ROWS),
+        *statements_of(lambda store: names_here(store, {"bella", "rex"})),
+        *statements_of(lambda store: count_next_pets(store, 7), ROWS),
         *statements_of(lambda store: find_person(store, 7, None), ROWS),
         *statements_of(lambda store: list_devices(store, 7, NOW)),
         *statements_of(lambda store: get_order(store, 7)),
@@ -499,7 +564,7 @@ IN_BATCHES = (
 )
 # All events in the window of a replay are read.
 IN_LARGE_BATCHES = ("insert_replayed_deliveries", "select_replayed")
-UNSEARCHED = ("select_inventory", "select_category_inventory")
+UNSEARCHED = ("select_inventory", "select_category_inventory", "select_names_here")
 # Their rows are grouped.
 GROUPED = ("select_sales_by_day", "select_sales_by_category")
 ONE_ROW = ("select_key_revision", "update_key_revision")

@@ -24,10 +24,15 @@ CSV = "text/csv"
 Json: TypeAlias = dict[str, Any]
 
 
-@pytest.fixture
-async def token(service: Service, dogs: None) -> str:
-    """The token of a key without limits, in a store with the categories Dogs and Cats."""
+@pytest.fixture(autouse=True)
+async def with_dogs_and_cats(service: Service, dogs: None) -> None:
+    """Every store has the categories 1, Dogs, and 2, Cats."""
     await service.store.write(without_event(create_category(CategoryCreate("Cats"))))
+
+
+@pytest.fixture
+async def token(service: Service) -> str:
+    """The token of a key without limits."""
     return (await service.issue()).token
 
 
@@ -93,7 +98,9 @@ async def test_a_file_is_read_and_nothing_is_added(service: Service, token: str)
     assert found["mapping"] == {"name": 0, "categoryId": 1, "status": 2}
     assert found["hasHeader"] is True
     assert found["headerLine"] == 1
-    assert [column["name"] for column in found["columns"]] == text.split("\n")[0].split(",")
+    assert [column["name"] for column in found["columns"]] == text.split("\n", maxsplit=1)[0].split(
+        ","
+    )
     assert found["columns"][0]["values"] == ["Bella", "Mia", "Rex"]
     assert (found["state"], found["rows"], found["waiting"]) == ("open", 3, 3)
     assert found["preview"] == {
@@ -134,11 +141,15 @@ async def test_what_was_decided_is_added(service: Service, token: str) -> None:
 
 @pytest.mark.each_database
 async def test_refused_rows_say_every_reason_that_holds_now(service: Service, token: str) -> None:
-    text = "Name,Category,Status,Remark\nBella,Dogs,available,\n,Wolves,lost,=1+1\nTom,Wolves,sold,\n"
+    text = (
+        "Name,Category,Status,Remark\nBella,Dogs,available,\n,Wolves,lost,=1+1\nTom,Wolves,sold,\n"
+    )
     found = await sent(service, token, text)
     reasons = [
-        "The row has no name. There is no category “Wolves”."
-        " The meaning of the status “lost” is not decided.",
+        (
+            "The row has no name. There is no category “Wolves”."
+            " The meaning of the status “lost” is not decided."
+        ),
         "There is no category “Wolves”.",
     ]
     rows = [
@@ -301,7 +312,9 @@ async def test_the_events_of_all_runs_have_one_request_id(service: Service, toke
     found = await sent(service, token, many(2_050))
     await whole(service, token, found["id"])
     await whole(service, token, found["id"], "undo")
-    select = "SELECT type, count(*), count(DISTINCT request_id) FROM events GROUP BY type ORDER BY 1"
+    select = (
+        "SELECT type, count(*), count(DISTINCT request_id) FROM events GROUP BY type ORDER BY 1"
+    )
     rows = await service.store.read(Statement(select))
     assert [row for row in rows if row[0].startswith("pet.")] == [
         ("pet.created", 2_050, 1),
@@ -340,7 +353,7 @@ async def test_an_import_needs_the_scope_to_add_pets(service: Service) -> None:
     assert_error(await send(service, token, many(1)), 403, "missing_scope")
 
 
-async def test_each_row_costs_a_request_of_the_day(service: Service, token: str) -> None:
+async def test_each_row_costs_a_request_of_the_day(service: Service) -> None:
     small = (await service.issue(per_minute=1000, per_day=130)).token
     found = await sent(service, small, many(150))
     running = await step(service, small, found["id"])
@@ -353,7 +366,7 @@ async def test_each_row_costs_a_request_of_the_day(service: Service, token: str)
     assert usage["day"]["remaining"] == 130 - 21
 
 
-async def test_the_headers_of_a_run_count_its_rows(service: Service, token: str) -> None:
+async def test_the_headers_of_a_run_count_its_rows(service: Service) -> None:
     small = (await service.issue(per_minute=1000, per_day=130)).token
     found = await sent(service, small, many(50))
     response = await service.request("POST", f"{PATH}/{found['id']}/run", small)

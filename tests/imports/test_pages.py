@@ -6,8 +6,6 @@ import io
 import httpx
 import pytest
 
-from petstore.categories.model import CategoryCreate
-from support.changes import create_category, without_event
 from support.page_forms import form_to
 from support.service import Service
 from support.visitor import Visitor, signed_in, words
@@ -20,10 +18,9 @@ LIST = (
 )
 
 
-@pytest.fixture
-async def service(service: Service, dogs: None) -> Service:
-    """A service with the category 1, Dogs."""
-    return service
+@pytest.fixture(autouse=True)
+def with_dogs(dogs: None) -> None:
+    """Every store has the category 1, Dogs."""
 
 
 async def send(staff: Visitor, text: str | bytes, name: str = "tiere.csv") -> httpx.Response:
@@ -96,9 +93,7 @@ async def test_what_the_form_says_counts_when_pets_are_added_at_once(
     assert [pet.get("status") for pet in pets] == ["sold", "available", "sold"]
 
 
-async def test_a_hundred_and_twenty_breeds_are_one_decision(
-    staff: Visitor, service: Service
-) -> None:
+async def test_a_hundred_and_twenty_breeds_are_one_decision(staff: Visitor) -> None:
     breeds = "".join(f"Pet {number},Breed {number}\n" for number in range(120))
     path = await preview(staff, f"name,breed\n{breeds}")
     assert "Add these 120 categories" in words(await staff.get(path))
@@ -106,7 +101,7 @@ async def test_a_hundred_and_twenty_breeds_are_one_decision(
     assert "120 pets added, 0 rows skipped." in words(done)
 
 
-async def test_other_columns_can_be_chosen(staff: Visitor, service: Service) -> None:
+async def test_other_columns_can_be_chosen(staff: Visitor) -> None:
     path = await preview(staff, "Dogs;Rex\nDogs;Tom\n")
     page = await staff.get(path)
     assert "0 pets to add" in words(page)
@@ -126,19 +121,17 @@ async def test_names_that_are_here_already_are_told(staff: Visitor, service: Ser
     assert "1 of these names is in the store already." in words(await staff.get(path))
 
 
-async def test_rows_without_a_category_can_get_one(staff: Visitor, service: Service) -> None:
+async def test_rows_without_a_category_can_get_one(staff: Visitor) -> None:
     path = await preview(staff, "name\nRex\nTom\n")
     done = await run(staff, path, defaultCategoryId="1")
     assert "2 pets added" in words(done)
 
 
-async def test_refused_rows_are_saved_with_every_reason(staff: Visitor, service: Service) -> None:
+async def test_refused_rows_are_saved_with_every_reason(staff: Visitor) -> None:
     path = await preview(staff, LIST)
     await run(staff, path)
     file = await staff.get(f"{path}/refused.csv")
-    assert file.headers["content-disposition"] == (
-        'attachment; filename="refused-2026-12-01.csv"'
-    )
+    assert file.headers["content-disposition"] == ('attachment; filename="refused-2026-12-01.csv"')
     header, *rows = csv.reader(io.StringIO(file.content.decode("utf-8-sig")))
     assert header == ["Tiername", "Tierart", "Status", "Gewicht", "Line", "Reason"]
     assert rows[1][-1] == (
@@ -146,7 +139,7 @@ async def test_refused_rows_are_saved_with_every_reason(staff: Visitor, service:
     )
 
 
-async def test_a_long_import_goes_on_from_page_to_page(staff: Visitor, service: Service) -> None:
+async def test_a_long_import_goes_on_from_page_to_page(staff: Visitor) -> None:
     rows = "".join(f"Pet {number},Dogs\n" for number in range(2_150))
     path = await preview(staff, f"name,category\n{rows}")
     page = await staff.post(f"{path}/run")
@@ -166,7 +159,7 @@ async def test_an_undo_says_what_stays_and_why(staff: Visitor, service: Service)
     assert "Rex It was ordered. 1 Ada It was deleted already. 3" in words(page)
 
 
-async def test_an_import_can_be_discarded(staff: Visitor, service: Service) -> None:
+async def test_an_import_can_be_discarded(staff: Visitor) -> None:
     path = await preview(staff, LIST)
     page = await staff.submit(f"{path}/delete")
     assert "The import of tiere.csv is deleted." in page.text.replace("\u2068", "").replace(
@@ -193,7 +186,7 @@ async def test_a_file_that_cannot_be_read_is_refused_in_plain_words(
     assert message in words(refused)
 
 
-async def test_markup_of_a_file_is_text(staff: Visitor, service: Service) -> None:
+async def test_markup_of_a_file_is_text(staff: Visitor) -> None:
     evil = '<img src=x onerror="alert(1)">'
     path = await preview(staff, f"name,category,status\n{evil},{evil},{evil}\n", f"{evil}.csv")
     for page in (await staff.get(path), await run(staff, path), await staff.get("/import")):

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from petstore.pets.exports import cells_writer
-from petstore.pets.files import Delimiter
+from petstore.pets.exports import Delimiter, cells_writer
 from support.exploration import explored
 
 FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")

@@ -5,7 +5,6 @@ from functools import partial
 
 from petstore.categories import store as categories
 from petstore.categories.model import Category, CategoryPatch
-from petstore.clock import Milliseconds
 from petstore.databases.contract import Unit
 from petstore.pets import store as pets
 from support.manual_clock import ManualClock

@@ -66,10 +66,7 @@ MEDIA_TYPES = (
 )
 """The media types of files: CSV, Excel, OpenDocument, and Excel as it was until 2003."""
 
-_CSV_HEADERS = [
-    b"content-type: text/csv; charset=utf-8",
-    b'content-disposition: attachment; filename="refused.csv"',
-]
+_CSV_HEADERS = [b"content-type: text/csv; charset=utf-8"]
 _ADDED_COLUMNS = ("Line", "Reason")
 _RUN_SECONDS = 1.0
 _RUN_ROWS = 2_000

@@ -6,6 +6,7 @@ from io import StringIO
 from typing import Any
 
 from msgspec import UNSET, to_builtins
+from msgspec.structs import replace
 
 from petstore.console.downloads import dated
 from petstore.console.fields import FieldSet, choice
@@ -254,8 +255,8 @@ async def _save_refused(visit: PageRequest) -> Response:
     assert response is not None  # noqa: S101 - it is a file
     name = dated("refused", visit.services.clock())
     disposition = f'content-disposition: attachment; filename="{name}"'.encode("ascii")
-    response.headers[-1:] = [disposition, b"cache-control: no-store"]
-    return response
+    headers = [*response.headers, disposition, b"cache-control: no-store"]
+    return replace(response, headers=headers)
 
 
 async def _delete(visit: PageRequest) -> Response:

@@ -41,13 +41,13 @@ from petstore.imports.store import (
     StoredImport,
     add_batches,
     begin,
-    can_create,
     complete,
     discard,
     judge,
     names_here,
     pets_here,
     read_batches,
+    with_created,
 )
 from petstore.pets.model import NewPet
 from petstore.pets.rows import keys_of_each
@@ -166,9 +166,7 @@ async def preview_of(
         statuses.count(counted.statuses)
         words.count(counted.categories)
         known = await categories.find(rows, layout)
-        decided = dict(known)
-        if settings.unknown_categories == "create":
-            decided |= {name_key(word): 0 for word in counted.categories if can_create(word, known)}
+        decided = with_created(rows, settings, known)
         judged = judge(rows, settings, decided, await pets_here(store, rows, settings))
         names = [pet.name for pet in judged if isinstance(pet, NewPet)]
         keys = await keys_of_each(names)

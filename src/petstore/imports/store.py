@@ -61,7 +61,7 @@ _COLUMNS = (
 )
 _SELECT = f"SELECT {_COLUMNS} FROM imports"  # noqa: S608 - only names
 _OWN = "id = ?1 AND caller_id = ?2 AND records > 0"
-_UNFINISHED = "undo_request IS NULL AND (done < records OR records = 0)"
+_UNFINISHED = "done < records AND undo_request IS NULL"
 _LEFT_BEHIND: Milliseconds = HOUR
 _LONGEST = 255
 
@@ -187,7 +187,8 @@ def begin(
     yield _lock_caller(caller_id)
     yield _change(
         "delete_unstored_imports",
-        "DELETE FROM imports WHERE caller_id = ?1 AND records = 0 AND touched_at < ?2",
+        f"DELETE FROM imports WHERE caller_id = ?1 AND records = 0 AND {_UNFINISHED}"  # noqa: S608
+        " AND touched_at < ?2",
         *(caller_id, now - _LEFT_BEHIND),
     )
     ((count,),) = yield Statement(
@@ -200,8 +201,8 @@ def begin(
         raise TooManyImports(msg)
     rows = yield _change(
         "insert_import",
-        "INSERT INTO imports (caller_id, digest, file_name, settings, created_at, touched_at)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?5) RETURNING id",
+        "INSERT INTO imports (caller_id, digest, file_name, settings, done, created_at, touched_at)"
+        " VALUES (?1, ?2, ?3, ?4, -1, ?5, ?5) RETURNING id",
         *(caller_id, digest, shown_name(file_name), _encode(settings).decode(), now),
     )
     import_id: int = rows[0][0]
@@ -324,6 +325,16 @@ async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
     return {row[0] for row in rows}
 
 
+def with_created(
+    rows: Sequence[FileRow], settings: ImportSettings, ids: dict[str, int]
+) -> dict[str, int]:
+    """Return the ids of categories, 0 for those that a run of the import would create."""
+    if settings.unknown_categories == "refuse":
+        return ids
+    words = words_of(rows, settings.layout).categories
+    return ids | {name_key(word): 0 for word in words if can_create(word, ids)}
+
+
 def judge(
     rows: Sequence[FileRow],
     settings: ImportSettings,
@@ -367,7 +378,7 @@ async def refused_rows(
         rows = [records[place] for place in places]
         if present.state == "open":
             rows = records[max(0, present.start - first) :]
-        ids = await categories.find(rows, settings.layout)
+        ids = with_created(rows, settings, await categories.find(rows, settings.layout))
         judged = judge(rows, settings, ids, await pets_here(reader, rows, settings))
         for row, pet in zip(rows, judged, strict=True):
             await slices.rest()

@@ -42,9 +42,11 @@ class SafeRetries:
         Work of several transactions looks for it first, and records its response with the last one.
 
         Raises:
+            IdempotencyKeyInUse: the first request is in progress.
             IdempotencyKeyReused: the first request was a different one.
             Unavailable: the database is unreachable.
         """
+        self._require_free(attempt)
         before = self._clock() - IDEMPOTENCY_RECORDS_KEPT
         rows = await self._store.read(_select(attempt, before))
         self.replays += len(rows)
@@ -59,10 +61,7 @@ class SafeRetries:
             Unavailable: the database is unreachable, full or failing; nothing was acknowledged.
             PetstoreError: what ``unit`` raises; nothing is recorded then.
         """
-        name = (attempt.caller.id, attempt.idempotency_key)
-        if name in self._under_way:
-            msg = "Idempotency-Key: the first request with it is in progress; try again in a moment"
-            raise IdempotencyKeyInUse(msg)
+        name = self._require_free(attempt)
         self._under_way.add(name)
         try:
             record = await self._store.write(_once(attempt, unit, self._clock()))
@@ -70,6 +69,13 @@ class SafeRetries:
             self._under_way.remove(name)
         self.replays += record.is_replay
         return record
+
+    def _require_free(self, attempt: Attempt) -> tuple[int, str]:
+        name = (attempt.caller.id, attempt.idempotency_key)
+        if name in self._under_way:
+            msg = "Idempotency-Key: the first request with it is in progress; try again in a moment"
+            raise IdempotencyKeyInUse(msg)
+        return name
 
 
 def _select(attempt: Attempt, before: int) -> Statement:

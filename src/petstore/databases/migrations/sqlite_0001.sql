@@ -410,7 +410,7 @@ CREATE INDEX console_links_by_end ON console_links (expires_at);
 -- Files that callers import. settings are how the file is read, and found is what it has, both as JSON. The
 -- first ``done`` of its ``records`` are behind the import, and those up to its header, ``start``, are no rows.
 -- An undo has looked at deleted and kept ones of the added pets. The events of all runs have the request id of
--- the first. Without records, a file is still being stored.
+-- the first. While a file is still being stored, it has no records, and done is -1.
 CREATE TABLE imports (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     caller_id INTEGER NOT NULL REFERENCES api_keys (id),
@@ -432,6 +432,8 @@ CREATE TABLE imports (
 ) STRICT;
 
 CREATE INDEX imports_by_caller ON imports (caller_id, id);
+CREATE INDEX imports_by_file ON imports (caller_id, digest);
+CREATE INDEX imports_unfinished ON imports (caller_id) WHERE done < records AND undo_request IS NULL;
 CREATE INDEX imports_by_age ON imports (touched_at);
 
 -- A hundred records of a file, as JSON, by the number of the first. ``refused`` has the places of those that
