@@ -385,7 +385,7 @@ def units() -> Iterator[Unit[Any]]:
     yield change_person(7, {"login": "hopper"}, OPERATOR, 0)
     yield end_device_of(7, b"", OPERATOR, 0)
     yield begin_import(7, b"7", "pets.csv", IMPORT_SETTINGS, NOW)
-    yield add_batches(7, 0, IMPORTED)
+    yield add_batches(7, 100, IMPORTED)
     yield complete_import(7, 7, 100, 0, ImportPreview())
     yield change_settings(7, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, unconditional)
     yield add_rows(STORED_IMPORT, 7, Prepared(IMPORTED, {"dogs": 7}, {}), 9, now=NOW, by=SERVICE)

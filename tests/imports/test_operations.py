@@ -25,9 +25,10 @@ Json: TypeAlias = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
-async def with_dogs_and_cats(service: Service, dogs: None) -> None:
+async def with_dogs_and_cats(service: Service) -> None:
     """Every store has the categories 1, Dogs, and 2, Cats."""
-    await service.store.write(without_event(create_category(CategoryCreate("Cats"))))
+    for name in ("Dogs", "Cats"):
+        await service.store.write(without_event(create_category(CategoryCreate(name))))
 
 
 @pytest.fixture

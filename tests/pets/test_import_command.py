@@ -68,7 +68,7 @@ def test_everything_can_be_decided_by_options(shop: Shop, file: Path) -> None:
 def test_the_same_file_adds_nothing_twice(shop: Shop, file: Path) -> None:
     shop("pets", "import", file)
     result = shop("pets", "import", file)
-    assert "2 pets had been added before.\n0 pets added" in result.stdout
+    assert "1 pet had been added before.\n0 pets added" in result.stdout
 
 
 def test_a_workbook_is_imported(shop: Shop, tmp_path: Path) -> None:
@@ -95,11 +95,11 @@ def test_an_import_is_listed_shown_undone_and_deleted(shop: Shop, file: Path) ->
     shop("pets", "import", file)
     assert "tiere.csv" in shop.succeed("imports", "list")
     shown = shop.succeed("imports", "show", 1)
-    assert shown == "Import 1 of tiere.csv: finished, 0 waiting, 2 added, 2 refused\n"
+    assert shown == "Import 1 of tiere.csv: finished, 0 waiting, 1 added, 3 refused\n"
     shop.succeed("pets", "change", 1, "--name", "Bella II")
     undone = shop("imports", "undo", 1)
     assert undone.stdout == shown.replace("finished", "undone").replace(
-        "refused\n", "refused, 1 deleted, 1 kept\n"
+        "refused\n", "refused, 0 deleted, 1 kept\n"
     )
     assert undone.stderr == "pet 1 (Bella) was changed\n"
     assert shop("imports", "delete", 1).stderr == "Import 1 deleted.\n"
