@@ -298,7 +298,8 @@ IMPORT_ROW = (
     0,
 )
 STORED_IMPORT = StoredImport(
-    *(7, "pets.csv", IMPORT_SETTINGS, ImportPreview(), 9, *[0] * 5, [], None, None, 0)
+    7, "pets.csv", IMPORT_SETTINGS, ImportPreview(), 9, 0, 0, 0, 0, 0, [], None, None, 0
+)
 )
 KEY = Caller("Till", id=7, scopes=frozenset({"keys:admin"}), environment="production", created_at=0)
 KEY_ROW = tuple(values_of(KEY)[name] for name in COLUMNS)

@@ -66,6 +66,7 @@ async def fill(store: SqliteStore) -> str:
     await store.write(place_order(new, NOW, 0, "EUR"))
     for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
         await store.write(update_order(2, patch, 0, unconditional))
+    await store.write(create_pet(NewPet("Imported", 3)))
     token = await _keys(store)
     await StoredRateLimits(store).save(
         [(1, State(day=20_000, day_used=5, banned_until=NOW)), (2, State())]
