@@ -230,6 +230,7 @@ LIBRARIES = {
     "redis": ("petstore.redis_client",),
     "prometheus_client": ("petstore.observability",),
     "opentelemetry": ("petstore.observability",),
+    "python_calamine": ("petstore.imports.tables",),
     "httptools": ("petstore.http", "petstore.webhooks.sender"),
     "uvloop": ("petstore.server",),
     "jinja2": ("petstore.console.templates",),

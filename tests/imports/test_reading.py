@@ -143,6 +143,7 @@ LONG = "The row has more than 65,536 characters."
         ('a,"b\nc"\nd, "e;f"\n', [(1, ["a", "b\nc"], ""), (3, ["d", "e;f"], "")]),
         ("name;price\nRex;1,5\n", [(1, ["name", "price"], ""), (2, ["Rex", "1,5"], "")]),
         ('a,b\n"24" long,c\nd,e\n', [(1, ["a", "b"], ""), (2, [], MISPLACED), (3, ["d", "e"], "")]),
+        ("a" + "," * 300, [(1, ["a"] + [""] * (MAX_COLUMNS - 1), "")]),
         ("a," + "b" * MAX_ROW_TEXT, [(1, ["a", "b" * 100], LONG)]),
     ],
 )  # fmt: skip
@@ -179,7 +180,9 @@ def test_what_is_no_table_is_told(content: bytes, message: str) -> None:
 
 def test_cells_of_a_workbook_are_as_people_see_them() -> None:
     _, rows = read((FILES / "37-pets.xls").read_bytes())
-    assert rows[1].cells == ["Zoë", "Cat", "Available", "2024-05-01", "3.5", "True"]
+    birth, arrival = "2024-05-01", "2024-06-01 08:30:00"
+    assert rows[1].cells == ["Zoë", "Cat", "Available", birth, "3.5", "True", arrival]
+    assert rows[2].line == 4
 
 
 def test_macros_and_external_links_of_a_workbook_are_not_even_read() -> None:

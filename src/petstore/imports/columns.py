@@ -69,11 +69,12 @@ TOTAL_WORDS = (
 EMPTY_WORDS = ("null", "n/a", "#n/a", "nan", "#name?", "#ref!", "#value!")
 """What programs write into an empty cell, or one whose formula failed."""
 
-_HEADER_ROWS, _LONGEST_NAME = 20, 50
+_HEADER_ROWS, _LONGEST_COLUMN = 20, 50
+_LONGEST = 1024  # more than any cell that is right has, so that no row takes long
 _SHOWN_VALUES, _SHOWN = 3, 100
 # These are the status whatever their cells say; the later names have other meanings as well.
 _SURE_STATUS_NAMES = 4
-_NUMBER = re.compile(r"[-+]?\d[\d.,:/\s-]*%?")
+_is_number = re.compile(r"[-+]?\d[\d.,:/\s-]{,40}%?").fullmatch
 _REMARK = re.compile(r"\([^()]*\)")
 _LOST = "\N{REPLACEMENT CHARACTER}"
 # What a file for spreadsheets has before a name that is like a formula.
@@ -241,7 +242,10 @@ def _cells(row: Row, mapping: ColumnMapping) -> list[str]:
     """Return the name, category, status and id of a row, empty where it has none."""
     places = (mapping.name, mapping.category_id, mapping.status, mapping.id)
     width = len(row.cells)
-    cells = [row.cells[place] if place is not None and place < width else "" for place in places]
+    cells = [
+        row.cells[place][:_LONGEST] if place is not None and place < width else ""
+        for place in places
+    ]
     return ["" if cell.lower() in _EMPTY_KEYS else " ".join(cell.splitlines()) for cell in cells]
 
 
@@ -260,7 +264,7 @@ def _fault(row: Row, layout: Layout) -> str:
     if row.line >= layout.last_from:
         filled = sum(map(bool, row.cells))
         is_sum = word_key(cells[0]) in _TOTAL_KEYS and filled < width
-        if is_sum or _NUMBER.fullmatch(cells[0]):
+        if is_sum or _is_number(cells[0]):
             return "This looks like a total, not like a pet."
         if filled == 1 < width - 1:
             return "This looks like a remark at the end, not like a pet."
@@ -279,7 +283,7 @@ def _find_header(rows: Sequence[Row]) -> Row | None:
 
     def looks_like_names(row: Row) -> bool:
         filled = [word_key(cell) for cell in row.cells if cell]
-        is_text = not any(_NUMBER.fullmatch(key) or key in _STATUS_KEYS for key in filled)
+        is_text = not any(_is_number(key) or key in _STATUS_KEYS for key in filled)
         return is_text and len(set(filled)) == len(filled) and len(filled) * 2 > widest
 
     best = max(first, key=_understood, default=None)
@@ -290,7 +294,7 @@ def _find_header(rows: Sequence[Row]) -> Row | None:
 
 
 def _understood(row: Row) -> int:
-    keys = {word_key(cell) for cell in row.cells if len(cell) < _LONGEST_NAME}
+    keys = {word_key(cell) for cell in row.cells if len(cell) < _LONGEST_COLUMN}
     return sum(not keys.isdisjoint(names) for names in _COLUMN_KEYS.values()) + ("id" in keys)
 
 
@@ -299,7 +303,7 @@ def _heads_numbers(top: Row, rows: Sequence[Row]) -> bool:
     for place in range(len(top.cells)):
         cells = [row.cells[place] for row in rows if row.line > top.line and place < len(row.cells)]
         filled = [*filter(None, cells)]
-        if top.cells[place] and filled and all(map(_NUMBER.fullmatch, filled)):
+        if top.cells[place] and filled and all(map(_is_number, filled)):
             return True
     return False
 
