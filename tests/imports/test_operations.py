@@ -461,3 +461,9 @@ async def test_a_deleted_import_leaves_its_pets(service: Service, token: str) ->
     assert (await service.request("DELETE", f"{PATH}/{found['id']}", token)).status_code == 204
     assert len(await pets(service, token)) == 2
     assert (await service.request("GET", f"{PATH}/{found['id']}", token)).status_code == 404
+
+
+async def test_a_key_has_at_most_four_files_on_their_way(service: Service, token: str) -> None:
+    responses = await asyncio.gather(*(send(service, token, many(1, name)) for name in "ABCDE"))
+    statuses = sorted(response.status_code for response in responses)
+    assert statuses == [201] * 4 + [429]

@@ -212,6 +212,8 @@ class Application:
         self._bodies = bodies
         msg = "this key has 8 batches in progress: wait until one has its response"
         self._batches = Turns(8, msg, "batches")  # each has its body in memory
+        msg = "this key has 4 files on their way: wait until one has its response"
+        self._files = Turns(4, msg, "files")
         self._rules = rules
         self._on_request, self._on_response = hooks
         self.lifespan = lifespan
@@ -310,8 +312,10 @@ class Application:
             self._count_deprecated(exchange, operation, operation.deprecation, key)
         require_scope(key, operation.scope)
         if operation.in_turn:
+            # Apart, so that files which arrive slowly keep no batch waiting.
+            open_ones = self._files if operation.media_types else self._batches
             respond = partial(self._respond_in_turn, exchange, operation, key, receive)
-            return await self._batches.respond(key.id, respond)
+            return await open_ones.respond(key.id, respond)
         return await self._respond_at_once(exchange, operation, key, receive)
 
     async def _respond_at_once(
