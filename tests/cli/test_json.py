@@ -24,7 +24,6 @@ WITHOUT_JSON = {
     "backup": "writes a file; its exit status says all",
     "restore": "writes a file; its exit status says all",
     "pets export": "writes CSV",
-    "imports refused": "writes CSV",
     "orders export": "writes CSV for spreadsheets; orders list --all --json prints the same",
 }
 URL = "https://shop.example/hooks"

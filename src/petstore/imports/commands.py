@@ -1,12 +1,11 @@
 """``petstore imports``: the imports of a key, which ``petstore pets import`` makes."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from petstore.cli.options import ID
-from petstore.cli.output import SectionedGroup, counted, plain_failures, printable, replacing_text
+from petstore.cli.output import SectionedGroup, counted, printable
 from petstore.cli.resources import View, list_options, resource_options, show_deleted, utc
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
@@ -55,18 +54,6 @@ def list_imports(*, client: "Client", **options: object) -> None:
 def show(*, import_id: int, client: "Client", as_json: bool) -> None:
     """Show one import."""
     _IMPORTS.show(client.imports.get.raw(import_id), as_json=as_json)
-
-
-@imports.command()
-@_id_argument
-@click.argument("file", type=click.Path(dir_okay=False, writable=True, path_type=Path))
-@resource_options
-def refused(*, import_id: int, file: Path, client: "Client", as_json: bool) -> None:
-    """Save the refused rows of an import in FILE, with the reasons."""
-    del as_json
-    text = client.imports.refused(import_id)
-    with plain_failures(), replacing_text(file) as out:
-        out.write("\ufeff" + text)
 
 
 @imports.command()
