@@ -1,7 +1,6 @@
 """Ways to import a file of animals: the command, and a person in the console. Each goes on anew."""
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -32,24 +31,23 @@ class Importer(Protocol):
         ...
 
 
-def _command(deployment: Deployment, file: Path, options: Callable[[], tuple[str, ...]]) -> Program:
-    """Return ``petstore pets import``; ``options`` are those of its next start."""
+def by_command(deployment: Deployment, file: Path) -> Importer:
+    """Return ``petstore pets import``; the service may have moved to another port."""
+    return _command(deployment, file, "pets", "import", str(file))
+
+
+def undone(deployment: Deployment, file: Path, import_id: int) -> Importer:
+    """Return ``petstore imports undo``."""
+    return _command(deployment, file, "imports", "undo", str(import_id))
+
+
+def _command(deployment: Deployment, file: Path, *words: str) -> Program:
     return Program(
         deployment.folder,
         file.with_suffix(".log"),
         {**os.environ, "PETSTORE_KEY": deployment.token},
-        lambda: ("-m", "petstore", "pets", "import", str(file), *options()),
+        lambda: ("-m", "petstore", *words, "--url", f"{deployment.server.url}/v1"),
     )
-
-
-def into_database(deployment: Deployment, file: Path) -> Importer:
-    """Return the command that writes to the database."""
-    return _command(deployment, file, lambda: ("--database", deployment.server.database))
-
-
-def over_http(deployment: Deployment, file: Path) -> Importer:
-    """Return the command that sends requests; the service may have moved to another port."""
-    return _command(deployment, file, lambda: ("--url", f"{deployment.server.url}/v1"))
 
 
 class Person:
@@ -101,4 +99,5 @@ class Person:
             else:
                 form = {"Content-Type": "application/x-www-form-urlencoded"}
                 # The page of an import with rows to add is 200, and leads back once all are added.
-                self._is_done = browser.post(f"{url}{self._page}", headers=form).is_redirect
+                page = browser.post(f"{url}{self._page}/run", headers=form)
+                self._is_done = page.is_redirect

@@ -64,7 +64,7 @@ def users_of(library: str) -> list[str]:
 
 RESOURCES = (
     *("pets", "orders", "categories", "keys", "events", "webhooks", "usage", "deprecations"),
-    *("sales", "sessions", "people"),
+    *("sales", "sessions", "people", "imports"),
 )
 ORDER = (
     *("time_slices", "http", "server_urls", "clock", "errors", "coalescing", "generations"),
@@ -77,7 +77,7 @@ ORDER = (
 LAYERS = {
     "operations": ("operations",),
     "pages": ("pages", "form", "sale", "selection"),
-    "commands": ("commands", "transfers"),
+    "commands": ("commands",),
 }
 """The last word of the names of the modules in each layer of a resource.
 
@@ -167,14 +167,6 @@ PAST_OPERATIONS = {
     "keys.activity_pages",
     "pets.pages",
     "pets.selection_pages",
-    # Until one counter has all that a key has used.
-    # Until an import is a resource.
-    "pets.export_pages",
-    "pets.file_commands",
-    "pets.import_categories_form",
-    "pets.import_pages",
-    "pets.import_undo_pages",
-    "pets.transfers",
     # Until the command line carries out operations alone.
     "orders.commands",
 }
@@ -208,6 +200,7 @@ LIBRARIES = {
     "redis": ("petstore.redis_client",),
     "prometheus_client": ("petstore.observability",),
     "opentelemetry": ("petstore.observability",),
+    "python_calamine": ("petstore.imports.tables",),
     "httptools": ("petstore.http", "petstore.webhooks.sender"),
     "uvloop": ("petstore.server",),
     "jinja2": ("petstore.console.templates",),

@@ -30,6 +30,7 @@ _NAMES = {
     "Sales": "SalesCounts",
     "Usage": "KeyUsage",
     "KeyCreatePlan": "PlanName",
+    "ImportUnknowncategories": "UnknownCategories",
 }
 _STATUSES = {400: "BadRequest", 403: "Forbidden", 409: "Conflict", 410: "Gone", 429: "RateLimited"}
 _HEADERS = {"POST": "idempotency_key", "PATCH": "if_match", "DELETE": "if_match"}
@@ -60,7 +61,7 @@ from datetime import date, datetime
 from typing import Any, Final, Generic, Literal, TypeAlias
 from msgspec import UNSET, UnsetType, field
 from petstore_client._calls import (
-    Call, Items, Listing, given, into, members, nothing, number, parameters
+    Call, Items, Listing, given, into, members, nothing, number, parameters, text
 )
 from petstore_client._event_stream import EventFeed
 from petstore_client._faces import D, Resource, listing, operation, paging
@@ -94,8 +95,14 @@ def _models() -> str:
     text += "# An editor proposes the literals; a later service may add others.\n"
     text += "".join(f"{x}: TypeAlias = Literal{[*of]} | str\n" for of, x in _ALIASES.items())
     # A model stands behind those that it is made of.
-    names = sorted(_MODELS, key=lambda name: ("$ref" in str(_MODELS[name]), name in _PARENTS))
+    names = sorted(_MODELS, key=lambda name: (_depth(name), name in _PARENTS))
     return text + "".join(map(_model, names)) + "".join(map(_item_of_batch, _BATCHES))
+
+
+def _depth(name: str) -> int:
+    """Return how deep a model is made of others."""
+    parts = re.findall(r"'\$ref': '(\w+)'", str(_MODELS[name]))
+    return max((_depth(part) + 1 for part in parts), default=0)
 
 
 def _item_of_batch(name: str) -> str:
@@ -179,18 +186,23 @@ def _resource(row: Operation) -> str:
 
 def _method(row: Operation) -> str:
     verb, last = re.split("[A-Z]", row.id)[0], row.path.split("/")[-1]
-    # What is read of something else is called as that is: ``keys.history``, ``keys.usage``.
-    is_part = verb in {"list", "get"} and last[0] != "{" and last != _resource(row)
-    name = last if is_part else verb
+    # A list of something else, or a part, is called as that is: ``keys.history``.
+    is_other = last not in (_resource(row), *(f"{{{each}}}" for each in row.parameters))
+    name = last if verb in ("list", "get") and is_other else verb
     name += "_current" * ("/current/" in row.path)
-    body = row.body or row.query
+    body = _sent_by(row)
     sent = _members(_SENT[body.__name__]) if body else {}
     first = {_snake(x): f"The ``id`` of the {x.removesuffix('Id')}." for x in row.parameters}
     names = sorted(sent, key=lambda each: each in ("limit", "cursor"))
     taken = {each: _taken(sent[each], row.method) for each in names}
     taken |= {_HEADERS[row.method]: "str | None = None"} if row.method in _HEADERS else {}
     about = first | {each: _ABOUT.get(each) or _about(sent[each]) for each in taken}
-    signature = ["self", *(f"{each}: int" for each in first), *["*"][: len(taken)]]
+    if row.media_types:
+        taken |= {"media_type": f'str = "{row.media_types[0]}"'}
+        about |= {"content": "The file.", "media_type": f"One of {', '.join(row.media_types)}."}
+    content = ["content: bytes"] if row.media_types else []
+    signature = ["self", *(f"{each}: int" for each in first), *content]
+    signature += ["*"][: len(taken)]
     signature += [f"{each}: {kind}" for each, kind in taken.items()]
     kind, call = _call(row, ", ".join(f"{each}={each}" for each in names))
     text = "@listing\n" if kind.startswith("Listing") else "@operation\n"
@@ -214,13 +226,17 @@ def _call(row: Operation, sent: str) -> tuple[str, str]:
     """Return the type of a call, and the call with what is ``sent``."""
     path = re.sub(r"{(\w+)}", r"{number(\1=\1)}", f'f"{_snake(row.path)}"')
     kind = "None" if row.success.content is None else _item(row).__name__
+    is_text = row.success.media_type.startswith("text/")
     if get_origin(row.success.content) is list:
         return f"Listing[{kind}]", f'Listing("{row.id}", {path}, {kind}, parameters({sent}))'
     decode = "nothing" if kind == "None" else f"into({kind})"
+    kind, decode = ("str", "text") if is_text else (kind, decode)
     call = f'Call("{row.id}", "{row.method}", {path}, {decode}'
     if sent:
         made = {"GET": "query=parameters", "PATCH": "body=members"}.get(row.method, "body=given")
+        made = "query=parameters" if row.media_types else made
         call += f", {made}({sent})"
+    call += ", content=content, media_type=media_type" if row.media_types else ""
     call += f", {_HEADERS[row.method]}={_HEADERS[row.method]}" if row.method in _HEADERS else ""
     return f"Call[{kind}]", call + ", charged=False" * (not row.charged) + ")"
 
@@ -251,7 +267,8 @@ def _type(schema: dict[str, Any]) -> str:
     if "additionalProperties" in schema:
         return f"dict[str, {_type(schema['additionalProperties'])}]"
     plain = _FORMATS.get(schema.get("format", "")) or _TYPES.get(schema.get("type", ""), "Any")
-    return str(schema.get("$ref", plain))
+    kind = str(schema.get("$ref", plain))
+    return "Mapping[str, Any]" if kind in _SENT and kind not in _MODELS else kind
 
 
 def _members(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -302,7 +319,13 @@ def _formatted(text: str) -> str:
 
 _KINDS = {kind.__name__: kind for kind in map(_item, OPERATIONS) if kind}
 _, _MODELS = schema_components(_KINDS.values(), ref_template="{name}")
-_BODIES = {row.body or row.query for row in OPERATIONS} - {None}
+
+
+def _sent_by(row: Operation) -> Any:
+    return row.query if row.media_types else row.body or row.query
+
+
+_BODIES = {*map(_sent_by, OPERATIONS)} - {None}
 _, _SENT = schema_components(_BODIES, ref_template="{name}")
 _BATCHES = [*dict.fromkeys(get_args(row.body)[0].__name__ for row in OPERATIONS if row.is_batch)]
 _PARENTS = {x: of for x, kind in _KINDS.items() if (of := kind.__base__.__name__) in _MODELS}

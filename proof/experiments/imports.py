@@ -11,7 +11,7 @@ import httpx
 
 from proof.deployments import Deployment, deployed, postgres_server
 from proof.experiment import Experiment, Trial
-from proof.importers import Importer, Person, into_database, over_http
+from proof.importers import Importer, Person, by_command, undone
 from proof.judging import judge_feed
 from support.waiting import within
 
@@ -28,8 +28,7 @@ class _Way(NamedTuple):
 
 
 _WAYS = (
-    _Way("into the database", into_database, 5_000),
-    _Way("over HTTP", over_http, 150),
+    _Way("by the command", by_command, 4_000),
     _Way("in the console", Person, 4_000),
 )
 
@@ -52,24 +51,43 @@ def import_by(trial: Trial, deployment: Deployment, way: _Way) -> None:
     lines = "".join(f"{name},1,available\n" for name in names)
     file.write_text(f"name,categoryId,status\n{lines}")
     there = _animals(deployment)
-    with _importing(way.importer(deployment, file)) as importer:
-        for _ in range(_KILLS):
-            _wait_until(deployment, importer, there + trial.random.randrange(way.rows))
-            if not importer.is_done():
-                _kill(trial, deployment, importer)
-        is_done = within(_RECOVERY_SECONDS, importer.is_done)
-    trial.expect(is_done, f"{way.name}: the import did not go on to its end")
+    moments = [there + trial.random.randrange(way.rows) for _ in range(_KILLS)]
+    _disturb(trial, deployment, way.importer(deployment, file), moments)
     times = Counter(pet.tag for pet in deployment.rows().pets if pet.tag.startswith(way.name))
     wrong = {name: times[name] for name in {*names, *times} if times[name] != 1}
     some = dict(list(wrong.items())[:5])
     trial.expect(not wrong, f"{way.name}: {len(wrong)} rows are not there once, such as {some}")
     trial.count("rows imported", len(times))
     trial.count(f"imports {way.name}")
+    import_id = _WAYS.index(way) + 1
+    moments = [there + way.rows - trial.random.randrange(way.rows) for _ in range(_KILLS)]
+    _disturb(trial, deployment, undone(deployment, file, import_id), moments, is_undo=True)
+    left = [pet.tag for pet in deployment.rows().pets if pet.tag.startswith(way.name)]
+    trial.expect(not left, f"{way.name}: an undo left {len(left)} pets, such as {left[:5]}")
+    trial.count("undos")
 
 
-def _wait_until(deployment: Deployment, importer: Importer, animals: int) -> None:
-    """Wait until there are so many animals, or the import has ended."""
-    within(_RECOVERY_SECONDS, lambda: importer.is_done() or _animals(deployment) >= animals)
+def _disturb(
+    trial: Trial,
+    deployment: Deployment,
+    importer: Importer,
+    moments: list[int],
+    *,
+    is_undo: bool = False,
+) -> None:
+    """Kill an import or an undo once there are so many pets, and expect that it ends."""
+
+    def has_come(pets: int) -> bool:
+        there = _animals(deployment)
+        return importer.is_done() or (0 < there <= pets if is_undo else there >= pets)
+
+    with _importing(importer):
+        for pets in moments:
+            within(_RECOVERY_SECONDS, lambda pets=pets: has_come(pets))  # type: ignore[misc]
+            if not importer.is_done():
+                _kill(trial, deployment, importer)
+        is_done = within(_RECOVERY_SECONDS, importer.is_done)
+    trial.expect(is_done, "an import or an undo did not go on to its end")
 
 
 @contextmanager
@@ -103,12 +121,12 @@ def _animals(deployment: Deployment) -> int:
 EXPERIMENTS = [
     Experiment(
         "killed imports",
-        "An import that is killed, or whose service is killed, goes on when it is started again:"
-        " each row of the file is added exactly once, and has its event.",
-        "Files are imported into the database and over HTTP by `petstore pets import`, and in the"
-        " console; on SQLite and on PostgreSQL. Three times, at a random row, the import is killed"
-        " and started again, at times with the service. At the end, the names in the database are"
-        " compared with the file, and the events with the rows.",
+        "An import that is killed, or whose service is killed, resumes when it is started again:"
+        " each row of the file is added exactly once, and has its event. So does its undo.",
+        "Files are imported by `petstore pets import` and in the console, and undone; on SQLite and"
+        " on PostgreSQL. Three times, at a random row, the import or the undo is killed and started"
+        " again, at times with the service. At the end, the names in the database are compared with"
+        " the file, and the events with the rows.",
         _run,
         1,
         min_seconds=60,

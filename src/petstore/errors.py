@@ -167,6 +167,14 @@ class TooManyWebhooks(Conflict, code="too_many_webhooks"):
     """The API key has the maximum number of webhooks."""
 
 
+class TooManyImports(Conflict, code="too_many_imports"):
+    """The caller has the maximum number of unfinished imports."""
+
+
+class ImportClosed(Conflict, code="import_closed"):
+    """The import has been run or undone, so this can no longer be done with it."""
+
+
 class WebhookDisabled(Conflict, code="webhook_disabled"):
     """The webhook is disabled, so the service cannot send to it."""
 

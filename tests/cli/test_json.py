@@ -23,7 +23,7 @@ WITHOUT_JSON = {
     "mcp": "runs until it is stopped, and speaks the Model Context Protocol",
     "backup": "writes a file; its exit status says all",
     "restore": "writes a file; its exit status says all",
-    "pets export": "writes CSV or JSON Lines",
+    "pets export": "writes CSV",
     "orders export": "writes CSV for spreadsheets; orders list --all --json prints the same",
 }
 URL = "https://shop.example/hooks"
@@ -92,16 +92,14 @@ def test_the_new_token_of_your_own_key_is_printed(server: ServerProcess) -> None
     assert rotated["state"] == "active"
 
 
-def test_the_outcome_of_an_import_is_printed(command: Command, shop: Shop, tmp_path: Path) -> None:
-    file = tmp_path / "animals.csv"
-    file.write_text("name,category\nRex,1\nBello,none\nMia,1\n")
-    done = command("pets", "import", str(file), "--json", PETSTORE_DATABASE=command.url)
-    assert json.loads(done.stdout) == {"added": 2, "refused": 1, "doneBefore": 0}
-    assert done.exit_code == 1
-    again = command.succeed("pets", "import", str(file), "--json")
-    assert json.loads(again) == {"added": 0, "refused": 0, "doneBefore": 3}
+def test_the_outcome_of_an_import_is_printed(shop: Shop, tmp_path: Path) -> None:
+    file = tmp_path / "pets.csv"
+    file.write_text("name,category\nRex,No such kind\n")
     sent = shop("pets", "import", file, "--json")
-    assert json.loads(sent.stdout) == {"added": 2, "refused": 1, "doneBefore": 0}
+    assert sent.exit_code == 1
+    number = json.loads(sent.stdout)["import"]
+    outcome = {"added": 0, "refused": 1, "doneBefore": 0, "import": number}
+    assert json.loads(sent.stdout) == outcome
 
 
 def test_a_forgotten_buyer_and_copied_tables_are_counted(

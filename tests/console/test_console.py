@@ -28,7 +28,7 @@ BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
 PROTECTED = [page for page in PAGES if not page.public]
 CHANGES = [page for page in PAGES if page.method == "POST"]
 NEEDS = {
-    "pets:read": r"GET /(pets|categories)(/{\w+}|/names)?|GET /export.*",
+    "pets:read": r"GET /(pets|categories)(/{\w+}|/names|/export.csv)?",
     "pets:write": (
         r"POST /(pets|categories)(?!.*(reserve|sell)).*|GET /pets/(new|selection)|\w+ /import.*"
     ),

@@ -120,14 +120,12 @@ def test_a_file_is_previewed_and_imported(page: Page, name: str) -> None:
     open_page(page, "Import")
     rows = f"Tier;Category;Status\n{name};1;Available\n;1;Sold\n{name} II;{name}s;\n"
     file = FilePayload(name="animals.csv", mimeType="text/csv", buffer=rows.encode())
-    page.get_by_label("CSV file").set_input_files(file)
-    page.get_by_role("button", name="Look at the file").click()
-    page.get_by_label("Name").select_option("Tier")
-    page.get_by_role("button", name="Use these columns").click()
-    page.get_by_label(f"{name}s").select_option("Add this category")
-    page.get_by_role("button", name="Use these decisions").click()
-    page.get_by_role("button", name="Add 2 animals").click()
-    expect(page.locator("main")).to_contain_text("2 animals added, 1 row refused.")
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_label("New categories").select_option("Add this category")
+    page.get_by_role("button", name="Update the preview").click()
+    page.get_by_role("button", name="Add 2 pets").click()
+    expect(page.locator("main")).to_contain_text("2 pets added, 1 row skipped.")
     find(page, f"{name} II")
 
 
@@ -153,12 +151,12 @@ def test_an_import_is_undone(page: Page, name: str) -> None:
     open_page(page, "Import")
     rows = f"name,categoryId,status\n{name},1,available\n"
     file = FilePayload(name="animals.csv", mimeType="text/csv", buffer=rows.encode())
-    page.get_by_label("CSV file").set_input_files(file)
-    page.get_by_role("button", name="Look at the file").click()
-    page.get_by_role("button", name="Add 1 animal").click()
-    page.get_by_role("link", name="Undo this import…").click()
-    page.get_by_role("button", name="Delete 1 animal").click()
-    expect(page.locator("main")).to_contain_text("1 animal deleted.")
+    page.get_by_label("File").set_input_files(file)
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_role("button", name="Add 1 pet").click()
+    page.get_by_text("Undo this import…").click()
+    page.get_by_role("button", name="Undo the import").click()
+    expect(page.locator("main")).to_contain_text("1 pet deleted.")
 
 
 def test_the_help_explains_the_terms(page: Page) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import petstore
 
 SOURCE = Path(petstore.__file__).parent
-TAKE_NAMES = ("databases/pages.py", "pets/console_imports.py")
+TAKE_NAMES = ("databases/pages.py", "imports/store.py")
 """The modules with a function that makes statements, and takes their names from its callers."""
 IS_FIXED = re.compile(r"[a-z]+(_[a-z]+)*").fullmatch
 

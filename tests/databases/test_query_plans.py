@@ -33,7 +33,29 @@ from petstore.events.store import (
     read_feed,
     recent_events,
 )
+from petstore.imports.columns import ColumnMapping, find_layout
+from petstore.imports.model import ImportPreview, ImportSettings
+from petstore.imports.reading import Row as FileRow
+from petstore.imports.store import (
+    CategoryIds,
+    Prepared,
+    StoredImport,
+    add_batches,
+    add_rows,
+    change_settings,
+    count_next_pets,
+    delete_import,
+    find_same,
+    get_import,
+    list_imports,
+    names_here,
+    prepare,
+    undo_rows,
+)
+from petstore.imports.store import begin as begin_import
+from petstore.imports.store import complete as complete_import
 from petstore.interface.idempotency_records import Attempt, SafeRetries
+from petstore.interface.messages import encode_json
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.activity import ActivityFilter, read_activity
 from petstore.keys.cache import ApiKeyCache
@@ -65,7 +87,6 @@ from petstore.orders.store import (
     update_order,
 )
 from petstore.people.store import change_person, end_device_of, find_person, list_people
-from petstore.pets.imports import begin_import
 from petstore.pets.model import NewPet, PetFilter, PetPatch, PetStatus
 from petstore.pets.search import search_pets
 from petstore.pets.store import (
@@ -117,7 +138,6 @@ from support.changes import (
     create_category,
     create_pet,
     delete_category,
-    import_batch,
     update_category,
 )
 from support.keys import OPERATOR, new_key
@@ -165,6 +185,10 @@ FILL = {
         "1 + n % 3, n, 'evt_' || n, 'pet.created', 'pet/7', iif(n % 2, 'pending', 'failed'),"
         " n, 0, n"
     ),
+    "imports (caller_id, digest, file_name, settings, records, done, created_at, touched_at)": (
+        "1 + n % 3, CAST(n AS BLOB), '', json('{}'), 1, 1, n, n"
+    ),
+    "import_batches (import_id, first, records)": "n, 0, '[]'",
     "idempotency_records": "1 + n % 3, 'key ' || n, x'', x'', n",
     "counts": "iif(n % 2, 'deprecated', 'response'), n, 'getPet', n, 7, '[1,\"shop/1\",\"r1\"]'",
     "key_notices": "n, 'banned', n, n",
@@ -246,10 +270,33 @@ LISTS: dict[str, Any] = {
     "events": lambda store, after: list_history(store, 1, None, after, PAGE),
     "webhooks": lambda store, after: list_webhooks(store, HOLDER, after, PAGE),
     "webhooks of everybody": lambda store, after: list_webhooks(store, KEY, after, PAGE),
+    "imports": lambda store, after: list_imports(store, 1, after and 4_001 - after, PAGE),
     "deliveries": lambda store, after: list_deliveries(store, 1, UNSET, after, PAGE),
     "deliveries-failed": lambda store, after: list_deliveries(store, 1, "failed", after, PAGE),
 }
 
+IMPORTED = [FileRow(1, ["7", "New", "dogs"])]
+IMPORT_SETTINGS = ImportSettings(
+    "UTF-8",
+    [],
+    find_layout(IMPORTED, 2, has_header=False, mapping=ColumnMapping(name=1, category_id=2, id=0)),
+    unknown_categories="create",
+)
+IMPORT_ROW = (
+    7,
+    "pets.csv",
+    encode_json(IMPORT_SETTINGS).decode(),
+    "{}",
+    9,
+    *[0] * 5,
+    "[]",
+    None,
+    None,
+    0,
+)
+STORED_IMPORT = StoredImport(
+    7, "pets.csv", IMPORT_SETTINGS, ImportPreview(), 9, 0, 0, 0, 0, 0, [], None, None, 0
+)
 KEY_ROW = tuple(values_of(KEY)[name] for name in COLUMNS)
 PERSON_ROW = (*KEY_ROW[:-1], "clerk")
 RECOVERING = LeasedWebhook(1, 7, "pets:read", "", "", 1, None, 9, None, 5, *[None] * 3)
@@ -293,8 +340,16 @@ ROWS: dict[str, list[Row]] = {
     "insert_retried_delivery": [
         (9, "e", "pet.created", "pet/7", "pending", 0, 0, None, 0, *[None] * 3)
     ],
-    "select_pet_import": [(0, None)],
-    "update_pet_import": [(0,)],
+    "lock_import": [IMPORT_ROW],
+    "select_import": [IMPORT_ROW],
+    "update_import": [IMPORT_ROW],
+    "update_undone_import": [IMPORT_ROW],
+    "update_import_settings": [IMPORT_ROW],
+    "complete_import": [IMPORT_ROW],
+    "insert_import": [(7,)],
+    "count_unfinished_imports": [(0,)],
+    "select_import_outcome": [("[]", "[]")],
+    "select_import_pets": [(0, '[{"id": 7, "name": "Bella", "categoryId": 2}]')],
     "select_pets_without_words": [(7, "Bella")],
 }
 """What the recorded operations find."""
@@ -321,8 +376,13 @@ def units() -> Iterator[Unit[Any]]:
     yield rotate_own_key(NOW, found_owner, NOW)
     yield change_person(7, {"login": "hopper"}, OPERATOR, 0)
     yield end_device_of(7, 7, OPERATOR, 0, unconditional)
-    yield begin_import(b"", again=True)
-    yield import_batch(b"", 0, [NewPet("New", 7)], strict_categories=True)
+    yield begin_import(7, b"7", "pets.csv", IMPORT_SETTINGS, NOW)
+    yield add_batches(7, 100, IMPORTED)
+    yield complete_import(7, 7, 100, 0, ImportPreview())
+    yield change_settings(7, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, unconditional)
+    yield add_rows(STORED_IMPORT, 7, Prepared(IMPORTED, {"dogs": 7}, {}), 9, now=NOW, by=SERVICE)
+    yield undo_rows(7, 7, 9, now=NOW, by=SERVICE)
+    yield delete_import(7, 7, unconditional)
     yield create_webhook(WebhookCreate("https://shop.example"), 7, 0)
     yield change_webhook(7, WebhookPatch(enabled=True), 7, unconditional)
     yield rotate_webhook(7, 0, 7, 0, unconditional)
@@ -376,6 +436,11 @@ def recorded() -> dict[str, list[Statement]]:
         *(one for unit in units() for one in statements_of(partial_write(unit), ROWS)),
         *statements_of(lambda store: get_pet(store, 7)),
         *statements_of(lambda store: get_category(store, 7)),
+        *statements_of(lambda store: get_import(store, 7, 7), ROWS),
+        *statements_of(lambda store: find_same(store, 7, b"7")),
+        *statements_of(lambda store: prepare(store, STORED_IMPORT, CategoryIds(store)), ROWS),
+        *statements_of(lambda store: names_here(store, {"bella", "rex"})),
+        *statements_of(lambda store: count_next_pets(store, 7), ROWS),
         *statements_of(lambda store: find_person(store, 7, None), ROWS),
         *statements_of(lambda store: list_devices(store, 7, NOW)),
         *statements_of(lambda store: get_order(store, 7)),
@@ -451,7 +516,7 @@ IN_BATCHES = (
     *("delete_deliveries", "select_oldest_rows", "delete_oldest_rows"),
 )
 IN_LARGE_BATCHES = ("insert_recovered_deliveries",)
-UNSEARCHED = ("select_inventory", "select_category_inventory")
+UNSEARCHED = ("select_inventory", "select_category_inventory", "select_names_here")
 # Their rows are grouped.
 GROUPED = ("select_sales_by_day", "select_sales_by_category")
 ONE_ROW = ("select_key_revision", "update_key_revision")

@@ -194,7 +194,7 @@ async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: V
 async def test_an_import_is_one_line(ada: Visitor, animals: int, rest: str) -> None:
     content = b"name,categoryId,status\n" + b"Rex,1,\n" * animals
     sent = await ada.post("/import", files={"file": ("animals.csv", content, "text/csv")})
-    await changed(ada, sent.headers["location"].removeprefix("/console"))
+    await changed(ada, sent.headers["location"].removeprefix("/console") + "/run")
     assert told(await ada.get("/activity", kind="pet")) == [f"Ada added Rex and {rest}"]
 
 

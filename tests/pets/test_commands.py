@@ -204,9 +204,10 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     with servers_in(folder) as start:
         server = start()
         shop = Shop(server.url, server.issue())
-        file = folder / "animals.csv"
-        file.write_text("name,categoryId\n" + "".join(f"animal {n},1\n" for n in range(123)))
-        shop.succeed("pets", "import", file, "--database", server.database)
+        shop.succeed("categories", "add", "Dogs")
+        file = folder / "pets.csv"
+        file.write_text("name,category\n" + "".join(f"pet {n},Dogs\n" for n in range(123)))
+        shop.succeed("pets", "import", file)
         yield shop
 
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from io import BytesIO
 from typing import Any, TypeAlias
 
 import httpx
@@ -10,8 +9,6 @@ import pytest
 
 from petstore.databases.contract import Statement
 from petstore.databases.postgres import PostgresStore
-from petstore.pets.files import open_import_file
-from petstore.pets.imports import ImportRun, import_pets
 from petstore.pets.model import CategoryCounts, NewPet
 from petstore.pets.store import get_inventory_by_category
 from support.changes import create_pets
@@ -125,16 +122,6 @@ async def test_a_refused_change_is_not_counted(service: Service, send: Send) -> 
     ]:
         assert (await service.request(method, path, key.token, json=body)).is_client_error
     assert await inventory(send) == EMPTY | {"sold": 1}
-
-
-async def test_an_import_is_counted(service: Service, send: Send) -> None:
-    statuses = ["available"] * 40 + ["pending"] * 30 + ["sold"] * 20 + [""] * 5 + ["lost"]
-    rows = [f"Bella,1,{status}" for status in statuses]
-    content = "\n".join(["name,categoryId,status", *rows]).encode()
-    run = ImportRun(open_import_file(BytesIO(content)))
-    await import_pets(service.store, run, service.clock)
-    assert (run.added, run.refused) == (95, 1)
-    assert await inventory(send) == {"available": 40, "pending": 30, "sold": 20}
 
 
 # By category

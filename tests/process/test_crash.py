@@ -9,7 +9,7 @@ import apsw
 import httpx
 import pytest
 
-from support.command import Command
+from support.full_stores import query
 from support.idle_user import IdleUser
 from support.process import is_ready
 from support.servers import StartServer
@@ -20,8 +20,7 @@ MANY = 100_000
 
 
 def stored_ids(folder: Path) -> set[int]:
-    lines = Command(folder / "petstore.db").succeed("pets", "export").splitlines()[1:]
-    return {int(line.partition(",")[0]) for line in lines}
+    return {pet for (pet,) in query(f"sqlite:///{folder}/petstore.db", "SELECT id FROM pets")}
 
 
 def saved_count(folder: Path) -> int:

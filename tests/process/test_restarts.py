@@ -17,8 +17,9 @@ import pytest
 from support.balancer import Balancer
 from support.callers import Callers
 from support.exploration import DEPTH
+from support.full_stores import query
 from support.postgres import PostgresServer
-from support.process import ServerProcess, free_port, petstore
+from support.process import ServerProcess, free_port
 from support.raw_socket import RawResponse, RawSocket
 from support.redis_server import redis_server
 from support.servers import StartServer
@@ -76,11 +77,7 @@ class Load(Callers):
 
 def stored_names(server: ServerProcess) -> list[str]:
     """Return the names of all animals in the database of a service."""
-    exported = petstore(
-        *("pets", "export", "--format", "jsonl", "--database", server.database), cwd=server.folder
-    )
-    assert exported.returncode == 0, exported.stderr
-    return [httpx.Response(200, text=line).json()["name"] for line in exported.stdout.splitlines()]
+    return [name for (name,) in query(server.database, "SELECT name FROM pets ORDER BY id")]
 
 
 class Pair:

@@ -1,16 +1,12 @@
 """The units of work that change the store, at one moment."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 
 from petstore.categories import store as categories
 from petstore.categories.model import Category, CategoryPatch
-from petstore.clock import Milliseconds
 from petstore.databases.contract import Unit
-from petstore.pets import imports as pet_imports
 from petstore.pets import store as pets
-from petstore.pets.files import FileRow
-from petstore.pets.model import NewPet
 from support.manual_clock import ManualClock
 
 NOW = ManualClock().now
@@ -18,22 +14,6 @@ NOW = ManualClock().now
 create_pet = partial(pets.create_pet, now=NOW)
 create_pets = partial(pets.create_pets, now=NOW)
 create_category = partial(categories.create_category, now=NOW)
-
-
-def import_batch(
-    digest: bytes,
-    start: int,
-    pets: Iterable[NewPet],
-    finished_at: Milliseconds | None = None,
-    *,
-    is_retry: bool = False,
-    strict_categories: bool = False,
-) -> Unit[list[FileRow]]:
-    """Add the pets of rows of a file."""
-    rows = [FileRow(2 + start + number, "", pet) for number, pet in enumerate(pets)]
-    return pet_imports.import_batch(
-        digest, start, rows, finished_at, is_retry, now=NOW, strict_categories=strict_categories
-    )
 
 
 def update_category(

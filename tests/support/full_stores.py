@@ -3,7 +3,6 @@
 import asyncio
 import collections
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,10 @@ from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.store_copies import COPIED
 from petstore.events.model import Author
+from petstore.imports.columns import find_layout
+from petstore.imports.model import ImportPreview, ImportSettings
+from petstore.imports.reading import Row
+from petstore.imports.store import add_batches, begin, complete
 from petstore.keys.model import KeyFields
 from petstore.keys.store import Principal, create_key, revoke_key, rotate_key, unconditional
 from petstore.limits.contract import State
@@ -24,14 +27,12 @@ from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.people.model import PersonCreate
 from petstore.people.store import add_person
-from petstore.pets.import_preparation import store_import
-from petstore.pets.imports import begin_import
 from petstore.pets.model import NewPet
 from petstore.pets.store import delete_pet
 from petstore.sessions.store import create_link, open_session
 from petstore.settings import is_postgres, sqlite_path
 from petstore.usage.counter import Counter
-from support.changes import create_category, create_pet, import_batch
+from support.changes import create_category, create_pet
 from support.memory_folder import folder_in_memory
 from support.stores import do, open_store
 
@@ -63,8 +64,7 @@ async def fill(store: SqliteStore) -> str:
     await store.write(place_order(new, NOW, 0, "EUR"))
     for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
         await store.write(update_order(2, patch, 0, unconditional))
-    await store.write(begin_import(b"digest of a file", again=False))
-    await store.write(import_batch(b"digest of a file", 0, [NewPet("Imported", 3)], NOW))
+    await store.write(create_pet(NewPet("Imported", 3)))
     token = await _keys(store)
     await StoredRateLimits(store).save(
         [(1, State(day=20_000, day_used=5, banned_until=NOW)), (2, State())]
@@ -72,8 +72,12 @@ async def fill(store: SqliteStore) -> str:
     await store.write(
         do("INSERT INTO idempotency_records VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
     )
-    content = BytesIO(b"name,categoryId\nB\0lla,3\nRex,3\n")
-    await store_import(store, 1, "animals.csv", content, lambda: NOW, named_categories=True)
+    rows = [Row(2, ["Rex", "3"])]
+    layout = find_layout(rows, 3, has_header=False)
+    imported = ImportSettings("UTF-8", [], layout)
+    import_id = await store.write(begin(1, b"digest of a file", "pets.csv", imported, NOW))
+    await store.write(add_batches(import_id, 0, rows))
+    await store.write(complete(import_id, 1, 1, 0, ImportPreview()))
     await store.write(open_session(1, token.encode("ascii"), NOW))
     await store.write(create_link(1, "the operator", NOW))
     counter = Counter(store, lambda: NOW)

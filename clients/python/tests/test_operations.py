@@ -20,7 +20,7 @@ from petstore_client._faces import Resource
 from support.client_faces import KEY
 
 RESOURCES = (
-    *("pets", "categories", "orders", "sales", "inventory"),
+    *("pets", "categories", "imports", "orders", "sales", "inventory"),
     *("keys", "people", "usage", "events", "webhooks"),
 )
 # ``pets.get`` lists; so the deprecated operation is never called.
@@ -60,6 +60,8 @@ def example(name: str) -> object:
         return datetime(2026, 11, 22, tzinfo=UTC)
     if name in ("types", "scopes", "allowed_networks"):
         return ["x"]
+    if name == "content":
+        return b"x"
     return 7 if name == "id" or name.endswith(("_id", "limit", "seconds", "wait")) else "x"
 
 
@@ -124,6 +126,9 @@ def test_a_method_sends_every_parameter_of_its_operation_by_name(name: str) -> N
         return  # it takes less by intention
     sent = set(request.url.params)
     assert sent == names_of(operation.query) - UNSENT.get(name, set())
+    if operation.media_types:
+        assert (request.content, request.headers["Content-Type"]) == (b"x", "x")
+        return
     body = set(msgspec.json.decode(request.content)) if request.content else set()
     assert body == ({"x"} if operation.is_batch else names_of(operation.body))
     is_post = operation.method == "POST"

@@ -98,6 +98,12 @@ async def ids_of_categories(store: Reader, names: Collection[str]) -> dict[str, 
     return {name: ids[key] for name, key in keys.items() if key in ids}
 
 
+def id_of_category(name: str) -> Unit[int]:
+    """Return the id of a category that is registered, ignoring case."""
+    category_id: int = (yield _named(name))[0][0]
+    return category_id
+
+
 def create_category(
     new: CategoryCreate, *, now: Milliseconds, by: Author = SERVICE
 ) -> Unit[Category]:

@@ -18,6 +18,7 @@ from petstore.cli.output import JsonFailure, SectionedGroup, drop_unwritten
 from petstore.cli.serve import report_failed_start, serve
 from petstore.deprecations.commands import deprecations
 from petstore.events.commands import events
+from petstore.imports.commands import imports
 from petstore.keys.commands import keys, rotate_own
 from petstore.orders.commands import orders
 from petstore.people.commands import people
@@ -96,7 +97,7 @@ main.add_section(
 )
 main.add_section(
     f"Work in a running service, with the key in {KEY}",
-    *(pets, orders, sales, categories, inventory, events, usage, rotate_own, mcp),
+    *(pets, imports, orders, sales, categories, inventory, events, usage, rotate_own, mcp),
 )
 
 

@@ -46,6 +46,7 @@ from petstore.events import pages as changes
 from petstore.events.model import IN_FEED
 from petstore.events.store import newest_position
 from petstore.http.messages import Receive, Request, Response
+from petstore.imports import pages as imports
 from petstore.interface.application import Exchange
 from petstore.interface.authentication import require_network, require_scope
 from petstore.interface.bodies import BodyReader
@@ -60,8 +61,6 @@ from petstore.people import account_pages as account
 from petstore.people import invitation_pages as invitations
 from petstore.people import pages as people
 from petstore.pets import export_pages as exports
-from petstore.pets import import_pages as imports
-from petstore.pets import import_undo_pages as import_undo
 from petstore.pets import pages as pets
 from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
@@ -115,7 +114,6 @@ PAGES: tuple[ConsolePage, ...] = (
     *sales.PAGES,
     *categories.PAGES,
     *imports.PAGES,
-    *import_undo.PAGES,
     *exports.PAGES,
     *usage.PAGES,
     *deprecations.PAGES,

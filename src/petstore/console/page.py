@@ -38,6 +38,7 @@ from petstore.interface.operation import (
     BASE,
     Call,
     Context,
+    FileBody,
     IdempotentRequest,
     Operation,
     Result,
@@ -261,7 +262,7 @@ class PageRequest(Struct):
     async def execute(
         self,
         operation_id: str,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | FileBody | None = None,
         *,
         query: Mapping[str, Any] | None = None,
         path_id: int = 0,
@@ -286,7 +287,7 @@ class PageRequest(Struct):
         require_scope(self.caller, operation.scope)
         call: Call[Any, Any] = Call(
             None if operation.query is None else _query(operation.query, query or {}),
-            self.decoded(operation_id, body or {}),
+            body if isinstance(body, FileBody) else self.decoded(operation_id, body or {}),
             *((path_id or self.path_id, self.child_id)[: len(operation.parameters)]),
         )
         is_read, is_post = operation.method == "GET", operation.method == "POST"
@@ -329,7 +330,8 @@ class PageRequest(Struct):
         """Return the request of a form whose hidden field has ``once``."""
         ids = dict(zip(operation.parameters, (call.path_id, call.child_id), strict=False))
         path = f"{BASE}{operation.path}".format_map(ids)
-        digest = request_digest(operation.method, path, call.body)
+        sent = call.body.digest if isinstance(call.body, FileBody) else call.body
+        digest = request_digest(operation.method, path, sent)
         # A digest, since not every text of a form is one that the database takes.
         name = blake2b(once.encode("utf-8", "replace") + digest, digest_size=24).hexdigest()
         attempt = Attempt(self.caller, f"console-{name}", digest)

@@ -8,7 +8,7 @@ On PostgreSQL units run concurrently, and each statement sees what was committed
 a unit locks the rows that it relies on (``/*pg FOR UPDATE */``), or leaves the decision to one
 statement with a condition (``UPDATE … WHERE status = 'available' RETURNING …``). All units lock in
 the same order, so that no two wait for each other: idempotency records, the revision of the keys,
-a key, its imports in the console, its webhooks, their deliveries, orders, animals, categories.
+a key, its imports, its webhooks, their deliveries, orders, animals, categories.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence, Sized

@@ -11,7 +11,7 @@ IDEMPOTENCY_RECORDS_KEPT: Milliseconds = DAY
 """How long a retry gets the recorded response."""
 
 IMPORTS_KEPT: Milliseconds = 7 * DAY
-"""How long an import is kept, finished or not: a large one can take a key several days."""
+"""How long an import is kept after it was last run, undone or changed."""
 
 
 class Table(NamedTuple):
@@ -40,7 +40,6 @@ TABLES = (
     Table("categories", ("id",)),
     Table("orders", ("id",)),
     Table("events", ("sequence",), "at", "event_days", in_order=True),
-    Table("pet_imports", ("digest",)),
     Table("api_keys", ("id",)),
     Table("people", ("id",), ids_of="api_keys"),
     Table("api_key_tokens", ("digest",), "expires_at", "history_days"),
@@ -63,8 +62,8 @@ TABLES = (
     Table("console_sessions", ("digest",), "used_at", 31 * DAY),
     Table("console_links", ("digest",), "expires_at", 10 * MINUTE),
     # With each import, all its rows are deleted.
-    Table("console_imports", ("id",), "created_at", IMPORTS_KEPT, at_once=1),
-    Table("console_import_batches", ("import_id", "start")),
+    Table("imports", ("id",), "touched_at", IMPORTS_KEPT, at_once=1),
+    Table("import_batches", ("import_id", "first")),
     # The inventory follows from the animals, and the resources follow from the events.
     Table("inventory", ("status",), is_copied=False),
     Table("category_inventory", ("category_id",), is_copied=False),

@@ -5,7 +5,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -51,6 +51,7 @@ from petstore.interface.messages import NO_STORE, error_response, refusal_respon
 from petstore.interface.operation import (
     Call,
     Context,
+    FileBody,
     IdempotentRequest,
     Operation,
     Services,
@@ -306,6 +307,18 @@ class Application:
             self.services.counter.count("deprecated", key.id, operation.id, hour, latest)
             check_sunset(operation.deprecation, now)
         require_scope(key, operation.scope)
+        if operation.in_turn:
+            # Apart, so that files which arrive slowly keep no batch waiting.
+            admission = self.services.admission
+            open_ones = admission.files if operation.media_types else admission.batches
+            with await open_ones.take(key.id):
+                return await self._respond_in_turn(exchange, operation, key, receive)
+        return await self._respond_at_once(exchange, operation, key, receive)
+
+    async def _respond_at_once(
+        self, exchange: Exchange, operation: Operation, key: Caller, receive: Receive
+    ) -> Response:
+        request = exchange.request
         body: object = None
         if operation.body is not None:
             text = await self._bodies.read(request, receive, is_list=operation.is_batch)
@@ -375,6 +388,29 @@ class Application:
                 decision = exchange.decision = await charge(key, size - 1, admitted)
                 require_admitted(decision, KEY, size)
             return await self._execute(exchange, operation, key, body)
+
+    async def _respond_in_turn(
+        self, exchange: Exchange, operation: Operation, key: Caller, receive: Receive
+    ) -> Response:
+        """Receive the file or the body of what takes much time, and execute it in its turn."""
+        request = exchange.request
+        with ExitStack() as opened:
+            body: object = None
+            if operation.media_types:
+                upload = await self._bodies.read_upload(request, receive, operation.media_types)
+                opened.enter_context(upload.content)
+                body = upload
+            elif operation.body is not None:
+                text = await self._bodies.read(request, receive)
+                body = decode_json(text or _absent_body(operation), operation.body)
+            with await self.services.admission.working_batches.take(key.id):
+                key = await self._find_caller_again(exchange)
+                require_scope(key, operation.scope)
+                response = await self._execute(exchange, operation, key, body)
+        if operation.waits:
+            key = await self._find_caller_again(exchange)
+            exchange.decision = await self.services.limiter.look(key)
+        return response
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
         """Return the key as it is after a wait for the client.
@@ -523,7 +559,8 @@ def _idempotent(
     name = idempotency_key(request)
     if name is None:
         return None
-    attempt = Attempt(key, name, request_digest(operation.method, request.path, body))
+    sent = body.digest if isinstance(body, FileBody) else body
+    attempt = Attempt(key, name, request_digest(operation.method, request.path, sent))
     return IdempotentRequest(attempt, operation, target)
 
 

@@ -116,6 +116,20 @@ async def change(context: Context, unit: Unit[T], *, shown_once: str | None = No
     return Result(cast("T", outcome), response=response)
 
 
+async def find_replay(context: Context) -> Result[Any] | None:
+    """Return the result of the first request if it was sent before, for work of many transactions.
+
+    Raises:
+        IdempotencyKeyReused: the first request was another one.
+        Unavailable: the database is unreachable.
+    """
+    request = context.once
+    if request is None:
+        return None
+    record = await context.services.retries.find(request.attempt)
+    return None if record is None else _replayed(request, record)
+
+
 def _replayed(request: IdempotentRequest, record: bytes) -> Result[Any]:
     response = _decode(record)
     if response.code is not None:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from petstore.clock import Clock
-from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.databases.schema import IDEMPOTENCY_RECORDS_KEPT
 from petstore.errors import IdempotencyKeyInUse, IdempotencyKeyReused
 from petstore.keys.model import Caller
@@ -36,6 +36,22 @@ class SafeRetries:
         self._under_way: set[tuple[int, str]] = set()
         self.replays = 0
 
+    async def find(self, attempt: Attempt) -> bytes | None:
+        """Return the recorded response to the first request, if it has one.
+
+        Work of several transactions looks for it first, and records its response with the last one.
+
+        Raises:
+            IdempotencyKeyInUse: the first request is in progress.
+            IdempotencyKeyReused: the first request was a different one.
+            Unavailable: the database is unreachable.
+        """
+        self._require_free(attempt)
+        before = self._clock() - IDEMPOTENCY_RECORDS_KEPT
+        rows = await self._store.read(_select(attempt, before))
+        self.replays += len(rows)
+        return _response_in(rows, attempt) if rows else None
+
     async def once(self, attempt: Attempt, unit: Unit[bytes]) -> IdempotencyRecord:
         """Return the record of the first request, or run ``unit`` and record its response.
 
@@ -45,10 +61,7 @@ class SafeRetries:
             Unavailable: the database is unreachable, full or failing; nothing was acknowledged.
             PetstoreError: what ``unit`` raises; nothing is recorded then.
         """
-        name = (attempt.caller.id, attempt.idempotency_key)
-        if name in self._under_way:
-            msg = "Idempotency-Key: the first request with it is in progress; try again in a moment"
-            raise IdempotencyKeyInUse(msg)
+        name = self._require_free(attempt)
         self._under_way.add(name)
         try:
             record = await self._store.write(_once(attempt, unit, self._clock()))
@@ -56,6 +69,30 @@ class SafeRetries:
             self._under_way.remove(name)
         self.replays += record.is_replay
         return record
+
+    def _require_free(self, attempt: Attempt) -> tuple[int, str]:
+        name = (attempt.caller.id, attempt.idempotency_key)
+        if name in self._under_way:
+            msg = "Idempotency-Key: the first request with it is in progress; try again in a moment"
+            raise IdempotencyKeyInUse(msg)
+        return name
+
+
+def _select(attempt: Attempt, before: int) -> Statement:
+    return Statement(
+        "SELECT request, answer FROM idempotency_records"
+        " WHERE key_id = ?1 AND idempotency_key = ?2 AND kept_at > ?3",
+        (attempt.caller.id, attempt.idempotency_key, before),
+        name="select_idempotency_record",
+    )
+
+
+def _response_in(rows: list[Row], attempt: Attempt) -> bytes:
+    ((request, response),) = rows
+    if request != attempt.request:
+        msg = "Idempotency-Key: expected a new one; another request has used this one"
+        raise IdempotencyKeyReused(msg)
+    return bytes(response)
 
 
 def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyRecord]:
@@ -71,16 +108,8 @@ def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyReco
         name="insert_idempotency_record",
     )
     if not claimed:
-        ((request, response),) = yield Statement(
-            "SELECT request, answer FROM idempotency_records"
-            " WHERE key_id = ?1 AND idempotency_key = ?2",
-            name,
-            name="select_idempotency_record",
-        )
-        if request != attempt.request:
-            msg = "Idempotency-Key: expected a new one; another request has used this one"
-            raise IdempotencyKeyReused(msg)
-        return IdempotencyRecord(response, is_replay=True)
+        rows = yield _select(attempt, before=0)
+        return IdempotencyRecord(_response_in(rows, attempt), is_replay=True)
     response = yield from unit
     yield Statement(
         "UPDATE idempotency_records SET answer = ?1 WHERE key_id = ?2 AND idempotency_key = ?3",

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_origin
+from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_origin
 
 from msgspec import Struct
 
@@ -173,14 +173,26 @@ class Result(Struct, Generic[Value], frozen=True):
         return entity_tag(encode_json(self.value)).decode("ascii")
 
 
+class FileBody(NamedTuple):
+    """A body that is a file: where it is until the response, its media type and its digest."""
+
+    content: BinaryIO
+    media_type: str
+    digest: bytes
+
+
 @dataclass(frozen=True)
 class Success:
-    """The response to a successful request. Without ``content`` it has no body."""
+    """The response to a successful request. Without ``content`` it has no body.
+
+    With another ``media_type`` than that of JSON, the handler makes the response itself.
+    """
 
     status: int
     description: str
     content: Any = None
     example: Any = None
+    media_type: str = "application/json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +218,9 @@ class Operation:
     responds with or deletes. ``shows_orders``: a lapsed reservation shows in the response.
     ``cached``: the response is the same for every key, and valid until a change shows on it.
     ``no_store``: the response is about keys, so no cache may keep it.
-    ``waits``: the handler may wait long (a long poll), so the key is checked once more after it.
+    ``media_types`` are those of a body that is a file, a ``FileBody``. What is ``in_turn`` takes
+    long, so a key has one at a time, as it has one batch. ``waits``: the handler may take a second
+    or more, so the key is checked once more after it, and its limits are read again.
     ``grows``: every page of the list says where to go on later.
     """
 
@@ -224,6 +238,8 @@ class Operation:
     body: type[Any] | None = None
     body_example: Any = None
     body_required: bool = True
+    media_types: Sequence[str] = ()
+    in_turn: bool = False
     tagged: bool = True
     shows_orders: bool = False
     cached: bool = False

@@ -3,6 +3,7 @@
 from petstore.categories import operations as categories
 from petstore.deprecations import operations as deprecations
 from petstore.events import operations as events
+from petstore.imports import operations as imports
 from petstore.interface.operation import Operation
 from petstore.keys import operations as api_keys
 from petstore.orders import operations as orders
@@ -15,6 +16,7 @@ from petstore.webhooks import operations as webhooks
 OPERATIONS: tuple[Operation, ...] = (
     *pets.OPERATIONS,
     *categories.OPERATIONS,
+    *imports.OPERATIONS,
     *orders.OPERATIONS,
     *sales.OPERATIONS,
     *events.OPERATIONS,

@@ -156,6 +156,12 @@ def _query(visit: PageRequest, wanted: Texts, filters: Mapping[str, Any]) -> dic
     return query | {"limit": _ON_A_PAGE, "cursor": visit.form.text("cursor") or None}
 
 
+async def list_query(visit: PageRequest) -> dict[str, Any]:
+    """Return the query of ``listPets`` for what the list shows."""
+    wanted = _FILTERS.typed(visit.form)
+    return _query(visit, wanted, await filters_of(visit, _FILTERS.body(wanted)))
+
+
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     """Return the form of a new animal. A ``NotFound`` means that its predecessor was deleted."""
     history = None

@@ -2,13 +2,13 @@
 
 import tomllib
 from collections.abc import Iterator, Sequence
+from csv import DictReader
 from importlib.resources import files
-from io import BytesIO
 from operator import itemgetter
 from random import Random
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, convert
 from msgspec.structs import replace
 
 from petstore.categories.model import CategoryCreate
@@ -19,8 +19,6 @@ from petstore.events.model import SERVICE, Author
 from petstore.keys.store import unconditional
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import free_lapsed, place_order, update_order
-from petstore.pets.files import open_import_file
-from petstore.pets.imports import pets_of
 from petstore.pets.model import NewPet, Pet
 from petstore.pets.store import create_pets
 from petstore.settings import Settings
@@ -78,8 +76,9 @@ class _History:
         self._random = Random("petstore")  # noqa: S311 - no secret
         words = tomllib.loads((_SAMPLES / "history.toml").read_text("utf-8"))
         self._prices, self._texts = [*words["prices"].values()], words["texts"]
-        file = open_import_file(BytesIO((_SAMPLES / "animals.csv").read_bytes()))
-        self._animals = pets_of(row for row in file.rows if row is not None)
+        lines = (_SAMPLES / "animals.csv").read_text("utf-8").splitlines()
+        rows = [{name: text for name, text in row.items() if text} for row in DictReader(lines)]
+        self._animals = [convert(row, NewPet, strict=False) for row in rows]
         # By the number of the animal in the file.
         self._pets: list[Pet] = []
         self._orders: dict[int, int] = {}

@@ -77,6 +77,7 @@ class Response(Reply, Generic[T]):
 class Call(Generic[T]):
     """A call of an operation. ``path`` is relative to the base URL; ``body`` becomes JSON.
 
+    ``content`` is a file, of this ``media_type``, in the place of a ``body``.
     ``wait`` is how many seconds the service may hold the response back. ``charged`` tells whether
     the call counts against the limits of the key.
     """
@@ -87,6 +88,8 @@ class Call(Generic[T]):
     decode: Callable[[Reply], T]
     query: tuple[tuple[str, str], ...] = ()
     body: Mapping[str, object] | Sequence[object] | None = None
+    content: bytes | None = field(default=None, repr=False)
+    media_type: str = "application/json"
     if_match: str | None = None
     idempotency_key: str | None = None
     wait: float = 0
@@ -289,6 +292,11 @@ def nothing(reply: Reply) -> None:
     """
     if reply.status != HTTPStatus.NO_CONTENT:
         raise unexpected(reply, "it should have no content")
+
+
+def text(reply: Reply) -> str:
+    """Return the text of a reply that is a file."""
+    return reply.content.decode("utf-8-sig", "replace")
 
 
 def unexpected(reply: Reply, why: str) -> UnexpectedResponse:

@@ -276,10 +276,11 @@ def _holds_up_every_call(error: PetstoreError | None) -> TypeGuard[RateLimited]:
 
 def _request(call: Call[Any], timeout: float) -> Request:
     headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    content = b""
+    content = call.content or b""
     if call.body is not None:
         content = msgspec.json.encode(call.body)
-        headers["Content-Type"] = "application/json"
+    if call.body is not None or call.content is not None:
+        headers["Content-Type"] = call.media_type
     if call.if_match is not None:
         headers["If-Match"] = _visible("if_match", call.if_match)
     if call.method == "POST":

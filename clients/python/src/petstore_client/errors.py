@@ -39,6 +39,7 @@ __all__ = [
     "IdempotencyKeyInUse",
     "IdempotencyKeyReused",
     "IllegalTransition",
+    "ImportClosed",
     "InvalidWebhookUrl",
     "KeyBanned",
     "KeyEnded",
@@ -61,6 +62,7 @@ __all__ = [
     "ServerError",
     "ServiceUnavailable",
     "TimedOut",
+    "TooManyImports",
     "TooManyRotations",
     "TooManyWebhooks",
     "Unauthorized",
@@ -121,6 +123,10 @@ class IllegalTransition(Conflict, code="illegal_transition"):
     """The requested status cannot follow the current one."""
 
 
+class ImportClosed(Conflict, code="import_closed"):
+    """The import has been run or undone, so this can no longer be done with it."""
+
+
 class LastAdminKey(Conflict, code="last_admin_key"):
     """This is the last API key with the scope ``keys:admin``."""
 
@@ -151,6 +157,10 @@ class PetReserved(Conflict, code="pet_reserved"):
 
 class SecretAlreadyShown(Conflict, code="secret_already_shown"):
     """The first request with this Idempotency-Key succeeded; its response showed a secret once."""
+
+
+class TooManyImports(Conflict, code="too_many_imports"):
+    """The caller has the maximum number of unfinished imports."""
 
 
 class TooManyWebhooks(Conflict, code="too_many_webhooks"):

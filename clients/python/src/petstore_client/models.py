@@ -19,8 +19,16 @@ __all__ = [
     "DeliveryState",
     "DeprecatedUse",
     "Event",
+    "Import",
+    "ImportColumn",
+    "ImportMapping",
+    "ImportPreview",
+    "ImportState",
+    "ImportWord",
     "Inventory",
     "Invitation",
+    "KeptPet",
+    "KeptPetReason",
     "Key",
     "KeyDeprecatedUse",
     "KeyEnvironment",
@@ -43,6 +51,7 @@ __all__ = [
     "Sales",
     "SalesBy",
     "SalesRow",
+    "UnknownCategories",
     "Usage",
     "UsageDay",
     "UsageWindow",
@@ -64,6 +73,9 @@ KeyState: TypeAlias = Literal["active", "expired", "revoked"] | str
 ActorType: TypeAlias = Literal["key", "person", "service"] | str
 SalesBy: TypeAlias = Literal["category", "day"] | str
 OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"] | str
+KeptPetReason: TypeAlias = Literal["changed", "deleted", "ordered"] | str
+ImportState: TypeAlias = Literal["finished", "open", "running", "undone"] | str
+UnknownCategories: TypeAlias = Literal["create", "refuse"] | str
 PetStatus: TypeAlias = Literal["available", "pending", "sold"] | str
 
 
@@ -95,6 +107,60 @@ class Category(Versioned, frozen=True, kw_only=True):
     id: int
     name: str
     description: str | None = None
+
+
+class KeptPet(Model, frozen=True, kw_only=True):
+    """A pet that an undo did not delete.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        name: Its name when it was added.
+        reason: What happened to it: ``changed``, ``ordered`` or ``deleted``.
+    """
+
+    id: int
+    name: str
+    reason: KeptPetReason
+
+
+class ImportColumn(Model, frozen=True, kw_only=True):
+    """A column of a file.
+
+    Attributes:
+        name: Its name, empty if there is no header.
+        values: Its first three values that are not empty.
+    """
+
+    name: str
+    values: list[str]
+
+
+class ImportMapping(Model, frozen=True, kw_only=True):
+    """Which column has which field. A field without a column is ``None``.
+
+    Attributes:
+        name: The place in ``columns``, from 0, of the name of a pet.
+        category_id: The place in ``columns``, from 0, of its category, a name or a number.
+        status: The place in ``columns``, from 0, of its status.
+        id: The place in ``columns``, from 0, of its id in this store, in an edited export.
+    """
+
+    name: int | None = None
+    category_id: int | None = None
+    status: int | None = None
+    id: int | None = None
+
+
+class ImportWord(Model, frozen=True, kw_only=True):
+    """A category or a status of a file that the store does not know.
+
+    Attributes:
+        text: The word, as the file has it first.
+        rows: How many rows have it.
+    """
+
+    text: str
+    rows: int
 
 
 class Order(Versioned, frozen=True, kw_only=True):
@@ -442,6 +508,29 @@ class KeyDeprecatedUse(DeprecatedUse, frozen=True, kw_only=True):
     key_name: str
 
 
+class ImportPreview(Model, frozen=True, kw_only=True):
+    """What a run would do, when the file was sent or its settings were changed last.
+
+    Attributes:
+        added: Pets that would be added. By default ``0``.
+        refused: Rows that would be refused. By default ``0``.
+        already_here: Pets that would be added although a pet in the store has the same
+            name. By default ``0``.
+        without_category: Rows without a category of their own. By default ``0``.
+        without_status: Rows without a status of their own. By default ``0``.
+        categories: Categories that are not in the store: the first 200.
+        statuses: Words that are not a status: the first 200.
+    """
+
+    added: int = 0
+    refused: int = 0
+    already_here: int = 0
+    without_category: int = 0
+    without_status: int = 0
+    categories: list[ImportWord] = field(default_factory=list[ImportWord])
+    statuses: list[ImportWord] = field(default_factory=list[ImportWord])
+
+
 class Inventory(Model, frozen=True, kw_only=True):
     """The number of animals of each status.
 
@@ -613,6 +702,62 @@ class WebhookWithSecret(Webhook, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return without(self, "secret")
+
+
+class Import(Versioned, frozen=True, kw_only=True):
+    """A file of pets on its way into the store.
+
+    Attributes:
+        id: Unique identifier, assigned by the service on creation.
+        file_name: The name of the file, perhaps empty.
+        encoding: What the file was read as, such as ``UTF-8``.
+        state: ``open`` until the first run, ``running`` while rows are waiting, then
+            ``finished``; ``undone`` from the first call of ``undo_import`` on.
+        rows: How many rows the file has.
+        waiting: Rows that are still to be added; of an undone import, pets still to be
+            looked at. Call ``run_import`` or ``undo_import`` until it is 0.
+        added: Pets that were added.
+        refused: Rows that were refused.
+        deleted: Pets that an undo has deleted.
+        kept: Pets that an undo has left, because somebody needs them.
+        kept_pets: The first 200 of them.
+        columns: The columns of the file.
+        has_header: Whether a row has the names of the columns.
+        mapping: Which column has which field.
+        unknown_categories: What happens to rows whose category the store does not have:
+            ``refuse`` them, or ``create`` the categories.
+        values: What words of the status column mean: ``available``, ``pending``, ``sold``
+            or ``none``.
+        notes: What was noticed about the file, in words for a person.
+        created_at: When the file was sent.
+        header_line: The line with the names of the columns, if there is one.
+        default_status: Availability status.
+        default_category_id: Identifier of the category the animal belongs to.
+        preview: What a run would do. Only of an open import.
+    """
+
+    id: int
+    file_name: str
+    encoding: str
+    state: ImportState
+    rows: int
+    waiting: int
+    added: int
+    refused: int
+    deleted: int
+    kept: int
+    kept_pets: list[KeptPet]
+    columns: list[ImportColumn]
+    has_header: bool
+    mapping: ImportMapping
+    unknown_categories: UnknownCategories
+    values: dict[str, Literal["available", "none", "pending", "sold"]]
+    notes: list[str]
+    created_at: datetime
+    header_line: int | None = None
+    default_status: PetStatus | None = None
+    default_category_id: int | None = None
+    preview: ImportPreview | None = None
 
 
 class NewPet(Model, frozen=True, kw_only=True, omit_defaults=True):

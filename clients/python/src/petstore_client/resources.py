@@ -1,9 +1,9 @@
 # Generated from the operations of the service by clients/python/generate.py: run `make client`.
 """The resources of the service, each with its operations."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
-from typing import Generic, Literal
+from typing import Any, Generic, Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -17,6 +17,7 @@ from petstore_client._calls import (
     nothing,
     number,
     parameters,
+    text,
 )
 from petstore_client._event_stream import EventFeed
 from petstore_client._faces import D, Resource, listing, operation, paging
@@ -25,6 +26,7 @@ from petstore_client.models import (
     Category,
     Delivery,
     DeliveryState,
+    Import,
     Inventory,
     Key,
     KeyDeprecatedUse,
@@ -42,6 +44,7 @@ from petstore_client.models import (
     PlanName,
     Sales,
     SalesBy,
+    UnknownCategories,
     Usage,
     Webhook,
     WebhookTest,
@@ -356,6 +359,222 @@ class Categories(Resource[D]):
             "deleteCategory",
             "DELETE",
             f"/categories/{number(category_id=category_id)}",
+            nothing,
+            if_match=if_match,
+        )
+
+
+class Imports(Resource[D]):
+    """The operations of ``client.imports``."""
+
+    @listing
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Listing[Import]:
+        """List imports.
+
+        Iterates over your imports, the newest first. An import is kept for 7 days after its
+        last use. Your key needs the scope ``pets:write``.
+
+        Args:
+            limit: The size of a page, from 1 to 100. By default 100.
+            cursor: Where the page starts, from the ``cursor`` of the previous page.
+        """
+        return Listing("listImports", "/imports", Import, parameters(limit=limit, cursor=cursor))
+
+    pages = paging(list)
+
+    @operation
+    def create(
+        self,
+        content: bytes,
+        *,
+        file_name: str | None = None,
+        idempotency_key: str | None = None,
+        media_type: str = "text/csv",
+    ) -> Call[Import]:
+        """Send a file of pets.
+
+        Takes a file, CSV or a workbook of up to 8 MiB and 20,000 rows, and adds nothing yet:
+        the response says how the file was read, and what a run would do. A file that you have
+        sent before returns the import that it has, unless that was undone. Your key needs the
+        scope ``pets:write``.
+
+        Args:
+            file_name: The name of the file, which lists show.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+            content: The file.
+            media_type: One of text/csv, application/vnd.openxmlformats-
+                officedocument.spreadsheetml.sheet,
+                application/vnd.oasis.opendocument.spreadsheet, application/vnd.ms-excel.
+
+        Raises:
+            TooManyImports: The caller has the maximum number of unfinished imports.
+        """
+        return Call(
+            "createImport",
+            "POST",
+            "/imports",
+            into(Import),
+            query=parameters(file_name=file_name),
+            content=content,
+            media_type=media_type,
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
+    def get(self, import_id: int) -> Call[Import]:
+        """Get an import.
+
+        Returns one of your imports. Your key needs the scope ``pets:write``.
+
+        Args:
+            import_id: The ``id`` of the import.
+        """
+        return Call("getImport", "GET", f"/imports/{number(import_id=import_id)}", into(Import))
+
+    @operation
+    def update(
+        self,
+        import_id: int,
+        *,
+        has_header: bool | UnsetType = UNSET,
+        mapping: Mapping[str, Any] | UnsetType = UNSET,
+        default_status: PetStatus | UnsetType | None = UNSET,
+        default_category_id: int | UnsetType | None = UNSET,
+        unknown_categories: UnknownCategories | UnsetType = UNSET,
+        values: dict[str, Any] | UnsetType = UNSET,
+        if_match: str | None = None,
+    ) -> Call[Import]:
+        """Change how a file is read.
+
+        Changes what you name (RFC 7396), as long as nothing is added: which columns are the
+        fields, what words mean, and what happens to unknown categories. The ``preview`` of the
+        response is a new one, even if the body is empty. Your key needs the scope
+        ``pets:write``.
+
+        Args:
+            import_id: The ``id`` of the import.
+            has_header: Whether a row has the names of the columns.
+            mapping: Which column has which field.
+            default_status: The status of pets whose rows have none.
+            default_category_id: The category of pets whose rows have none.
+            unknown_categories: What happens to rows whose category the store does not have:
+                ``refuse`` them, or ``create`` the categories.
+            values: What words of the status column mean: ``available``, ``pending``, ``sold``
+                or ``none``. Null takes back what was decided.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            UnknownCategory: The body names an unregistered category, and this store accepts
+                only registered ones.
+            ImportClosed: The import has been run or undone, so this can no longer be done with
+                it.
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "updateImport",
+            "PATCH",
+            f"/imports/{number(import_id=import_id)}",
+            into(Import),
+            body=members(
+                has_header=has_header,
+                mapping=mapping,
+                default_status=default_status,
+                default_category_id=default_category_id,
+                unknown_categories=unknown_categories,
+                values=values,
+            ),
+            if_match=if_match,
+        )
+
+    @operation
+    def run(self, import_id: int, *, idempotency_key: str | None = None) -> Call[Import]:
+        """Run an import.
+
+        Adds the pets of the next rows, for about a second. Call it until ``waiting`` is 0. Each
+        row costs a request of the day of your key, the first one that of the call. Rows that
+        cannot be added are refused; ``get_import_refused`` says why. Your key needs the scope
+        ``pets:write``.
+
+        Args:
+            import_id: The ``id`` of the import.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            ImportClosed: The import has been run or undone, so this can no longer be done with
+                it.
+        """
+        return Call(
+            "runImport",
+            "POST",
+            f"/imports/{number(import_id=import_id)}/run",
+            into(Import),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
+    def undo(self, import_id: int, *, idempotency_key: str | None = None) -> Call[Import]:
+        """Undo an import.
+
+        Deletes the pets that the import added and that nobody has changed or ordered since, for
+        about a second. Call it until ``waiting`` is 0; ``kept_pets`` says which pets stay and
+        why. Each pet costs a request of the day of your key, as a row of a run does. Your key
+        needs the scope ``pets:write``.
+
+        Args:
+            import_id: The ``id`` of the import.
+            idempotency_key: A name for this call. Made again with the same one, it acts once.
+
+        Raises:
+            ImportClosed: The import has been run or undone, so this can no longer be done with
+                it.
+        """
+        return Call(
+            "undoImport",
+            "POST",
+            f"/imports/{number(import_id=import_id)}/undo",
+            into(Import),
+            idempotency_key=idempotency_key,
+        )
+
+    @operation
+    def refused(self, import_id: int, *, limit: int | None = None) -> Call[str]:
+        """Get the refused rows.
+
+        Returns the rows that were refused as CSV, with their lines and every reason that holds
+        now; before the first run, those that would be. Correct them and send the file again.
+        Cells that a spreadsheet would run as a formula begin with an apostrophe. Your key needs
+        the scope ``pets:write``.
+
+        Args:
+            import_id: The ``id`` of the import.
+            limit: The size of a page, from 1 to 100. By default 100.
+        """
+        return Call(
+            "getImportRefused",
+            "GET",
+            f"/imports/{number(import_id=import_id)}/refused",
+            text,
+            query=parameters(limit=limit),
+        )
+
+    @operation
+    def delete(self, import_id: int, *, if_match: str | None = None) -> Call[None]:
+        """Delete an import.
+
+        Deletes an import. The pets that it has added stay. Your key needs the scope
+        ``pets:write``.
+
+        Args:
+            import_id: The ``id`` of the import.
+            if_match: The ``etag`` of the version to change. A later version is left as it is.
+
+        Raises:
+            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
+        """
+        return Call(
+            "deleteImport",
+            "DELETE",
+            f"/imports/{number(import_id=import_id)}",
             nothing,
             if_match=if_match,
         )
@@ -1439,6 +1658,7 @@ class Resources(Generic[D]):
         self._driver: D = driver
         self.pets: Pets[D] = Pets(driver)
         self.categories: Categories[D] = Categories(driver)
+        self.imports: Imports[D] = Imports(driver)
         self.orders: Orders[D] = Orders(driver)
         self.inventory: InventoryCounts[D] = InventoryCounts(driver)
         self.sales: SalesCounts[D] = SalesCounts(driver)

@@ -132,12 +132,6 @@ CREATE TRIGGER pet_moved_to_category AFTER UPDATE OF status, category_id ON pets
     FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status OR OLD.category_id <> NEW.category_id)
     EXECUTE FUNCTION count_pet_of_category();
 
-CREATE TABLE pet_imports (
-    digest BYTEA PRIMARY KEY,
-    rows_done BIGINT NOT NULL,
-    finished_at BIGINT
-);
-
 -- name_key is the same for names that differ in case alone.
 CREATE TABLE categories (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -435,45 +429,44 @@ CREATE TABLE console_links (
 
 CREATE INDEX console_links_by_end ON console_links (expires_at);
 
--- Files that people import in the console. ``waiting`` animals of a file are still to be added, and
--- ``refused`` rows cannot be. The ids of the animals added so far are from first_id to last_id. fields are
--- those that the columns are, as JSON. Rows of ``undecided`` categories wait among the refused ones.
--- ``undoable`` animals can still be looked at by an undo, ``undone`` ones are deleted, and others stayed.
-CREATE TABLE console_imports (
+-- Files that callers import. settings are how the file is read, and found is what it has, both as JSON. The
+-- first ``done`` of its ``records`` are behind the import, and those up to its header, ``start``, are no rows.
+-- An undo has looked at deleted and kept ones of the added pets. The events of all runs have the request id of
+-- the first. While a file is still being stored, it has no records, and done is -1.
+CREATE TABLE imports (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    caller_id BIGINT NOT NULL REFERENCES api_keys (id),
     digest BYTEA NOT NULL,
-    file TEXT NOT NULL,
-    columns TEXT NOT NULL,
-    waiting BIGINT NOT NULL,
+    file_name TEXT NOT NULL,
+    settings TEXT NOT NULL,
+    found TEXT NOT NULL DEFAULT '{}',
+    records BIGINT NOT NULL DEFAULT 0,
+    start BIGINT NOT NULL DEFAULT 0,
+    done BIGINT NOT NULL DEFAULT 0,
     added BIGINT NOT NULL DEFAULT 0,
-    refused BIGINT NOT NULL,
-    first_id BIGINT,
-    last_id BIGINT,
+    deleted BIGINT NOT NULL DEFAULT 0,
+    kept BIGINT NOT NULL DEFAULT 0,
+    kept_pets TEXT NOT NULL DEFAULT '[]',
+    run_request TEXT,
+    undo_request TEXT,
     created_at BIGINT NOT NULL,
-    finished_at BIGINT,
-    delimiter TEXT NOT NULL DEFAULT ',',
-    fields TEXT NOT NULL,
-    undecided TEXT NOT NULL DEFAULT '[]',
-    undoable BIGINT NOT NULL DEFAULT 0,
-    undone BIGINT NOT NULL DEFAULT 0,
-    stayed BIGINT NOT NULL DEFAULT 0
+    touched_at BIGINT NOT NULL
 );
 
-CREATE INDEX console_imports_by_key ON console_imports (key_id);
-CREATE INDEX console_imports_by_age ON console_imports (created_at);
+CREATE INDEX imports_by_caller ON imports (caller_id, id);
+CREATE INDEX imports_by_file ON imports (caller_id, digest);
+CREATE INDEX imports_unfinished ON imports (caller_id) WHERE done < records AND undo_request IS NULL;
+CREATE INDEX imports_by_age ON imports (touched_at);
 
--- The rows of a file, as JSON, by the number of the first one. ``added`` has the animals as they were: what
--- an undo takes back; ``stayed`` those that it left, with the reasons.
-CREATE TABLE console_import_batches (
-    import_id BIGINT NOT NULL REFERENCES console_imports (id) ON DELETE CASCADE,
-    start BIGINT NOT NULL,
-    waiting BIGINT NOT NULL,
-    refused BIGINT NOT NULL,
-    rows TEXT NOT NULL,
-    added TEXT NOT NULL DEFAULT '[]',
-    stayed TEXT NOT NULL DEFAULT '[]',
-    PRIMARY KEY (import_id, start)
+-- A hundred records of a file, as JSON, by the number of the first. ``refused`` has the places of those that
+-- were refused, and ``pets`` the pets that were added, as they were, and that no undo has looked at.
+CREATE TABLE import_batches (
+    import_id BIGINT NOT NULL REFERENCES imports (id) ON DELETE CASCADE,
+    first BIGINT NOT NULL,
+    records TEXT NOT NULL,
+    refused TEXT NOT NULL DEFAULT '[]',
+    pets TEXT NOT NULL DEFAULT '[]',
+    PRIMARY KEY (import_id, first)
 );
 
 -- What marks the cookies of known browsers as issued here. It has one row, from the first on.

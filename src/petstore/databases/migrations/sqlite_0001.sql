@@ -135,12 +135,6 @@ BEGIN
         WHERE category_id = OLD.category_id AND available = 0 AND pending = 0 AND sold = 0;
 END;
 
-CREATE TABLE pet_imports (
-    digest BLOB PRIMARY KEY,
-    rows_done INTEGER NOT NULL,
-    finished_at INTEGER
-) STRICT, WITHOUT ROWID;
-
 -- A person is a caller, as a key is, and so a row here: one with a role and without scopes. seen_at is
 -- the last use of the console. Networks are text, such as 203.0.113.0/24, separated by spaces; none is
 -- anywhere.
@@ -414,45 +408,44 @@ CREATE TABLE console_links (
 
 CREATE INDEX console_links_by_end ON console_links (expires_at);
 
--- Files that people import in the console. ``waiting`` animals of a file are still to be added, and
--- ``refused`` rows cannot be. The ids of the animals added so far are from first_id to last_id. fields are
--- those that the columns are, as JSON. Rows of ``undecided`` categories wait among the refused ones.
--- ``undoable`` animals can still be looked at by an undo, ``undone`` ones are deleted, and others stayed.
-CREATE TABLE console_imports (
+-- Files that callers import. settings are how the file is read, and found is what it has, both as JSON. The
+-- first ``done`` of its ``records`` are behind the import, and those up to its header, ``start``, are no rows.
+-- An undo has looked at deleted and kept ones of the added pets. The events of all runs have the request id of
+-- the first. While a file is still being stored, it has no records, and done is -1.
+CREATE TABLE imports (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    caller_id INTEGER NOT NULL REFERENCES api_keys (id),
     digest BLOB NOT NULL,
-    file TEXT NOT NULL,
-    columns TEXT NOT NULL,
-    waiting INTEGER NOT NULL,
+    file_name TEXT NOT NULL,
+    settings TEXT NOT NULL,
+    found TEXT NOT NULL DEFAULT '{}',
+    records INTEGER NOT NULL DEFAULT 0,
+    start INTEGER NOT NULL DEFAULT 0,
+    done INTEGER NOT NULL DEFAULT 0,
     added INTEGER NOT NULL DEFAULT 0,
-    refused INTEGER NOT NULL,
-    first_id INTEGER,
-    last_id INTEGER,
+    deleted INTEGER NOT NULL DEFAULT 0,
+    kept INTEGER NOT NULL DEFAULT 0,
+    kept_pets TEXT NOT NULL DEFAULT '[]',
+    run_request TEXT,
+    undo_request TEXT,
     created_at INTEGER NOT NULL,
-    finished_at INTEGER,
-    delimiter TEXT NOT NULL DEFAULT ',',
-    fields TEXT NOT NULL,
-    undecided TEXT NOT NULL DEFAULT '[]',
-    undoable INTEGER NOT NULL DEFAULT 0,
-    undone INTEGER NOT NULL DEFAULT 0,
-    stayed INTEGER NOT NULL DEFAULT 0
+    touched_at INTEGER NOT NULL
 ) STRICT;
 
-CREATE INDEX console_imports_by_key ON console_imports (key_id);
-CREATE INDEX console_imports_by_age ON console_imports (created_at);
+CREATE INDEX imports_by_caller ON imports (caller_id, id);
+CREATE INDEX imports_by_file ON imports (caller_id, digest);
+CREATE INDEX imports_unfinished ON imports (caller_id) WHERE done < records AND undo_request IS NULL;
+CREATE INDEX imports_by_age ON imports (touched_at);
 
--- The rows of a file, as JSON, by the number of the first one. ``added`` has the animals as they were: what
--- an undo takes back; ``stayed`` those that it left, with the reasons.
-CREATE TABLE console_import_batches (
-    import_id INTEGER NOT NULL REFERENCES console_imports (id) ON DELETE CASCADE,
-    start INTEGER NOT NULL,
-    waiting INTEGER NOT NULL,
-    refused INTEGER NOT NULL,
-    rows TEXT NOT NULL,
-    added TEXT NOT NULL DEFAULT '[]',
-    stayed TEXT NOT NULL DEFAULT '[]',
-    PRIMARY KEY (import_id, start)
+-- A hundred records of a file, as JSON, by the number of the first. ``refused`` has the places of those that
+-- were refused, and ``pets`` the pets that were added, as they were, and that no undo has looked at.
+CREATE TABLE import_batches (
+    import_id INTEGER NOT NULL REFERENCES imports (id) ON DELETE CASCADE,
+    first INTEGER NOT NULL,
+    records TEXT NOT NULL,
+    refused TEXT NOT NULL DEFAULT '[]',
+    pets TEXT NOT NULL DEFAULT '[]',
+    PRIMARY KEY (import_id, first)
 ) STRICT;
 
 -- What marks the cookies of known browsers as issued here. It has one row, from the first on.

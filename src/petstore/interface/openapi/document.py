@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from petstore.interface.bodies import MERGE_PATCH
-from petstore.interface.openapi.components import json_content
+from petstore.interface.openapi.components import file_content, json_content
 from petstore.interface.openapi.deliveries import SIGNATURE, TAG, deliveries
 from petstore.interface.openapi.errors import COMMON_ERRORS
 from petstore.interface.openapi.events import event_schemas
@@ -32,6 +32,7 @@ _TAGS = {
     "Events": "Changes in the store, and events about your key.",
     "Categories": "Categories of animals.",
     "Store": "Orders and the inventory. An order reserves one animal for one buyer.",
+    "Imports": "Files of pets, added to the store and undone.",
     "Keys": "API keys. These operations need the scope `keys:admin`.",
     "People": "People who work in the console. These operations need the scope `keys:admin`.",
     "Usage": "The usage and the limits of a key.",
@@ -98,7 +99,11 @@ def _operation(
         "responses": responses_of(operation, operations, shared),
     }
     if operation.body is not None:
-        content = json_content(schema_of(operation.body, min_items=1), operation.body_example)
+        example = operation.body_example
+        if operation.media_types:
+            content = file_content(operation.media_types, example)
+        else:
+            content = json_content(schema_of(operation.body, min_items=1), example)
         if operation.method == "PATCH":
             content[MERGE_PATCH] = content["application/json"]
         body: dict[str, Any] = {"required": operation.body_required, "content": content}

@@ -64,6 +64,8 @@ _MESSAGES: dict[type[PetstoreError], str] = {
     ),
     errors.PersonDisabled: "person 7 is disabled; enable the account first",
     errors.TooManyWebhooks: ("this key has 16 webhooks, the maximum; delete one first"),
+    errors.TooManyImports: "you have 20 unfinished imports, the maximum; run or delete one first",
+    errors.ImportClosed: "import 7 is finished: its settings can no longer change",
     errors.WebhookDisabled: "webhook 7 is disabled; enable it first",
     errors.EventNotKept: "the event of delivery 7 is no longer kept",
     errors.WebhooksNotConfigured: (
@@ -149,6 +151,8 @@ def _possible(error: type[PetstoreError], message: str) -> PossibleError:
 def _invalid_body(operation: Operation) -> str:
     """Return why a body without any member is refused, or one that is no object at all."""
     assert operation.body is not None  # noqa: S101 - only an operation with a body has this error
+    if operation.media_types:
+        return "The file has no row for a pet."
     if operation.is_batch:
         text = b"[{}]"
     else:
@@ -163,7 +167,7 @@ def _invalid_body(operation: Operation) -> str:
 def _invalid_parameter(operation: Operation) -> str:
     if operation.is_list:
         return "limit: expected an integer from 1 to 100, in plain digits"
-    if operation.query is not None:
+    if operation.query is not None and operation.method == "GET":
         return _invalid_grouping(operation.query)
     if operation.method == "POST":
         return "Idempotency-Key: expected 1 to 255 visible ASCII characters, bare or quoted, once"
@@ -171,9 +175,9 @@ def _invalid_parameter(operation: Operation) -> str:
 
 
 def _invalid_grouping(query: type[Any]) -> str:
-    """Return why a query is refused: the parameter that all others than lists have is empty."""
+    """Return why a query is refused whose parameter is empty: a grouping, or a limit."""
     try:
-        decode_query(b"by=", query)
+        decode_query(b"by=&limit=", query)
     except errors.InvalidParameter as error:
         message = error.message
     return message

@@ -13,6 +13,7 @@ _NOUNS = {
     "petId": "animal",
     "categoryId": "category",
     "orderId": "order",
+    "importId": "import",
     "keyId": "key",
     "personId": "person",
     "deviceId": "device",

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from petstore import errors
 from petstore.interface.messages import encode_json
-from petstore.interface.openapi.components import json_content, reference
+from petstore.interface.openapi.components import file_content, json_content, reference
 from petstore.interface.openapi.errors import COMMON_ERRORS, PossibleError, possible_errors
 from petstore.interface.openapi.headers import (
     ALWAYS,
@@ -105,6 +105,8 @@ def _success(operation: Operation, operations: Sequence[Operation]) -> Described
     response: Described = {"description": success.description, "headers": headers}
     if success.content is not None:
         response["content"] = json_content(schema_of(success.content), success.example)
+    elif success.example is not None:
+        response["content"] = file_content([success.media_type], success.example)
     if is_one:
         response["links"] = _links(operation, operations)
     return response

@@ -35,7 +35,7 @@ class Error(msgspec.Struct, frozen=True):
 
 def component_schemas(operations: Sequence[Operation]) -> dict[str, Any]:
     """Return the schemas of all bodies of ``operations``, by name."""
-    bodies = [each.body for each in operations if each.body is not None]
+    bodies = [each.body for each in operations if each.body and not each.media_types]
     contents = [each.success.content for each in operations if each.success.content is not None]
     kinds = [*bodies, *contents, DeprecationNoticeData, KeyNoticeData, Error]
     _, found = msgspec.json.schema_components(kinds, ref_template=_REF)

@@ -1,0 +1,1 @@
+"""Imports: files of pets as shops have them, read, understood and added."""

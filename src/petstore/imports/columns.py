@@ -1,0 +1,329 @@
+"""What the columns and words of a table mean: its header, its mapping, and the pet of each row."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from unicodedata import normalize
+
+from msgspec import UNSET, Struct, UnsetType
+
+from petstore.domain.decoding import integer_in
+from petstore.domain.names import name_key
+from petstore.imports.reading import Row
+from petstore.pets.model import STATUSES, NewPet, PetStatus
+
+FIRST_ROWS = 100
+"""How many rows ``find_layout`` looks at."""
+
+MAX_NAME, MAX_CATEGORY_NAME = 255, 100
+
+# What a column is called, the surest names first; ``word_key`` is how they are compared.
+COLUMN_NAMES: Mapping[str, Sequence[str]] = {
+    "name": (
+        "name", "pet name", "animal name", "pet", "animal", "title",
+        "Tiername", "Tier", "Titel",
+        "nombre", "nombre del animal", "mascota", "título", "nome", "nom", "titre", "naam",
+        "navn", "hundenes navn", "imię", "кличка", "имя", "名前",
+    ),
+    "category_id": (
+        "category id", "category", "category name", "categories", "species", "animal type",
+        "pet type", "product category", "type", "kind",
+        "Kategorie", "Tierart", "Art", "categoría", "especie", "tipo", "specie", "catégorie",
+        "espèce", "soort", "kategori", "dyreart", "kategoria",
+        "gatunek", "категория", "вид", "種類",
+        "breed", "Rasse", "raza", "raça", "razza", "race", "ras", "hunderace", "rasa", "порода",
+    ),
+    "status": (
+        "status", "pet status", "animal status", "adoption status", "availability", "state",
+        "Zustand", "Verfügbarkeit", "estado", "disponibilidad", "stato", "situação", "statut",
+        "état", "stan", "статус", "状態",
+    ),
+}  # fmt: skip
+"""The names of columns that are understood, by field."""
+
+STATUS_WORDS: Mapping[PetStatus, Sequence[str]] = {
+    "available": (
+        "available", "available for adoption", "for adoption", "adoptable", "for sale",
+        "verfügbar", "zu vermitteln", "disponible", "en adopción", "disponibile", "disponível",
+        "beschikbaar", "ledig", "dostępny", "dostępna", "доступен", "доступна",
+    ),
+    "pending": (
+        "pending", "adoption pending", "on hold", "hold", "reserved",
+        "reserviert", "reservado", "reservada", "pendiente", "réservé", "réservée", "riservato",
+        "gereserveerd", "reserveret", "zarezerwowany", "zarezerwowana",
+    ),
+    "sold": (
+        "sold", "adopted",
+        "verkauft", "vermittelt", "vendido", "vendida", "adoptado", "adoptada", "vendu", "vendue",
+        "adopté", "adoptée", "venduto", "venduta", "adottato", "adottata", "verkocht",
+        "geadopteerd", "solgt", "sprzedany", "sprzedana", "adoptowany", "adoptowana",
+    ),
+}  # fmt: skip
+"""The words for each status that are understood."""
+
+TOTAL_WORDS = (
+    "total", "totals", "grand total", "subtotal", "sum", "Summe", "Gesamt", "total general",
+    "totale", "totaal", "i alt", "suma", "razem", "итого", "всего", "合計",
+)  # fmt: skip
+"""What a row at the end is called that is no pet."""
+
+EMPTY_WORDS = ("null", "n/a", "#n/a", "nan", "#name?", "#ref!", "#value!")
+"""What programs write into an empty cell, or one whose formula failed."""
+
+_HEADER_ROWS, _LONGEST_COLUMN = 20, 50
+_LONGEST = 1024  # more than any cell that is right has, so that no row takes long
+_SHOWN_VALUES, _SHOWN = 3, 100
+# These are the status whatever their cells say; the later names have other meanings as well.
+_SURE_STATUS_NAMES = 4
+_is_number = re.compile(r"[-+]?\d[\d.,:/\s-]{,40}%?").fullmatch
+_REMARK = re.compile(r"\([^()]*\)")
+_LOST = "\N{REPLACEMENT CHARACTER}"
+# What a file for spreadsheets has before a name that is like a formula.
+_FORMULA_GUARD = re.compile(r"(^|[,;])'(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+
+
+class ColumnMapping(Struct, frozen=True, rename="camel"):
+    """Which column, from 0, is which field; ``None`` for a field that has none.
+
+    A column is ``id`` only if it has exactly that name, as in an export.
+    """
+
+    name: int | None = None
+    category_id: int | None = None
+    status: int | None = None
+    id: int | None = None
+
+
+class Column(Struct, frozen=True):
+    """A column: its name, empty without a header, and its first three values that are not empty."""
+
+    name: str
+    values: list[str]
+
+
+class Layout(Struct, frozen=True, rename="camel"):
+    """How the rows of a table are understood.
+
+    The names of the columns are in line ``header_line``, and rows up to it are no pets. In the rows
+    from line ``last_from`` on totals may stand (see ``TableHead``).
+    """
+
+    header_line: int | None
+    columns: list[Column]
+    mapping: ColumnMapping
+    last_from: int
+
+
+class Words(Struct, frozen=True):
+    """The words of rows, as first written, with the number of rows; empty for empty cells."""
+
+    statuses: dict[str, int]
+    categories: dict[str, int]
+
+
+class Choices(Struct, frozen=True):
+    """What the words mean.
+
+    ``statuses`` has what was decided, by ``word_key``: a status, or ``None`` for none. It comes
+    before ``STATUS_WORDS``. ``default_status`` is for rows without a status. ``categories`` has
+    ids by ``name_key``: of registered names and numbers, and of what was decided for others and for
+    rows without a category (the empty word).
+    """
+
+    default_status: PetStatus | None = None
+    statuses: Mapping[str, PetStatus | None] = {}
+    categories: Mapping[str, int] = {}
+
+
+def word_key(word: str) -> str:
+    """Return a key that is equal for words that differ only in case, marks, spaces and signs.
+
+    What stands in brackets does not count, such as a unit.
+    """
+    plain = normalize("NFKD", _REMARK.sub("", word[:_SHOWN]).casefold())
+    return "".join(filter(str.isalnum, plain)) or word[:_SHOWN].strip().casefold()
+
+
+_COLUMN_KEYS = {field: [*map(word_key, names)] for field, names in COLUMN_NAMES.items()}
+_STATUS_KEYS = {word_key(word): status for status in STATUSES for word in STATUS_WORDS[status]}
+_TOTAL_KEYS = frozenset(map(word_key, TOTAL_WORDS))
+_EMPTY_KEYS = frozenset(EMPTY_WORDS)
+
+
+def find_layout(
+    rows: Sequence[Row],
+    last_from: int,
+    *,
+    has_header: bool | None = None,
+    mapping: ColumnMapping | None = None,
+) -> Layout:
+    """Return how a table is understood, by its first ``FIRST_ROWS`` rows.
+
+    ``has_header`` and ``mapping`` are what somebody chose; the rest is found.
+    """
+    rows = [row for row in rows if not row.problem]
+    header = None if has_header is False else _find_header(rows)
+    if has_header and header is None and rows:
+        header = rows[0]
+    names = header.cells if header else []
+    below = [row.cells for row in rows if header is None or row.line > header.line]
+    width = len(names) or max(map(len, below), default=0)
+    below = [row for row in below if not any(row[width:])]
+    cells = [
+        [row[place] for row in below if place < len(row) and row[place]] for place in range(width)
+    ]
+    columns = [
+        Column(_line(names[place]) if names else "", [*map(_line, column[:_SHOWN_VALUES])])
+        for place, column in enumerate(cells)
+    ]
+    found = mapping or _find_mapping(names, cells)
+    return Layout(header.line if header else None, columns, found, last_from)
+
+
+def rows_below(rows: Iterable[Row], layout: Layout) -> Iterator[Row]:
+    """Yield the rows below the header."""
+    return (row for row in rows if row.line > (layout.header_line or 0))
+
+
+def words_of(rows: Iterable[Row], layout: Layout) -> Words:
+    """Return the words of the rows below the header, without those that cannot be pets."""
+    words, first = Words({}, {}), dict[str, str]()
+    for row in rows_below(rows, layout):
+        name, category, status, _ = _cells(row, layout.mapping)
+        if not name or _fault(row, layout):
+            continue
+        status = first.setdefault(f"status {status and word_key(status)}", status)
+        words.statuses[status] = words.statuses.get(status, 0) + 1
+        if len(category) <= MAX_CATEGORY_NAME and _LOST not in category:
+            category = first.setdefault(f"category {name_key(category)}", category)
+            words.categories[category] = words.categories.get(category, 0) + 1
+    return words
+
+
+def status_of(word: str, choices: Choices) -> PetStatus | UnsetType | None:
+    """Return what a status word means, ``UNSET`` if that has to be decided."""
+    if not word:
+        return choices.default_status
+    key = word_key(word)
+    return choices.statuses[key] if key in choices.statuses else _STATUS_KEYS.get(key, UNSET)
+
+
+def id_of_row(row: Row, layout: Layout) -> int | None:
+    """Return the id in a row of an edited export; the caller refuses it if that pet is here."""
+    return integer_in(_cells(row, layout.mapping)[3])
+
+
+def pet_of_row(row: Row, layout: Layout, choices: Choices) -> NewPet | list[str]:
+    """Return the pet of a row, or every reason that it has none, as sentences for a clerk."""
+    if fault := _fault(row, layout):
+        return [fault]
+    name, category, word, _ = _cells(row, layout.mapping)
+    category_id, status = choices.categories.get(name_key(category)), status_of(word, choices)
+    name = _FORMULA_GUARD.sub(r"\1", name)
+    reasons = [_text_fault("name", name, MAX_NAME)]
+    if category_id is None:
+        unknown = f"There is no category “{category}”."
+        reasons.append(_text_fault("category", category, MAX_CATEGORY_NAME) or unknown)
+    if status is UNSET:
+        reasons.append(f"The meaning of the status “{_line(word)}” is not decided.")
+    if category_id is None or any(reasons):
+        return [*filter(None, reasons)]
+    return NewPet(name, category_id, UNSET if status is None else status)
+
+
+def _text_fault(field: str, text: str, longest: int) -> str:
+    if not text:
+        return f"The row has no {field}."
+    if _LOST in text:
+        return f"A letter of the {field} was lost in the file. Type the {field} again."
+    return f"The {field} has more than {longest} characters." if len(text) > longest else ""
+
+
+def _cells(row: Row, mapping: ColumnMapping) -> list[str]:
+    """Return the name, category, status and id of a row, empty where it has none."""
+    places = (mapping.name, mapping.category_id, mapping.status, mapping.id)
+    width = len(row.cells)
+    cells = [
+        row.cells[place][:_LONGEST] if place is not None and place < width else ""
+        for place in places
+    ]
+    return ["" if cell.lower() in _EMPTY_KEYS else " ".join(cell.splitlines()) for cell in cells]
+
+
+def _fault(row: Row, layout: Layout) -> str:
+    """Return why a row is no pet at all, empty if it may be one."""
+    width, cells = len(layout.columns), _cells(row, layout.mapping)
+    if row.problem:
+        return row.problem
+    if any(row.cells[width:]):
+        return (
+            f"The row has {len(row.cells)} cells, but there are {width} columns. If a name has a"
+            " comma or a semicolon, put it in quotation marks."
+        )
+    if layout.header_line and row.cells[:width] == [column.name for column in layout.columns]:
+        return "The row repeats the names of the columns."
+    if row.line >= layout.last_from:
+        filled = sum(map(bool, row.cells))
+        is_sum = word_key(cells[0]) in _TOTAL_KEYS and filled < width
+        if is_sum or _is_number(cells[0]):
+            return "This looks like a total, not like a pet."
+        if filled == 1 < width - 1:
+            return "This looks like a remark at the end, not like a pet."
+    return ""
+
+
+def _line(text: str) -> str:
+    """Return the beginning of a text in one line."""
+    return " ".join(text[:_SHOWN].splitlines())
+
+
+def _find_header(rows: Sequence[Row]) -> Row | None:
+    """Return the row with the most names that are understood, or one that looks like names."""
+    first = rows[:_HEADER_ROWS]
+    widest = max((sum(map(bool, row.cells)) for row in first), default=0)
+
+    def looks_like_names(row: Row) -> bool:
+        filled = [word_key(cell) for cell in row.cells if cell]
+        is_text = not any(_is_number(key) or key in _STATUS_KEYS for key in filled)
+        return is_text and len(set(filled)) == len(filled) and len(filled) * 2 > widest
+
+    best = max(first, key=_understood, default=None)
+    if best and (_understood(best) > 1 or (_understood(best) and looks_like_names(best))):
+        return best
+    top = next((row for row in first if sum(map(bool, row.cells)) * 2 > widest), None)
+    return top if top and looks_like_names(top) and _heads_numbers(top, rows) else None
+
+
+def _understood(row: Row) -> int:
+    keys = {word_key(cell) for cell in row.cells if len(cell) < _LONGEST_COLUMN}
+    return sum(not keys.isdisjoint(names) for names in _COLUMN_KEYS.values()) + ("id" in keys)
+
+
+def _heads_numbers(top: Row, rows: Sequence[Row]) -> bool:
+    """Return whether the rows below have numbers in a column, which the top row does not have."""
+    for place in range(len(top.cells)):
+        cells = [row.cells[place] for row in rows if row.line > top.line and place < len(row.cells)]
+        filled = [*filter(None, cells)]
+        if top.cells[place] and filled and all(map(_is_number, filled)):
+            return True
+    return False
+
+
+def _find_mapping(names: Sequence[str], cells: Sequence[Sequence[str]]) -> ColumnMapping:
+    """Return the columns whose names are understood; two of the same name leave a field open."""
+    keys = [word_key(name) for name in names]
+    places: dict[str, int | None] = {"id": names.index("id") if names.count("id") == 1 else None}
+    for field, understood in _COLUMN_KEYS.items():
+        for rank, key in enumerate(understood):
+            if key in keys and (
+                field != "status"
+                or rank < _SURE_STATUS_NAMES
+                or _are_statuses(cells[keys.index(key)])
+            ):
+                places[field] = keys.index(key) if keys.count(key) == 1 else None
+                break
+    return ColumnMapping(**places)
+
+
+def _are_statuses(cells: Sequence[str]) -> bool:
+    known = sum(word_key(cell) in _STATUS_KEYS for cell in cells)
+    return known * 2 > len(cells)

@@ -1,0 +1,264 @@
+"""Imports, as docs/importing.md describes them."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeAlias, get_args
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from petstore.domain.fields import NO_U0000, Id, Int64
+from petstore.imports.columns import Choices, ColumnMapping, Layout, word_key
+from petstore.pets.model import CategoryId, PetStatus, Status
+
+ImportState: TypeAlias = Literal["open", "running", "finished", "undone"]
+Meaning: TypeAlias = Literal["available", "pending", "sold", "none"]
+KeptBecause: TypeAlias = Literal["changed", "ordered", "deleted"]
+
+MEANINGS: tuple[Meaning, ...] = get_args(Meaning)
+
+MAX_ROWS = 20_000
+"""How many rows a file may have."""
+
+MAX_UNFINISHED = 20
+"""How many imports of a caller may have rows left to add."""
+
+ROWS_AT_ONCE = 100
+"""How many rows a transaction adds."""
+
+MAX_LISTED = 200
+"""How many words, and pets that an undo kept, an import lists at most."""
+
+MAX_WORD = 255
+"""How many characters of a word an import shows, and takes."""
+
+_MAX_FILE_NAME = 200
+
+
+def _count(description: str) -> Meta:
+    return Meta(ge=0, description=description, extra_json_schema={"readOnly": True})
+
+
+def _time(description: str) -> Meta:
+    return Meta(tz=True, description=description, extra_json_schema={"readOnly": True})
+
+
+def _place(what: str) -> Meta:
+    return Meta(ge=0, le=2**31 - 1, description=f"The place in `columns`, from 0, of {what}.")
+
+
+_Name = Annotated[int, _place("the name of a pet")]
+_Category = Annotated[int, _place("its category, a name or a number")]
+_Status = Annotated[int, _place("its status")]
+_Id = Annotated[int, _place("its id in this store, in an edited export")]
+
+
+class ImportMapping(Struct, frozen=True, rename="camel"):
+    """Which column has which field. A field without a column is absent."""
+
+    name: _Name | UnsetType = UNSET
+    category_id: _Category | UnsetType = UNSET
+    status: _Status | UnsetType = UNSET
+    id: _Id | UnsetType = UNSET
+
+
+class ImportMappingPatch(Struct, frozen=True, rename="camel"):
+    """Changes to a mapping; null leaves a field without a column."""
+
+    name: _Name | UnsetType | None = UNSET
+    category_id: _Category | UnsetType | None = UNSET
+    status: _Status | UnsetType | None = UNSET
+    id: _Id | UnsetType | None = UNSET
+
+
+class ImportColumn(Struct, frozen=True):
+    """A column of a file."""
+
+    name: Annotated[str, Meta(description="Its name, empty if there is no header.")]
+    values: Annotated[list[str], Meta(description="Its first three values that are not empty.")]
+
+
+class ImportWord(Struct, frozen=True):
+    """A category or a status of a file that the store does not know."""
+
+    text: Annotated[str, Meta(description="The word, as the file has it first.")]
+    rows: Annotated[int, _count("How many rows have it.")]
+
+
+class ImportPreview(Struct, frozen=True, rename="camel"):
+    """What a run would do, when the file was sent or its settings were changed last."""
+
+    added: Annotated[int, _count("Pets that would be added.")] = 0
+    refused: Annotated[int, _count("Rows that would be refused.")] = 0
+    already_here: Annotated[
+        int, _count("Pets that would be added although a pet in the store has the same name.")
+    ] = 0
+    without_category: Annotated[int, _count("Rows without a category of their own.")] = 0
+    without_status: Annotated[int, _count("Rows without a status of their own.")] = 0
+    categories: Annotated[
+        list[ImportWord],
+        Meta(description="Categories that are not in the store: the first 200."),
+    ] = []
+    statuses: Annotated[
+        list[ImportWord], Meta(description="Words that are not a status: the first 200.")
+    ] = []
+
+
+class KeptPet(Struct, frozen=True):
+    """A pet that an undo did not delete."""
+
+    id: Id
+    name: Annotated[str, Meta(description="Its name when it was added.")]
+    reason: Annotated[
+        KeptBecause, Meta(description="What happened to it: `changed`, `ordered` or `deleted`.")
+    ]
+
+
+UnknownCategories = Annotated[
+    Literal["refuse", "create"],
+    Meta(
+        description=(
+            "What happens to rows whose category the store does not have: `refuse` them, or"
+            " `create` the categories."
+        ),
+        extra={"expected": "one of 'refuse', 'create'"},
+    ),
+]
+_HasHeader = Annotated[
+    bool,
+    Meta(
+        description="Whether a row has the names of the columns.",
+        extra={"expected": "true or false"},
+    ),
+]
+_DefaultStatus = Annotated[
+    PetStatus,
+    Meta(
+        description="The status of pets whose rows have none.",
+        extra={"expected": "one of 'available', 'pending', 'sold'"},
+    ),
+]
+_DefaultCategory = Annotated[
+    Int64,
+    Meta(
+        description="The category of pets whose rows have none.",
+        extra={"expected": "the id of a category"},
+    ),
+]
+_VALUES = "What words of the status column mean: `available`, `pending`, `sold` or `none`."
+_Word = Annotated[str, Meta(min_length=1, max_length=MAX_WORD, pattern=NO_U0000)]
+
+
+class ImportPatch(Struct, frozen=True, rename="camel"):
+    """Changes to how a file is read (RFC 7396)."""
+
+    has_header: _HasHeader | UnsetType = UNSET
+    mapping: (
+        Annotated[
+            ImportMappingPatch,
+            Meta(
+                description="Which column has which field.",
+                extra={"expected": "an object with the places of columns, counted from 0"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    default_status: _DefaultStatus | UnsetType | None = UNSET
+    default_category_id: _DefaultCategory | UnsetType | None = UNSET
+    unknown_categories: UnknownCategories | UnsetType = UNSET
+    values: (
+        Annotated[
+            dict[_Word, Meaning | None],
+            Meta(
+                max_length=MAX_LISTED,
+                description=f"{_VALUES} Null takes back what was decided.",
+                extra={
+                    "expected": (
+                        f"an object of up to {MAX_LISTED} words, each with one of 'available',"
+                        " 'pending', 'sold', 'none' or null"
+                    )
+                },
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class Import(Struct, frozen=True, rename="camel"):
+    """A file of pets on its way into the store."""
+
+    id: Id
+    file_name: Annotated[str, Meta(description="The name of the file, perhaps empty.")]
+    encoding: Annotated[str, Meta(description="What the file was read as, such as `UTF-8`.")]
+    state: Annotated[
+        ImportState,
+        Meta(
+            description=(
+                "`open` until the first run, `running` while rows are waiting, then `finished`;"
+                " `undone` from the first call of `undoImport` on."
+            )
+        ),
+    ]
+    rows: Annotated[int, _count("How many rows the file has.")]
+    waiting: Annotated[
+        int,
+        _count(
+            "Rows that are still to be added; of an undone import, pets still to be looked at. Call"
+            " `runImport` or `undoImport` until it is 0."
+        ),
+    ]
+    added: Annotated[int, _count("Pets that were added.")]
+    refused: Annotated[int, _count("Rows that were refused.")]
+    deleted: Annotated[int, _count("Pets that an undo has deleted.")]
+    kept: Annotated[int, _count("Pets that an undo has left, because somebody needs them.")]
+    kept_pets: Annotated[list[KeptPet], Meta(description="The first 200 of them.")]
+    columns: Annotated[list[ImportColumn], Meta(description="The columns of the file.")]
+    has_header: _HasHeader
+    mapping: Annotated[ImportMapping, Meta(description="Which column has which field.")]
+    unknown_categories: UnknownCategories
+    values: Annotated[dict[str, Meaning], Meta(description=_VALUES)]
+    notes: Annotated[
+        list[str], Meta(description="What was noticed about the file, in words for a person.")
+    ]
+    created_at: Annotated[datetime, _time("When the file was sent.")]
+    header_line: (
+        Annotated[int, _count("The line with the names of the columns, if there is one.")]
+        | UnsetType
+    ) = UNSET
+    default_status: Status | UnsetType = UNSET
+    default_category_id: CategoryId | UnsetType = UNSET
+    preview: (
+        Annotated[ImportPreview, Meta(description="What a run would do. Only of an open import.")]
+        | UnsetType
+    ) = UNSET
+
+
+class ImportSettings(Struct, frozen=True, omit_defaults=True):
+    """How the rows of a file are read, and what is known of the file."""
+
+    encoding: str
+    notes: list[str]
+    layout: Layout
+    default_status: PetStatus | None = None
+    default_category: int | None = None
+    unknown_categories: Literal["refuse", "create"] = "refuse"
+    values: dict[str, Meaning] = {}
+
+    def choices(self, categories: dict[str, int]) -> Choices:
+        """Return what words mean; ``categories`` has the ids of those that are registered."""
+        if self.default_category is not None:
+            categories = {**categories, "": self.default_category}
+        statuses = {
+            word_key(word): None if meaning == "none" else meaning
+            for word, meaning in self.values.items()
+        }
+        return Choices(self.default_status, statuses, categories)
+
+
+def shown_mapping(mapping: ColumnMapping) -> ImportMapping:
+    """Return a mapping as the interface has it."""
+    places: dict[str, Any] = {name: getattr(mapping, name) for name in mapping.__struct_fields__}
+    return ImportMapping(**{name: place for name, place in places.items() if place is not None})
+
+
+def shown_name(file_name: str) -> str:
+    """Return the name of a file as it is stored: the end of a long one."""
+    return file_name.replace("\0", "")[-_MAX_FILE_NAME:]

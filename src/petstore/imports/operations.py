@@ -1,0 +1,455 @@
+"""The operations on imports: a file is sent, decided about, run, and perhaps undone."""
+
+from functools import partial
+from io import TextIOWrapper
+from tempfile import TemporaryFile
+from time import monotonic
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import asdict
+
+from petstore.categories.store import names_of_categories, unknown_category
+from petstore.domain.csv_files import cells_writer
+from petstore.domain.cursors import NEWEST_FIRST
+from petstore.domain.fields import NO_U0000
+from petstore.errors import (
+    ImportClosed,
+    TooManyImports,
+    UnknownCategory,
+)
+from petstore.http.messages import Response
+from petstore.imports.columns import (
+    FIRST_ROWS,
+)
+from petstore.imports.model import (
+    MAX_ROWS,
+    Import,
+    ImportPatch,
+)
+from petstore.imports.previews import patched, preview_of, rows_above, store_file
+from petstore.imports.reading import Row
+from petstore.imports.store import (
+    CategoryIds,
+    StoredImport,
+    add_rows,
+    change_settings,
+    count_next_pets,
+    current,
+    delete_import,
+    find_same,
+    get_import,
+    list_imports,
+    prepare,
+    read_batches,
+    refused_rows,
+    require_open,
+    shown,
+    undo_rows,
+)
+from petstore.interface.idempotency import change, find_replay
+from petstore.interface.operation import (
+    Call,
+    Context,
+    FileBody,
+    Operation,
+    Result,
+    Success,
+)
+from petstore.interface.pages import PageQuery, cursor_of, limit_of, page_result
+
+MEDIA_TYPES = (
+    "text/csv",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "application/vnd.oasis.opendocument.spreadsheet",
+    "application/vnd.ms-excel",
+)
+"""The media types of files: CSV, Excel, OpenDocument, and Excel as it was until 2003."""
+
+_CSV_HEADERS = [b"content-type: text/csv; charset=utf-8"]
+_ADDED_COLUMNS = ("Line", "Reason")
+_RUN_SECONDS = 1.0
+_RUN_ROWS = 2_000
+
+
+class CreateImportQuery(Struct, frozen=True, rename="camel"):
+    """The query parameters of ``createImport``."""
+
+    file_name: (
+        Annotated[
+            str,
+            Meta(
+                max_length=255,
+                pattern=NO_U0000,
+                description="The name of the file, which lists show.",
+                extra={"expected": "up to 255 characters, without U+0000"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class ListImportsQuery(PageQuery, frozen=True):
+    """The query parameters of ``listImports``."""
+
+    limit: Annotated[int, limit_of("imports")] = 20
+    cursor: Annotated[str, cursor_of(NEWEST_FIRST)] | UnsetType = UNSET
+
+
+class RefusedQuery(Struct, frozen=True):
+    """The query parameters of ``getImportRefused``."""
+
+    limit: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=MAX_ROWS,
+                description="Maximum number of rows. Default: all of them.",
+                extra={"expected": f"an integer from 1 to {MAX_ROWS}, in plain digits"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class _Charges:
+    """What the rows of a call cost a key: each a request, of which the call itself is the first."""
+
+    def __init__(self, context: Context) -> None:
+        self._caller, self._limiter = context.caller, context.services.limiter
+        self._paid = 1
+
+    async def take(self, rows: int) -> int:
+        """Return how many of so many rows the day of the key has room for, and charge these."""
+        if self._caller.kind != "key":
+            return rows
+        paid, self._paid = min(rows, self._paid), 0
+        cost = rows - paid
+        if cost and (await self._limiter.charge(self._caller, cost)).verdict != "admitted":
+            cost = min(cost, (await self._limiter.look(self._caller)).day.remaining)
+            if cost and (await self._limiter.charge(self._caller, cost)).verdict != "admitted":
+                cost = 0
+        return paid + cost
+
+
+async def _list(context: Context, call: Call[None, ListImportsQuery]) -> Result[list[Import]]:
+    before, limit = call.query.start(NEWEST_FIRST), call.query.limit
+    page = await list_imports(context.services.store, context.caller.id, before, limit)
+    return page_result(page, NEWEST_FIRST)
+
+
+async def _get(context: Context, call: Call[None, None]) -> Result[Import]:
+    return Result((await _find(context, call)).shown)
+
+
+async def _create(context: Context, call: Call[FileBody, CreateImportQuery]) -> Result[Import]:
+    if replay := await find_replay(context):
+        return replay
+    caller_id, name = context.caller.id, call.query.file_name
+    present = await find_same(context.services.store, caller_id, call.body.digest)
+    if present is None:
+        file_name = "" if name is UNSET else name
+        services = context.services
+        present = await store_file(
+            services.store,
+            caller_id,
+            call.body.content,
+            call.body.digest,
+            file_name,
+            services.clock(),
+        )
+    return await change(context, shown(current(present.id, caller_id)))
+
+
+async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Import]:
+    store, patch, present = context.services.store, call.body, await _find(context, call)
+    context.conditions.check(present.shown)
+    require_open(present)
+    first: list[Row] = []
+    async for _, rows, _ in read_batches(store, present.id):
+        first += rows
+        if len(first) >= FIRST_ROWS:
+            break
+    settings = patched(present.settings, patch, first)
+    if isinstance(patch.default_category_id, int):
+        known = await names_of_categories(store, [patch.default_category_id])
+        if not known:
+            reason = unknown_category(patch.default_category_id).message
+            msg = reason.replace("categoryId", "defaultCategoryId", 1)
+            raise UnknownCategory(msg)
+    start = rows_above(first, settings)
+    preview = await preview_of(store, present.id, settings, start)
+    now, check = context.services.clock(), context.conditions.check
+    unit = change_settings(present.id, context.caller.id, settings, start, preview, now, check)
+    return await change(context, shown(unit))
+
+
+async def _run(context: Context, call: Call[None, None]) -> Result[Import]:
+    if replay := await find_replay(context):
+        return replay
+    present = await _find(context, call)
+    context.conditions.check(present.shown)
+    if present.state == "undone":
+        msg = f"import {present.id} was undone: its rows are not added any more"
+        raise ImportClosed(msg)
+    services, caller_id = context.services, context.caller.id
+    charges, categories = _Charges(context), CategoryIds(services.store)
+    work = _Work()
+    while present.undo_request is None and present.waiting:
+        prepared = await prepare(services.store, present, categories)
+        count = await charges.take(len(prepared.rows))
+        if not count:
+            break
+        unit = add_rows(
+            present, caller_id, prepared, count, now=services.clock(), by=context.author
+        )
+        if count < len(prepared.rows) or count == present.waiting or work.is_over(count):
+            return await change(context, shown(unit))
+        present = await services.store.write(unit)
+    return await change(context, shown(current(present.id, caller_id)))
+
+
+async def _undo(context: Context, call: Call[None, None]) -> Result[Import]:
+    if replay := await find_replay(context):
+        return replay
+    present = await _find(context, call)
+    context.conditions.check(present.shown)
+    if not present.added:
+        msg = f"import {present.id} has added nothing that could be undone"
+        raise ImportClosed(msg)
+    services, caller_id = context.services, context.caller.id
+    charges, work = _Charges(context), _Work()
+    while present.state != "undone" or present.waiting:
+        following = await count_next_pets(services.store, present.id)
+        count = await charges.take(following)
+        if following and not count:
+            break
+        now = services.clock()
+        unit = undo_rows(present.id, caller_id, count, now=now, by=context.author)
+        if count < following or work.is_over(count):
+            return await change(context, shown(unit))
+        present = await services.store.write(unit)
+    return await change(context, shown(current(present.id, caller_id)))
+
+
+class _Work:
+    """How long a call has worked: about a second, so that whoever called sees the progress."""
+
+    def __init__(self) -> None:
+        self._ends, self._rows = monotonic() + _RUN_SECONDS, 0
+
+    def is_over(self, rows: int) -> bool:
+        """Return whether the call ends after so many more rows."""
+        self._rows += rows
+        return self._rows >= _RUN_ROWS or monotonic() >= self._ends
+
+
+async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[None]:
+    present = await _find(context, call)
+    # Without the mark, a spreadsheet expects the encoding of the country.
+    file = TemporaryFile()  # noqa: SIM115 - the server closes it
+    text = TextIOWrapper(file, "utf-8-sig", newline="")
+    try:
+        write = cells_writer(text, spreadsheet_safe=True)
+        layout = present.settings.layout
+        if layout.header_line is not None:
+            names = [column.name for column in layout.columns]
+        else:
+            of_places = {place: field for field, place in asdict(layout.mapping).items()}
+            of_places |= {layout.mapping.category_id: "category"}
+            names = [of_places.get(place, "") for place, _ in enumerate(layout.columns)]
+        write([*names, *_ADDED_COLUMNS])
+        left = MAX_ROWS if call.query.limit is UNSET else call.query.limit
+        async for row, reasons in refused_rows(context.services.store, present):
+            cells = [*row.cells, *[""] * len(names)][: len(names)]
+            write([*cells, row.line, " ".join(reasons)])
+            left -= 1
+            if not left:
+                break
+    except BaseException:
+        text.close()
+        raise
+    return Result(None, response=Response(200, b"", [*_CSV_HEADERS], file=text.detach()))
+
+
+async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
+    check = context.conditions.check
+    return await change(context, delete_import(call.path_id, context.caller.id, check))
+
+
+async def _find(context: Context, call: Call[Any, Any]) -> StoredImport:
+    return await get_import(context.services.store, call.path_id, context.caller.id)
+
+
+_EXAMPLE = {
+    "id": 7,
+    "fileName": "supplier.csv",
+    "encoding": "UTF-8",
+    "state": "open",
+    "rows": 3,
+    "waiting": 3,
+    "added": 0,
+    "refused": 0,
+    "deleted": 0,
+    "kept": 0,
+    "keptPets": [],
+    "columns": [
+        {"name": "Name", "values": ["Bella", "Oskar", "Tiger"]},
+        {"name": "Species", "values": ["Dogs", "Ferrets", "Cats"]},
+        {"name": "Status", "values": ["available", "Adopted"]},
+    ],
+    "hasHeader": True,
+    "headerLine": 1,
+    "mapping": {"name": 0, "categoryId": 1, "status": 2},
+    "unknownCategories": "refuse",
+    "values": {},
+    "notes": [],
+    "createdAt": "2026-11-28T10:00:00Z",
+    "preview": {
+        "added": 1,
+        "refused": 2,
+        "alreadyHere": 0,
+        "withoutCategory": 0,
+        "withoutStatus": 1,
+        "categories": [{"text": "Ferrets", "rows": 1}],
+        "statuses": [{"text": "Adopted", "rows": 1}],
+    },
+}
+_FINISHED = {name: value for name, value in _EXAMPLE.items() if name != "preview"} | {
+    "state": "finished",
+    "waiting": 0,
+    "added": 1,
+    "refused": 2,
+}
+
+_operation = partial(Operation, tag="Imports", scope="pets:write")
+
+OPERATIONS = (
+    _operation(
+        id="listImports",
+        method="GET",
+        path="/imports",
+        summary="List imports",
+        description=(
+            "Returns a page of your imports, the newest first. An import is kept for 7 days after"
+            " its last use."
+        ),
+        handler=_list,
+        query=ListImportsQuery,
+        success=Success(200, "A page of imports.", list[Import], [_FINISHED]),
+    ),
+    _operation(
+        id="createImport",
+        method="POST",
+        path="/imports",
+        summary="Send a file of pets",
+        description=(
+            "Takes a file, CSV or a workbook of up to 8 MiB and 20,000 rows, and adds nothing yet:"
+            " the response says how the file was read, and what a run would do. A file that you"
+            " have sent before returns the import that it has, unless that was undone."
+        ),
+        handler=_create,
+        query=CreateImportQuery,
+        body=FileBody,
+        media_types=MEDIA_TYPES,
+        in_turn=True,
+        body_example="name,category,status\nBella,Dogs,available\n",
+        success=Success(201, "The import, with the `id` the service assigned.", Import, _EXAMPLE),
+        errors=(TooManyImports,),
+    ),
+    _operation(
+        id="getImport",
+        method="GET",
+        path="/imports/{importId}",
+        summary="Get an import",
+        description="Returns one of your imports.",
+        handler=_get,
+        success=Success(200, "The import.", Import, _EXAMPLE),
+    ),
+    _operation(
+        id="updateImport",
+        method="PATCH",
+        path="/imports/{importId}",
+        summary="Change how a file is read",
+        description=(
+            "Changes the members in the body (RFC 7396), as long as nothing is added: which columns"
+            " are the fields, what words mean, and what happens to unknown categories. The"
+            " `preview` of the response is a new one, even if the body is empty."
+        ),
+        handler=_update,
+        body=ImportPatch,
+        body_example={"unknownCategories": "create", "values": {"Adopted": "sold"}},
+        in_turn=True,
+        success=Success(200, "The import as it is now.", Import, _EXAMPLE),
+        errors=(UnknownCategory, ImportClosed),
+    ),
+    _operation(
+        id="runImport",
+        method="POST",
+        path="/imports/{importId}/run",
+        summary="Run an import",
+        description=(
+            "Adds the pets of the next rows, for about a second. Call it until `waiting` is 0. Each"
+            " row costs a request of the day of your key, the first one that of the call. Rows that"
+            " cannot be added are refused; `getImportRefused` says why."
+        ),
+        handler=_run,
+        in_turn=True,
+        waits=True,
+        success=Success(200, "The import as it is now.", Import, _FINISHED),
+        errors=(ImportClosed,),
+    ),
+    _operation(
+        id="undoImport",
+        method="POST",
+        path="/imports/{importId}/undo",
+        summary="Undo an import",
+        description=(
+            "Deletes the pets that the import added and that nobody has changed or ordered since,"
+            " for about a second. Call it until `waiting` is 0; `keptPets` says which pets stay and"
+            " why. Each pet costs a request of the day of your key, as a row of a run does."
+        ),
+        handler=_undo,
+        in_turn=True,
+        waits=True,
+        success=Success(
+            200,
+            "The import as it is now.",
+            Import,
+            _FINISHED | {"state": "undone", "deleted": 1},
+        ),
+        errors=(ImportClosed,),
+    ),
+    _operation(
+        id="getImportRefused",
+        method="GET",
+        path="/imports/{importId}/refused",
+        summary="Get the refused rows",
+        description=(
+            "Returns the rows that were refused as CSV, with their lines and every reason that"
+            " holds now; before the first run, those that would be. Correct them and send the file"
+            " again."
+            " Cells that a spreadsheet would run as a formula begin with an apostrophe."
+        ),
+        handler=_refused,
+        query=RefusedQuery,
+        in_turn=True,
+        tagged=False,
+        success=Success(
+            200,
+            "The refused rows.",
+            example="name,category,line,reason\nTiger,Lions,4,There is no category “Lions”.\n",
+            media_type="text/csv",
+        ),
+    ),
+    _operation(
+        id="deleteImport",
+        method="DELETE",
+        path="/imports/{importId}",
+        summary="Delete an import",
+        description="Deletes an import. The pets that it has added stay.",
+        handler=_delete,
+        success=Success(204, "The import is deleted."),
+    ),
+)

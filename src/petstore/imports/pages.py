@@ -1,0 +1,288 @@
+"""The pages of imports: send a file, see how it is read, add its pets, undo that."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+from msgspec import UNSET, to_builtins
+from msgspec.structs import replace
+
+from petstore.console.downloads import dated
+from petstore.console.fields import FieldSet, choice
+from petstore.console.notices import Notice
+from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.templates import isolated
+from petstore.domain.decoding import integer_in
+from petstore.errors import InvalidBody, PetstoreError
+from petstore.http.messages import Response
+from petstore.imports.model import MAX_ROWS, Import, ImportPreview
+from petstore.interface.bodies import MAX_UPLOAD, digest_of
+from petstore.interface.operation import FileBody
+from petstore.pets.model import STATUSES
+
+# A browser adds some hundred bytes around the file. A larger one than the page allows is told so in
+# the words of the page, and one twice as large is not even received.
+_MAX_FORM = 2 * MAX_UPLOAD
+_REFUSED = 20
+_WORDS = 30
+_FIELDS = {
+    "name": "Name",
+    "categoryId": "Category",
+    "status": "Status",
+    "id": "Number in this store",
+}
+_VALUE, _OTHERS = "value.", "others"
+_STATUSES = [(status, status) for status in STATUSES]
+_MEANINGS = (("", "Skip these rows"), *_STATUSES, ("none", "no status"))
+_KEPT = {
+    "changed": "It was changed after the import.",
+    "ordered": "It was ordered.",
+    "deleted": "It was deleted already.",
+}
+
+
+async def _start(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    found = await visit.list_page("listImports")
+    return visit.page(
+        "imports.html",
+        error=error,
+        imports=found.value,
+        cursor=found.next,
+        form=FieldSet().new(visit.form, error),
+        max_rows=MAX_ROWS,
+        max_mebibytes=MAX_UPLOAD // 2**20,
+    )
+
+
+async def _upload(visit: PageRequest) -> Response:
+    file = visit.form.file
+    if file is None or file.field != "file" or not (file.name or file.size):
+        msg = "file: choose a file first"
+        raise InvalidBody(msg)
+    if file.size > MAX_UPLOAD:
+        msg = f"file: the file is larger than {MAX_UPLOAD // 2**20} MB; divide it"
+        raise InvalidBody(msg)
+    body = FileBody(file.content, "text/csv", await digest_of(file.content))
+    query = {"fileName": file.name.replace("\0", "")[-200:]}
+    found: Import = (await visit.execute("createImport", body, query=query)).value
+    if found.state == "open" and not found.default_status:
+        await visit.execute("updateImport", {"defaultStatus": STATUSES[0]}, path_id=found.id)
+    return await visit.redirect(f"/import/{found.id}")
+
+
+async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    return await _page(visit, await _find(visit), error)
+
+
+async def _page(
+    visit: PageRequest,
+    found: Import,
+    error: PetstoreError | None = None,
+    *,
+    continues: str = "",
+) -> Response:
+    """Return the page of an import: its preview, or what it has done.
+
+    Between two steps of a run or an undo, ``continues`` is the path of the next one.
+    """
+    refused: list[list[str]] = []
+    if found.refused or _preview(found).refused:
+        refused = await _refused_rows(visit)
+    return visit.page(
+        "import_preview.html" if found.state == "open" else "import.html",
+        error=error,
+        found=found,
+        continues=continues,
+        refused=refused,
+        kept_because=_KEPT,
+        form=(await _form(visit, found)).new(visit.form, error, _texts(found)),
+        fields_of_words=_words_form(found).new(visit.form, error, _texts(found)),
+        fields=_FIELDS,
+        columns=_names(found),
+    )
+
+
+def _preview(found: Import) -> ImportPreview:
+    return ImportPreview() if found.preview is UNSET else found.preview
+
+
+async def _refused_rows(visit: PageRequest) -> list[list[str]]:
+    """Return the first refused rows: their cells, and then the line and the reasons."""
+    result = await visit.execute("getImportRefused", query={"limit": _REFUSED})
+    assert result.response is not None  # noqa: S101 - it is a file
+    assert result.response.file is not None  # noqa: S101
+    with result.response.file as file:
+        file.seek(0)
+        text = file.read().decode("utf-8-sig")
+    return [*csv.reader(StringIO(text, newline=""))][1:]
+
+
+async def _form(visit: PageRequest, found: Import) -> FieldSet:
+    """Return the fields that say how the file is read."""
+    columns = [(str(place), name) for place, name in enumerate(_names(found))]
+    line = found.header_line if found.has_header else 1
+    header = (
+        ("true", f"Line {line} has the names of the columns"),
+        ("false", "Every line is a pet"),
+    )
+    categories: Sequence[tuple[str, str]] = ()
+    if visit.may("listCategories"):
+        listed = await visit.execute("listCategories", query={"limit": 100})
+        categories = [(str(each.id), isolated(each.name)) for each in listed.value]
+    new = len(_preview(found).categories)
+    return FieldSet(
+        choice("hasHeader", "Names of the columns", *header),
+        *(
+            choice(field, label, ("", "no column"), *columns, hint=_hint(found, field))
+            for field, label in _FIELDS.items()
+        ),
+        choice("defaultStatus", "Rows without a status", ("", "no status"), *_STATUSES),
+        choice("defaultCategoryId", "Rows without a category", ("", "Skip them"), *categories),
+        choice(
+            "unknownCategories",
+            "New categories",
+            ("refuse", "Skip their rows"),
+            ("create", "Add this category" if new == 1 else f"Add these {new} categories"),
+        ),
+    )
+
+
+def _words_form(found: Import) -> FieldSet:
+    """Return a field for each word whose status is not known, and one for all the others."""
+    words = _preview(found).statuses
+    fields = [
+        choice(
+            _VALUE + word.text,
+            f"{isolated(word.text)}, {word.rows} {'row' if word.rows == 1 else 'rows'}",
+            *_MEANINGS,
+        )
+        for word in words[:_WORDS]
+    ]
+    others = choice(_OTHERS, "All that are not decided", *_MEANINGS)
+    return FieldSet(*fields, *([others] if len(words) > 1 else []))
+
+
+def _texts(found: Import) -> dict[str, str]:
+    """Return what the form shows of an import."""
+    members: dict[str, Any] = to_builtins(found)
+    places = {field: str(found_) for field, found_ in members["mapping"].items()}
+    return {
+        "hasHeader": "true" if found.has_header else "false",
+        **{field: places.get(field, "") for field in _FIELDS},
+        "defaultStatus": members.get("defaultStatus", ""),
+        "defaultCategoryId": str(members.get("defaultCategoryId", "")),
+        "unknownCategories": found.unknown_categories,
+        **{_VALUE + word: meaning for word, meaning in found.values.items()},
+    }
+
+
+def _hint(found: Import, field: str) -> str:
+    """Return the first values of the column of a field."""
+    place = to_builtins(found.mapping).get(field)
+    values = [] if place is None else found.columns[place].values
+    return ", ".join(isolated(value) for value in values)
+
+
+def _names(found: Import) -> list[str]:
+    """Return what the page calls the columns: their names, else their first values."""
+    return [
+        isolated(column.name[:40]) if column.name else f"{number}: {', '.join(column.values)[:40]}"
+        for number, column in enumerate(found.columns, 1)
+    ]
+
+
+async def _update(visit: PageRequest) -> Response:
+    await _apply(visit, await _find(visit))
+    return await visit.redirect(f"/import/{visit.path_id}")
+
+
+async def _apply(visit: PageRequest, found: Import) -> Import:
+    """Change what a form changes of how a file is read, and return the import as it is then."""
+    sent, now = visit.form.fields, _texts(found)
+    texts = {name: visit.form.line(name) for name in now if name in sent}
+    patch: dict[str, Any] = {}
+    if texts.get("hasHeader", now["hasHeader"]) != now["hasHeader"]:
+        patch["hasHeader"] = texts["hasHeader"] == "true"  # and the columns are found anew
+    else:
+        chosen = {name: texts[name] for name in _FIELDS if texts.get(name, now[name]) != now[name]}
+        if chosen:
+            patch["mapping"] = {name: integer_in(text) for name, text in chosen.items()}
+    if "defaultStatus" in texts:
+        patch["defaultStatus"] = texts["defaultStatus"] or None
+    if "defaultCategoryId" in texts:
+        patch["defaultCategoryId"] = integer_in(texts["defaultCategoryId"])
+    if "unknownCategories" in texts:
+        patch["unknownCategories"] = texts["unknownCategories"]
+    if values := _values(visit, found):
+        patch["values"] = values
+    changed: Import = (await visit.execute("updateImport", patch)).value
+    return changed
+
+
+def _values(visit: PageRequest, found: Import) -> Mapping[str, str | None]:
+    """Return what the form says of words whose status is not known."""
+    words = [word.text for word in _preview(found).statuses]
+    others = visit.form.line(_OTHERS)
+    return {
+        word: visit.form.line(_VALUE + word) or others or None
+        for word in words
+        if _VALUE + word in visit.form.fields or others
+    }
+
+
+async def _run(visit: PageRequest) -> Response:
+    """Take what the form says, and add the next rows."""
+    found = await _find(visit)
+    if found.state == "open" and visit.form.fields:
+        found = await _apply(visit, found)
+    return await _step(visit, "runImport", "run")
+
+
+async def _undo(visit: PageRequest) -> Response:
+    return await _step(visit, "undoImport", "undo")
+
+
+async def _step(visit: PageRequest, operation_id: str, part: str) -> Response:
+    found: Import = (await visit.execute(operation_id)).value
+    if found.waiting:
+        return await _page(visit, found, continues=part)
+    return await visit.redirect(f"/import/{found.id}")
+
+
+async def _save_refused(visit: PageRequest) -> Response:
+    response = (await visit.execute("getImportRefused")).response
+    assert response is not None  # noqa: S101 - it is a file
+    name = dated("refused", visit.services.clock())
+    disposition = f'content-disposition: attachment; filename="{name}"'.encode("ascii")
+    headers = [*response.headers, disposition, b"cache-control: no-store"]
+    return replace(response, headers=headers)
+
+
+async def _delete(visit: PageRequest) -> Response:
+    found = await _find(visit)
+    await visit.execute("deleteImport")
+    name = isolated(found.file_name or "a file")
+    told = f"The import of {name} is deleted." + (" Its pets stay." if found.added else "")
+    return await visit.redirect("/import", Notice(told))
+
+
+async def _find(visit: PageRequest) -> Import:
+    found: Import = (await visit.execute("getImport")).value
+    return found
+
+
+PAGES = (
+    ConsolePage("GET", "/import", _start, "listImports"),
+    ConsolePage(
+        "POST", "/import", _upload, "createImport", _start, max_bytes=_MAX_FORM, has_file=True
+    ),
+    ConsolePage("GET", "/import/{importId}", _show, "getImport", has_file=True),
+    ConsolePage("POST", "/import/{importId}", _update, "updateImport", _show, has_file=True),
+    ConsolePage("POST", "/import/{importId}/run", _run, "runImport", _show, has_file=True),
+    ConsolePage("POST", "/import/{importId}/undo", _undo, "undoImport", _show, has_file=True),
+    ConsolePage(
+        "GET", "/import/{importId}/refused.csv", _save_refused, "getImportRefused", has_file=True
+    ),
+    ConsolePage("POST", "/import/{importId}/delete", _delete, needs="deleteImport"),
+)

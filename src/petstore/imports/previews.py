@@ -1,0 +1,209 @@
+"""How a file is read, and what a run of its import would do."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import Any, BinaryIO
+
+from msgspec import UNSET
+from msgspec.structs import astuple, replace
+
+from petstore.clock import Milliseconds
+from petstore.databases.contract import Reader, Store
+from petstore.domain.fields import given_fields
+from petstore.domain.names import name_key
+from petstore.errors import InvalidBody, PetstoreError
+from petstore.imports.columns import (
+    FIRST_ROWS,
+    Choices,
+    ColumnMapping,
+    Layout,
+    find_layout,
+    status_of,
+    word_key,
+    words_of,
+)
+from petstore.imports.model import (
+    MAX_LISTED,
+    MAX_WORD,
+    ImportMappingPatch,
+    ImportPatch,
+    ImportPreview,
+    ImportSettings,
+    ImportWord,
+    Meaning,
+)
+from petstore.imports.reading import Row, read_table
+from petstore.imports.store import (
+    CategoryIds,
+    StoredImport,
+    add_batches,
+    begin,
+    complete,
+    discard,
+    judge,
+    names_here,
+    pets_here,
+    read_batches,
+    with_created,
+)
+from petstore.pets.model import NewPet
+from petstore.pets.rows import keys_of_each
+from petstore.time_slices import TimeSlices
+
+_STORED_AT_ONCE = 1_000
+
+
+async def store_file(
+    store: Store, caller_id: int, file: BinaryIO, digest: bytes, name: str, now: Milliseconds
+) -> StoredImport:
+    """Read a file, and store its rows in units of work so small that others write in between.
+
+    Raises:
+        InvalidBody: it cannot be read, or has no row for a pet.
+        TooManyImports: the caller has ``MAX_UNFINISHED``.
+        Unavailable: the database is unreachable.
+    """
+    with await asyncio.to_thread(read_table, file) as table:
+        lines = table.rows
+        first = [*islice(lines, FIRST_ROWS)]
+        layout = find_layout(first, table.head.last_from)
+        settings = ImportSettings(table.head.encoding, table.head.notes, layout)
+        start = rows_above(first, settings)
+        if start == len(first):
+            msg = "The file has no row for a pet."
+            raise InvalidBody(msg)
+        import_id = await store.write(begin(caller_id, digest, name, settings, now))
+        try:
+            records, slices, rows = 0, TimeSlices(), first
+            while rows:
+                await store.write(add_batches(import_id, records, rows))
+                records, rows = records + len(rows), []
+                for row in islice(lines, _STORED_AT_ONCE):
+                    await slices.rest()
+                    rows.append(row)
+            preview = await preview_of(store, import_id, settings, start)
+            return await store.write(complete(import_id, caller_id, records, start, preview))
+        except BaseException:
+            with suppress(PetstoreError):
+                await store.write(discard(import_id))
+            raise
+
+
+def rows_above(rows: Iterable[Row], settings: ImportSettings) -> int:
+    """Return how many rows are up to the header: it is among the first."""
+    return sum(row.line <= (settings.layout.header_line or 0) for row in rows)
+
+
+def patched(settings: ImportSettings, patch: ImportPatch, rows: Sequence[Row]) -> ImportSettings:
+    """Return settings changed by a patch, for a file whose first rows are these.
+
+    Raises:
+        InvalidBody: the mapping names a column that there is not, or one for two fields; or too
+            many words have a meaning.
+    """
+    changes: dict[str, Any] = {}
+    if patch.has_header is not UNSET or patch.mapping is not UNSET:
+        changes["layout"] = _changed_layout(settings.layout, patch, rows)
+    if patch.default_status is not UNSET:
+        changes["default_status"] = patch.default_status
+    if patch.default_category_id is not UNSET:
+        changes["default_category"] = patch.default_category_id
+    if patch.unknown_categories is not UNSET:
+        changes["unknown_categories"] = patch.unknown_categories
+    if patch.values is not UNSET:
+        changes["values"] = _changed_values(settings.values, patch.values)
+    return replace(settings, **changes)
+
+
+def _changed_layout(layout: Layout, patch: ImportPatch, rows: Sequence[Row]) -> Layout:
+    has_header, mapping = patch.has_header, None
+    if has_header is UNSET:
+        has_header = layout.header_line is not None
+    if patch.mapping is not UNSET:
+        mapping = _changed_mapping(layout, patch.mapping)
+    return find_layout(rows, layout.last_from, has_header=has_header, mapping=mapping)
+
+
+def _changed_mapping(layout: Layout, patch: ImportMappingPatch) -> ColumnMapping:
+    mapping = replace(layout.mapping, **given_fields(patch))
+    places = [place for place in astuple(mapping) if place is not None]
+    if any(place >= len(layout.columns) for place in places):
+        msg = f"mapping: expected places of columns, from 0 to {len(layout.columns) - 1}"
+        raise InvalidBody(msg)
+    if len({*places}) < len(places):
+        msg = "mapping: expected another column for each field"
+        raise InvalidBody(msg)
+    return mapping
+
+
+def _changed_values(
+    values: Mapping[str, Meaning], patch: Mapping[str, Meaning | None]
+) -> dict[str, Meaning]:
+    keys = {word_key(word) for word in patch}
+    kept = {word: of for word, of in values.items() if word_key(word) not in keys}
+    changed = kept | {word: of for word, of in patch.items() if of is not None}
+    if len(changed) > MAX_LISTED:
+        msg = f"values: expected at most {MAX_LISTED} words in all"
+        raise InvalidBody(msg)
+    return changed
+
+
+async def preview_of(
+    store: Reader, import_id: int, settings: ImportSettings, start: int
+) -> ImportPreview:
+    """Return what a run would do now."""
+    categories, slices, layout = CategoryIds(store), TimeSlices(), settings.layout
+    known: dict[str, int] = {}
+    statuses, words = _Words(word_key), _Words(name_key)
+    added = refused = already_here = 0
+    async for first, records, _ in read_batches(store, import_id, start):
+        await slices.rest()
+        rows = records[max(0, start - first) :]
+        counted = words_of(rows, layout)
+        statuses.count(counted.statuses)
+        words.count(counted.categories)
+        known = await categories.find(rows, layout)
+        decided = with_created(rows, settings, known)
+        judged = judge(rows, settings, decided, await pets_here(store, rows, settings))
+        names = [pet.name for pet in judged if isinstance(pet, NewPet)]
+        keys = await keys_of_each(names)
+        here = await names_here(store, {each.name_key for each in keys.values()})
+        already_here += sum(keys[name].name_key in here for name in names)
+        added, refused = added + len(names), refused + len(rows) - len(names)
+    return ImportPreview(
+        added=added,
+        refused=refused,
+        already_here=already_here,
+        without_category=words.rows[""],
+        without_status=statuses.rows[""],
+        categories=words.listed(lambda word: name_key(word) not in known),
+        statuses=statuses.listed(lambda word: status_of(word, Choices()) is UNSET),
+    )
+
+
+class _Words:
+    """The words of a column by their keys, as first written, with the number of rows."""
+
+    def __init__(self, key_of: Callable[[str], str]) -> None:
+        self._key_of = key_of
+        self._texts: dict[str, str] = {}
+        self.rows: Counter[str] = Counter()
+
+    def count(self, words: Mapping[str, int]) -> None:
+        """Add the words of some rows."""
+        for word, rows in words.items():
+            key = self._key_of(word)
+            self._texts.setdefault(key, word)
+            self.rows[key] += rows
+
+    def listed(self, is_unknown: Callable[[str], bool]) -> list[ImportWord]:
+        """Return the first unknown words, those of most rows first."""
+        unknown = (
+            ImportWord(self._texts[key][:MAX_WORD], rows)
+            for key, rows in self.rows.most_common()
+            if key and is_unknown(self._texts[key])
+        )
+        return [*islice(unknown, MAX_LISTED)]

@@ -1,0 +1,207 @@
+"""The pages of imports, as a clerk uses them."""
+
+import csv
+import io
+
+import httpx
+import pytest
+
+from support.page_forms import form_to
+from support.service import Service
+from support.visitor import Visitor, signed_in, words
+
+pytestmark = pytest.mark.anyio
+
+LIST = (
+    "Tiername;Tierart;Status;Gewicht\nBella;Dogs;vermittelt;3\nMia;Wolves;;2\nRex;Wolves;Foster;9\n"
+    ";Dogs;;1\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def with_dogs(dogs: None) -> None:
+    """Every store has the category 1, Dogs."""
+
+
+async def send(staff: Visitor, text: str | bytes, name: str = "tiere.csv") -> httpx.Response:
+    return await staff.post("/import", {"file": (name, text, "text/csv")})
+
+
+async def preview(staff: Visitor, text: str | bytes, name: str = "tiere.csv") -> str:
+    """Send a file, and return the path of its import."""
+    response = await send(staff, text, name)
+    assert response.status_code == 303, response.text
+    return response.headers["location"].removeprefix("/console")
+
+
+async def run(staff: Visitor, path: str, **fields: str) -> httpx.Response:
+    """Send the form of the preview, and go on until all is done."""
+    response = await staff.post(f"{path}/run", **fields)
+    while response.status_code == 200:
+        assert "data-continue" in response.text
+        response = await staff.post(f"{path}/run")
+    return await staff.get(path)
+
+
+async def test_what_is_taken_for_each_field_is_shown_before_anything_is_added(
+    staff: Visitor, service: Service
+) -> None:
+    path = await preview(staff, LIST)
+    page = await staff.get(path)
+    text = words(page)
+    assert "Import of tiere.csv 1 pet to add, 3 rows to skip. Nothing is added yet." in text
+    assert "Line 1 has the names of the columns" in text
+    form = form_to(page, f"{path}/run").fields
+    assert {name: form[name] for name in ("name", "categoryId", "status", "id")} == {
+        "name": "0",
+        "categoryId": "1",
+        "status": "2",
+        "id": "",
+    }
+    for hint in ("Bella, Mia, Rex", "Dogs, Wolves, Wolves", "vermittelt, Foster"):
+        assert hint in text
+    assert form["defaultStatus"] == "available"
+    assert "Not in the store yet: Wolves (2)." in text
+    assert "Foster, 1 row" in text
+    assert "4 Rex, Wolves, Foster, 9 There is no category “Wolves”. The meaning of" in text
+    assert (await service.request("GET", "/v1/pets", staff.token)).json() == []
+
+
+async def test_everything_is_decided_on_one_page(staff: Visitor, service: Service) -> None:
+    path = await preview(staff, LIST)
+    page = await staff.submit(
+        path, unknownCategories="create", **{"value.Foster": "pending"}, defaultStatus=""
+    )
+    assert "3 pets to add, 1 row to skip." in words(page)
+    done = await run(staff, path, **form_to(page, f"{path}/run").fields)
+    assert "3 pets added, 1 row skipped." in words(done)
+    assert "5 Dogs, 1 The row has no name." in words(done)
+    pets = (await service.request("GET", "/v1/pets", staff.token)).json()
+    assert [(pet["name"], pet["categoryId"], pet.get("status")) for pet in pets] == [
+        ("Bella", 1, "sold"),
+        ("Mia", 2, None),
+        ("Rex", 2, "pending"),
+    ]
+
+
+async def test_what_the_form_says_counts_when_pets_are_added_at_once(
+    staff: Visitor, service: Service
+) -> None:
+    path = await preview(staff, LIST)
+    await run(staff, path, unknownCategories="create", others="sold", defaultStatus="available")
+    pets = (await service.request("GET", "/v1/pets", staff.token)).json()
+    assert [pet.get("status") for pet in pets] == ["sold", "available", "sold"]
+
+
+async def test_a_hundred_and_twenty_breeds_are_one_decision(staff: Visitor) -> None:
+    breeds = "".join(f"Pet {number},Breed {number}\n" for number in range(120))
+    path = await preview(staff, f"name,breed\n{breeds}")
+    assert "Add these 120 categories" in words(await staff.get(path))
+    done = await run(staff, path, unknownCategories="create")
+    assert "120 pets added, 0 rows skipped." in words(done)
+
+
+async def test_other_columns_can_be_chosen(staff: Visitor) -> None:
+    path = await preview(staff, "Dogs;Rex\nDogs;Tom\n")
+    page = await staff.get(path)
+    assert "0 pets to add" in words(page)
+    assert "1: Dogs, Dogs" in words(page)
+    page = await staff.submit(path, hasHeader="false", name="1", categoryId="0")
+    assert "2 pets to add, 0 rows to skip." in words(page)
+    refused = await staff.post(path, name="1", categoryId="1")
+    assert refused.status_code == 400
+    assert "Mapping: expected another column for each field" in words(refused)
+    page = await staff.submit(path, hasHeader="true", name="", categoryId="")
+    assert "Line 1 has the names of the columns" in words(page)
+
+
+async def test_names_that_are_here_already_are_told(staff: Visitor, service: Service) -> None:
+    await service.request("POST", "/v1/pets", staff.token, json={"name": "Rex", "categoryId": 1})
+    path = await preview(staff, "name,category\nRex,Dogs\nTom,Dogs\n")
+    assert "1 of these names is in the store already." in words(await staff.get(path))
+
+
+async def test_rows_without_a_category_can_get_one(staff: Visitor) -> None:
+    path = await preview(staff, "name\nRex\nTom\n")
+    done = await run(staff, path, defaultCategoryId="1")
+    assert "2 pets added" in words(done)
+
+
+async def test_refused_rows_are_saved_with_every_reason(staff: Visitor) -> None:
+    path = await preview(staff, LIST)
+    await run(staff, path)
+    file = await staff.get(f"{path}/refused.csv")
+    assert file.headers["content-disposition"] == ('attachment; filename="refused-2026-12-01.csv"')
+    header, *rows = csv.reader(io.StringIO(file.content.decode("utf-8-sig")))
+    assert header == ["Tiername", "Tierart", "Status", "Gewicht", "Line", "Reason"]
+    assert rows[1][-1] == (
+        "There is no category “Wolves”. The meaning of the status “Foster” is not decided."
+    )
+
+
+async def test_a_long_import_goes_on_from_page_to_page(staff: Visitor) -> None:
+    rows = "".join(f"Pet {number},Dogs\n" for number in range(2_150))
+    path = await preview(staff, f"name,category\n{rows}")
+    page = await staff.post(f"{path}/run")
+    assert '<progress id="done" max="2150"' in page.text
+    assert "Continue" in words(page)
+    assert "2 150 pets added" in words(await run(staff, path))
+    assert "tiere.csv" in words(await staff.get("/import"))
+
+
+async def test_an_undo_says_what_stays_and_why(staff: Visitor, service: Service) -> None:
+    path = await preview(staff, "name,category\nRex,Dogs\nTom,Dogs\nAda,Dogs\n")
+    await run(staff, path, defaultStatus="available")
+    await service.request("POST", "/v1/store/orders", staff.token, json={"petId": 1})
+    await service.request("DELETE", "/v1/pets/3", staff.token)
+    page = await staff.submit(f"{path}/undo")
+    assert "1 pet deleted. 2 pets were kept." in words(page)
+    assert "Rex It was ordered. 1 Ada It was deleted already. 3" in words(page)
+
+
+async def test_an_import_can_be_discarded(staff: Visitor) -> None:
+    path = await preview(staff, LIST)
+    page = await staff.submit(f"{path}/delete")
+    assert "The import of tiere.csv is deleted." in page.text.replace("\u2068", "").replace(
+        "\u2069", ""
+    )
+    assert (await staff.get(path)).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (None, "choose a file first"),
+        ({"file": ("", b"", "text/csv")}, "choose a file first"),
+        ({"other": ("a.csv", b"name\nRex\n", "text/csv")}, "choose a file first"),
+        ({"file": ("a.csv", b"," * (8 * 2**20 + 1), "text/csv")}, "the file is larger than 8 MB"),
+        ({"file": ("a.csv", b"name,category\n", "text/csv")}, "The file has no row for a pet."),
+    ],
+)
+async def test_a_file_that_cannot_be_read_is_refused_in_plain_words(
+    staff: Visitor, files: dict[str, tuple[str, bytes, str]] | None, message: str
+) -> None:
+    refused = await staff.post("/import", files)
+    assert refused.status_code == 400
+    assert message in words(refused)
+
+
+async def test_markup_of_a_file_is_text(staff: Visitor) -> None:
+    evil = '<img src=x onerror="alert(1)">'
+    path = await preview(staff, f"name,category,status\n{evil},{evil},{evil}\n", f"{evil}.csv")
+    for page in (await staff.get(path), await run(staff, path), await staff.get("/import")):
+        assert evil not in page.text
+        assert "<img src=x" not in page.text
+
+
+async def test_another_person_sees_nothing_of_it(staff: Visitor, service: Service) -> None:
+    path = await preview(staff, LIST)
+    other = await signed_in(service)
+    assert (await other.get(path)).status_code == 404
+    assert (await other.post(f"{path}/run")).status_code == 404
+    assert "tiere.csv" not in (await other.get("/import")).text
+
+
+async def test_whoever_may_not_add_pets_cannot_import(service: Service) -> None:
+    reader = await signed_in(service, scopes=frozenset({"pets:read"}))
+    assert (await reader.get("/import")).status_code == 403
