@@ -74,7 +74,7 @@ LAYERS = {
         *("store", "changes", "counts", "exports", "feed", "files", "console_imports", "imports"),
         *("columns", "import_preparation", "import_undo"),
         *("reservations", "responses", "rows", "search"),
-        *("activity", "alerts", "buyers", "cache", "history", "notices", "refusals"),
+        *("alerts", "buyers", "cache", "notices", "refusals", "search"),
         *("accounts", "passwords", "status", "uses"),
         *(
             "deliverer",

@@ -20,8 +20,8 @@ from petstore.databases.retention import RetentionDays, pruning
 from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import DeprecatedCalls
 from petstore.events.feed import Feed
-from petstore.events.history import listing
-from petstore.events.store import publishing
+from petstore.events.search import listing
+from petstore.events.store import publish_first, publishing
 from petstore.interface.addresses import Addresses
 from petstore.interface.application import Application, HttpRules, Pages, PublicPage, RequestHooks
 from petstore.interface.bodies import BodyReader
@@ -120,7 +120,9 @@ def _hooks(log: RequestLog, observers: Observers) -> RequestHooks:
 
 
 def _feed(settings: Settings, store: Store) -> Feed:
-    return Feed(store, _FEED_SECONDS[is_postgres(settings.database)])
+    if is_postgres(settings.database):
+        return Feed(store, _FEED_SECONDS[True], partial(publish_first, store))
+    return Feed(store, _FEED_SECONDS[False])
 
 
 def create_registry(shared: SharedMetrics, *, serves: bool = True) -> Registry:
@@ -149,6 +151,7 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
     save_seconds = settings.limits_save_seconds
     days: RetentionDays = {
         "event_days": settings.event_days,
+        "admin_event_days": max(settings.event_days, settings.admin_event_days),
         "history_days": settings.history_days,
     }
     return [

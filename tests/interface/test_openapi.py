@@ -676,7 +676,7 @@ def is_odd(code: int) -> bool:
 
 
 def test_components_that_operations_share_are_described_once() -> None:
-    assert len(json.dumps(DOCUMENT, separators=(",", ":"))) < 300_000
+    assert len(json.dumps(DOCUMENT, separators=(",", ":"))) < 310_000
 
 
 # The document and interface.md

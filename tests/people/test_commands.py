@@ -233,8 +233,9 @@ def test_the_last_administrator_stays(command: Command) -> None:
         assert words.startswith("person 1 is the last active administrator")
 
 
-def test_each_command_is_recorded_with_its_user(command: Command) -> None:
+def test_each_command_is_an_event_of_the_operator(command: Command) -> None:
     command.succeed("people", "add", *GRACE, **ADA)
     command.succeed("people", "change", "1", "--role", "viewer", **ADA)
-    rows = command.execute("SELECT actor, action FROM api_key_events")
-    assert rows == [("command line (ada)", action) for action in ("created", "invited", "changed")]
+    rows = command.execute("SELECT actor, type FROM events")
+    told = ("person.created", "person.invited", "person.updated")
+    assert rows == [("operator", each) for each in told]

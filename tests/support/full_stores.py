@@ -77,7 +77,7 @@ async def fill(store: SqliteStore) -> str:
     content = BytesIO(b"name,categoryId\nB\0lla,3\nRex,3\n")
     await store_import(store, 1, "animals.csv", content, lambda: NOW, named_categories=True)
     await store.write(open_session(1, token.encode("ascii"), NOW))
-    await store.write(create_link(1, "the operator", NOW))
+    await store.write(create_link(1, NOW))
     calls = DeprecatedCalls(store, lambda: NOW, ())
     calls.count(1, "getPet", NOW, b"shop/1", "r1")
     await calls.flush()
@@ -121,7 +121,7 @@ async def fill(store: SqliteStore) -> str:
 
 
 async def _keys(store: SqliteStore) -> str:
-    me = Principal("me")
+    me = Principal()
     new = KeyFields[int]("app", "pro", allowed_networks=("203.0.113.0/24",))
     await store.write(create_key(new, "production", me, NOW))
     rotated = await store.write(rotate_key(1, DAY, me, NOW, unconditional))
@@ -130,6 +130,7 @@ async def _keys(store: SqliteStore) -> str:
     person = PersonCreate("Grace", "grace@shop.example", "clerk")
     await store.write(add_person(person, me, "production", NOW))
     await store.write(do("UPDATE people SET password = 'no hash'"))
+    await store.write(do("INSERT INTO feed_start VALUES (1, 1)"))
     return rotated.token
 
 

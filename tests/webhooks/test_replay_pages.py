@@ -9,6 +9,7 @@ from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Statement
 from petstore.webhooks.model import MAX_REPLAY
 from petstore.webhooks.pages import EVENT_WORDS
+from support.history import forget_keys
 from support.manual_clock import ManualClock
 from support.page_forms import buttons_of, press, succeed
 from support.service import Service
@@ -23,8 +24,9 @@ DELIVERY = "/webhooks/1/deliveries/1"
 
 
 @pytest.fixture
-async def shop(staff: Visitor) -> Visitor:
+async def shop(service: Service, staff: Visitor) -> Visitor:
     """Staff with a webhook that gets every event."""
+    await forget_keys(service.store)
     created = await staff.post("/webhooks", url=URL, description="", types=[])
     assert created.status_code == 201
     return staff

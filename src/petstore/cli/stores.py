@@ -1,7 +1,5 @@
 """Work on a store from the command line, beside a service that may be running."""
 
-import getpass
-import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,12 +96,3 @@ def _run_in(database: str, action: Callable[[Store], Awaitable[T]]) -> T:
             await store.close()
 
     return asyncio.run(run())
-
-
-def operator() -> str:
-    """Return what histories call the user who is logged in."""
-    try:
-        name = os.fsencode(getpass.getuser()).decode("utf-8", "replace")
-    except (OSError, KeyError):  # a container may have no user names
-        return "command line"
-    return f"command line ({name})"

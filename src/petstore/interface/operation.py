@@ -105,16 +105,16 @@ class Context(Struct, frozen=True):
     @property
     def author(self) -> Author:
         """The author of the events that the call causes."""
-        return Author(f"{self.caller.kind}/{self.caller.id}", self.request_id or None)
+        return Author(self.caller.actor, self.request_id or None)
 
     @property
     def principal(self) -> Principal:
         """The caller as one who changes keys or people."""
-        label, session = self.caller.label, self.session
+        session = self.session
         token = digest(self.token) if session is None else session.token
         granted_by = None if session is None else session.granted_by
         return Principal(
-            label, self.caller, self.address, self.find_caller_in_unit, token, granted_by
+            self.author, self.caller, self.address, self.find_caller_in_unit, token, granted_by
         )
 
     def find_caller_in_unit(self) -> Unit[Caller | None]:

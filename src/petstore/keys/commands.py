@@ -28,11 +28,10 @@ from petstore.cli.output import (
     plain_failures,
     print_json,
     print_secret,
-    print_table,
     printable,
 )
 from petstore.cli.resources import resource_options
-from petstore.cli.stores import in_store, note_new_store, operator
+from petstore.cli.stores import in_store, note_new_store
 from petstore.clock import SECOND, Milliseconds, system_clock, utc_second
 from petstore.databases.contract import Store, T, Unit
 from petstore.domain.cursors import BY_ID
@@ -40,7 +39,6 @@ from petstore.domain.names import name_key
 from petstore.domain.networks import canonical_networks
 from petstore.domain.plans import PLANS, UNLIMITED
 from petstore.keys import store as api_keys
-from petstore.keys.history import KeyEvent, list_changes_by, list_history
 from petstore.keys.model import (
     DEFAULT_SCOPES,
     PREFIXES,
@@ -123,7 +121,7 @@ def create(
         **options,
     )
     note_new_store(database)
-    unit = api_keys.create_key(new, environment, Principal(operator()), system_clock())
+    unit = api_keys.create_key(new, environment, Principal(), system_clock())
     _print_issued(_write(database, unit, create=True), "created", as_json=as_json)
 
 
@@ -209,33 +207,6 @@ def show(*, key_id: int, as_json: bool, database: str) -> None:
 
 
 @keys.command()
-@click.argument("key_id", metavar="ID", type=ID, required=False)
-@click.option("--by", type=ID, metavar="ID", help="Instead: what this key did to others.")
-@json_option
-@database_option
-def history(*, key_id: int | None, by: int | None, as_json: bool, database: str) -> None:
-    """Show every change to a key, with its author and time, or all changes by a key."""
-    changes: list[tuple[dict[str, int], KeyEvent]]
-    if by is not None and key_id is None:
-        done = in_store(database, lambda store: list_changes_by(store, by))
-        changes = [({kind: about}, event) for kind, about, event in done]
-        unknown = f"what key {by} did to others"
-    elif key_id is not None and by is None:
-        page = in_store(database, lambda store: list_history(store, key_id, None, None, _ALL))
-        changes = [({}, event) for event in page.items]
-        unknown = f"what was done to key {key_id}"
-    else:
-        msg = "expected either the ID of a key or --by"
-        raise click.UsageError(msg)
-    if as_json:
-        print_json([about | to_builtins(event) for about, event in changes])
-    elif changes:
-        print_table([_event_row(event, about) for about, event in changes])
-    else:  # a key from before changes were recorded
-        click.echo(f"Nothing is known of {unknown}.", err=True)
-
-
-@keys.command()
 @click.argument("key_id", metavar="ID", type=ID)
 @click.option("--name", type=key_name, metavar="NAME", help="What the key is for.")
 @click.option("--plan", type=_PLAN, help="How many requests it may make; its usage carries over.")
@@ -273,7 +244,7 @@ def change(*, key_id: int, as_json: bool, database: str, **options: Any) -> None
         wanted["expires_at"] = _expiry(wanted["expires_at"])
     if "allowed_networks" in wanted:
         wanted["allowed_networks"] = _networks(wanted["allowed_networks"])
-    unit = api_keys.change_key(key_id, wanted, Principal(operator()), system_clock(), unconditional)
+    unit = api_keys.change_key(key_id, wanted, Principal(), system_clock(), unconditional)
     _print_changed(_write(database, unit), "changed", as_json=as_json)
 
 
@@ -290,7 +261,7 @@ def change(*, key_id: int, as_json: bool, database: str, **options: Any) -> None
 @database_option
 def rotate(*, key_id: int, grace: Milliseconds, as_json: bool, database: str) -> None:
     """Issue a new token for a key, and print it alone on standard output. Usage carries over."""
-    unit = api_keys.rotate_key(key_id, grace, Principal(operator()), system_clock(), unconditional)
+    unit = api_keys.rotate_key(key_id, grace, Principal(), system_clock(), unconditional)
     _print_issued(_write(database, unit), "rotated", as_json=as_json)
 
 
@@ -324,7 +295,7 @@ def rotate_own(*, client: "Client", grace: Milliseconds, as_json: bool) -> None:
 @database_option
 def revoke(*, key_id: int, as_json: bool, database: str) -> None:
     """Revoke a key for good."""
-    unit = api_keys.revoke_key(key_id, Principal(operator()), system_clock(), unconditional)
+    unit = api_keys.revoke_key(key_id, Principal(), system_clock(), unconditional)
     _print_changed(_write(database, unit), "revoked", as_json=as_json)
 
 
@@ -334,7 +305,7 @@ def revoke(*, key_id: int, as_json: bool, database: str) -> None:
 @database_option
 def unban(*, key_id: int, as_json: bool, database: str) -> None:
     """Lift the ban of a key."""
-    unit = api_keys.unban_key(key_id, Principal(operator()), system_clock(), unconditional)
+    unit = api_keys.unban_key(key_id, Principal(), system_clock(), unconditional)
     _print_changed(_write(database, unit), "unbanned", as_json=as_json)
 
 
@@ -392,21 +363,6 @@ def _row(key: dict[str, Any]) -> dict[str, str]:
 def _state(key: dict[str, Any]) -> str:
     is_banned = key["bannedUntil"] and key["state"] == "active"
     return "banned" if is_banned else key["state"]
-
-
-def _event_row(event: KeyEvent, about: dict[str, int]) -> dict[str, str]:
-    """Return the row of a change, which may be one to a person."""
-    changes = [
-        f"{name}: {_text(change.before)} -> {_text(change.after)}"
-        for name, change in event.changes.items()
-    ]
-    named = [str(key_id) if kind == "key" else f"{kind} {key_id}" for kind, key_id in about.items()]
-    return dict(zip(("key",), named, strict=False)) | {
-        "at (UTC)": event.at.strftime("%Y-%m-%d %H:%M:%S"),
-        "by": event.by,
-        "action": event.action,
-        "changes": "; ".join(changes),
-    }
 
 
 def _limits(per_minute: int | None, per_day: int | None) -> str:

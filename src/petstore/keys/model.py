@@ -137,6 +137,11 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
         return "key" if self.role is None else "person"
 
     @property
+    def actor(self) -> str:
+        """What events call it, such as ``person/2``. The operator has no id."""
+        return f"{self.kind}/{self.id}" if self.id else self.kind
+
+    @property
     def label(self) -> str:
         """What events and histories call it, such as ``person 2``."""
         return f"{self.kind} {self.id}"

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from petstore.console import charts
-from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet
 from petstore.console.forms import Problem
+from petstore.console.history import history_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import (
     HOME,
@@ -97,7 +97,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         error=error,
         key=key,
         form=form,
-        history=await history_of_caller(visit, key.id) if form.is_conflict else None,
+        history=await history_of(visit, f"key/{key.id}"),
         meters=[charts.meter(f"Used {name}", used, limit) for name, used, limit in _windows(use)],
         refused=await visit.services.refusals.of_key(key.id),
         operation_in_words=operation_in_words,
@@ -147,16 +147,10 @@ async def _link(visit: PageRequest) -> Response:
     key = found(rows, key_id, visit.caller.environment).key
     now = services.clock()
     check_rights(visit.caller, key)
-    unit = create_link(key_id, visit.caller.label, now, visit.session)
+    unit = create_link(key_id, now, visit.session)
     secret = await services.store.write(unit)
     _LOG.info("key %d made a link to sign in with key %d", visit.caller.id, key_id)
     return visit.page("key_link.html", key=key, link=f"{visit.root}{HOME}/link/{secret}")
-
-
-async def _history(visit: PageRequest) -> Response:
-    key = await _get(visit)
-    history = await history_of_caller(visit, visit.path_id)
-    return visit.page("key_history.html", key=key.value, history=history)
 
 
 async def _get(visit: PageRequest) -> Result[Any]:
@@ -188,6 +182,5 @@ PAGES = (
     ConsolePage("POST", "/keys/{keyId}/revoke", _revoke, "revokeKey", _show),
     ConsolePage("POST", "/keys/{keyId}/unban", _unban, "unbanKey"),
     ConsolePage("POST", "/keys/{keyId}/link", _link, "rotateKey", _show),
-    ConsolePage("GET", "/keys/{keyId}/history", _history, "listKeyHistory"),
     ConsolePage("GET", "/deprecations", _deprecations, "listDeprecations"),
 )

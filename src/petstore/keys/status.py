@@ -21,7 +21,6 @@ from petstore.keys.model import (
     Environment,
     KeyFields,
     KeyState,
-    Role,
 )
 from petstore.limits.contract import NEVER
 
@@ -150,24 +149,6 @@ async def every_key(
         page = await list_keys(store, environment, after, _READ_AT_ONCE, clock)
         yield page.items
         after = page.next_after
-
-
-class NamedCaller(NamedTuple):
-    """A key or a person, by id and name."""
-
-    id: int
-    name: str
-    role: Role | None
-
-
-async def newest_callers(store: Reader, environment: Environment, limit: int) -> list[NamedCaller]:
-    """Return the newest keys and people of an environment, the newest first."""
-    select, here = "SELECT id, name, role FROM api_keys", {"environment": environment}
-    name = "select_newest_callers"
-    page = await read_page(
-        store, name, select, here, None, limit, NamedCaller._make, newest_first=True
-    )
-    return page.items
 
 
 async def names_of_callers(store: Reader, ids: Collection[int]) -> dict[int, str]:

@@ -25,7 +25,7 @@ from petstore.cli.output import (
     print_table,
     printable,
 )
-from petstore.cli.stores import in_store, note_new_store, operator
+from petstore.cli.stores import in_store, note_new_store
 from petstore.clock import HOUR, system_clock
 from petstore.databases.contract import Store, T, Unit
 from petstore.domain.cursors import BY_ID
@@ -92,7 +92,7 @@ def add(
     """Add a person, and print the link that sets a password once, alone on standard output."""
     root, now = service_url(public_url, host, port), system_clock()
     note_new_store(database)
-    unit = add_person(PersonCreate(**options), Principal(operator()), environment, now)
+    unit = add_person(PersonCreate(**options), Principal(), environment, now)
     added = _write(database, unit, create=True)
     shown = added.shown(root, now)
     _print_invitation(shown, assumed_address(public_url, root), as_json=as_json)
@@ -167,7 +167,7 @@ def invite(
     The password until now works until the link is used.
     """
     root, now = service_url(public_url, host, port), system_clock()
-    added = _write(database, invite_person(person_id, Principal(operator()), now))
+    added = _write(database, invite_person(person_id, Principal(), now))
     shown = added.shown(root, now)
     _print_invitation(shown, assumed_address(public_url, root), as_json=as_json)
 
@@ -193,7 +193,7 @@ def enable(*, person_id: int, as_json: bool, database: str) -> None:
 def _change(
     database: str, person_id: int, changes: dict[str, Any], done: str, *, as_json: bool
 ) -> None:
-    unit = change_person(person_id, changes, Principal(operator()), system_clock())
+    unit = change_person(person_id, changes, Principal(), system_clock())
     person = _write(database, unit)
     if as_json:
         print_json(to_builtins(person))

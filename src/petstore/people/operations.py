@@ -14,7 +14,6 @@ from petstore.errors import (
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, page_result
-from petstore.keys.history import KeyEvent
 from petstore.people.model import Person, PersonCreate, PersonPatch, PersonWithInvitation
 from petstore.people.store import (
     Added,
@@ -23,7 +22,6 @@ from petstore.people.store import (
     find_person,
     invite_person,
     list_people,
-    list_person_history,
 )
 
 
@@ -55,15 +53,6 @@ async def _invite(context: Context, call: Call[None, None]) -> Result[PersonWith
     return await _invited(context, invite_person(call.path_id, context.principal, now, check))
 
 
-async def _list_history(context: Context, call: Call[None, PageQuery]) -> Result[list[KeyEvent]]:
-    query, own = call.query, context.caller.environment
-    return page_result(
-        await list_person_history(
-            context.services.store, call.path_id, own, query.after, query.limit
-        )
-    )
-
-
 async def _invited(context: Context, unit: Unit[Added]) -> Result[PersonWithInvitation]:
     """Run a unit that makes an invitation, and return it with its URL."""
     root, now = context.root, context.services.clock()
@@ -92,14 +81,6 @@ _INVITED = _PERSON | {
     },
 }
 _NEW = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
-
-_EVENT = {
-    "id": 9,
-    "at": "2026-11-21T10:05:00Z",
-    "by": "person 2",
-    "action": "changed",
-    "changes": {"role": {"before": "clerk", "after": "manager"}},
-}
 
 _operation = partial(Operation, tag="People", scope="keys:admin", no_store=True)
 
@@ -171,17 +152,5 @@ OPERATIONS = (
         tagged=False,
         success=Success(200, "The person and the invitation.", PersonWithInvitation, _INVITED),
         errors=(BeyondOwnRights, PersonDisabled, SecretAlreadyShown),
-    ),
-    _operation(
-        id="listPersonHistory",
-        method="GET",
-        path="/people/{personId}/history",
-        summary="List the changes to a person",
-        description=(
-            "Returns a page of the changes to a person, oldest first, with author and time."
-        ),
-        handler=_list_history,
-        query=PageQuery,
-        success=Success(200, "A page of changes.", list[KeyEvent], [_EVENT]),
     ),
 )

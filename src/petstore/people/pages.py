@@ -3,9 +3,9 @@
 from typing import Any
 
 from petstore.clock import HOUR, utc_second
-from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet, choice, undo_fields
 from petstore.console.forms import Problem
+from petstore.console.history import history_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest, again_if_used
 from petstore.console.scopes import scopes_in_words
@@ -90,7 +90,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         error=error,
         person=person,
         form=form,
-        history=await history_of_caller(visit, person.id) if form.is_conflict else None,
+        history=await history_of(visit, f"person/{person.id}"),
         problem=_problem(visit, error) or form.problem,
         role=_ROLE_NAMES[person.role],
         may_do=scopes_in_words(ROLES[person.role]),
@@ -150,18 +150,12 @@ async def _set_state(visit: PageRequest, state: str) -> Response:
 
 async def _end_device(visit: PageRequest) -> Response:
     """Sign a person out on the device that the form names."""
-    services, by = visit.services, Principal(visit.caller.label, visit.caller)
+    services, by = visit.services, Principal(visit.author, visit.caller)
     digest = visit.form.text("device")
     unit = end_device_of(visit.path_id, _bytes_of(digest), by, services.clock())
     was_signed_in = await services.store.write(unit)
     text = "That device is signed out." if was_signed_in else "That device was signed out already."
     return await visit.redirect(_path(visit), Notice(text))
-
-
-async def _history(visit: PageRequest) -> Response:
-    person = await _get(visit)
-    history = await history_of_caller(visit, visit.path_id)
-    return visit.page("person_history.html", person=person.value, history=history)
 
 
 async def _get(visit: PageRequest) -> Result[Any]:
@@ -190,5 +184,4 @@ PAGES = (
     ConsolePage("POST", "/people/{personId}/disable", _disable, "updatePerson", _show),
     ConsolePage("POST", "/people/{personId}/enable", _enable, "updatePerson", _show),
     ConsolePage("POST", "/people/{personId}/end-device", _end_device, "updatePerson"),
-    ConsolePage("GET", "/people/{personId}/history", _history, "listPersonHistory"),
 )

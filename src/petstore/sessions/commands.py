@@ -12,7 +12,7 @@ from petstore.cli.options import (
     service_url,
 )
 from petstore.cli.output import SectionedGroup, print_secret
-from petstore.cli.stores import in_store, operator
+from petstore.cli.stores import in_store
 from petstore.clock import MINUTE, system_clock, utc_second
 from petstore.databases.contract import Store
 
@@ -41,7 +41,7 @@ def link(
     async def create(store: Store) -> str:
         # People have a password: petstore people invite makes a link to set another one.
         found(await store.read(select_key(key_id)), key_id, None)
-        return await store.write(create_link(key_id, operator(), now))
+        return await store.write(create_link(key_id, now))
 
     url = f"{address}{HOME}/link/{in_store(database, create)}"
     ends = to_builtins(utc_second(now + LINK_LIFE))

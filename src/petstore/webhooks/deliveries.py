@@ -16,7 +16,7 @@ from petstore.databases.contract import Reader, Row, Statement, Store, Unit, pla
 from petstore.databases.pages import Page, found
 from petstore.databases.planner import LAST_ID, SHORT, in_short
 from petstore.databases.retention import are_first
-from petstore.events.model import Event, EventType, NewEvent
+from petstore.events.model import Event, EventType, NewEvent, readable_by
 from petstore.events.store import read_event, record
 from petstore.webhooks.leases import LeasedWebhook
 from petstore.webhooks.model import Delivery, DeliveryState
@@ -248,7 +248,7 @@ def make_deliveries(
                 " SELECT CAST(?1 AS BIGINT), sequence, id, type, resource, 'pending',"
                 " CAST(?2 AS BIGINT), 0, CAST(?2 AS BIGINT)"
                 " FROM events WHERE sequence > ?3 AND sequence <= ?4"
-                " AND (key_id IS NULL OR key_id = ?5)"
+                f" AND {readable_by('?5')}"
                 f" AND (type IN ({placeholder_list(8, wanted)}) OR type = ?6 AND resource = ?7)"
                 " ORDER BY sequence RETURNING id",
                 (

@@ -20,7 +20,7 @@ from petstore.errors import (
     EventNotKept,
     InvalidBody,
 )
-from petstore.events.model import EventType
+from petstore.events.model import EventType, readable_by
 from petstore.keys.model import Caller
 from petstore.time_slices import TimeSlices
 from petstore.webhooks.deliveries import DELIVERY_COLUMNS, delivery_of
@@ -297,7 +297,7 @@ def _matching(kinds: str, number: int) -> str:
     """Return the condition of the ``filters`` of a search, the first of which has this number."""
     since, until, key = range(number, number + 3)
     return (
-        f"AND e.at >= ?{since} AND e.at < ?{until} AND (e.key_id IS NULL OR e.key_id = ?{key})"
+        f"AND e.at >= ?{since} AND e.at < ?{until} AND {readable_by(f'?{key}', 'e.')}"
         f" AND e.type IN ({kinds})"
     )
 

@@ -64,9 +64,11 @@ HEADERS: dict[str, dict[str, Any]] = {
     ),
     "Link-Latest": _header(
         'The next page, with `rel="next"`, while there is more now. Where to go on later, with'
-        ' `rel="latest"`, on every page, the empty one too (RFC 8288).',
+        ' `rel="latest"`, on every page, the empty one too, unless the newest'
+        " come first (RFC 8288).",
         f'<{_SHOP}/v1/events?cursor=AAAAAAAAAAdfHDxq>; rel="next",'
         f' <{_SHOP}/v1/events?cursor=AAAAAAAAAAdfHDxq>; rel="latest"',
+        required=False,
     ),
     "Idempotent-Replayed": _header(
         "Present, and true, if this is a replay of the first response.", "true", required=False
