@@ -55,7 +55,6 @@ _CALLS = {
     "rotateCurrentKey": "key = client.keys.rotate_current(grace_seconds=3600)",
     "getKeyUsage": "usage = client.keys.usage(7)",
     "unbanKey": "client.keys.unban(7)",
-    "listKeyHistory": "for change in client.keys.history(7):\n    print(change.at, change.action)",
     "listPeople": "for person in client.people.list():\n    print(person.name, person.state)",
     "createPerson": (
         'person = client.people.create(name="Grace", login="grace@shop.example", role="clerk")'
@@ -67,9 +66,6 @@ _CALLS = {
         "for device in client.people.devices(5):\n    print(device.name, device.last_used_at)"
     ),
     "endPersonDevice": "client.people.end(5, 7)",
-    "listPersonHistory": (
-        "for change in client.people.history(5):\n    print(change.at, change.action)"
-    ),
     "listDeprecations": (
         "for use in client.keys.deprecations():\n    print(use.key_name, use.operation, use.calls)"
     ),

@@ -17,7 +17,7 @@ from typing import Any, get_args, get_origin
 from msgspec.json import schema_components
 
 from petstore.errors import SecretAlreadyShown
-from petstore.events.model import EVENT_TYPES, kind_of
+from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, kind_of
 from petstore.interface.operation import Operation
 from petstore.interface.operations import OPERATIONS
 
@@ -148,7 +148,8 @@ def _events() -> str:
     for each in EVENT_TYPES:
         name, constant = _joined(each, str.title, ""), _joined(each, str.upper, "_")
         kind = kind_of(each)  # the resource itself, but for keys: what concerns one
-        data = "Mapping[str, Any]" if kind == "key" else kind.capitalize()
+        is_notice = kind == "key" and each not in ADMIN_EVENT_TYPES
+        data = "Mapping[str, Any]" if is_notice else kind.capitalize()
         body += f'{constant}: Final = "{each}"\nclass {name}(Event, frozen=True, kw_only=True):\n'
         body += _docstring(f"An event of the type ``{each}``.")
         body += f'    type: Literal["{each}"]\n    data: {data}\n'

@@ -16,7 +16,7 @@ from petstore.clock import Clock, system_clock
 from petstore.console.console import Console
 from petstore.databases.contract import Store
 from petstore.databases.retention import RetentionDays, pruning
-from petstore.events.history import listing
+from petstore.events.search import listing
 from petstore.events.store import publishing
 from petstore.interface.application import Application, HttpRules, Pages, PublicPage, RequestHooks
 from petstore.interface.bodies import BodyReader
@@ -113,6 +113,7 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
     save_seconds = settings.limits_save_seconds
     days: RetentionDays = {
         "event_days": settings.event_days,
+        "admin_event_days": max(settings.event_days, settings.admin_event_days),
         "history_days": settings.history_days,
     }
     return [

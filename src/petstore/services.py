@@ -1,10 +1,13 @@
 """The parts that operations work with, from the settings of a service or of a command."""
 
+from functools import partial
+
 from petstore.clock import Clock
 from petstore.databases.contract import Store
 from petstore.databases.secret_files import SecretFile
 from petstore.deprecations.operations import deprecated_operations
 from petstore.events.feed import Feed
+from petstore.events.store import publish_first
 from petstore.interface.idempotency_records import SafeRetries
 from petstore.interface.operation import Services
 from petstore.interface.operations import OPERATIONS
@@ -23,7 +26,7 @@ def create_services(
     settings: Settings, store: Store, limiter: RateLimiter, clock: Clock, secret: SecretFile
 ) -> Services:
     """Put the parts together. ``secret`` is the file with the master secret of all webhooks."""
-    feed = Feed(store, _FEED_SECONDS[is_postgres(settings.database)])
+    feed = _feed(settings, store)
     return Services(
         store=store,
         limiter=limiter,
@@ -41,6 +44,12 @@ def create_services(
         webhook_secret=secret,
         webhook_networks=settings.webhook_networks,
     )
+
+
+def _feed(settings: Settings, store: Store) -> Feed:
+    if is_postgres(settings.database):
+        return Feed(store, _FEED_SECONDS[True], partial(publish_first, store))
+    return Feed(store, _FEED_SECONDS[False])
 
 
 def _admission(settings: Settings, clock: Clock) -> Admission:

@@ -50,7 +50,7 @@ SECTIONS = {
     "Store": (
         *("database", "redis", "database_connections", "database_timeout"),
         *("environment", "strict_categories", "reservation_minutes"),
-        *("currency", "buyer_days", "event_days", "history_days"),
+        *("currency", "buyer_days", "event_days", "admin_event_days", "history_days"),
     ),
     "Webhooks": ("webhook_network", "secret_file", "no_deliveries"),
     "Processes": ("workers", "shutdown_timeout", "drain_timeout"),
@@ -180,9 +180,12 @@ class Settings:
         le=36_500,
     )
     event_days: int = _setting(30, "How many days events are kept.", ge=7, le=3650)
+    admin_event_days: int = _setting(
+        730, "How many days events about keys and people are kept, if longer.", ge=7, le=3650
+    )
     history_days: int = _setting(
         730,
-        "How many days ended tokens, changes to keys and daily usage are kept; 0 is forever.",
+        "How many days ended tokens and daily usage are kept; 0 is forever.",
         ge=0,
         le=36_500,
     )

@@ -173,7 +173,7 @@ def test_every_copied_table_has_the_same_columns_in_both_databases(
 
 def test_a_row_that_the_target_cannot_store_leaves_it_empty(full: str, postgres_url: str) -> None:
     query(full, "INSERT INTO usage VALUES (1, 1, 1)")
-    query(full, "UPDATE api_key_events SET actor = 'a' || char(0) || 'b'")
+    query(full, "UPDATE events SET actor = 'a' || char(0) || 'b'")
     words = refused(full, postgres_url)
     assert words == 'PostgreSQL: invalid byte sequence for encoding "UTF8": 0x00 (SQLSTATE 22021)'
     assert only_the_revision(contents(postgres_url))

@@ -28,7 +28,7 @@ def empty(page: httpx.Response) -> str:
         ("/sales", "Nothing was sold on these days.", ["/orders?status=approved"]),
         ("/keys?name=Nobody", "No key matches.", ["/keys"]),
         ("/people", "Nobody yet.", ["/people/new"]),
-        ("/activity?day=2001-01-01", "Nothing found.", ["/activity"]),
+        ("/activity?kind=category", "Nothing found.", ["/activity"]),
         ("/today", "No orders wait for approval.", ["/orders/new"]),
     ],
 )

@@ -44,9 +44,7 @@ async def sign_in_status(visitor: Visitor, token: str) -> int:
 
 
 async def link_of(service: Service, key_id: int) -> str:
-    return (
-        f"/link/{await service.store.write(create_link(key_id, 'the operator', service.clock()))}"
-    )
+    return f"/link/{await service.store.write(create_link(key_id, service.clock()))}"
 
 
 def cookie_of(response: httpx.Response) -> str:

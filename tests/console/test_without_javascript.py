@@ -182,7 +182,7 @@ def test_a_link_from_another_site_keeps_the_person_signed_in(
 def test_a_one_time_link_signs_in_and_leaves_no_trace(
     shop: ServerProcess, browser: Browser
 ) -> None:
-    new = create_link(1, "the operator", system_clock())
+    new = create_link(1, system_clock())
     with ThreadPoolExecutor(1) as thread:  # beside the loop of the browser
         made = thread.submit(in_store, shop.database, lambda store: store.write(new))
     secret = made.result()

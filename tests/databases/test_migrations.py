@@ -263,7 +263,6 @@ def test_the_database_refuses_a_second_open_order_for_an_animal(
         "INSERT INTO pets (name, category_id, status) VALUES ('Bella', 1, 'lost')",
         "INSERT INTO categories (name, name_key) VALUES ('Dogs', 'dogs'), ('DOGS', 'dogs')",
         "INSERT INTO idempotency_records VALUES (99, 'a', x'', x'', 0)",
-        "INSERT INTO api_key_events (key_id, at, actor, action, changes) VALUES (9, 0, '', '', '')",
         "INSERT INTO inventory VALUES ('sold', 7)",
     ],
 )

@@ -29,12 +29,10 @@ from petstore.deprecations.store import list_uses
 from petstore.domain.words import MatchPosition, position_at_start
 from petstore.errors import CursorExpired
 from petstore.events.changes import RecentChanges
-from petstore.events.history import read_latest, read_resource
-from petstore.events.model import EVENT_TYPES, SERVICE, Position
+from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, SERVICE, Position
+from petstore.events.search import EventFilter, read_events
 from petstore.events.store import newest_position, recent_events
 from petstore.interface.operations import OPERATIONS
-from petstore.keys.activity import ActivityFilter, read_activity
-from petstore.keys.history import list_history
 from petstore.keys.model import SCOPES, Caller
 from petstore.keys.status import list_keys
 from petstore.keys.store import unconditional
@@ -103,12 +101,11 @@ FILL = {
     ),
     "people (id, login, login_key)": "n, 'login ' || n, 'login ' || n",
     "rate_limits": "n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0",
-    "api_key_events (key_id, at, actor, action, changes)": (
-        f"CASE WHEN {FIRST} THEN n WHEN {OLD} THEN 1 ELSE 2 END, 0, 'key 1', 'changed', '{{}}'"
-    ),
-    "events (sequence, id, type, at, resource, data)": (
+    "events (sequence, id, type, at, resource, data, actor, key_id)": (
         "n, 'evt_' || lpad(n::text, 24, '0'), 'pet.created', n,"
-        f" CASE WHEN {FIRST} THEN 'pet/' || n WHEN {OLD} THEN 'pet/1' ELSE 'pet/2' END, '{{}}'"
+        f" CASE WHEN {FIRST} THEN 'pet/' || n WHEN {OLD} THEN 'pet/1' ELSE 'pet/2' END, '{{}}',"
+        f" CASE WHEN {FIRST} THEN 'key/' || n WHEN {OLD} THEN 'key/1' ELSE 'person/2' END,"
+        f" CASE WHEN {OLD} THEN -1 END"
     ),
     "webhooks (key_id, url, types, created_at, enabled, secret_version, position, failures,"
     " environment)": (
@@ -189,16 +186,13 @@ def buyers(prefix: str) -> List:
     )
 
 
-async def history(resource: str, position: int, store: Any) -> None:
-    """Read the newest events of a resource from before a position."""
-    await read_latest(store, resource, position)
-
-
-async def events_of(resource: str, position: int, store: Any) -> None:
-    """Read the events of a resource after a position, as if it ended far behind."""
-    after = Position(position, bytes(4))
+async def events_of(wanted: EventFilter, position: int, store: Any) -> None:
+    """Read events after a position as if it ended far behind, and from before a position."""
     with suppress(CursorExpired):  # the recorded statements find no event at the position
-        await read_resource(store, EVENT_TYPES, 1, after, PAGE, resource)
+        await read_events(store, wanted, Position(position, bytes(4)), PAGE)
+    newest = Position(ROWS - 1, bytes(4))  # the last one that they find is behind it
+    await read_events(store, wanted, newest, PAGE, newest_first=True)
+    await read_events(store, wanted, None, PAGE, newest_first=True)
 
 
 OLD_KEY, NEW_KEY = (Caller("Till", id=n, environment="production", created_at=0) for n in (1, 2))
@@ -230,8 +224,6 @@ LISTS: dict[str, List] = {
     "staging keys": lambda store, after: list_keys(store, "staging", after, PAGE, CLOCK),
     "production keys": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
     "people": lambda store, after: list_people(store, None, after, PAGE),
-    "history of the old key": lambda store, after: list_history(store, 1, None, after, PAGE),
-    "history of the new key": lambda store, after: list_history(store, 2, None, after, PAGE),
     "webhooks of the old key": lambda store, after: list_webhooks(store, OLD_KEY, after, PAGE),
     "webhooks of the new key": lambda store, after: list_webhooks(store, NEW_KEY, after, PAGE),
     "webhooks of everybody": lambda store, after: list_webhooks(store, ADMIN, after, PAGE),
@@ -253,9 +245,13 @@ OTHERS: Reads = {
     "newest event": newest_position,
     "recent events": lambda store: recent_events(store, ROWS - 10),
     **{
-        f"{read.__name__} {resource} {position}": partial(read, resource, position)
-        for read in (history, events_of)
-        for resource in ("pet/7", "pet/1", "pet/2", "pet/9")
+        f"events {wanted[2:]} {position}": partial(events_of, wanted, position)
+        for wanted in (
+            *(EventFilter(EVENT_TYPES, (1, -1), f"pet/{number}") for number in (7, 1, 2, 9)),
+            *(EventFilter(EVENT_TYPES, (1, -1), actor=by) for by in ("key/1", "person/2", "key/0")),
+            EventFilter(ADMIN_EVENT_TYPES, (1, -1)),
+            EventFilter(EVENT_TYPES, (1, -1)),
+        )
         for position in (5, HALF, ROWS - 5)
     },
     "recent changes": lambda store: RecentChanges(store).catch_up(),
@@ -264,8 +260,6 @@ OTHERS: Reads = {
     "old buyers": lambda store: store.write(forget_batch(HALF * PACE, 0)),
     "a buyer": lambda store: forget_buyer(store, "Rex", CLOCK, SERVICE),
 }
-# By everybody, by a key and by nobody.
-ACTIVITY = [ActivityFilter(EVENT_TYPES, "production", by) for by in ("", "key/1", "person/9")]
 DELIVERY = DueDelivery(ROWS, 2, ROWS, "evt_1", "pet.created", f"pet/{ROWS}", 0, 0)
 NEXT = DueDelivery(ROWS - 1, 2, ROWS - 1, "evt_1", "pet.created", f"pet/{ROWS - 1}", 0, 5)
 DELIVERER: Reads = {
@@ -296,9 +290,10 @@ KEY_ROW = (
 OF_BUYER = [order_row(n, 7, "cancelled", buyer="Rex") for n in range(HALF, HALF + 99)]
 FOUND: dict[str, list[Row]] = {
     "select_pets_without_words": [(ROWS, "Mr. Darcy")],
-    "select_end_of_search": [(LAST_ID,)],
+    "select_end_of_search": [(0,)],
     "select_last_event": [(ROWS, "evt_0123456789abcdef01234567")],
-    "select_ends_of_activity": [(1, ROWS)],
+    "select_start_of_feed": [(1,)],
+    "select_kept_position": [(1, 1, None)],
     "select_key": [(*KEY_ROW, *[None] * 4)],
     "lock_webhook": [WEBHOOK_ROW],
     "select_later_order": [(HALF + 1,)],
@@ -313,8 +308,7 @@ FOUND: dict[str, list[Row]] = {
 
 # A hundred deliveries, each with a look-up of the one before it.
 # All webhooks are read for the backlog.
-# A window of the activity has 2,000 rows, and looks up a key for each change of one.
-MANY = {"select_due_deliveries": 600, "select_backlog": 650, "select_activity": 8_000} | {
+MANY = {"select_due_deliveries": 600, "select_backlog": 650} | {
     # The rows of two days, none of them known to be visible.
     **dict.fromkeys(("select_sales_by_day", "select_sales_by_category"), 400),
     # A hundred orders are locked or changed, some of them in several indexes.
@@ -473,15 +467,6 @@ def test_each_page_reads_few_rows_beyond_its_own(planner: Planner) -> None:
 def test_queries_beside_lists_read_few_rows(planner: Planner, reads: Reads) -> None:
     for read in reads.values():
         for statement in statements_of(read, FOUND):
-            planner.require_few_blocks(statement, MANY.get(statement.name, MOST_BLOCKS))
-
-
-def test_the_activity_reads_a_window_of_rows(planner: Planner) -> None:
-    for wanted, before in product(ACTIVITY, ((ROWS, ROWS), (HALF, HALF))):
-        search = partial(read_activity, wanted=wanted, before=before)
-        statements = statements_of(search, FOUND)
-        assert sum(statement.name == "select_activity" for statement in statements) == 20
-        for statement in statements:
             planner.require_few_blocks(statement, MANY.get(statement.name, MOST_BLOCKS))
 
 

@@ -285,9 +285,7 @@ async def test_two_administrators_cannot_revoke_each_other(
         assert kinds(outcomes) == {MissingScope}  # the second has just been revoked itself
         left = one if isinstance(outcomes[1], MissingScope) else two
         assert left.caller is not None
-        await stores[0].write(
-            revoke_key(left.caller.id, Principal("operator"), clock(), unconditional)
-        )
+        await stores[0].write(revoke_key(left.caller.id, Principal(), clock(), unconditional))
 
 
 async def test_two_administrators_cannot_disable_each_other(

@@ -14,10 +14,11 @@ from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Unavailable
 from petstore.events.model import NewEvent
-from petstore.events.store import publish_all, read_feed, record
+from petstore.events.store import publish_all, record
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.pets.model import NewPet, Pet, PetPatch
 from petstore.pets.store import create_pet, delete_pet, get_pet, update_pet
+from support.history import forget_keys, read_feed
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.postgres import PostgresServer, database_name
@@ -265,6 +266,7 @@ async def test_a_recorded_response_is_written_with_the_animal_and_its_event(
     def unit() -> Unit[bytes]:
         return f"{(yield from add()).id}".encode()
 
+    await forget_keys(store)
     attempt = Attempt(key, "first", b"")
     retries = SafeRetries(store, ManualClock())
     first = await retries.once(attempt, unit())

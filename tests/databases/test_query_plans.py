@@ -25,12 +25,11 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.deprecations.operations import deprecated_operations
 from petstore.domain.words import MatchPosition, position_at_start
 from petstore.events.changes import RecentChanges
-from petstore.events.history import read_latest, read_resource
-from petstore.events.model import EVENT_TYPES, SERVICE, Position
+from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, SERVICE, Position
+from petstore.events.search import EventFilter, read_events
 from petstore.events.store import (
     newest_position,
     read_event,
-    read_feed,
     recent_events,
 )
 from petstore.imports.columns import ColumnMapping, find_layout
@@ -57,9 +56,7 @@ from petstore.imports.store import complete as complete_import
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.messages import encode_json
 from petstore.interface.operations import OPERATIONS
-from petstore.keys.activity import ActivityFilter, read_activity
 from petstore.keys.cache import ApiKeyCache
-from petstore.keys.history import list_history
 from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
 from petstore.keys.search import search_keys
@@ -140,6 +137,7 @@ from support.changes import (
     delete_category,
     update_category,
 )
+from support.history import read_feed
 from support.keys import OPERATOR, new_key
 from support.manual_clock import ManualClock
 from support.order_rows import order_row
@@ -172,12 +170,13 @@ FILL = {
     "api_key_tokens (digest, key_id, expires_at)": "randomblob(32), n, n",
     "rate_limits": "n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0",
     "usage": "1 + n % 3, n, 7",
-    "api_key_events (key_id, at, actor, action, changes)": "1 + n % 3, 0, 'key 1', 'changed', '{}'",
-    "events (id, type, at, resource, data)": (
+    "events (id, type, at, resource, data, actor, key_id)": (
         "printf('evt_%024x', n), iif(n % 3, 'pet.created', 'order.placed'), n,"
-        " iif(n % 2, 'pet/7', 'pet/' || n), '{}'"
+        " iif(n % 2, 'pet/7', 'pet/' || n), '{}', iif(n % 2, 'key/7', 'person/' || n),"
+        " iif(n % 100, NULL, -1)"
     ),
-    "event_resources (sequence, resource)": "n, iif(n % 2, 'pet/7', 'pet/' || n)",
+    "event_index (sequence, term)": "n, iif(n % 2, 'pet/7', 'pet/' || n)",
+    "event_index (term, sequence)": "iif(n % 2, 'by key/7', 'by person/' || n), n",
     "webhooks (key_id, url, types, created_at, enabled, secret_version, position, failures,"
     " environment)": ("1 + n % 3, 'https://shop.example', '', 0, 1, 1, 4000, 0, 'production'"),
     "webhook_deliveries (webhook_id, sequence, event_id, type, resource, state, created_at,"
@@ -215,8 +214,6 @@ ORDER_FILTERS = [
 ]
 CLOCK = ManualClock()
 IN_PARTS = re.compile("COMPOUND|LEFT|RIGHT|UNION|MERGE|CO-ROUTINE|SCAN (found|part)").match
-ACTIVITY = ActivityFilter(EVENT_TYPES, None)
-ENDS: dict[str, list[Row]] = {"select_ends_of_activity": [(1, 4000)]}
 WEEK = day_range(date(2024, 10, 1), date(2024, 10, 7), "UTC", utc(NOW))
 KEY = Caller("Till", id=7, scopes=frozenset({"keys:admin"}), environment="production", created_at=0)
 HOLDER = Caller("Shop", id=1, environment="production", created_at=0)
@@ -267,7 +264,6 @@ LISTS: dict[str, Any] = {
     "keys-production": lambda store, after: list_keys(store, "production", after, PAGE, CLOCK),
     "people": lambda store, after: list_people(store, None, after, PAGE),
     "people-production": lambda store, after: list_people(store, "production", after, PAGE),
-    "events": lambda store, after: list_history(store, 1, None, after, PAGE),
     "webhooks": lambda store, after: list_webhooks(store, HOLDER, after, PAGE),
     "webhooks of everybody": lambda store, after: list_webhooks(store, KEY, after, PAGE),
     "imports": lambda store, after: list_imports(store, 1, after and 4_001 - after, PAGE),
@@ -322,11 +318,12 @@ ROWS: dict[str, list[Row]] = {
     "select_key": [(*KEY_ROW, *NEVER_USED)],
     "select_session_token": [(b"a token",)],
     "select_newest_token": [(1,)],
-    "count_own_rotations": [(0,)],
+    "count_events": [(0,)],
+    "select_start_of_feed": [(1,)],
+    "select_kept_position": [(1, 1, None)],
     "select_person": [(*PERSON_ROW, None, "grace", True)],
     "select_key_by_digest": [(*KEY_ROW, None)],
     "select_key_revision": [(1,)],
-    "select_oldest_event": [(1,)],
     "select_last_event": [(9, "evt_0123456789abcdef01234567")],
     "lock_webhook": [WEBHOOK_ROW],
     "count_webhooks": [(0,)],
@@ -373,7 +370,7 @@ def units() -> Iterator[Unit[Any]]:
     yield create_key(new_key(), "production", OPERATOR, 0)
     yield change_key(7, {"name": "new"}, OPERATOR, 0, unconditional)
     yield rotate_key(7, NOW, OPERATOR, 0, unconditional)
-    yield rotate_own_key(NOW, found_owner, NOW)
+    yield rotate_own_key(NOW, found_owner, SERVICE, NOW)
     yield change_person(7, {"login": "hopper"}, OPERATOR, 0)
     yield end_device_of(7, 7, OPERATOR, 0, unconditional)
     yield begin_import(7, b"7", "pets.csv", IMPORT_SETTINGS, NOW)
@@ -519,7 +516,7 @@ IN_LARGE_BATCHES = ("insert_recovered_deliveries",)
 UNSEARCHED = ("select_inventory", "select_category_inventory", "select_names_here")
 # Their rows are grouped.
 GROUPED = ("select_sales_by_day", "select_sales_by_category")
-ONE_ROW = ("select_key_revision", "update_key_revision")
+ONE_ROW = ("select_key_revision", "update_key_revision", "select_start_of_feed")
 IN_ORDER = ("select_next_lapse", "select_oldest_rows")
 INSERTS = [name for name in RECORDED if name.startswith(("insert_", "upsert_"))]
 BY_INDEX = [
@@ -542,7 +539,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connec
     with connection:
         for table, values in FILL.items():
             connection.execute(f"INSERT INTO {table} {NUMBERS} SELECT {values} FROM numbers")  # noqa: S608
-        connection.execute("INSERT INTO event_resources VALUES ('', 3990)")
+        connection.execute("INSERT INTO event_index VALUES ('', 3990)")
     yield connection
     connection.close()
 
@@ -616,13 +613,6 @@ def test_two_filters_use_one_index(
 ) -> None:
     (detail,) = plan(connection, *statements_of(operation))
     assert f"({columns} AND rowid>?)" in detail
-
-
-def test_the_ends_of_the_activity_are_found_without_what_is_between(
-    connection: apsw.Connection,
-) -> None:
-    ends, *_ = statements_of(lambda store: read_activity(store, ACTIVITY, windows=1), ENDS)
-    assert steps(connection, ends) < 50
 
 
 def test_a_hundred_ids_cost_a_hundred_searches(connection: apsw.Connection) -> None:
@@ -705,25 +695,41 @@ def test_lookups_and_changes_read_few_rows(connection: apsw.Connection, name: st
     assert all(steps(connection, statement) < most for statement in RECORDED[name])
 
 
+FOUND_IN_FEED = [
+    *(EventFilter(EVENT_TYPES, (1, -1), f"pet/{number}") for number in (7, 8, 4000, 5000)),
+    *(EventFilter(EVENT_TYPES, (1, -1), actor=actor) for actor in ("key/7", "person/8", "key/9")),
+    EventFilter(EVENT_TYPES, (1, -1), "pet/7", "key/7"),
+    EventFilter(ADMIN_EVENT_TYPES, (1, -1)),
+    EventFilter(EVENT_TYPES, (1, 1)),
+]
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
 @pytest.mark.parametrize("position", [5, 2000, 3998])
-@pytest.mark.parametrize("resource", ["pet/7", "pet/8", "pet/4000", "pet/5000"])
-def test_the_events_of_a_resource_cost_the_same_anywhere(
-    connection: apsw.Connection, resource: str, position: int
+@pytest.mark.parametrize("wanted", FOUND_IN_FEED, ids=[str(each[2:]) for each in FOUND_IN_FEED])
+def test_a_search_of_the_feed_costs_the_same_anywhere(
+    connection: apsw.Connection,
+    wanted: EventFilter,
+    position: int,
+    newest_first: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
     """But for the index entries of those that a search may look at."""
-    types = EVENT_TYPES
-    after = Position(position, bytes.fromhex("00000000"))
+    event_id = f"evt_{position:024x}"
+    after = Position.behind(position, event_id)
+    low = 2000 if newest_first and position > 2000 else 0
     found = ROWS | {
-        "select_end_of_search": [(4000,)],
-        "select_last_event": [(position, f"evt_{position:024x}")],
+        "select_end_of_search": [(low if newest_first else 4000,)],
+        "select_last_event": [(position, event_id)],
+        "select_kept_position": [(1, 1, event_id)],
     }
-    statements = [
-        *statements_of(lambda store: read_latest(store, resource, position)),
-        *statements_of(lambda store: read_resource(store, types, 1, after, 20, resource), found),
-    ]
-    assert len(statements) == 5
+    statements = statements_of(
+        lambda store: read_events(store, wanted, after, 20, newest_first=newest_first), found
+    )
+    assert 3 <= len(statements) <= 5
     for statement in statements:
-        most = 20_000 if statement.name == "select_end_of_search" else 1200
+        most = 40_000 if statement.name == "select_end_of_search" else 1200
+        if statement.name == "select_events":
+            most = 40_000
         assert steps(connection, statement) < most, statement.name
         assert not any("TEMP B-TREE" in detail for detail in plan(connection, statement))
 

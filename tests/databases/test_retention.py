@@ -15,7 +15,7 @@ from petstore.keys.model import Caller
 from petstore.keys.store import Principal, rotate_key, unconditional
 from support.changes import NOW, create_pets
 from support.full_stores import ANIMALS
-from support.history import events_after
+from support.history import events_after, published
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.retention import DAYS_KEPT
@@ -23,7 +23,7 @@ from support.stores import do, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
-ME = Principal("me")
+ME = Principal()
 BATCH = TABLES_BY_NAME["usage"].at_once
 
 
@@ -37,10 +37,19 @@ async def pruned(
     clock: ManualClock,
     *,
     event_days: int = DAYS_KEPT["event_days"],
+    admin_event_days: int = DAYS_KEPT["admin_event_days"],
     history_days: int = DAYS_KEPT["history_days"],
 ) -> None:
     """Delete what is old by these settings."""
-    await prune_all(store, clock, {"event_days": event_days, "history_days": history_days})
+    await prune_all(
+        store,
+        clock,
+        {
+            "event_days": event_days,
+            "admin_event_days": admin_event_days,
+            "history_days": history_days,
+        },
+    )
 
 
 async def column(store: Store, table: str, name: str) -> list[Any]:
@@ -75,17 +84,19 @@ async def test_events_are_kept_for_the_days_of_the_setting(
     )
 
 
-async def test_changes_to_keys_are_kept_for_the_days_of_the_setting(
+async def test_events_of_keys_are_kept_for_the_days_of_their_own_setting(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
-    before = await column(store, "api_key_events", "id")
+    await store.write(create_pets(ANIMALS[:1]))
     await store.write(rotated(key, NOW + DAY))
+    await store.write(create_pets(ANIMALS[:1], now=NOW + DAY))
     await store.write(rotated(key, NOW + 2 * DAY))
+    await published(store)
     clock.now = NOW + 100 * DAY + 1
-    await pruned(store, clock, history_days=100)
-    ids = await column(store, "api_key_events", "id")
-    assert len(ids) == 2
-    assert not set(ids) & set(before)
+    for days, kept in ((730, [1, 3, 4, 5]), (100, [3, 4, 5]), (99, [4, 5])):
+        await pruned(store, clock, admin_event_days=days)
+        assert await column(store, "events", "sequence") == kept
+    assert await store.read(Statement("SELECT * FROM feed_start")) == [(1, 4)]
 
 
 async def test_only_tokens_that_ended_long_ago_are_deleted(
@@ -119,11 +130,9 @@ async def test_with_0_days_histories_are_kept_forever(
 ) -> None:
     await store.write(used(key, 0, 3))
     await store.write(rotated(key, NOW))
-    before = await column(store, "api_key_events", "id")
     clock.now += 36_500 * DAY
     await pruned(store, clock, history_days=0)
     assert await column(store, "usage", "day") == [0, 1, 2]
-    assert await column(store, "api_key_events", "id") == before
     assert len(await column(store, "api_key_tokens", "digest")) == 2
 
 
@@ -165,4 +174,4 @@ async def test_several_processes_can_prune_at_once(
         await asyncio.gather(*(pruned(one, clock) for one in (store, other) * 2))
     assert await column(store, "usage", "day") == []
     (event,) = await events_after(store, types=EVENT_TYPES)
-    assert event.sequence == 100 * len(ANIMALS)
+    assert event.sequence == 100 * len(ANIMALS) + 1

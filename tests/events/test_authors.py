@@ -19,13 +19,12 @@ BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 SERVICE = {"type": "service"}
 
 
-async def authors(service: Service, first: int = 1) -> list[tuple[str, Any, Any]]:
-    """Return type, actor and request of the events from a sequence on."""
+async def authors(service: Service, skipped: int = 0) -> list[tuple[str, Any, Any]]:
+    """Return type, actor and request of the events after the first ones."""
     await published_by(service)
     return [
         (event["type"], event.get("actor"), event.get("requestId"))
-        for event in map(plain, await events_after(service.store))
-        if event["sequence"] >= first
+        for event in map(plain, (await events_after(service.store))[skipped:])
     ]
 
 
@@ -127,7 +126,7 @@ async def test_a_lapse_is_of_the_service_whoever_finds_it(service: Service) -> N
     )
     for method, path, body in finds:
         await service.request(method, path, key.token, json=body)
-    found = await authors(service, before + 1)
+    found = await authors(service, before)
     changes = [each for each in found if each[1] == actor]
     assert [kind for kind, *_ in changes] == ["pet.updated"]
     lapses = [each for each in found if each[1] != actor]
@@ -143,7 +142,7 @@ async def test_what_a_client_changes_of_a_lapsed_order_is_of_the_service(service
     service.app.services.reservations.__class__ = _NeverDue
     response = await service.request("DELETE", "/v1/store/orders/1", key.token)
     assert response.status_code == 204
-    found = await authors(service, 4)
+    found = await authors(service, 3)
     assert found == [("order.lapsed", SERVICE, None), ("pet.updated", SERVICE, None)]
 
 

@@ -10,6 +10,7 @@ from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.errors import Unavailable
 from petstore.events.feed import Feed
 from petstore.events.model import NewEvent
+from petstore.events.search import EventFilter
 from petstore.events.store import record
 from support.changes import NOW
 from support.history import published
@@ -75,8 +76,11 @@ def waiting(
     types: Collection[str] = PETS,
     seconds: float = LONG,
     resource: str = "",
+    actor: str = "",
 ) -> asyncio.Task[bool]:
-    return asyncio.create_task(feed.wait(after, types, 1, seconds, resource=resource))
+    return asyncio.create_task(
+        feed.wait(after, EventFilter(types, (1, 1), resource, actor), seconds)
+    )
 
 
 async def test_an_event_committed_by_another_process_wakes_waiting_clients(
@@ -282,7 +286,8 @@ class Visitor:
 async def test_a_client_that_disconnects_ends_only_its_own_wait(feed: Feed) -> None:
     visitor = Visitor()
     waits = [
-        asyncio.create_task(feed.wait(0, PETS, 1, LONG, client)) for client in (visitor, Visitor())
+        asyncio.create_task(feed.wait(0, EventFilter(PETS, (1, 1)), LONG, client))
+        for client in (visitor, Visitor())
     ]
     await eventually(lambda: feed.waiting == 2)
     leave = visitor.on_lost

@@ -78,7 +78,7 @@ def test_an_event_has_the_previous_values_of_the_changed_members() -> None:
 
 @pytest.mark.parametrize(
     ("scope", "resources"),
-    [("pets:read", {"pet", "category"}), ("orders:read", {"order"}), ("keys:admin", set())],
+    [("pets:read", {"pet", "category"}), ("orders:read", {"order"}), ("keys:admin", {"person"})],
 )
 def test_a_scope_allows_events_of_its_resources_and_of_the_key(
     scope: Scope, resources: set[str]

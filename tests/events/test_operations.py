@@ -8,9 +8,10 @@ import pytest
 
 from petstore.events.model import IN_FEED, NewEvent, Position
 from petstore.events.store import record
+from petstore.keys.model import SCOPES, KeyWithToken
 from support.cases import case
 from support.error_body import assert_error
-from support.service import SERVICE_URL, Service
+from support.service import SERVICE_URL, Service, running_service
 from support.stores import do
 from support.waiting import eventually
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.anyio
 EVENTS = "/v1/events"
 BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 WAIT = 25
-RESOURCE = "resource: expected pet, order, category, key or webhook, then a slash"
+RESOURCE = "resource: expected pet, order, category, key, person or webhook, then a slash"
 NO_RESOURCES = (
     *("", "pet", "pet/", "/17", "dog/17", "Pet/17", "pets/17", "pet/17/1", "pet 17", " pet/17"),
     *("pet/0", "pet/-1", "pet/+1", "pet/017", "pet/1.0", "pet/1_0", "pet/\uff11", "pet/17\n"),
@@ -126,15 +127,15 @@ async def test_an_update_event_has_the_old_and_the_new_values(service: Service) 
         "actor": {"type": "key", "id": key.id},
     }
     assert events == [
-        {"type": "pet.created", **common, "sequence": 1, "data": pet},
+        {"type": "pet.created", **common, "sequence": 2, "data": pet},
         {
             "type": "pet.updated",
             **common,
-            "sequence": 2,
+            "sequence": 3,
             "data": pet | changes,
             "previous": {"name": "Bella 0", "status": "available"},
         },
-        {"type": "pet.deleted", **common, "sequence": 3, "data": pet | changes},
+        {"type": "pet.deleted", **common, "sequence": 4, "data": pet | changes},
     ]
 
 
@@ -143,10 +144,10 @@ async def test_a_client_that_follows_the_links_sees_each_event_once(service: Ser
     key = await service.issue()
     await add_pets(service, key.token, 7)
     events, target = await follow(service, key.token, f"{EVENTS}?limit=3&wait={WAIT}", 7)
-    assert [event["sequence"] for event in events] == [1, 2, 3, 4, 5, 6, 7]
+    assert [event["sequence"] for event in events] == [2, 3, 4, 5, 6, 7, 8]
     await add_pets(service, key.token, 2)
     events, _ = await follow(service, key.token, target, 2)
-    assert [event["sequence"] for event in events] == [8, 9]
+    assert [event["sequence"] for event in events] == [9, 10]
 
 
 async def test_an_empty_page_has_a_link_to_what_comes_later(service: Service) -> None:
@@ -178,7 +179,7 @@ async def test_the_list_ends_at_the_newest_event_and_goes_on_later_behind_it(
 ) -> None:
     key = await service.issue()
     await add_pets(service, key.token, 5)
-    await published(service, key.token, 5)
+    await published(service, key.token, 6)
     target, pages = f"{EVENTS}?limit=2&type=pet.created", []
     while target:
         response = await service.request("GET", target, key.token)
@@ -188,12 +189,12 @@ async def test_the_list_ends_at_the_newest_event_and_goes_on_later_behind_it(
             == response.links.get("next", response.links["latest"])["url"]
         )
         target = response.links.get("next", {}).get("url", "")
-    assert pages == [[1, 2], [3, 4], [5]]
+    assert pages == [[2, 3], [4, 5], [6]]
     await add_pets(service, key.token)
     events, _ = await follow(
         service, key.token, f"{response.links['latest']['url']}&wait={WAIT}", 1
     )
-    assert [event["sequence"] for event in events] == [6]
+    assert [event["sequence"] for event in events] == [7]
 
 
 @pytest.mark.parametrize("query", ["limit=2", "limit=2&cursor=latest"])
@@ -342,21 +343,21 @@ async def published(service: Service, token: str, count: int) -> None:
 async def test_a_rare_event_is_found_after_thousands_of_others(service: Service) -> None:
     key = await service.issue()
     await service.store.write(many_events(5_000))
-    await published(service, key.token, 5_001)
+    await published(service, key.token, 5_002)
     response = await service.request("GET", f"{EVENTS}?type=pet.deleted", key.token)
-    assert [event["sequence"] for event in response.json()] == [5_001]
+    assert [event["sequence"] for event in response.json()] == [5_002]
 
 
 @pytest.mark.each_database
 async def test_one_request_searches_a_bounded_part_of_the_feed(service: Service) -> None:
     key = await service.issue()
     await service.store.write(many_events(25_000))
-    await published(service, key.token, 25_001)
+    await published(service, key.token, 25_002)
     target = f"{EVENTS}?type=pet.deleted&wait={WAIT}"
     response = await service.request("GET", target, key.token)
     assert response.json() == []
     events, _ = await follow(service, key.token, response.links["latest"]["url"], 1)
-    assert [event["sequence"] for event in events] == [25_001]
+    assert [event["sequence"] for event in events] == [25_002]
 
 
 # The history of one resource
@@ -388,14 +389,14 @@ async def test_the_history_of_a_resource_has_its_events_alone(service: Service) 
 async def test_a_long_poll_of_a_resource_ends_with_an_event_of_it(service: Service) -> None:
     key = await service.issue()
     await add_pets(service, key.token, 2)
-    await published(service, key.token, 2)
+    await published(service, key.token, 3)
     task = await waiting(service, key.token, resource="pet/2")
     await service.request("PATCH", "/v1/pets/1", key.token, json={"name": "Rex"})
     await service.request("PATCH", "/v1/pets/2", key.token, json={"name": "Max"})
     response = await task
     assert [event["resource"] for event in response.json()] == ["pet/2"]
     cursor = response.links["latest"]["url"].partition("cursor=")[2]
-    assert IN_FEED.decode(cursor).sequence == 4
+    assert IN_FEED.decode(cursor).sequence == 5
 
 
 @pytest.mark.each_database
@@ -405,7 +406,7 @@ async def test_an_unknown_cursor_is_refused_for_a_resource_too(
 ) -> None:
     key = await service.issue()
     await add_pets(service, key.token)
-    await published(service, key.token, 1)
+    await published(service, key.token, 2)
     params = {"cursor": IN_FEED.encode(position), "resource": "pet/1"}
     response = await service.request("GET", EVENTS, key.token, params=params)
     assert_error(response, 410, "cursor_expired")
@@ -452,3 +453,149 @@ async def test_a_key_that_loses_a_scope_gets_no_more_of_the_history(service: Ser
     await service.status_becomes(key.token, 403, "/v1/pets")
     await add_pets(service, other.token)
     assert_error(await task, 403, "missing_scope")
+
+
+# The newest first, and by actor
+
+
+@pytest.mark.each_database
+async def test_the_newest_first_begins_with_what_was_just_committed(service: Service) -> None:
+    key = await service.issue()
+    await add_pets(service, key.token, 5)
+    target, pages = f"{EVENTS}?sort=-sequence&limit=2", []
+    while target:
+        response = await service.request("GET", target, key.token)
+        pages.append([event["resource"] for event in response.json()])
+        assert "latest" not in response.links
+        target = response.links.get("next", {}).get("url", "")
+    assert pages == [["pet/5", "pet/4"], ["pet/3", "pet/2"], ["pet/1"]]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("wait=1", "wait: expected no wait together with sort=-sequence"),
+        ("cursor=latest", "cursor: expected no latest together with sort=-sequence"),
+        ("sort=", "sort: expected one of 'sequence', '-sequence'"),
+        ("actor=grace", "actor: expected key or person, then a slash and an id, such as person/2"),
+        ("actor=person/0", "actor: expected key or person"),
+        ("actor=service/1", "actor: expected key or person"),
+        ("actor=key/9223372036854775808", "actor: expected key or person"),
+        ("actor=key/1%0A", "actor: expected key or person"),
+    ],
+)
+async def test_a_sort_or_an_actor_that_cannot_be_is_refused(
+    service: Service, query: str, said: str
+) -> None:
+    key = await service.issue()
+    sort = "" if "sort" in query else "&sort=-sequence"
+    response = await service.request("GET", f"{EVENTS}?{query}{sort}", key.token)
+    assert assert_error(response, 400, "invalid_parameter").startswith(said)
+
+
+@pytest.mark.each_database
+async def test_a_long_poll_of_an_actor_ends_with_what_it_does(service: Service) -> None:
+    mine, other = await service.issue(), await service.issue()
+    await published(service, mine.token, 2)
+    task = await waiting(service, mine.token, actor=f"key/{other.id}")
+    await add_pets(service, mine.token)
+    await add_pets(service, other.token)
+    assert [event["resource"] for event in (await task).json()] == ["pet/2"]
+
+
+# The events of keys and people, for administrators alone
+
+
+@pytest.fixture
+async def admin(service: Service) -> KeyWithToken:
+    """Key 1: an administrator, who has added a person, and changed a key of a customer."""
+    admin = await service.issue(scopes=frozenset(SCOPES))
+    person = {"name": "Grace", "login": "grace@shop.example", "role": "clerk"}
+    await service.request("POST", "/v1/people", admin.token, json=person)
+    await service.issue(scopes=frozenset({"pets:read", "webhooks:write"}))
+    await service.request("PATCH", "/v1/keys/3", admin.token, json={"plan": "pro"})
+    await service.request("POST", "/v1/keys/3/rotate", admin.token)
+    return admin
+
+
+async def listed(service: Service, token: str, query: str) -> list[Any]:
+    """Return all events that a query finds, on all its pages."""
+    events, target = [], f"{EVENTS}?{query}"
+    while target:
+        response = await service.request("GET", target, token)
+        assert response.status_code == 200, response.text
+        events += response.json()
+        target = response.links.get("next", {}).get("url", "")
+    return events
+
+
+@pytest.mark.each_database
+async def test_administrators_see_what_happened_to_keys_and_people(
+    service: Service, admin: KeyWithToken
+) -> None:
+    events = await listed(service, admin.token, "sort=-sequence&limit=2")
+    assert [(event["type"], event["resource"]) for event in events] == [
+        ("key.rotated", "key/3"),
+        ("key.updated", "key/3"),
+        ("key.created", "key/3"),
+        ("person.invited", "person/2"),
+        ("person.created", "person/2"),
+        ("key.created", "key/1"),
+    ]
+    actors = [event["actor"] for event in events]
+    assert actors == [*2 * [{"type": "key", "id": 1}], {"type": "operator"}] * 2
+    updated = events[1]
+    key = (await service.request("GET", "/v1/keys/3", admin.token)).json()
+    assert updated["data"] == key
+    assert updated["previous"] == {"plan": "enterprise", "perMinute": None, "perDay": None}
+    assert "ps_live" not in repr(events)
+    for query, count in (
+        *(("resource=key/3", 3), ("resource=person/2", 2), ("actor=operator", 2)),
+        *(("actor=key/1&type=person.created", 1), ("type=key.rotated&resource=key/3", 1)),
+    ):
+        assert len(await listed(service, admin.token, query)) == count
+
+
+@pytest.mark.each_database
+async def test_nobody_else_sees_what_happened_to_keys_and_people(
+    service: Service, address: str, admin: KeyWithToken
+) -> None:
+    thief = await service.issue(scopes=frozenset({"pets:read", "webhooks:write"}))
+    other = await service.issue(scopes=frozenset(SCOPES), environment="staging")
+    await add_pets(service, admin.token)
+    await published(service, admin.token, 9)
+    cursors = []
+    for sort in ("sequence", "-sequence"):
+        query = f"{EVENTS}?sort={sort}&limit=1"
+        cursors.append((await service.request("GET", query, admin.token)).links["next"]["url"])
+    async with running_service(address, environment="staging") as staging:
+        for place, token in ((service, thief.token), (staging, other.token)):
+            for query in (
+                *("", "sort=-sequence", "actor=operator", "actor=key/1&sort=-sequence"),
+                *("resource=key/1", "resource=key/3&sort=-sequence", "cursor=latest"),
+                *(cursor.partition("?")[2] for cursor in cursors),
+            ):
+                with case(query):
+                    seen = {event["resource"] for event in await listed(place, token, query)}
+                    assert seen <= {"pet/1", f"key/{other.id}"}
+    for query in ("type=key.created", "type=person.updated&type=pet.created", "resource=person/2"):
+        response = await service.request("GET", f"{EVENTS}?{query}", thief.token)
+        assert_error(response, 403, "missing_scope")
+    webhook = {"url": "https://shop.example/hooks", "types": ["key.created"]}
+    response = await service.request("POST", "/v1/webhooks", thief.token, json=webhook)
+    assert_error(response, 403, "missing_scope")
+
+
+async def test_who_loses_keys_admin_during_a_long_poll_sees_no_more_keys(service: Service) -> None:
+    admin = await service.issue(scopes=frozenset(SCOPES))
+    polls = [
+        await waiting(service, admin.token, **wanted) for wanted in ({}, {"resource": "key/2"})
+    ]
+    asked_for = await waiting(service, admin.token, type="key.created")
+    await change_key(service, f"scopes = 'pets:read' WHERE id = {admin.id}")
+    await service.status_becomes(admin.token, 403, "/v1/keys")
+    await service.issue()
+    assert_error(await asked_for, 403, "missing_scope")
+    service.app.shut_down()
+    for poll in polls:
+        assert ((await poll).status_code, (await poll).json()) == (200, [])

@@ -65,7 +65,7 @@ async def test_without_a_session_the_script_gets_401(service: Service) -> None:
 async def test_an_invalid_kind_or_cursor_is_refused(staff: Visitor, kinds: str) -> None:
     response = await changes(staff, kinds=kinds)
     assert response.status_code == 400
-    assert "Kinds: expected some of pet, order, category, key, webhook" in words(response)
+    assert "Kinds: expected some of pet, order, category, key, person, webhook" in words(response)
     assert (await changes(staff, after="somewhere")).status_code == 400
 
 

@@ -29,7 +29,6 @@ from petstore.events.model import EVENT_TYPES, START, NewEvent, Position
 from petstore.events.store import (
     newest_position,
     publish_all,
-    read_feed,
     recent_events,
     record,
 )
@@ -46,7 +45,7 @@ from support.changes import (
     delete_category,
     update_category,
 )
-from support.history import Record, contradictions, events_after, plain, published
+from support.history import Record, contradictions, events_after, plain, published, read_feed
 from support.postgres import PostgresServer, database_name
 from support.postgres_stores import open_postgres_store
 from support.races import lingering
@@ -364,8 +363,8 @@ async def test_recent_events_include_the_key_and_the_resource_that_they_concern(
     await store.write(recorded(told(), told(kind="key.banned", key_id=7)))
     await filled(store, SEARCHED)
     assert (await recent_events(store, 0))[:2] == [
-        (1, "pet.created", None, "pet/1"),
-        (2, "key.banned", 7, "pet/1"),
+        (1, "pet.created", None, "pet/1", "service"),
+        (2, "key.banned", 7, "pet/1", "service"),
     ]
     assert len(await recent_events(store, 0)) == SEARCHED
     assert len(await recent_events(store, 3)) == SEARCHED - 1

@@ -38,6 +38,14 @@ class Post(NamedTuple):
     done: str
 
 
+def _events(which: str, rest: str = "") -> str:
+    """Return the SELECT of how many events there are, in the feed or not yet."""
+    return (
+        f"SELECT count(*) {rest} /*pg + (SELECT count(*) FROM events_outbox WHERE {which}) */"  # noqa: S608
+        f" FROM events WHERE {which}"
+    )
+
+
 POSTS = {
     "createPet": Post(
         "/pets",
@@ -73,13 +81,13 @@ POSTS = {
         "/keys/2/rotate",
         {"graceSeconds": 60},
         {"graceSeconds": 61},
-        "SELECT count(*) FROM api_key_events WHERE action = 'rotated' AND key_id = 2",
+        _events("type = 'key.rotated' AND resource = 'key/2'"),
     ),
     "unbanKey": Post(
         "/keys/2/unban",
         None,
         None,
-        "SELECT count(*) FROM api_key_events WHERE action = 'unbanned'",
+        _events("type = 'key.unbanned'"),
     ),
     "createPerson": Post(
         "/people",
@@ -91,7 +99,7 @@ POSTS = {
         "/people/3/invite",
         None,
         None,
-        "SELECT count(*) - 1 FROM api_key_events WHERE action = 'invited' AND key_id = 3",
+        _events("type = 'person.invited' AND resource = 'person/3'", "- 1"),
     ),
     "createWebhook": Post(
         "/webhooks",
@@ -109,8 +117,7 @@ POSTS = {
         "/webhooks/1/test",
         None,
         None,
-        "SELECT count(*) /*pg + (SELECT count(*) FROM events_outbox WHERE type = 'webhook.test') */"
-        " FROM events WHERE type = 'webhook.test'",
+        _events("type = 'webhook.test'"),
     ),
     "replayWebhook": Post(
         "/webhooks/1/replay",
@@ -129,7 +136,7 @@ POSTS = {
         "/keys/current/rotate",
         {"graceSeconds": 60},
         {"graceSeconds": 61},
-        "SELECT count(*) FROM api_key_events WHERE action = 'rotated' AND key_id = 1",
+        _events("type = 'key.rotated' AND resource = 'key/1'"),
     ),
 }
 

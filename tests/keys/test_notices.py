@@ -61,6 +61,7 @@ class Events:
         rows = await self._store.read(
             Statement(
                 "SELECT type, data, resource, key_id, sequence FROM events WHERE sequence > ?1"
+                " AND key_id > 0"
                 " ORDER BY sequence",
                 (self._seen,),
             )

@@ -46,10 +46,9 @@ async def statuses(service: Service, *tokens: str) -> Sequence[int]:
 async def rotations(service: Service, key_id: int) -> Sequence[str]:
     """Return who has rotated a key."""
     admin = await service.issue(scopes=frozenset({"keys:admin"}))
-    query = {"limit": 100}
-    path = f"/v1/keys/{key_id}/history"
-    found = (await service.request("GET", path, admin.token, params=query)).json()
-    return [event["by"] for event in found if event["action"] == "rotated"]
+    query = {"limit": 100, "resource": f"key/{key_id}", "type": "key.rotated", "sort": "-sequence"}
+    found = (await service.request("GET", "/v1/events", admin.token, params=query)).json()
+    return ["{type} {id}".format(**event["actor"]) for event in found]
 
 
 @pytest.fixture

@@ -53,6 +53,7 @@ async def test_committed_events_are_counted_by_type(database: Path, clock: Manua
         samples = await service.metrics()
     counted = {name: value for name, value in samples.items() if "events_written" in name}
     assert counted == {
+        WRITTEN % "key.created": 1,
         WRITTEN % "pet.created": 2,
         WRITTEN % "order.placed": 1,
         WRITTEN % "pet.updated": 1,

@@ -22,7 +22,6 @@ from petstore.people.accounts import (
     sign_in,
 )
 from petstore.people.model import INVITATION_LIFE
-from petstore.people.store import list_person_history
 from petstore.sessions.store import (
     Browser,
     Session,
@@ -32,6 +31,7 @@ from petstore.sessions.store import (
     list_devices,
     use_link,
 )
+from support.history import acts_on, told_of
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.people import add, alter, invite
@@ -202,7 +202,7 @@ async def test_an_invitation_works_once(store: Store, clock: ManualClock) -> Non
 
 async def test_of_two_links_used_at_once_one_counts(store: Store, clock: ManualClock) -> None:
     added = await add(store, clock)
-    link = await store.write(create_link(added.person.id, "somebody", clock()))
+    link = await store.write(create_link(added.person.id, clock()))
     signed, accepted = await asyncio.gather(
         store.write(use_link(link, "production", clock())), accept(store, clock, added.secret)
     )
@@ -234,7 +234,7 @@ async def test_an_invitation_signs_nobody_in_and_a_sign_in_link_sets_no_password
     store: Store, clock: ManualClock
 ) -> None:
     added = await add(store, clock)
-    link = await store.write(create_link(added.person.id, "somebody", clock()))
+    link = await store.write(create_link(added.person.id, clock()))
     assert await store.write(use_link(added.secret, "production", clock())) is None
     assert await find_invitation(store, link, "production", clock()) is None
     assert await accept(store, clock, link) is None
@@ -249,11 +249,11 @@ async def test_a_new_password_by_invitation_ends_every_session_and_link(
     account = await add_account(store, clock)
     person_id = account.caller.id
     before = [await signed_in(store, clock, account) for _ in range(2)]
-    link = await store.write(create_link(person_id, "somebody", clock()))
+    link = await store.write(create_link(person_id, clock()))
     # What an administrator's session has granted ends with it, too.
     key = await issue(store, clock)
     maker = await find(store, clock, before[0])
-    granted = await store.write(create_link(key.id, "somebody", clock(), maker))
+    granted = await store.write(create_link(key.id, clock(), maker))
     added = await invite(store, clock, person_id)
     await find(store, clock, before[0])  # the invitation alone changes nothing
     after = await accept(store, clock, added.secret, "second hash")
@@ -275,7 +275,7 @@ async def test_a_changed_password_ends_all_sessions_but_the_own(
 ) -> None:
     account = await add_account(store, clock)
     own, other = [await signed_in(store, clock, account) for _ in range(2)]
-    link = await store.write(create_link(account.caller.id, "somebody", clock()))
+    link = await store.write(create_link(account.caller.id, clock()))
     invited = (await invite(store, clock, account.caller.id)).secret
     session = await find(store, clock, own)
     await store.write(change_password(session, account.password, "second hash", clock()))
@@ -344,14 +344,15 @@ async def test_the_history_of_a_person_has_passwords_and_names_but_no_secret(
     await store.write(change_password(session, account.password, "second hash", clock()))
     await store.write(rename(session, "Ada", clock()))
     person_id = account.caller.id
-    page = await list_person_history(store, person_id, "production", None, 100)
-    assert [(event.by, event.action) for event in page.items[2:]] == [
-        ("link", "password_set"),
-        (f"person {person_id}", "password_set"),
-        (f"person {person_id}", "changed"),
+    person, name = f"person/{person_id}", account.caller.name
+    assert (await acts_on(store, person))[2:] == [
+        (person, "updated", {"state": "invited"}),
+        (person, "updated", {}),
+        (person, "updated", {"name": name}),
     ]
-    assert page.items[-1].changes["name"].after == "Ada"
-    assert "hash" not in repr(page.items)
+    told = await told_of(store, person)
+    assert told[-1]["data"]["name"] == "Ada"
+    assert "hash" not in repr(told)
 
 
 async def test_every_process_learns_of_a_new_password(store: Store, clock: ManualClock) -> None:

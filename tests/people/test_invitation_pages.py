@@ -137,7 +137,7 @@ async def test_every_link_that_does_not_work_has_the_same_page(
     elif what == "disabled":
         await alter(store, clock, person_id, state="disabled")
     elif what == "sign-in":
-        path = f"/invitation/{await store.write(create_link(person_id, 'somebody', clock()))}"
+        path = f"/invitation/{await store.write(create_link(person_id, clock()))}"
     else:
         path = f"/invitation/{'x' * 65}"
     for _ in range(2):
@@ -187,7 +187,7 @@ async def test_the_secret_of_an_invitation_is_in_no_referrer_and_no_log(database
         accepted = await person.post(path, password=PASSWORD)
         page = await person.client.get(accepted.headers["location"], follow_redirects=True)
         assert invited.secret not in f"{page.url} {page.text}"
-        history = await service.store.read(next(do("SELECT * FROM api_key_events")))
+        history = await service.store.read(next(do("SELECT * FROM events")))
         assert invited.secret not in repr(history)
     log = service.log.getvalue().decode()
     assert invited.secret not in log

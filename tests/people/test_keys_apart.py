@@ -8,7 +8,6 @@ import pytest
 from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Statement, Store
 from petstore.errors import LastAdminKey, NotFound
-from petstore.keys.history import list_changes_by, list_history
 from petstore.keys.model import SCOPES
 from petstore.keys.notices import KeyNotices
 from petstore.keys.status import get_key, list_keys
@@ -17,6 +16,7 @@ from petstore.limits.database import StoredRateLimits
 from support.cases import case
 from support.command import Command
 from support.error_body import assert_error
+from support.history import told_of
 from support.keys import actor, change, issue, revoke, rotate, unban
 from support.manual_clock import ManualClock
 from support.people import add_active, invite, signed_in_person
@@ -25,7 +25,7 @@ from support.visitor import signed_in
 
 pytestmark = pytest.mark.anyio
 
-TABLES = ("api_keys", "people", "api_key_tokens", "api_key_events", "console_links")
+TABLES = ("api_keys", "people", "api_key_tokens", "events", "console_links")
 
 
 async def stored(store: Store) -> list[list[str]]:
@@ -46,7 +46,6 @@ async def test_no_operation_on_keys_finds_or_changes_a_person(
     before = await stored(store)
     for attempt in (
         get_key(store, person_id, None, clock),
-        list_history(store, person_id, None, None, 10),
         change(store, clock, person_id, name="Eve"),
         change(store, clock, person_id, by=by, scopes=frozenset(SCOPES)),
         rotate(store, clock, person_id),
@@ -96,10 +95,14 @@ async def test_what_a_key_did_to_people_is_known(store: Store, clock: ManualCloc
     person_id = (await add_active(store, clock)).id
     await invite(store, clock, person_id, by=by)
     made = (await issue(store, clock, by=by)).id
-    changes = await list_changes_by(store, by.caller.id)
-    assert [(kind, about, event.action) for kind, about, event in changes] == [
-        ("person", person_id, "invited"),
-        ("key", made, "created"),
+    did = [
+        (event["resource"], event["type"])
+        for event in await told_of(store)
+        if event["actor"] == {"type": "key", "id": by.caller.id}
+    ]
+    assert did == [
+        (f"person/{person_id}", "person.invited"),
+        (f"key/{made}", "key.created"),
     ]
 
 
@@ -112,7 +115,6 @@ async def test_no_operation_of_the_interface_takes_a_person_for_a_key(service: S
         ("DELETE", "", None),
         ("POST", "/rotate", {}),
         ("POST", "/unban", None),
-        ("GET", "/history", None),
     ]
     for method, rest, body in asked:
         with case(method, rest):
@@ -128,8 +130,7 @@ async def test_no_page_of_keys_takes_a_person_for_a_key(service: Service) -> Non
     staff = await signed_in(service)
     person = await signed_in_person(service, name="Lovelace")
     await person.get("/pets")
-    for path in ("", "/history"):
-        assert (await staff.get(f"/keys/{person.key_id}{path}")).status_code == 404
+    assert (await staff.get(f"/keys/{person.key_id}")).status_code == 404
     for path in ("", "/rotate", "/revoke", "/unban", "/link"):
         refused = await staff.post(f"/keys/{person.key_id}{path}", graceSeconds="0")
         assert refused.status_code == 404, path

@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from petstore.databases.contract import Statement
-from petstore.events.history import ON_A_PAGE
 from petstore.keys.model import SCOPES
 from petstore.people.store import find_person
 from petstore.sessions.store import list_devices
@@ -59,7 +58,7 @@ class TestAccess:
     async def test_only_administrators_see_people(self, service: Service, role: str) -> None:
         visitor = await signed_in_person(service, role=role)
         assert "/console/people" not in (await visitor.get("/help")).text
-        for path in ("/people", "/people/new", "/people/1", "/people/1/history"):
+        for path in ("/people", "/people/new", "/people/1"):
             assert (await visitor.get(path)).status_code == 403, path
         for path in ("", "/1", "/1/invite", "/1/disable", "/1/enable", "/1/devices/7/end"):
             assert (await visitor.post(f"/people{path}")).status_code == 403, path
@@ -77,8 +76,7 @@ class TestAccess:
     ) -> None:
         key_id = (await service.issue()).id
         for person_id in (key_id, 99):
-            for path in ("", "/history"):
-                assert (await ada.get(f"/people/{person_id}{path}")).status_code == 404
+            assert (await ada.get(f"/people/{person_id}")).status_code == 404
             for path in ("", "/invite", "/disable", "/enable"):
                 assert (await ada.post(f"/people/{person_id}{path}")).status_code == 404, path
 
@@ -95,7 +93,7 @@ class TestAdding:
         assert page.headers["Cache-Control"] == "no-store"
         person = await find_person(service.store, await person_id_of(service), None)
         assert (person.name, person.login, person.role) == tuple(GRACE.values())
-        for path in ("/people", f"/people/{person.id}", f"/people/{person.id}/history"):
+        for path in ("/people", f"/people/{person.id}"):
             assert secret not in (await ada.get(path)).text
         assert secret not in service.log.getvalue().decode()
 
@@ -366,9 +364,6 @@ class TestDevices:
         assert (await first.get("/pets")).status_code == 303
         assert "You were signed out here by an administrator" in words(await first.get("/sign-in"))
         assert (await second.get("/pets")).status_code == 200
-        assert acts_on(await ada.get(f"{path}/history"))[0] == (
-            "Ada signed this person out on a device"
-        )
 
     async def test_the_own_device_is_marked(self, ada: Visitor) -> None:
         page = await ada.get(f"/people/{ada.key_id}")
@@ -390,44 +385,17 @@ class TestHistory:
         await succeed(ada, await ada.get(path), "Save", role="manager", login="hop")
         key = await signed_in(service, name="Till")
         await succeed(key, await key.get(path), "Disable Grace")
-        page = await ada.get(f"{path}/history")
-        old = "grace@shop.example"
-        new = f"the name Grace, the login {old} and the role Clerk"
+        page = await ada.get(path)
+        role = "changed the role from clerk to manager"
         assert acts_on(page) == [
             "Till disabled this person",
-            f"Ada changed the login from {old} to hop and the role from Clerk to Manager",
-            "the operator made a password link for this person",
-            f"the operator added this person, with {new}",
+            f"Ada changed the login from {GRACE['login']} to hop and {role}",
+            "The operator made a password link for this person",
+            "The operator added this person",
         ]
         for author, name in ((f"person/{ada.key_id}", "Ada"), (f"key/{key.key_id}", "Till")):
-            assert f'href="/console/activity?by={author}"><bdi>{name}</bdi></a>' in page.text
+            assert f'href="/console/activity?actor={author}"><bdi>{name}</bdi></a>' in page.text
         assert added.secret not in page.text
-
-    async def test_earlier_changes_are_on_further_pages(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        person = await add_active(service.store, service.clock)
-        for number in range(ON_A_PAGE):
-            await alter(service.store, service.clock, person.id, name=f"Grace {number}")
-        path = f"/people/{person.id}/history"
-        first = await ada.get(path)
-        assert len(acts_on(first)) == ON_A_PAGE
-        assert 'data-refresh="30"' in first.text
-        (before,) = re.findall(
-            rf'href="/console{path}\?before=([0-9]+)#history">Earlier', first.text
-        )
-        rest = await ada.get(path, before=before)
-        assert "changed the name from Grace to Grace 0" not in words(rest)
-        assert acts_on(rest)[-1].startswith("the operator added this person")
-        assert "data-refresh" not in rest.text
-        assert f'<a href="/console{path}#history">Latest</a>' in rest.text
-        assert acts_on(await ada.get(path, before="x")) == acts_on(first)
-
-    async def test_a_person_without_a_history_has_an_empty_page(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        await service.store.write(do("DELETE FROM api_key_events"))
-        assert "No changes are kept." in words(await ada.get(f"/people/{ada.key_id}/history"))
 
 
 class TestKeys:
@@ -442,14 +410,11 @@ class TestKeys:
         assert (await ada.post(f"/keys/{key_id}/rotate", graceSeconds="0")).status_code == 200
         await service.issue(scopes=frozenset(SCOPES))
         await ada.submit(f"/keys/{key_id}/revoke")
-        history = await ada.get(f"/keys/{key_id}/history")
-        scopes = ", ".join(sorted(SCOPES))
-        assert acts_on(history) == [
+        assert acts_on(await ada.get(f"/keys/{key_id}")) == [
             "Ada revoked this key",
             "Ada gave this key a new token",
-            "Ada made a sign-in link for this key",
             "Ada changed the name from Till to Till 2",
-            f"Ada added this key, with the name Till, the plan business and the scopes {scopes}",
+            "Ada added this key",
         ]
 
     async def test_an_administrator_who_was_just_demoted_changes_nothing(
@@ -489,7 +454,7 @@ async def test_the_page_of_a_person_refreshes_the_name_and_says_what_they_may(
 
 async def test_the_page_of_a_person_leads_to_what_they_did(ada: Visitor) -> None:
     page = (await ada.get(f"/people/{ada.key_id}")).text
-    assert f'href="/console/activity?by=person/{ada.key_id}"' in page
+    assert f'href="/console/activity?actor=person/{ada.key_id}"' in page
 
 
 async def test_nobody_is_offered_a_password_link_for_themselves(ada: Visitor) -> None:

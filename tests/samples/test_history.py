@@ -168,7 +168,7 @@ async def test_changes_are_those_of_people_and_the_key(
         actors = {actor for (actor,) in await rows(store, "SELECT actor FROM events")}
     staff = {f"person/{person.id}" for person in people if person.role in ("manager", "clerk")}
     assert len(staff) == 2
-    assert actors == {*staff, "key/1", "service"}
+    assert actors == {*staff, "key/1", "service", "operator"}
 
 
 async def test_nobody_can_be_the_staff_of_the_demo(address: str, clock: ManualClock) -> None:

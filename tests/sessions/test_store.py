@@ -10,7 +10,6 @@ from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Statement, Store
 from petstore.databases.retention import prune_all
 from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
-from petstore.keys.history import list_history
 from petstore.keys.model import Caller, KeyWithToken
 from petstore.people.model import INVITATION_LIFE
 from petstore.sessions.store import (
@@ -62,7 +61,7 @@ async def linked(
     store: Store, clock: ManualClock, key_id: int, maker: Session | None = None
 ) -> str:
     """Return the secret of a session that a link has begun."""
-    link = await store.write(create_link(key_id, "somebody", clock(), maker))
+    link = await store.write(create_link(key_id, clock(), maker))
     secret = await store.write(use_link(link, "production", clock()))
     assert secret is not None
     return secret
@@ -117,7 +116,7 @@ async def test_the_store_has_a_digest_and_not_the_secret(
     store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     secret = await store.write(open_session(key.id, token, clock()))
-    link = await store.write(create_link(key.id, "somebody", clock()))
+    link = await store.write(create_link(key.id, clock()))
     for table in ("console_sessions", "console_links"):
         rows = repr(await store.read(Statement(f"SELECT * FROM {table}")))  # noqa: S608
         assert secret not in rows
@@ -175,7 +174,7 @@ async def test_a_link_and_its_session_end_with_the_newest_token_of_their_key(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
     secret = await linked(store, clock, key.id)
-    unused = await store.write(create_link(key.id, "somebody", clock()))
+    unused = await store.write(create_link(key.id, clock()))
     await rotate(store, clock, key.id, grace=MINUTE)
     during_grace = await linked(store, clock, key.id)
     session = await found(store, secret, clock)
@@ -240,7 +239,7 @@ async def test_a_granted_session_cannot_create_links_for_other_keys(
     granted = await found(store, await linked(store, clock, others[0].id, maker), clock)
     for key_id in (others[1].id, key.id):
         with pytest.raises(BeyondOwnRights, match=r"^you signed in by a link of another key: sign"):
-            await store.write(create_link(key_id, "somebody", clock(), granted))
+            await store.write(create_link(key_id, clock(), granted))
 
 
 @pytest.mark.parametrize(
@@ -255,7 +254,7 @@ async def test_a_granted_session_ends_once_its_grantor_has_fewer_rights(
     begun = await store.write(open_session(key.id, token, clock()))
     maker = await found(store, begun, clock)
     granted = await linked(store, clock, other.id, maker)
-    unused = await store.write(create_link(other.id, "somebody", clock(), maker))
+    unused = await store.write(create_link(other.id, clock(), maker))
     await change(store, clock, key.id, **less)
     assert await find(store, granted, clock) == "replaced"
     assert await store.write(use_link(unused, "production", clock())) is None
@@ -268,7 +267,7 @@ async def test_ending_all_sessions_of_a_key_ends_the_sessions_they_granted(
     other = await issue_stored(store, clock)
     maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
     granted = await linked(store, clock, other.id, maker)
-    unused = await store.write(create_link(other.id, "somebody", clock(), maker))
+    unused = await store.write(create_link(other.id, clock(), maker))
     await store.write(end_sessions(key.id))
     assert await find(store, granted, clock) is None
     assert await store.write(use_link(unused, "production", clock())) is None
@@ -280,20 +279,7 @@ async def test_an_ended_session_cannot_create_a_link(
     maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
     await store.write(end_sessions(key.id))
     with pytest.raises(KeyEnded, match=r"^your session has ended$"):
-        await store.write(create_link(key.id, "somebody", clock(), maker))
-
-
-async def test_the_history_of_a_key_includes_its_links(
-    store: Store, clock: ManualClock, key: Caller
-) -> None:
-    await linked(store, clock, key.id)
-    await store.write(create_link(key.id, "key 3", clock()))
-    events = (await list_history(store, key.id, None, None, 10)).items
-    assert [(event.by, event.action, event.changes) for event in events[1:]] == [
-        ("somebody", "link_created", {}),
-        ("link", "link_used", {}),
-        ("key 3", "link_created", {}),
-    ]
+        await store.write(create_link(key.id, clock(), maker))
 
 
 async def test_an_ended_session_has_a_reason(store: Store, clock: ManualClock) -> None:
@@ -339,7 +325,7 @@ async def test_a_new_session_ends_the_previous_one(
     before = await store.write(open_session(key.id, token, clock()))
     other = await store.write(open_session(key.id, token, clock()))
     after = await store.write(open_session(key.id, token, clock(), Browser(replaced=before)))
-    link = await store.write(create_link(key.id, "somebody", clock()))
+    link = await store.write(create_link(key.id, clock()))
     by_link = await store.write(use_link(link, "production", clock(), Browser(replaced=after)))
     assert by_link is not None
     for secret, is_there in [(before, False), (after, False), (by_link, True), (other, True)]:
@@ -371,7 +357,7 @@ async def test_ended_sessions_are_not_found(
     other = await store.write(open_session(colleague.id, token, clock()))
     await store.write(end_session(sha256(secrets[0].encode()).digest()))
     assert await count(store, "console_sessions") == 3
-    await store.write(create_link(key.id, "somebody", clock()))
+    await store.write(create_link(key.id, clock()))
     await store.write(end_sessions(key.id))
     assert await count(store, "console_links") == 0
     assert await count(store, "console_sessions") == 1
@@ -381,7 +367,7 @@ async def test_ended_sessions_are_not_found(
 async def test_a_link_works_only_once_even_for_concurrent_requests(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
-    link = await store.write(create_link(key.id, "somebody", clock()))
+    link = await store.write(create_link(key.id, clock()))
     units = [store.write(use_link(link, "production", clock())) for _ in range(4)]
     begun = [secret for secret in await asyncio.gather(*units) if secret is not None]
     assert len(begun) == 1
@@ -391,9 +377,9 @@ async def test_a_link_works_only_once_even_for_concurrent_requests(
 async def test_a_link_expires_and_is_then_deleted(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
-    link = await store.write(create_link(key.id, "somebody", clock()))
+    link = await store.write(create_link(key.id, clock()))
     assert await store.write(use_link(link, "staging", clock())) is None
-    link = await store.write(create_link(key.id, "somebody", clock()))
+    link = await store.write(create_link(key.id, clock()))
     clock.now += LINK_LIFE
     assert await store.write(use_link(link, "production", clock())) is None
     assert await count(store, "console_links") == 0
@@ -403,17 +389,17 @@ async def test_a_link_cannot_be_created_for_an_ended_key(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
     with pytest.raises(NotFound, match="there is no key 7"):
-        await store.write(create_link(7, "somebody", clock()))
+        await store.write(create_link(7, clock()))
     await revoke(store, clock, key.id)
     with pytest.raises(KeyEnded, match="is revoked"):
-        await store.write(create_link(key.id, "somebody", clock()))
+        await store.write(create_link(key.id, clock()))
 
 
 async def test_ended_sessions_and_links_are_pruned(
     store: Store, clock: ManualClock, key: Caller, token: bytes
 ) -> None:
     await store.write(open_session(key.id, token, clock()))
-    await store.write(create_link(key.id, "somebody", clock()))
+    await store.write(create_link(key.id, clock()))
     for passed, left in [(0, (1, 1)), (31 * DAY, (1, 0)), (1, (0, 0))]:
         clock.now += passed
         await prune_all(store, clock, DAYS_KEPT)
@@ -488,10 +474,9 @@ async def test_one_session_may_be_kept_when_all_others_end(
 async def test_an_invitation_lives_for_72_hours_and_begins_no_session(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
-    sign_in = await store.write(create_link(key.id, "somebody", clock()))
+    sign_in = await store.write(create_link(key.id, clock()))
     first, second = [
-        await store.write(create_link(key.id, "somebody", clock(), purpose="invitation"))
-        for _ in range(2)
+        await store.write(create_link(key.id, clock(), purpose="invitation")) for _ in range(2)
     ]
     rows = await store.read(Statement("SELECT purpose, expires_at FROM console_links"))
     assert sorted(rows) == [
@@ -502,10 +487,6 @@ async def test_an_invitation_lives_for_72_hours_and_begins_no_session(
         assert await store.write(use_link(secret, "production", clock())) is None
     assert await count(store, "console_links") == 2
     assert await store.write(use_link(sign_in, "production", clock())) is not None
-    history = await list_history(store, key.id, None, None, 100)
-    assert [event.action for event in history.items][1:] == [
-        *("link_created", "invited", "invited", "link_used")
-    ]
 
 
 async def test_devices_are_sessions_that_go_on_with_the_last_used_first(

@@ -79,7 +79,7 @@ async def fill(store: SqliteStore) -> str:
     await store.write(add_batches(import_id, 0, rows))
     await store.write(complete(import_id, 1, 1, 0, ImportPreview()))
     await store.write(open_session(1, token.encode("ascii"), NOW))
-    await store.write(create_link(1, "the operator", NOW))
+    await store.write(create_link(1, NOW))
     counter = Counter(store, lambda: NOW)
     counter.count("deprecated", 1, "getPet", NOW // HOUR, (NOW, b"shop/1", "r1"))
     await counter.save()
@@ -117,7 +117,7 @@ async def fill(store: SqliteStore) -> str:
 
 
 async def _keys(store: SqliteStore) -> str:
-    me = Principal("me")
+    me = Principal()
     new = KeyFields[int]("app", "pro", allowed_networks=("203.0.113.0/24",))
     await store.write(create_key(new, "production", me, NOW))
     rotated = await store.write(rotate_key(1, DAY, me, NOW, unconditional))
@@ -126,6 +126,7 @@ async def _keys(store: SqliteStore) -> str:
     person = PersonCreate("Grace", "grace@shop.example", "clerk")
     await store.write(add_person(person, me, "production", NOW))
     await store.write(do("UPDATE people SET password = 'no hash'"))
+    await store.write(do("INSERT INTO feed_start VALUES (1, 1)"))
     return rotated.token
 
 

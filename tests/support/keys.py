@@ -5,6 +5,7 @@ from typing import Any
 
 from petstore.clock import Clock, Milliseconds
 from petstore.databases.contract import Row, Statement, Store
+from petstore.events.model import Author
 from petstore.keys.cache import find_key
 from petstore.keys.model import Caller, Environment, Key, KeyFields, KeyWithToken
 from petstore.keys.status import caller_of, select_key
@@ -18,7 +19,7 @@ from petstore.keys.store import (
     unconditional,
 )
 
-OPERATOR = Principal("the operator")
+OPERATOR = Principal()
 
 
 def new_key(**wanted: Any) -> KeyFields[Milliseconds]:
@@ -74,7 +75,7 @@ async def actor(store: Store, clock: Clock, **wanted: Any) -> Principal:
     issued = await issue(store, clock, **wanted)
     key = await stored_key(store, issued.id)
     return Principal(
-        f"key {key.id}", key, find_caller=partial(find_key, issued.token.encode("ascii"))
+        Author(f"key/{key.id}"), key, find_caller=partial(find_key, issued.token.encode("ascii"))
     )
 
 

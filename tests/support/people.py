@@ -68,7 +68,7 @@ async def signed_in_person(service: Service, **wanted: Any) -> Visitor:
 
 async def signed_in_again(service: Service, person_id: int) -> Visitor:
     """Return an active person at the console, with a browser of their own."""
-    link = await service.store.write(create_link(person_id, "test", service.clock()))
+    link = await service.store.write(create_link(person_id, service.clock()))
     visitor = newcomer(service, key_id=person_id)
     await visitor.submit(f"/link/{link}")
     return visitor

@@ -13,6 +13,7 @@ from petstore.events.store import publish_all
 from petstore.keys.model import SCOPES, Caller
 from petstore.webhooks.model import WebhookCreate
 from petstore.webhooks.store import IssuedSecret, create_webhook
+from support.history import forget_keys
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 
@@ -28,8 +29,10 @@ _FAILED = """
 
 
 async def issue_key(store: Store, **wanted: Any) -> Caller:
-    """Create a key that may do everything, but for what is wanted."""
-    return await issue_stored(store, ManualClock(), **{"scopes": frozenset(SCOPES), **wanted})
+    """Create a key that may do everything, but for what is wanted. That is no event here."""
+    key = await issue_stored(store, ManualClock(), **{"scopes": frozenset(SCOPES), **wanted})
+    await forget_keys(store)
+    return key
 
 
 async def add_webhook(store: Store, key: Caller, *types: str) -> IssuedSecret:

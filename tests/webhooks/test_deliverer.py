@@ -14,7 +14,7 @@ from petstore.databases.contract import Store, Unit
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import WebhooksNotConfigured
 from petstore.events.model import SERVICE, Author, Event, NewEvent
-from petstore.events.store import publish_all, read_feed, record
+from petstore.events.store import publish_all, record
 from petstore.keys.store import unconditional
 from petstore.logs import LogEvent
 from petstore.pets.model import NewPet, PetPatch
@@ -33,7 +33,8 @@ from support.delivering import (
     issue_with_webhooks,
     webhook_row,
 )
-from support.keys import change, revoke
+from support.history import read_feed
+from support.keys import change, issue, revoke
 from support.manual_clock import ManualClock
 from support.receivers import OK, Behaviour, Receiver, Request, Writer, receiving, saying, silent
 from support.stores import do, locked, open_store
@@ -224,6 +225,25 @@ async def test_a_webhook_gets_key_events_only_of_its_own_key(
     async with delivering(store, clock):
         await settled(store, 1)
     assert [event["resource"] for event in receiver.events] == [f"key/{own}"]
+
+
+async def test_a_webhook_gets_events_of_keys_only_of_an_administrator_of_their_environment(
+    store: Store, clock: ManualClock, receiver: Receiver
+) -> None:
+    admin = SCOPES | {"keys:admin"}
+    of_keys = (
+        await issue_with_webhooks(store, clock, scopes=admin),
+        await issue_with_webhooks(store, clock),
+        await issue_with_webhooks(store, clock, scopes=admin, environment="staging"),
+    )
+    for number, key_id in enumerate(of_keys):
+        await add_webhook(store, key_id, f"{receiver.url}/{number}")
+    await issue(store, clock)
+    await add_pets(store)
+    async with delivering(store, clock):
+        await settled(store, 3)
+    got = [(each.line.split()[1][-1], each.event["type"]) for each in receiver.requests]
+    assert sorted(got) == [("0", "key.created"), ("0", "pet.created"), ("1", "pet.created")]
 
 
 async def test_a_test_goes_only_to_its_webhook_whatever_its_types(

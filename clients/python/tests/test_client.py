@@ -220,7 +220,7 @@ def test_the_lists_of_a_body_can_be_any_iterable() -> None:
         ("pet_id", lambda client, wrong: client.pets.get(wrong)),
         ("pet_id", lambda client, wrong: client.pets.update(wrong, name="Rex")),
         ("order_id", lambda client, wrong: client.orders.approve(wrong)),
-        ("key_id", lambda client, wrong: client.keys.history(wrong)),
+        ("webhook_id", lambda client, wrong: client.webhooks.deliveries(wrong)),
     ],
 )
 @each_face
@@ -248,7 +248,7 @@ def test_a_method_shows_its_parameters(face: Face) -> None:
         ("pets.list", Iterator[models.Pet]),
         ("pets.list.pages", Iterator[Page[models.Pet]]),
         ("pets.pages", Iterator[Page[models.Pet]]),
-        ("keys.history.pages", Iterator[Page[models.KeyEvent]]),
+        ("webhooks.deliveries.pages", Iterator[Page[models.Delivery]]),
         ("pets.delete.raw", Response[type(None)]),  # type: ignore[misc] # None is no argument
         ("events.latest", str),
     ],

@@ -90,8 +90,8 @@ async def with_tasks() -> None:
         assert_type(await client.pets.get.raw(7), Response[Pet])
         async for listed in client.pets.list():
             assert_type(listed, Pet)
-        async for page in client.keys.history.pages(4):
-            assert_type(page.items[0].by, str)
+        async for page in client.webhooks.deliveries.pages(4):
+            assert_type(page.items[0].type, str)
         assert_type(await client.events.latest(), str)
         async for event in client.events.follow(types={events.CATEGORY_CREATED}):
             assert_type(event, Event)

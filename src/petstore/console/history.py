@@ -1,7 +1,11 @@
-"""The history of a resource as its page shows it: who changed what, and when."""
+"""The history of a resource as its page shows it, and what everybody did: who changed what, when.
+
+Both are pages of ``listEvents`` with the newest first, in words.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -9,18 +13,28 @@ from petstore.categories.store import names_of_categories
 from petstore.clock import Milliseconds
 from petstore.console.notices import Undo
 from petstore.console.page import HOME, PageRequest
-from petstore.console.sentences import SentenceFacts, begins_order, sentence
-from petstore.domain.decoding import integer_in
-from petstore.domain.fields import INT64_MAX
-from petstore.errors import NotFound
-from petstore.events.history import PastEvent, orders_before, read_latest
-from petstore.events.model import Actor, actor_of
+from petstore.console.sentences import (
+    PastEvent,
+    SentenceFacts,
+    begins_order,
+    past_event,
+    sentence,
+)
+from petstore.errors import CursorExpired, InvalidParameter, MissingScope, NotFound
+from petstore.events.model import IN_FEED, Position
+from petstore.events.store import orders_at
 from petstore.http.messages import Response
+from petstore.interface.operation import Result
 from petstore.keys.status import names_of_callers
 from petstore.pets.store import names_of_pets
 
+ON_A_PAGE = 20
+"""How many events a page of a history has."""
+
 _NOUNS = {"pet": "animal", "category": "category"}
-_SERVICE = "The service"
+_WITHOUT_ID = {"service": "The service", "operator": "The operator"}
+_MOVE_AN_ANIMAL = {"order.placed", "order.delivered", "order.cancelled", "order.lapsed"}
+_READ_AT_ONCE = 100
 
 
 class HistoryLine(NamedTuple):
@@ -51,13 +65,13 @@ class HistoryLine(NamedTuple):
 class History(NamedTuple):
     """The newest events of a resource, the newest first.
 
-    ``earlier`` is the sequence before which there are more, and ``is_latest`` whether there are
-    none after these. ``last`` is the last event of all, if it is among these.
+    ``earlier`` is the cursor of those before them, if there are, and ``is_latest`` whether there
+    are none after these. ``last`` is the last event of all, if it is among these.
     """
 
     resource: str
     lines: Sequence[HistoryLine]
-    earlier: int | None
+    earlier: str
     is_latest: bool
     now: Milliseconds
     last: PastEvent | None = None
@@ -83,23 +97,84 @@ class History(NamedTuple):
 
 
 async def history_of(visit: PageRequest, resource: str) -> History:
-    """Return the history of a resource that the person may read, from the address on.
+    """Return the history of a resource, from the address on, as far as the person may read it.
 
-    The address may have the sequence ``before`` which to begin.
+    The address may have the ``cursor`` of earlier events.
     """
-    before = place_of(visit)
-    found = await read_latest(visit.services.store, resource, before)
-    lines = await lines_of(visit, found.events)
-    last = found.events[0] if found.events and before is None else None
-    return History(resource, lines, found.earlier, before is None, visit.services.clock(), last)
+    cursor = "" if visit.request.method == "POST" else visit.form.text("cursor")
+    query = {"resource": resource, "limit": ON_A_PAGE}
+    try:
+        found = await _newest(visit, query, cursor)
+    except (InvalidParameter, CursorExpired):
+        cursor = ""
+        found = await _newest(visit, query)
+    except MissingScope:
+        found = Result([])
+    events = [past_event(each) for each in found.value]
+    last = events[0] if events and not cursor else None
+    lines = await lines_of(visit, events)
+    return History(resource, lines, found.next, not cursor, visit.services.clock(), last)
 
 
-def place_of(visit: PageRequest) -> int | None:
-    """Return before which number the history of a page begins, ``None`` at the newest."""
-    if visit.request.method == "POST":
-        return None
-    before = integer_in(visit.form.text("before"))
-    return before if before is not None and 0 < before <= INT64_MAX else None
+async def newest_events(visit: PageRequest, limit: int, **query: Any) -> list[PastEvent]:
+    """Return the newest of the events that ``listEvents`` finds."""
+    found = await _newest(visit, {**query, "limit": limit})
+    return [past_event(each) for each in found.value]
+
+
+async def newest_acts(
+    visit: PageRequest,
+    query: Mapping[str, Any],
+    most: int,
+    cursor: str = "",
+    *,
+    pages: int = 10,
+    not_by: str = "",
+) -> tuple[list[HistoryLine], str]:
+    """Return what was done last in words, and the cursor before it, empty at the end.
+
+    It is in the events that ``listEvents`` finds by the ``query``. There may be few lines, or none,
+    although more was done: it reads so many ``pages`` at most.
+    """
+    events: list[PastEvent] = []
+    acts: list[list[PastEvent]] = []
+    for _ in range(pages):
+        found = await _newest(visit, {**query, "limit": _READ_AT_ONCE}, cursor)
+        events += [each for each in map(past_event, found.value) if each.actor != not_by]
+        acts, cursor = [list(act) for _, act in groupby(events, _request_of)], found.next
+        if len(acts) > most or not (found.value and cursor):
+            break
+    is_cut = bool(cursor) and len(acts) <= most
+    if len(acts) > most:
+        acts = acts[:most]
+        last = acts[-1][-1]
+        cursor = IN_FEED.encode(Position.behind(last.sequence, last.id))
+    lines = await lines_of(visit, [act[0] for act in acts], names_it=True)
+    told = [
+        line.with_others(
+            sum(each.type == act[0].type for each in act[1:]), is_cut=is_cut and act is acts[-1]
+        )
+        for line, act in zip(lines, acts, strict=True)
+    ]
+    return told, cursor
+
+
+async def _newest(
+    visit: PageRequest, query: Mapping[str, Any], cursor: str = ""
+) -> Result[list[Any]]:
+    newest = {**query, "sort": "-sequence", "cursor": cursor or None}
+    return await visit.execute("listEvents", query=newest)
+
+
+def _request_of(event: PastEvent) -> object:
+    """Return what is the same in the events of one act: what a request did of one kind.
+
+    The event of an order is with that of its animal, which comes right after it.
+    """
+    is_move = event.type in _MOVE_AN_ANIMAL
+    if event.request_id is None:
+        return event.sequence + is_move
+    return event.actor, event.request_id, "pet.updated" if is_move else event.type
 
 
 def gone_page(visit: PageRequest, history: History, gone: NotFound) -> Response:
@@ -124,7 +199,7 @@ async def lines_of(
     orders: dict[int, PastEvent] = {}
     if visit.may("getOrder"):
         moved = [each for each in events if each.type == "pet.updated" and _is_move(each)]
-        orders = await orders_before(store, moved) if moved else {}
+        orders = await _orders_before(visit, moved) if moved else {}
     categories: dict[int, str] = {}
     ids = {value for each in events for value in _category_ids(each)}
     if ids and visit.may("listCategories"):
@@ -137,11 +212,11 @@ async def lines_of(
     names = await _names(visit, events)
     return [
         HistoryLine(
-            f"event-{each.sequence or each.at}",
+            f"event-{each.sequence}",
             each.type,
             each.at,
             names[each.actor],
-            each.actor if each.actor and "/" in each.actor else "",
+            each.actor if "/" in each.actor else "",
             sentence(each, facts, names_it=names_it),
             frozenset(each.previous or ()),
         )
@@ -150,10 +225,23 @@ async def lines_of(
 
 
 async def is_by_order(visit: PageRequest, event: PastEvent) -> bool:
-    """Return whether an order changed the animal of an event, or nobody knows that yet."""
-    if not _is_move(event):
-        return False
-    return event.sequence is None or bool(await orders_before(visit.services.store, [event]))
+    """Return whether an order changed the animal of an event."""
+    return _is_move(event) and bool(await _orders_before(visit, [event]))
+
+
+async def _orders_before(visit: PageRequest, events: Iterable[PastEvent]) -> dict[int, PastEvent]:
+    """Return the events of the orders that changed animals, by the sequences of theirs.
+
+    The event of such an order is the one before that of its animal.
+    """
+    animals = {each.sequence: each for each in events}
+    found = await orders_at(visit.services.store, [sequence - 1 for sequence in animals])
+    orders = {each.sequence + 1: past_event(each) for each in found}
+    return {
+        sequence: order
+        for sequence, order in orders.items()
+        if animals[sequence].resource == f"pet/{order.data.get('petId')}"
+    }
 
 
 def _is_move(event: PastEvent) -> bool:
@@ -166,23 +254,26 @@ def _category_ids(event: PastEvent) -> Iterable[int]:
     return event.previous["categoryId"], event.data["categoryId"]
 
 
-async def _names(visit: PageRequest, events: Iterable[PastEvent]) -> dict[str | None, str]:
+async def _names(visit: PageRequest, events: Iterable[PastEvent]) -> dict[str, str]:
     """Return what to call the authors of events."""
-    authors = {each.actor: actor_of(each.actor) for each in events if each.actor is not None}
-    ids = {actor.id for actor in authors.values() if actor.id}
+    authors = {each.actor for each in events}
+    ids = {_id_of(author) for author in authors if "/" in author}
     found = await names_of_callers(visit.services.store, ids) if ids else {}
-    names: dict[str | None, str] = {None: _SERVICE}
-    for author, actor in authors.items():
-        names[author] = _name_of(visit, actor, found) if actor.id else _SERVICE
-    return names
+    return {author: _name_of(visit, author, found) for author in authors}
 
 
-def _name_of(visit: PageRequest, actor: Actor, names: Mapping[int, str]) -> str:
-    """Return what to call a key or a person.
+def _name_of(visit: PageRequest, author: str, names: Mapping[int, str]) -> str:
+    """Return what to call who caused an event.
 
     A key is perhaps that of a customer, who does not learn the names of the staff and of others.
     """
+    if author in _WITHOUT_ID:
+        return _WITHOUT_ID[author]
     own = visit.caller
-    if own.role is None and "keys:admin" not in own.scopes and actor.id != own.id:
-        return "Another key" if actor.type == "key" else "Somebody of the shop"
-    return names.get(actor.id or 0, f"{actor.type} {actor.id}")
+    if own.role is None and "keys:admin" not in own.scopes and _id_of(author) != own.id:
+        return "Another key" if author.startswith("key/") else "Somebody of the shop"
+    return names.get(_id_of(author), author.replace("/", " "))
+
+
+def _id_of(author: str) -> int:
+    return int(author.partition("/")[2])

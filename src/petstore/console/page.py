@@ -174,7 +174,7 @@ class PageRequest(Struct):
     @property
     def author(self) -> Author:
         """The author of the events that this request causes."""
-        return Author(f"{self.caller.kind}/{self.caller.id}", self.id)
+        return Author(self.caller.actor, self.id)
 
     @property
     def home(self) -> str:

@@ -1,20 +1,39 @@
 """Events in words: what somebody did, as a sentence goes on after their name."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
+from msgspec import UNSET, json
 
+from petstore.clock import Milliseconds, milliseconds
 from petstore.console.numbers import shown_money
 from petstore.console.templates import shown_time
-from petstore.events.history import PastEvent
+from petstore.events.model import Event, author_text
 
-_LABELS = {"categoryId": "category", "shipDate": "ship date", "amount": "price"}
-# It says nothing beside the price.
-_WITH_PRICE = "currency"
+_LABELS = {
+    "categoryId": "category",
+    "shipDate": "ship date",
+    "amount": "price",
+    "perMinute": "limit a minute",
+    "perDay": "limit a day",
+    "allowedNetworks": "networks",
+    "expiresAt": "end",
+    "bannedUntil": "end of the ban",
+}
+# What says nothing beside another member.
+_IMPLIED = {"amount": {"currency"}, "plan": {"perMinute", "perDay"}, "expiresAt": {"state"}}
 _MOMENTS = ("Date", "At", "Until")
-_IT = Markup("it")
-_PAGES = {"pet": "/pets/", "order": "/orders/", "category": "/categories/"}
+_NONE: tuple[Any, ...] = (None, [])
+_IT = {"key": Markup("this key"), "person": Markup("this person")}
+_PAGES = {
+    "pet": ("/pets/", "listPets"),
+    "order": ("/orders/", "getOrder"),
+    "category": ("/categories/", "getCategory"),
+    "key": ("/keys/", "getKey"),
+    "person": ("/people/", "getPerson"),
+}
 _VERBS = {
     "pet.created": "added",
     "pet.deleted": "deleted",
@@ -23,6 +42,21 @@ _VERBS = {
     "order.approved": "approved",
     "order.delivered": "delivered",
     "order.cancelled": "cancelled",
+    "key.created": "added",
+    "key.revoked": "revoked",
+    "person.created": "added",
+}
+_ACTIONS = {
+    "key.rotated": Markup("gave {} a new token"),
+    "key.unbanned": Markup("lifted the ban of {}"),
+    "person.invited": Markup("made a password link for {}"),
+}
+_STATES: dict[tuple[Any, Any], Markup] = {
+    ("invited", "active"): Markup("set the first password of {}"),
+    ("invited", "disabled"): Markup("disabled {}"),
+    ("active", "disabled"): Markup("disabled {}"),
+    ("disabled", "invited"): Markup("enabled {}"),
+    ("disabled", "active"): Markup("enabled {}"),
 }
 _BY_ORDER = {
     "order.placed": Markup("reserved {it} with {order}"),
@@ -36,6 +70,39 @@ _MOVED: dict[tuple[Any, Any], Markup] = {
     ("pending", "available"): Markup("made {} available again"),
     ("sold", "available"): Markup("made {} available again"),
 }
+
+
+class PastEvent(NamedTuple):
+    """An event as the console tells it: decoded, and with its author as text."""
+
+    sequence: int
+    id: str
+    type: str
+    at: Milliseconds
+    resource: str
+    data: Mapping[str, Any]
+    previous: Mapping[str, Any] | None
+    actor: str
+    request_id: str | None
+
+    @property
+    def members_before(self) -> dict[str, Any]:
+        """The members of the resource before a change; before a deletion is what ``data`` has."""
+        members = {**self.data, **(self.previous or {})}
+        return {name: value for name, value in members.items() if value is not None}
+
+
+def past_event(event: Event) -> PastEvent:
+    """Return an event of the feed as the console tells it."""
+    return PastEvent(
+        *(event.sequence, event.id, event.type),
+        milliseconds(datetime.fromisoformat(event.timestamp)),
+        event.resource,
+        json.decode(event.data),
+        None if event.previous is UNSET else json.decode(event.previous),
+        "service" if event.actor is UNSET else author_text(event.actor),
+        event.request_id or None,
+    )
 
 
 class SentenceFacts(NamedTuple):
@@ -58,11 +125,12 @@ def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) 
 
     It names the resource if it ``names_it``: there are sentences about others beside it.
     """
-    it = _link(event, facts) if names_it else _IT
-    about_order = _about_order(event, facts, it)
-    if about_order is not None:
-        return about_order
-    order = facts.orders.get(event.sequence or 0)
+    kind = event.resource.partition("/")[0]
+    it = _link(event, facts) if names_it else _IT.get(kind, Markup("it"))
+    told = _about_order(event, facts, it) or _about_caller(event, it)
+    if told is not None:
+        return told
+    order = facts.orders.get(event.sequence)
     if order is not None and order.type in _BY_ORDER:
         return _BY_ORDER[order.type].format(it=it, order=_link(order, facts))
     verb = _VERBS.get(event.type)
@@ -70,7 +138,8 @@ def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) 
         return Markup("{} {}").format(verb, it)
     if not event.previous:  # of a newer version
         return Markup("{}: {}").format(event.type, it)
-    changes = [_change(event, name, facts, it) for name in _told(event.previous)]
+    of_it = Markup(" of {}").format(it) if names_it else Markup("")
+    changes = [_change(event, name, facts, it, of_it) for name in _told(event.previous)]
     return Markup(" and ").join(changes)
 
 
@@ -94,33 +163,51 @@ def _about_order(event: PastEvent, facts: SentenceFacts, it: Markup) -> Markup |
     return None
 
 
-def _told(members: Iterable[str]) -> list[str]:
-    """Return the members that a sentence is about: with a price, its currency is no other one."""
-    names = [*members]
-    return [name for name in names if name != _WITH_PRICE or "amount" not in names]
+def _about_caller(event: PastEvent, it: Markup) -> Markup | None:
+    """Return what happened to a key or a person, ``None`` if the members that changed say it."""
+    if event.type in _ACTIONS:
+        return _ACTIONS[event.type].format(it)
+    if event.type != "person.updated" or len(event.previous or ()) > 1:
+        return None
+    is_own = event.actor == event.resource
+    if not event.previous:
+        return (
+            Markup("set a new password") if is_own else Markup("set the password of {}").format(it)
+        )
+    if "state" not in event.previous:
+        return None
+    if is_own and event.previous["state"] == "invited":
+        return Markup("set a password with a link")
+    move = _STATES.get((event.previous["state"], event.data["state"]))
+    return None if move is None else move.format(it)
 
 
-def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup) -> Markup:
+def _told(members: Collection[str]) -> list[str]:
+    """Return the members that a sentence is about."""
+    implied = {name for each in members for name in _IMPLIED.get(each, ())}
+    return [name for name in members if name not in implied]
+
+
+def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup, of_it: Markup) -> Markup:
     """Return how a member changed."""
     before, after = (event.previous or {})[name], event.data.get(name)
     if name == "status" and (before, after) in _MOVED:
         return _MOVED[before, after].format(it)
     label = _LABELS.get(name, name)
-    of_it = "" if it == _IT else Markup(" of {}").format(it)
-    if after is None:
+    if after in _NONE:
         return Markup("removed the {}{}").format(label, of_it)
     if name == "amount" and "currency" in event.data:
         return _price_change(event, of_it)
     new = _value(name, after, facts)
     if name == "name" and of_it:
         return Markup("renamed {} to {}").format(_value(name, before, facts), it)
-    if before is None:
+    if before in _NONE:
         return Markup("set the {}{} to {}").format(label, of_it, new)
     old = _value(name, before, facts)
     return Markup("changed the {}{} from {} to {}").format(label, of_it, old, new)
 
 
-def _price_change(event: PastEvent, of_it: Markup | str) -> Markup:
+def _price_change(event: PastEvent, of_it: Markup) -> Markup:
     previous, data = event.previous or {}, event.data
     new = shown_money(data["amount"], data["currency"])
     if previous["amount"] is None:
@@ -134,6 +221,8 @@ def _value(name: str, value: Any, facts: SentenceFacts) -> Markup:
         value = facts.categories.get(value, value)
     elif name.endswith(_MOMENTS):
         return shown_time(value)
+    elif isinstance(value, list):
+        value = ", ".join(value)
     return Markup("<bdi>{}</bdi>").format(value)
 
 
@@ -141,10 +230,10 @@ def _link(event: PastEvent, facts: SentenceFacts) -> Markup:
     """Return the name of the resource of an event, with a link to its page."""
     kind, _, number = event.resource.partition("/")
     if kind == "order":
-        shown = Markup("order {}").format(number)
-    else:
-        shown = Markup("<bdi>{}</bdi>").format(event.data.get("name", event.resource))
-    return _linked(kind, number, shown, facts)
+        return _linked(kind, number, Markup("order {}").format(number), facts)
+    shown = Markup("<bdi>{}</bdi>").format(event.data.get("name", event.resource))
+    link = _linked(kind, number, shown, facts)
+    return Markup("the {} {}").format(kind, link) if kind in _IT else link
 
 
 def _animal(pet_id: Any, facts: SentenceFacts) -> Markup:
@@ -154,7 +243,7 @@ def _animal(pet_id: Any, facts: SentenceFacts) -> Markup:
 
 
 def _linked(kind: str, number: Any, shown: Markup, facts: SentenceFacts) -> Markup:
-    operation = {"pet": "listPets", "order": "getOrder", "category": "getCategory"}.get(kind)
-    if operation is None or not facts.may(operation):
+    path, operation = _PAGES.get(kind, ("", ""))
+    if not path or not facts.may(operation):
         return shown
-    return Markup('<a href="{}{}{}">{}</a>').format(facts.home, _PAGES[kind], number, shown)
+    return Markup('<a href="{}{}{}">{}</a>').format(facts.home, path, number, shown)

@@ -5,18 +5,17 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from petstore.clock import utc
-from petstore.console.history import HistoryLine, lines_of
+from petstore.console.history import HistoryLine, newest_acts
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.stock import stock_of
-from petstore.events.history import PastEvent
 from petstore.events.model import EVENT_TYPES, kind_of, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.keys.activity import ActivityFilter, read_activity
 from petstore.orders.model import Order, OrderStatus
 from petstore.sales.model import Sales, SalesRow, totals_of
 
 _IN_A_LIST = 10
+_PAGES_READ = 5  # of events, of which many may be of the person itself
 _RESOURCES = {"pet", "order", "category"}
 _WEEK = timedelta(days=7)
 _ONE_DAY = timedelta(days=1)
@@ -111,17 +110,9 @@ async def _others(visit: PageRequest) -> list[HistoryLine]:
     """Return what others did last, among the newest events."""
     types = readable_types(visit.caller.scopes)
     kinds = [each for each in EVENT_TYPES if each in types and kind_of(each) in _RESOURCES]
-    wanted = ActivityFilter(kinds, None, not_by=visit.author.actor)
-    page = await read_activity(visit.services.store, wanted, windows=1)
-    entries = page.entries[:_IN_A_LIST]
-    events = [each.done for each in entries if isinstance(each.done, PastEvent)]
-    lines = await lines_of(visit, events, names_it=True)
-    # The events of the last request may go on beyond those that were searched.
-    is_cut = page.following is not None and entries == page.entries
-    return [
-        line.with_others(entry.others, is_cut=is_cut and entry is entries[-1])
-        for line, entry in zip(lines, entries, strict=True)
-    ]
+    query, own = {"type": kinds}, visit.author.actor
+    lines, _ = await newest_acts(visit, query, _IN_A_LIST, pages=_PAGES_READ, not_by=own)
+    return lines
 
 
 PAGES = (ConsolePage("GET", "/today", _show, "listOrders"),)

@@ -7,7 +7,13 @@ from typing import TypeAlias
 from petstore.chores import PeriodicTask
 from petstore.clock import DAY, Clock, Milliseconds
 from petstore.databases.contract import Statement, Store, Unit
-from petstore.databases.schema import TABLES, TABLES_BY_NAME, RetentionSetting, Table
+from petstore.databases.schema import (
+    ADMIN_EVENTS,
+    TABLES,
+    TABLES_BY_NAME,
+    RetentionSetting,
+    Table,
+)
 
 _PAUSE_SECONDS = 0.05
 
@@ -31,7 +37,7 @@ async def prune_all(store: Store, clock: Clock, days: RetentionDays) -> None:
     """
     import asyncio  # here, so that `petstore --help` is instant
 
-    for table in TABLES:
+    for table in (*TABLES, ADMIN_EVENTS):
         kept_for = table.kept_for
         time = days[kept_for] * DAY if isinstance(kept_for, str) else kept_for
         if time == 0:
@@ -58,18 +64,25 @@ def prune(table: Table, before: Milliseconds) -> Unit[int]:
 
 def _prune_in_order(table: Table, before: Milliseconds) -> Unit[int]:
     """Leave no gaps, even if a clock was late, and the newest row: the next one follows it."""
-    name, (key,) = table.name, table.key
+    name, (key,), only = table.name, table.key, table.only
     oldest = yield Statement(
-        f"SELECT {key}, {table.time} FROM {name} ORDER BY {key} LIMIT ?1",  # noqa: S608 - only names
+        f"SELECT {key}, {table.time} FROM {name} WHERE {only} ORDER BY {key} LIMIT ?1",  # noqa: S608 - only names
         (table.at_once + 1,),
         name="select_oldest_rows",
     )
     kept = next((row[0] for row in oldest if row[1] >= before or row is oldest[-1]), 0)
     deleted = yield Statement(
-        f"DELETE FROM {name} WHERE {key} < ?1 RETURNING {key}",  # noqa: S608 - only names
+        f"DELETE FROM {name} WHERE {key} < ?1 AND {only} RETURNING {key}",  # noqa: S608 - only names
         (kept,),
         name="delete_oldest_rows",
     )
+    if deleted and table.start:
+        yield Statement(
+            f"INSERT INTO {table.start} (one, {key}) VALUES (1, ?1) ON CONFLICT (one) DO UPDATE"  # noqa: S608
+            f" SET {key} = excluded.{key} WHERE {table.start}.{key} < excluded.{key}",
+            (kept,),
+            name="save_feed_start",
+        )
     return len(deleted)
 
 

@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from petstore.clock import DAY, HOUR, MINUTE, Milliseconds
 
-RetentionSetting: TypeAlias = Literal["event_days", "history_days"]
+RetentionSetting: TypeAlias = Literal["event_days", "admin_event_days", "history_days"]
 """A setting for how many days rows are kept; 0 is forever."""
 
 IDEMPOTENCY_RECORDS_KEPT: Milliseconds = DAY
@@ -19,8 +19,9 @@ class Table(NamedTuple):
 
     Rows are deleted once their ``time`` is longer ago than ``kept_for``; 0 is forever. The column
     ``time`` counts ``time_unit`` since the epoch, and has an index. Rows ``in_order`` of the key
-    need none: they are deleted without gaps, but for the newest. A unit of work deletes ``at_once``
-    rows. A table may have the ids of another one, and then gives none itself.
+    need none: they are deleted without gaps, but for the newest. If that is about rows that fulfil
+    a condition ``only``, the table ``start`` says from which row on all are kept. A unit of work
+    deletes ``at_once`` rows. A table may have the ids of another one, and then gives none itself.
     """
 
     name: str
@@ -29,6 +30,8 @@ class Table(NamedTuple):
     kept_for: Milliseconds | RetentionSetting = 0
     time_unit: Milliseconds = 1
     in_order: bool = False
+    only: str = "true"
+    start: str = ""
     at_once: int = 500
     is_copied: bool = True
     ids_of: str = ""
@@ -39,11 +42,16 @@ TABLES = (
     Table("pet_words", ("word_key", "pet_id")),
     Table("categories", ("id",)),
     Table("orders", ("id",)),
-    Table("events", ("sequence",), "at", "event_days", in_order=True),
+    Table(
+        *("events", ("sequence",), "at", "event_days"),
+        in_order=True,
+        only="(key_id IS NULL OR key_id > 0)",
+        start="feed_start",
+    ),
+    Table("feed_start", ("one",)),
     Table("api_keys", ("id",)),
     Table("people", ("id",), ids_of="api_keys"),
     Table("api_key_tokens", ("digest",), "expires_at", "history_days"),
-    Table("api_key_events", ("id",), "at", "history_days", in_order=True),
     Table("api_key_revision", ("one",)),
     Table("webhooks", ("id",)),
     # Pending ones are deleted too: their events are not kept for longer.
@@ -64,15 +72,20 @@ TABLES = (
     # With each import, all its rows are deleted.
     Table("imports", ("id",), "touched_at", IMPORTS_KEPT, at_once=1),
     Table("import_batches", ("import_id", "first")),
-    # The inventory follows from the animals, and the resources follow from the events.
+    # The inventory follows from the animals, and the index follows from the events.
     Table("inventory", ("status",), is_copied=False),
     Table("category_inventory", ("category_id",), is_copied=False),
-    Table("event_resources", ("resource", "sequence"), is_copied=False),
+    Table("event_index", ("term", "sequence"), is_copied=False),
     Table("events_outbox", ("position",), is_copied=False),
 )
 """All tables, a referenced table before the one that refers to it: rows are copied in this order.
 
-SQLite has no ``events_outbox``, and PostgreSQL no ``event_resources``.
+SQLite has no ``events_outbox``, and PostgreSQL no ``event_index``.
 """
 
 TABLES_BY_NAME = {table.name: table for table in TABLES}
+
+ADMIN_EVENTS = TABLES_BY_NAME["events"]._replace(
+    kept_for="admin_event_days", only="key_id < 0", start=""
+)
+"""The events of administrators, which are kept for longer than others."""

@@ -41,6 +41,31 @@ WEBHOOK = {
 }
 """A webhook."""
 
+_KEY = {
+    "id": 4,
+    "name": "Till 2",
+    "plan": "pro",
+    "perMinute": 300,
+    "perDay": 10000,
+    "scopes": ["orders:read", "orders:write", "pets:read", "pets:write"],
+    "allowedNetworks": [],
+    "environment": "production",
+    "state": "active",
+    "bannedUntil": None,
+    "createdAt": "2026-11-21T10:00:00Z",
+    "expiresAt": None,
+    "lastUsedAt": None,
+}
+_PERSON = {
+    "id": 6,
+    "name": "Grace Hopper",
+    "login": "grace@shop.example",
+    "role": "clerk",
+    "state": "invited",
+    "createdAt": "2026-11-21T10:00:00Z",
+    "lastSeenAt": None,
+}
+
 DEPRECATED_USE = {
     "operation": "getPet",
     "method": "GET",
@@ -69,6 +94,14 @@ _DATA: dict[EventType, dict[str, Any]] = {
     "category.created": _CATEGORY,
     "category.updated": _CATEGORY,
     "category.deleted": _CATEGORY,
+    "key.created": _KEY,
+    "key.updated": _KEY,
+    "key.rotated": _KEY,
+    "key.revoked": _KEY | {"state": "revoked"},
+    "key.unbanned": _KEY,
+    "person.created": _PERSON,
+    "person.updated": _PERSON | {"role": "manager"},
+    "person.invited": _PERSON,
     "key.limit_near": {
         "keyId": 4,
         "percent": 80,
@@ -95,6 +128,12 @@ _PREVIOUS: dict[EventType, dict[str, Any]] = {
     "order.cancelled": {"status": "approved", "cancelledAt": None},
     "order.lapsed": _PLACED | {"cancelledAt": None},
     "category.updated": {"description": None},
+    "key.updated": {"plan": "free", "perMinute": 60, "perDay": 1000},
+    "key.rotated": {},
+    "key.revoked": {"state": "active"},
+    "key.unbanned": {"bannedUntil": "2026-11-21T10:10:00Z"},
+    "person.updated": {"role": "clerk"},
+    "person.invited": {},
     "webhook.disabled": {"enabled": True, "disabledReason": None},
 }
 _OF_SERVICE = ("order.lapsed", "webhook.disabled")

@@ -1,7 +1,7 @@
 """Long polls of the feed: each ends as soon as there is an event for it."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Protocol, TypeAlias
@@ -11,6 +11,7 @@ from msgspec import Struct
 from petstore.clock import SECOND, Clock
 from petstore.databases.contract import Reader
 from petstore.errors import Unavailable
+from petstore.events.search import EventFilter
 from petstore.events.store import oldest_unpublished, recent_events
 
 _WOKEN_AT_ONCE = 8
@@ -26,24 +27,30 @@ class Client(Protocol):
 
 
 class _Waiter(Struct, eq=False):
-    """Waits for an event after ``after`` of one of ``types``, which the key ``key_id`` may read.
-
-    It is an event of the ``resource``, or of any if that is empty.
-    """
+    """Waits for a ``wanted`` event after ``after``."""
 
     after: int
-    types: Collection[str]
-    key_id: int
-    resource: str
+    wanted: EventFilter
     woken: asyncio.Future[bool]
+
+    @property
+    def subject(self) -> str:
+        """The resource or else the actor whose events are wanted, empty if they may be any."""
+        return self.wanted.resource or _by(self.wanted.actor)
 
 
 class Feed:
-    """Watches the feed while somebody waits, with one query each ``seconds`` for all of them."""
+    """Watches the feed while somebody waits, with one query each ``seconds`` for all of them.
 
-    def __init__(self, store: Reader, seconds: float) -> None:
+    ``publish`` gives places to what was committed and is not in the feed yet.
+    """
+
+    def __init__(
+        self, store: Reader, seconds: float, publish: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         self._store = store
         self._seconds = seconds
+        self._publish = publish
         self._has_changed_callers = False
         self._waiters: set[_Waiter] = set()
         self._watching: asyncio.Task[None] | None = None
@@ -58,21 +65,18 @@ class Feed:
     async def wait(
         self,
         after: int,
-        types: Collection[str],
-        key_id: int,
+        wanted: EventFilter,
         seconds: float,
         client: Client | None = None,
-        resource: str = "",
     ) -> bool:
-        """Wait for an event after the place ``after``; return whether there was one in time.
+        """Wait for a wanted event after the place ``after``; return whether there may be one.
 
-        Only an event of the ``resource`` counts, if one is given. The wait also ends if the
-        ``client`` leaves.
+        The wait also ends if the ``client`` leaves.
         """
         if self._is_released:
             return False
         woken = asyncio.get_running_loop().create_future()
-        waiter = _Waiter(after, types, key_id, resource, woken)
+        waiter = _Waiter(after, wanted, woken)
         self._waiters.add(waiter)
         if self._watching is None:
             self._seen = after
@@ -89,6 +93,12 @@ class Feed:
             self._waiters.discard(waiter)
             if client is not None:
                 client.on_lost = None
+
+    async def catch_up(self) -> None:
+        """Let what is committed by now be in the feed, if the database can be written."""
+        if self._publish is not None:
+            with suppress(Unavailable):
+                await self._publish()
 
     def look_at_callers(self) -> None:
         """Let all who wait look whether they may still read: a key or a person has changed.
@@ -130,13 +140,13 @@ class Feed:
         if self._seen == seen:  # else somebody has come meanwhile who read less
             self._seen = rows[-1][0]
         newest: dict[str, _Newest] = {"": {}}
-        for sequence, kind, key_id, resource in rows:
-            newest[""][kind, key_id] = sequence
-            newest.setdefault(resource, {})[kind, key_id] = sequence
+        for sequence, kind, key_id, resource, actor in rows:
+            for subject in ("", resource, _by(actor)):
+                newest.setdefault(subject, {})[kind, key_id] = sequence
         concerned = [
             waiter
             for waiter in self._waiters
-            if waiter.resource in newest and _concerns(waiter, newest[waiter.resource])
+            if waiter.subject in newest and _concerns(waiter, newest[waiter.subject])
         ]
         await self._wake_all(concerned)
 
@@ -149,10 +159,15 @@ class Feed:
 
 def _concerns(waiter: _Waiter, newest: _Newest) -> bool:
     """Return whether a waiter wants one of the ``newest`` events."""
+    wanted = waiter.wanted
     return any(
-        sequence > waiter.after and kind in waiter.types and key_id in (None, waiter.key_id)
+        sequence > waiter.after and kind in wanted.types and key_id in (None, *wanted.key_ids)
         for (kind, key_id), sequence in newest.items()
     )
+
+
+def _by(actor: str) -> str:
+    return f"by {actor}" if actor else ""
 
 
 class FeedLag:

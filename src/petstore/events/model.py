@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType, convert, field, to_builtins
 
 from petstore.domain.cursors import CursorForm, base64_bytes, base64_text
 from petstore.domain.fields import INT64_MAX, open_list
-from petstore.keys.model import Scope
+from petstore.keys.model import Caller, Environment, Scope
 
 ResourceEventType: TypeAlias = Literal[
     "pet.created",
@@ -26,6 +26,18 @@ ResourceEventType: TypeAlias = Literal[
 ]
 """The types of events about the resources of the store."""
 
+AdminEventType: TypeAlias = Literal[
+    "key.created",
+    "key.updated",
+    "key.rotated",
+    "key.revoked",
+    "key.unbanned",
+    "person.created",
+    "person.updated",
+    "person.invited",
+]
+"""The types of events about keys and people, which only callers with ``keys:admin`` can read."""
+
 KeyEventType: TypeAlias = Literal[
     "key.limit_near",
     "key.banned",
@@ -36,10 +48,19 @@ KeyEventType: TypeAlias = Literal[
 ]
 """The types of events that only the holder of the key they concern can read."""
 
-EventType: TypeAlias = ResourceEventType | KeyEventType
+EventType: TypeAlias = ResourceEventType | AdminEventType | KeyEventType
 
-EVENT_TYPES: tuple[EventType, ...] = (*get_args(ResourceEventType), *get_args(KeyEventType))
+ADMIN_EVENT_TYPES: tuple[AdminEventType, ...] = get_args(AdminEventType)
+
+EVENT_TYPES: tuple[EventType, ...] = (
+    *get_args(ResourceEventType),
+    *ADMIN_EVENT_TYPES,
+    *get_args(KeyEventType),
+)
 """Every type. The list is open: a client ignores types that it does not know."""
+
+ADMINISTRATORS: dict[Environment, int] = {"production": -1, "staging": -2}
+"""The ``key_id`` of events that the callers with ``keys:admin`` of an environment can read."""
 
 _MAX_SEQUENCE = 2**62
 _MARK = slice(len("evt_"), len("evt_") + 8)
@@ -47,6 +68,8 @@ _SCOPES: dict[str, Scope] = {
     "pet": "pets:read",
     "order": "orders:read",
     "category": "pets:read",
+    "person": "keys:admin",
+    **dict.fromkeys(ADMIN_EVENT_TYPES, "keys:admin"),
 }
 
 
@@ -66,11 +89,16 @@ def type_description(types: Iterable[EventType]) -> str:
 
 
 class Actor(Struct, frozen=True):
-    """Who caused an event. What the service does by itself has no id."""
+    """Who caused an event. The operator and the service have no id."""
 
     type: Annotated[
-        Literal["key", "person", "service"],
-        Meta(description="`key`, `person`, or `service` for what the service did by itself."),
+        Literal["key", "person", "operator", "service"],
+        Meta(
+            description=(
+                "`key`, `person`, `operator` for a command beside the database, or `service` for"
+                " what the service did by itself."
+            )
+        ),
     ]
     id: Annotated[int, Meta(description="The id of the key or person.", ge=1)] | UnsetType = UNSET
 
@@ -83,7 +111,10 @@ class Author(NamedTuple):
 
 
 SERVICE = Author("service")
-"""The author of what nobody asked for: a lapse, an alert, or a command on the database itself."""
+"""The author of what nobody asked for, such as a lapse or an alert."""
+
+OPERATOR = Author("operator")
+"""The author of what a command beside the database does."""
 
 
 class Event(Struct, frozen=True):
@@ -148,6 +179,18 @@ class Event(Struct, frozen=True):
     ) = field(name="requestId", default=UNSET)
 
 
+def readable_by(caller: str, event: str = "") -> str:
+    """Return the SQL condition that an ``event`` is not for others than a caller, by its id.
+
+    Whether the caller may read its type is another question.
+    """
+    environments = " ".join(
+        f"WHEN '{name}' THEN {key_id}" for name, key_id in ADMINISTRATORS.items()
+    )
+    own = f"(SELECT CASE environment {environments} END FROM api_keys WHERE id = {caller})"  # noqa: S608
+    return f"({event}key_id IS NULL OR {event}key_id = {caller} OR {event}key_id = {own})"
+
+
 class Position(NamedTuple):
     """A place in the feed: behind the event of this ``sequence``, or before all others at 0.
 
@@ -188,7 +231,7 @@ IN_FEED = CursorForm("[A-Za-z0-9_-]{16}", 16, _encode_position, _decode_position
 class NewEvent(NamedTuple):
     """An event to record. ``data`` and ``previous`` become JSON.
 
-    With ``key_id`` only the holder of that key can read it.
+    With ``key_id`` only the holder of that key can read it, or the ``ADMINISTRATORS``.
     """
 
     type: EventType
@@ -198,7 +241,7 @@ class NewEvent(NamedTuple):
     key_id: int | None = None
 
 
-def resource_event(kind: ResourceEventType, item: Struct, before: Struct | None = None) -> NewEvent:
+def resource_event(kind: EventType, item: Struct, before: Struct | None = None) -> NewEvent:
     """Return the event that an ``item`` began, ended, or changed from what it was ``before``."""
     resource = f"{kind.partition('.')[0]}/{item.id}"  # type: ignore[attr-defined] # each has one
     return NewEvent(
@@ -206,10 +249,22 @@ def resource_event(kind: ResourceEventType, item: Struct, before: Struct | None 
     )
 
 
+def admin_event(
+    kind: AdminEventType, environment: Environment, item: Struct, before: Struct | None = None
+) -> NewEvent:
+    """Return the event that a key or a person, as administrators see it, began or changed."""
+    return resource_event(kind, item, before)._replace(key_id=ADMINISTRATORS[environment])
+
+
 def actor_of(author: str) -> Actor:
     """Return who an author such as ``key/3`` is."""
     kind, _, number = author.partition("/")
     return convert({"type": kind, "id": int(number)} if number else {"type": kind}, Actor)
+
+
+def author_text(actor: Actor) -> str:
+    """Return an actor as text, such as ``person/2``."""
+    return actor.type if actor.id is UNSET else f"{actor.type}/{actor.id}"
 
 
 def readable_types(scopes: frozenset[Scope]) -> frozenset[EventType]:
@@ -219,9 +274,15 @@ def readable_types(scopes: frozenset[Scope]) -> frozenset[EventType]:
     )
 
 
+def key_ids_of(caller: Caller) -> tuple[int, int]:
+    """Return the ``key_id`` of the events for some callers alone that this one may read."""
+    administers = "keys:admin" in caller.scopes
+    return caller.id, ADMINISTRATORS[caller.environment] if administers else caller.id
+
+
 def scope_of(kind: EventType) -> Scope | None:
     """Return the scope that reads events of a type; ``None`` for those about a key."""
-    return scope_of_kind(kind_of(kind))
+    return _SCOPES.get(kind) or scope_of_kind(kind_of(kind))
 
 
 def scope_of_kind(kind: str) -> Scope | None:

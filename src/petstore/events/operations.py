@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Collection
-from functools import partial
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -13,7 +12,6 @@ from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import CursorExpired, InvalidParameter, MissingScope
 from petstore.events.examples import example_of
-from petstore.events.history import read_resource
 from petstore.events.model import (
     EVENT_TYPES,
     IN_FEED,
@@ -21,11 +19,13 @@ from petstore.events.model import (
     Event,
     EventType,
     Position,
+    key_ids_of,
     readable_types,
     scope_of,
     scope_of_kind,
 )
-from petstore.events.store import FeedPage, newest_position, read_feed
+from petstore.events.search import EventFilter, FeedPage, read_events
+from petstore.events.store import newest_position
 from petstore.interface.authentication import require_scope
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import limit_of
@@ -33,6 +33,8 @@ from petstore.keys.model import Caller
 
 LATEST = "latest"
 _MAX_SEARCHES = 10
+_NUMBER = "[1-9][0-9]{0,18}"
+_ACTOR = "key or person, then a slash and an id, such as person/2, or operator or service"
 _RESOURCE = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}, then a slash and an id, such as pet/17"
 
 
@@ -55,7 +57,7 @@ class ListEventsQuery(Struct, frozen=True):
         Annotated[
             str,
             Meta(
-                pattern=rf"^(?:{'|'.join(KINDS)})/[1-9][0-9]{{0,18}}$",
+                pattern=rf"^(?:{'|'.join(KINDS)})/{_NUMBER}$",
                 max_length=28,
                 description="Only events of this resource, such as `pet/17`: its history.",
                 extra={"expected": _RESOURCE},
@@ -63,6 +65,28 @@ class ListEventsQuery(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
+    actor: (
+        Annotated[
+            str,
+            Meta(
+                pattern=rf"^(?:operator|service|(?:key|person)/{_NUMBER})$",
+                max_length=26,
+                description="Only events that this actor caused, such as `person/2` or `service`.",
+                extra={"expected": _ACTOR},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    sort: Annotated[
+        Literal["sequence", "-sequence"],
+        Meta(
+            description=(
+                "The order: `sequence` (the default), or `-sequence` for the newest first, which"
+                " goes neither with `wait` nor with `cursor=latest`."
+            ),
+            extra={"expected": "one of 'sequence', '-sequence'"},
+        ),
+    ] = "sequence"
     cursor: (
         Annotated[
             str,
@@ -96,24 +120,45 @@ class ListEventsQuery(Struct, frozen=True):
 
 
 async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[list[Event]]:
-    query, services, resource = call.query, context.services, _resource(call.query)
-    types = _types(query, context.caller)
+    query, services = call.query, context.services
+    if query.sort == "-sequence":
+        return await _list_newest(context, query)
+    wanted = _wanted(query, context.caller)
     after = await _position(query, services.store)
     ends, waited = perf_counter() + query.wait, 0.0
-    page = await _search(context, types, resource, after, query.limit)
+    page = await _search(context, wanted, after, query.limit)
     while not page.events and page.is_last and (began := perf_counter()) < ends:
         after, seconds = page.position, ends - began
-        is_news = await services.feed.wait(
-            after.sequence, types, context.caller.id, seconds, context.client, resource
-        )
+        is_news = await services.feed.wait(after.sequence, wanted, seconds, context.client)
         waited += perf_counter() - began
-        key = await context.find_caller_again()
+        caller = await context.find_caller_again()
         if not is_news:
             break
-        types = _types(query, key)  # its scopes may be others by now
-        page = await _search(context, types, resource, after, query.limit)
+        wanted = _wanted(query, caller)  # its scopes may be others by now
+        page = await _search(context, wanted, after, query.limit)
     cursor = IN_FEED.encode(page.position)
     return Result(page.events, "" if page.is_last else cursor, cursor, waited=waited)
+
+
+async def _list_newest(context: Context, query: ListEventsQuery) -> Result[list[Event]]:
+    """List the newest events first, which begins with what is committed by now.
+
+    Raises:
+        InvalidParameter: it would wait, or begin behind the newest event.
+    """
+    for name, value, has in (
+        ("wait", "wait", query.wait),
+        ("cursor", LATEST, query.cursor == LATEST),
+    ):
+        if has:
+            msg = f"{name}: expected no {value} together with sort=-sequence"
+            raise InvalidParameter(msg)
+    wanted = _wanted(query, context.caller)
+    if query.cursor is UNSET:
+        await context.services.feed.catch_up()
+    before = await _position(query, context.services.store)
+    page = await _search(context, wanted, before, query.limit, newest_first=True)
+    return Result(page.events, "" if page.is_last else IN_FEED.encode(page.position))
 
 
 async def _position(query: ListEventsQuery, store: Reader) -> Position | None:
@@ -133,47 +178,50 @@ async def _position(query: ListEventsQuery, store: Reader) -> Position | None:
         raise InvalidParameter(msg) from None
 
 
-def _resource(query: ListEventsQuery) -> str:
-    """Return the resource whose events are wanted, empty if it is any.
+def _wanted(query: ListEventsQuery, caller: Caller) -> EventFilter:
+    """Return which events a request is about, and which of them the caller may read.
 
     Raises:
-        InvalidParameter: it has no id of a resource.
+        InvalidParameter: it has no id of a resource or an actor.
+        MissingScope: the caller may not read a type that it asks for, or the resource.
     """
-    resource = query.resource or ""
-    number = integer_in(resource.partition("/")[2]) or 0
-    if resource and not 0 < number <= INT64_MAX:
-        msg = f"resource: expected {_RESOURCE}"
-        raise InvalidParameter(msg)
-    return resource
+    for name, expected in (("resource", _RESOURCE), ("actor", _ACTOR)):
+        number = (getattr(query, name) or "").partition("/")[2]
+        if number and not 0 < (integer_in(number) or 0) <= INT64_MAX:
+            msg = f"{name}: expected {expected}"
+            raise InvalidParameter(msg)
+    return EventFilter(
+        _types(query, caller), key_ids_of(caller), query.resource or "", query.actor or ""
+    )
 
 
-def _types(query: ListEventsQuery, key: Caller) -> Collection[str]:
-    """Return the types that are wanted, and that the key may read.
-
-    Raises:
-        MissingScope: the key may not read one that the client asks for, or the resource.
-    """
-    if query.resource is not UNSET:
-        require_scope(key, scope_of_kind(query.resource.partition("/")[0]))
+def _types(query: ListEventsQuery, caller: Caller) -> Collection[str]:
+    kind = (query.resource or "").partition("/")[0]
+    if kind:
+        require_scope(caller, scope_of_kind(kind))
     if query.type is UNSET:
-        return readable_types(key.scopes)
-    for kind in query.type:
-        require_scope(key, scope_of(kind))
+        return readable_types(caller.scopes)
+    for each in query.type:
+        require_scope(caller, scope_of(each))
     return frozenset(query.type)
 
 
 async def _search(
-    context: Context, types: Collection[str], resource: str, after: Position | None, limit: int
+    context: Context,
+    wanted: EventFilter,
+    after: Position | None,
+    limit: int,
+    *,
+    newest_first: bool = False,
 ) -> FeedPage:
     """Read on until there is an event, the feed ends, or enough was searched for one request."""
-    read = partial(read_resource, resource=resource) if resource else read_feed
-    store, key_id = context.services.store, context.caller.id
-    page = await read(store, types, key_id, after, limit)
+    store = context.services.store
+    page = await read_events(store, wanted, after, limit, newest_first=newest_first)
     for _ in range(_MAX_SEARCHES):
         if page.events or page.is_last:
             break
         await asyncio.sleep(0)
-        page = await read(store, types, key_id, page.position, limit)
+        page = await read_events(store, wanted, page.position, limit, newest_first=newest_first)
     return page
 
 
@@ -185,12 +233,14 @@ OPERATIONS = (
         tag="Events",
         summary="List events",
         description=(
-            "Returns events, oldest first, in the order in which their changes were committed."
+            "Returns events in the order in which their changes were committed; with"
+            ' `sort=-sequence` the newest come first, and there is no `rel="latest"`.'
             ' `Link` has `rel="next"` only while there is more now, and `rel="latest"` on every'
             " page: where to go on later. A client that follows `next`, else `latest`, sees every"
             " event exactly once. A key sees the events that its scopes may read, and the events"
-            " about itself. With `resource` they are the history of one resource. A page may be"
-            " empty even if more events follow. With `wait` the response waits for an event."
+            " about itself; those of keys and people need `keys:admin`. With `resource` they are"
+            " the history of one resource, with `actor` what somebody did. A page may be empty"
+            " even if more events follow. With `wait` the response waits for an event."
         ),
         handler=_list,
         scope=None,

@@ -8,7 +8,7 @@ reader that is past that place would miss its event. There a unit records to ``e
 
 from collections.abc import Collection, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -25,7 +25,6 @@ from petstore.databases.contract import (
     placeholder_list,
     placeholders,
 )
-from petstore.errors import CursorExpired
 from petstore.events.model import (
     SERVICE,
     START,
@@ -44,15 +43,11 @@ _SEARCHED_AT_ONCE = 2000
 _PUBLISHED_AT_ONCE = 2000
 _PUBLISHER = 0x45564E54  # "EVNT": names the lock of the process that gives places
 
+_UNPUBLISHED = Statement(
+    "SELECT 1 FROM events_outbox ORDER BY position LIMIT 1", name="select_unpublished_event"
+)
+
 _encode = msgspec.json.Encoder().encode
-
-
-class FeedPage(NamedTuple):
-    """Events in order, the position to continue from, and whether nothing was left to search."""
-
-    events: list[Event]
-    position: Position
-    is_last: bool
 
 
 def record(now: Milliseconds, *events: NewEvent, by: Author = SERVICE) -> Statement:
@@ -93,43 +88,6 @@ async def newest_position(store: Reader) -> Position:
     return await last_position(store, 2**63 - 1)
 
 
-async def read_feed(
-    store: Reader, types: Collection[str], key_id: int, after: Position | None, limit: int
-) -> FeedPage:
-    """Return the first ``limit`` events of these ``types`` after a position, else from the oldest.
-
-    Of events about a key, those of ``key_id`` alone. It searches a bounded part of the feed: the
-    page may be empty although more events follow.
-
-    Raises:
-        CursorExpired: the event at the position was deleted, or is of another history.
-    """
-    first = await oldest_sequence(store) - 1 if after is None else after.sequence
-    end = await last_position(store, first + _SEARCHED_AT_ONCE)
-    kinds = tuple(types)
-    names = placeholder_list(5, kinds)
-    rows = await store.read(
-        Statement(
-            f"SELECT sequence, {COLUMNS} FROM events WHERE sequence >= ?1 AND sequence <= ?2"  # noqa: S608
-            f" AND (sequence = ?1 OR type IN ({names}) AND (key_id IS NULL OR key_id = ?3))"
-            " ORDER BY sequence LIMIT ?4",
-            (first, end.sequence, key_id, limit + 2, *kinds),
-            name="select_events",
-        )
-    )
-    known = [Position.behind(*row[:2]) for row in rows[:1] if row[0] == first]
-    # Asked last: the first events may just be deleted.
-    is_expired = await oldest_sequence(store) > 1 if after == START else after not in (None, *known)
-    if is_expired:
-        raise expired()
-    found = rows[len(known) :]
-    events = [event_of(row) for row in found[:limit]]
-    if len(found) > limit:
-        return FeedPage(events, Position.behind(*found[limit - 1][:2]), is_last=False)
-    is_last = end.sequence < first + _SEARCHED_AT_ONCE
-    return FeedPage(events, end if end.sequence > first else after or end, is_last)
-
-
 async def read_event(store: Reader, sequence: int, event_id: str) -> Event | None:
     """Return one event, or ``None`` if it is no longer kept."""
     select = Statement(
@@ -141,13 +99,23 @@ async def read_event(store: Reader, sequence: int, event_id: str) -> Event | Non
     return event_of(rows[0]) if rows else None
 
 
+async def orders_at(store: Reader, sequences: Collection[int]) -> list[Event]:
+    """Return the events of orders at these places."""
+    select = (
+        f"SELECT sequence, {COLUMNS} FROM events"  # noqa: S608 - only names
+        f" WHERE sequence IN ({placeholder_list(1, sequences)}) AND type LIKE 'order.%'"
+    )
+    statement = Statement(select, tuple(sequences), name="select_events_of_orders")
+    return [event_of(row) for row in await store.read(statement)]
+
+
 async def recent_events(store: Reader, after: int) -> list[Row]:
-    """Return sequence, type, key and resource of the first events after ``after``.
+    """Return sequence, type, key, resource and author of the first events after ``after``.
 
     They tell whom the events concern. They are a few thousand at most.
     """
     select = Statement(
-        "SELECT sequence, type, key_id, resource FROM events WHERE sequence > ?1"
+        "SELECT sequence, type, key_id, resource, actor FROM events WHERE sequence > ?1"
         " ORDER BY sequence LIMIT ?2",
         (after, _SEARCHED_AT_ONCE),
         name="select_recent_events",
@@ -161,15 +129,24 @@ async def publish_all(store: Store) -> None:
     Raises:
         Unavailable: the database is unreachable or failing; the next call continues.
     """
-    select = "SELECT 1 FROM events_outbox ORDER BY position LIMIT 1"
-    pending = Statement(select, name="select_unpublished_event")
     limit = _PUBLISHED_AT_ONCE
-    while await store.read(pending):
-        published = await store.write(_publish(limit))
+    while await store.read(_UNPUBLISHED):
+        published = await store.write(_publish(limit, "pg_try_advisory_xact_lock(?1)"))
         if published is None:
             return
         # None at all: a transaction has recorded more events than were looked at.
         limit = _PUBLISHED_AT_ONCE if published else 2 * limit
+
+
+async def publish_first(store: Store) -> None:
+    """Give places to what is committed by now (PostgreSQL alone), up to a few thousand events.
+
+    Raises:
+        Unavailable: the database is unreachable or failing.
+    """
+    if await store.read(_UNPUBLISHED):
+        lock = "pg_advisory_xact_lock(?1) IS NOT NULL"  # of a process that is just publishing
+        await store.write(_publish(_PUBLISHED_AT_ONCE, lock))
 
 
 def publishing(store: Store) -> PeriodicTask:
@@ -184,7 +161,7 @@ async def oldest_unpublished(store: Reader) -> Milliseconds | None:
     return rows[0][0] if rows else None
 
 
-def _publish(limit: int) -> Unit[int | None]:
+def _publish(limit: int, lock: str) -> Unit[int | None]:
     """Give places to committed events among the first ``limit`` recorded; return how many.
 
     Events of one transaction stay together. A transaction that waited for another one has recorded
@@ -194,7 +171,7 @@ def _publish(limit: int) -> Unit[int | None]:
     # The outbox is empty in one moment and long in the next, so what the planner believes about it
     # is often wrong. Each way that is left to it takes time in proportion to the events.
     ((may_publish, *_),) = yield Statement(
-        "SELECT pg_try_advisory_xact_lock(?1),"
+        f"SELECT {lock},"
         " set_config('plan_cache_mode', 'force_custom_plan', true),"
         " set_config('enable_nestloop', 'off', true), set_config('enable_seqscan', 'off', true)",
         (_PUBLISHER,),
@@ -226,13 +203,6 @@ def _publish(limit: int) -> Unit[int | None]:
     return int(count)
 
 
-async def oldest_sequence(store: Reader) -> int:
-    """Return the place of the oldest event that is kept, or 1 before there is any."""
-    select = Statement("SELECT min(sequence) FROM events", name="select_oldest_event")
-    ((sequence,),) = await store.read(select)
-    return sequence or 1
-
-
 async def last_position(store: Reader, up_to: int) -> Position:
     """Return the position behind the last event up to a sequence."""
     rows = await store.read(
@@ -243,15 +213,6 @@ async def last_position(store: Reader, up_to: int) -> Position:
         )
     )
     return Position.behind(*rows[0]) if rows else START
-
-
-def expired() -> CursorExpired:
-    """Return the error of a position whose event is not kept, or is of another history."""
-    msg = (
-        "cursor: the events after it are no longer kept, or an older backup was restored;"
-        " read from the start without a cursor, or continue with cursor=latest"
-    )
-    return CursorExpired(msg)
 
 
 def event_of(row: Row) -> Event:

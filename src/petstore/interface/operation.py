@@ -106,13 +106,13 @@ class Context(Struct, frozen=True):
     @property
     def principal(self) -> Principal:
         """The caller as one who changes keys or people."""
-        label, session = self.caller.label, self.session
+        session = self.session
         if self.caller.kind == "operator":
-            return Principal(label, self.caller)
+            return Principal(self.author, self.caller)
         token = digest(self.token) if session is None else session.token
         granted_by = None if session is None else session.granted_by
         return Principal(
-            label, self.caller, self.address, self.find_caller_in_unit, token, granted_by
+            self.author, self.caller, self.address, self.find_caller_in_unit, token, granted_by
         )
 
     def find_caller_in_unit(self) -> Unit[Caller | None]:

@@ -143,14 +143,14 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
         return "key" if self.role is None else "person"
 
     @property
+    def actor(self) -> str:
+        """What events call it, such as ``person/2``. The operator has no id."""
+        return f"{self.kind}/{self.id}" if self.id else self.kind
+
+    @property
     def label(self) -> str:
         """What messages call it, such as ``person 2``."""
         return f"{self.kind} {self.id}" if self.id else self.kind
-
-    @property
-    def actor(self) -> str:
-        """What events call it, such as ``person/2``."""
-        return self.label.replace(" ", "/")
 
     @cached_property
     def limits(self) -> Limits:

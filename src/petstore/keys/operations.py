@@ -24,7 +24,6 @@ from petstore.interface.authentication import invalid_key, require_network
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, page_result
-from petstore.keys.history import KeyEvent, list_history
 from petstore.keys.model import (
     LONGEST_LIFE,
     Key,
@@ -125,7 +124,7 @@ async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWit
 
 async def _rotate_own(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
     grace, now = call.body.grace_seconds * SECOND, context.services.clock()
-    unit = rotate_own_key(grace, partial(_find_owner, context), now)
+    unit = rotate_own_key(grace, partial(_find_owner, context), context.author, now)
     return await _change(context, unit, shown_once=_ROTATED)
 
 
@@ -137,13 +136,6 @@ async def _revoke(context: Context, call: Call[None, None]) -> Result[Key]:
 async def _unban(context: Context, call: Call[None, None]) -> Result[Key]:
     now, check = context.services.clock(), context.conditions.check
     return await _change(context, unban_key(call.path_id, context.principal, now, check))
-
-
-async def _list_history(context: Context, call: Call[None, PageQuery]) -> Result[list[KeyEvent]]:
-    query, own = call.query, context.caller.environment
-    return page_result(
-        await list_history(context.services.store, call.path_id, own, query.after, query.limit)
-    )
 
 
 async def _change(context: Context, unit: Unit[T], *, shown_once: str | None = None) -> Result[T]:
@@ -203,13 +195,6 @@ _KEY = {
     "lastUsedAt": None,
 }
 _ISSUED = _KEY | {"token": "ps_live_" + 38 * "0"}
-_EVENT = {
-    "id": 9,
-    "at": "2026-11-21T10:05:00Z",
-    "by": "key 1",
-    "action": "changed",
-    "changes": {"plan": {"before": "free", "after": "pro"}},
-}
 
 _operation = partial(Operation, tag="Keys", scope="keys:admin", no_store=True)
 
@@ -325,15 +310,5 @@ OPERATIONS = (
         handler=_unban,
         tagged=False,
         success=Success(204, "The key is not banned."),
-    ),
-    _operation(
-        id="listKeyHistory",
-        method="GET",
-        path="/keys/{keyId}/history",
-        summary="List the changes to a key",
-        description="Returns a page of the changes to a key, oldest first, with author and time.",
-        handler=_list_history,
-        query=PageQuery,
-        success=Success(200, "A page of changes.", list[KeyEvent], [_EVENT]),
     ),
 )

@@ -3,9 +3,9 @@
 from typing import Any
 
 from petstore.console import charts
-from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet
 from petstore.console.forms import Problem
+from petstore.console.history import history_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import (
     ConsolePage,
@@ -74,7 +74,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         error=error,
         key=key,
         form=form,
-        history=await history_of_caller(visit, key.id) if form.is_conflict else None,
+        history=await history_of(visit, f"key/{key.id}"),
         meters=_meters(usage),
         refused=usage.refused,
         operation_in_words=operation_in_words,
@@ -117,12 +117,6 @@ async def _unban(visit: PageRequest) -> Response:
     return await visit.redirect(_path(visit), Notice("The ban is lifted."))
 
 
-async def _history(visit: PageRequest) -> Response:
-    key = await _get(visit)
-    history = await history_of_caller(visit, visit.path_id)
-    return visit.page("key_history.html", key=key.value, history=history)
-
-
 async def _get(visit: PageRequest) -> Result[Any]:
     return await visit.execute("getKey")
 
@@ -152,5 +146,4 @@ PAGES = (
     ConsolePage("POST", "/keys/{keyId}/rotate", _rotate, "rotateKey", _show),
     ConsolePage("POST", "/keys/{keyId}/revoke", _revoke, "revokeKey", _show),
     ConsolePage("POST", "/keys/{keyId}/unban", _unban, "unbanKey"),
-    ConsolePage("GET", "/keys/{keyId}/history", _history, "listKeyHistory"),
 )

@@ -19,7 +19,6 @@ from petstore.keys.model import (
     Environment,
     Key,
     KeyFields,
-    Role,
 )
 from petstore.limits.contract import NEVER
 
@@ -99,24 +98,6 @@ async def list_keys(
         limit,
         lambda row: stored_key(row).shown(now),
     )
-
-
-class NamedCaller(NamedTuple):
-    """A key or a person, by id and name."""
-
-    id: int
-    name: str
-    role: Role | None
-
-
-async def newest_callers(store: Reader, environment: Environment, limit: int) -> list[NamedCaller]:
-    """Return the newest keys and people of an environment, the newest first."""
-    select, here = "SELECT id, name, role FROM api_keys", {"environment": environment}
-    name = "select_newest_callers"
-    page = await read_page(
-        store, name, select, here, None, limit, NamedCaller._make, newest_first=True
-    )
-    return page.items
 
 
 async def names_of_callers(store: Reader, ids: Collection[int]) -> dict[int, str]:

@@ -1,8 +1,8 @@
 """Create, change, rotate, revoke and unban API keys.
 
 Each change is one unit of work. It begins by counting up the revision of all keys, so changes to
-keys and people happen one after another, and a running service learns of them. It ends by writing
-an event with its author to the history of the key.
+keys and people happen one after another, and a running service learns of them. It ends by
+recording an event.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,9 @@ from petstore.errors import (
     MissingScope,
     TooManyRotations,
 )
-from petstore.keys.history import Action, insert_event
+from petstore.events.model import OPERATOR, AdminEventType, Author, admin_event
+from petstore.events.search import count_since
+from petstore.events.store import record
 from petstore.keys.model import (
     Caller,
     Environment,
@@ -44,12 +46,13 @@ _UPDATE = f"UPDATE api_keys SET {_VALUES} WHERE id = ?1"  # noqa: S608 - only na
 class Principal(NamedTuple):
     """Who changes keys or people: the operator at the command line, or a ``caller``.
 
-    ``address`` is where the client of the ``caller`` is. ``find_caller`` finds the caller once more
-    by what the client has shown, a token or a session, if that is still valid. ``token`` and
-    ``granted_by`` are the digests of the tokens that it ends with (see ``Session``).
+    Events name the ``author``. ``address`` is where the client of the ``caller`` is.
+    ``find_caller`` finds the caller once more by what the client has shown, a token or a session,
+    if that is still valid. ``token`` and ``granted_by`` are the digests of the tokens that it ends
+    with (see ``Session``).
     """
 
-    name: str
+    author: Author = OPERATOR
     caller: Caller | None = None
     address: str = ""
     find_caller: Callable[[], Unit[Caller | None]] | None = None
@@ -94,8 +97,9 @@ def create_key(
     if by.caller is not None:
         check_rights(by.caller, stored.key)
     token = yield from _issue_token(stored.key)
-    yield insert_event(by.name, "created", None, stored.key, now)
-    return KeyWithToken(**asdict(stored.shown(now)), token=token)
+    shown = stored.shown(now)
+    yield _recorded("key.created", shown, None, by.author, now)
+    return KeyWithToken(**asdict(shown), token=token)
 
 
 def change_key(
@@ -124,7 +128,7 @@ def change_key(
         _check_own_limits(changed.plan, changed.per_minute, changed.per_day)
         return changed
 
-    return (yield from _change(key_id, "changed", change, by, now, check))
+    return (yield from _change(key_id, "key.updated", change, by, now, check))
 
 
 def rotate_key(
@@ -150,11 +154,11 @@ def rotate_key(
         raise KeyEnded(msg)
     if by.caller is not None:
         check_rights(by.caller, key)
-    return (yield from _rotate(stored, grace, by.name, now))
+    return (yield from _rotate(stored, grace, by.author, now))
 
 
 def rotate_own_key(
-    grace: Milliseconds, find_owner: Callable[[], Unit[Owner]], now: Milliseconds
+    grace: Milliseconds, find_owner: Callable[[], Unit[Owner]], by: Author, now: Milliseconds
 ) -> Unit[KeyWithToken]:
     """Issue a new token for the key of a client, which needs no scope for it.
 
@@ -170,8 +174,8 @@ def rotate_own_key(
     key, token = yield from find_owner()
     stored = found((yield select_key(key.id)), key.id, key.environment)
     yield from _require_newest(token)
-    yield from _require_rotations_left(key, now)
-    return (yield from _rotate(stored, grace, key.label, now))
+    yield from _require_rotations_left(key, by, now)
+    return (yield from _rotate(stored, grace, by, now))
 
 
 def revoke_key(
@@ -188,7 +192,7 @@ def revoke_key(
         key = stored.key
         return key if key.revoked_at is not None else replace(key, revoked_at=now)
 
-    return (yield from _change(key_id, "revoked", revoke, by, now, check))
+    return (yield from _change(key_id, "key.revoked", revoke, by, now, check))
 
 
 def unban_key(
@@ -205,7 +209,7 @@ def unban_key(
         latest = max(stored.banned_at or 0, stored.key.unbanned_at or 0)
         return replace(stored.key, unbanned_at=max(now, latest + 1))
 
-    return (yield from _change(key_id, "unbanned", unban, by, now, check))
+    return (yield from _change(key_id, "key.unbanned", unban, by, now, check))
 
 
 def count_up_revision() -> Statement:
@@ -221,7 +225,7 @@ def unconditional(_: object) -> None:
 
 def _change(
     key_id: int,
-    action: Action,
+    kind: AdminEventType,
     change: Callable[[StoredKey], Caller],
     by: Principal,
     now: Milliseconds,
@@ -243,8 +247,9 @@ def _change(
             yield from _require_other_admin_key(before)
     values = values_of(after)
     yield Statement(_UPDATE, tuple(values[name] for name in COLUMNS), name="update_key")
-    yield insert_event(by.name, action, before, after, now)
-    return stored._replace(key=after).shown(now)
+    shown = stored._replace(key=after).shown(now)
+    yield _recorded(kind, shown, stored.shown(now), by.author, now)
+    return shown
 
 
 def begin_change(by: Principal, now: Milliseconds) -> Unit[Principal]:
@@ -259,7 +264,7 @@ def begin_change(by: Principal, now: Milliseconds) -> Unit[Principal]:
         return by
     key = yield from by.find_caller()
     if key is None or not _administers(key, now) or not key.works_from(by.address):
-        msg = f"{by.name} may no longer administer keys"
+        msg = f"{by.author.actor.replace('/', ' ')} may no longer administer keys"
         raise MissingScope(msg)
     return by._replace(caller=key)
 
@@ -269,9 +274,9 @@ def _read(key_id: int, by: Principal) -> Unit[StoredKey]:
 
 
 def _rotate(
-    stored: StoredKey, grace: Milliseconds, by: str, now: Milliseconds
+    stored: StoredKey, grace: Milliseconds, by: Author, now: Milliseconds
 ) -> Unit[KeyWithToken]:
-    key = stored.key
+    key, shown = stored.key, stored.shown(now)
     yield Statement(
         "UPDATE api_key_tokens SET expires_at = ?1"
         " WHERE key_id = ?2 AND (expires_at IS NULL OR expires_at > ?1)",
@@ -279,8 +284,14 @@ def _rotate(
         name="end_tokens",
     )
     token = yield from _issue_token(key)
-    yield insert_event(by, "rotated", key, key, now)
-    return KeyWithToken(**asdict(stored.shown(now)), token=token)
+    yield _recorded("key.rotated", shown, shown, by, now)
+    return KeyWithToken(**asdict(shown), token=token)
+
+
+def _recorded(
+    kind: AdminEventType, key: Key, before: Key | None, by: Author, now: Milliseconds
+) -> Statement:
+    return record(now, admin_event(kind, key.environment, key, before), by=by)
 
 
 def _require_newest(token: bytes | None) -> Unit[None]:
@@ -298,15 +309,10 @@ def _require_newest(token: bytes | None) -> Unit[None]:
         raise BeyondOwnRights(msg)
 
 
-def _require_rotations_left(key: Caller, now: Milliseconds) -> Unit[None]:
+def _require_rotations_left(key: Caller, by: Author, now: Milliseconds) -> Unit[None]:
     """Refuse a key that has rotated itself often enough today; rotations by others are free."""
     today = now // DAY
-    ((rotations,),) = yield Statement(
-        "SELECT count(*) FROM api_key_events"
-        " WHERE key_id = ?1 AND at >= ?2 AND action = 'rotated' AND actor = ?3",
-        (key.id, today * DAY, key.label),
-        name="count_own_rotations",
-    )
+    ((rotations,),) = yield count_since(today * DAY, f"key/{key.id}", "key.rotated", by.actor)
     if rotations >= MAX_OWN_ROTATIONS:
         seconds = seconds_up((today + 1) * DAY - now)
         msg = (

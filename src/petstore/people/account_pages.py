@@ -2,7 +2,6 @@
 
 from msgspec import Struct
 
-from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet, undo_fields
 from petstore.console.forms import Problem, problem_of
 from petstore.console.notices import Notice, Undo, change_notice
@@ -71,7 +70,6 @@ async def _page(
         role=(caller.role or "").capitalize(),
         may_do=scopes_in_words(caller.scopes),
         form=form,
-        history=await history_of_caller(visit, caller.id) if form.is_conflict else None,
         problem=problem or form.problem,
         wrong=problem,
         devices=await list_devices(services.store, caller.id, services.clock()),
@@ -86,7 +84,7 @@ async def _rename(visit: PageRequest) -> Response:
     _FORM.require_unchanged(visit.form, account.caller)
     texts = _FORM.texts(account.caller)
     wanted = convert(texts | _FORM.patch(visit.form), _OwnName, InvalidBody)
-    await services.store.write(rename(session, wanted.name, services.clock()))
+    await services.store.write(rename(session, wanted.name, services.clock(), visit.id))
     undo = Undo(_HOME, undo_fields(texts, {"name": wanted.name}))
     notice = change_notice("Your name", "Your name is changed.", undo, visit.form.text("undo"))
     return await visit.redirect(_HOME, notice)
@@ -100,7 +98,7 @@ async def _change_password(visit: PageRequest) -> Response:
         hashed = await _new_hash(visit, session, account)
     except InvalidKey as error:
         raise InvalidBody(error.message) from None
-    unit = change_password(session, account.password, hashed, services.clock())
+    unit = change_password(session, account.password, hashed, services.clock(), visit.id)
     await services.store.write(unit)
     text = "Your new password is set. You were signed out everywhere else."
     return await visit.redirect(_HOME, Notice(text))

@@ -3,17 +3,16 @@
 import secrets
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.domain.names import name_key
 from petstore.errors import InvalidBody, MissingKey
-from petstore.keys.history import insert_event
+from petstore.events.model import Author
 from petstore.keys.model import Caller, Environment, KeyName
 from petstore.keys.model import digest as token_digest
 from petstore.keys.status import COLUMNS, caller_of
 from petstore.keys.store import count_up_revision
+from petstore.people.store import read_person, record_person
 from petstore.sessions.store import (
     Browser,
     Session,
@@ -123,7 +122,12 @@ async def find_invitation(
 
 
 def accept_invitation(
-    secret: str, hashed: str, environment: Environment, now: Milliseconds, browser: Browser
+    secret: str,
+    hashed: str,
+    environment: Environment,
+    now: Milliseconds,
+    browser: Browser,
+    request_id: str | None = None,
 ) -> Unit[str | None]:
     """Set the password of the person whom a link invites, and sign in; return the session's secret.
 
@@ -134,12 +138,16 @@ def accept_invitation(
     link = yield from take_link(secret, "invitation", environment, now)
     if link is None:
         return None
-    token = yield from _set_password(link.caller, hashed, "link", now)
+    token = yield from _set_password(link.caller, hashed, now, request_id)
     return (yield from begin_session(link.caller.id, token_digest(token), None, now, browser))
 
 
 def change_password(
-    session: Session, before: str | None, hashed: str, now: Milliseconds
+    session: Session,
+    before: str | None,
+    hashed: str,
+    now: Milliseconds,
+    request_id: str | None = None,
 ) -> Unit[None]:
     """Give the person of a session another password than the one ``before``, which was verified.
 
@@ -155,11 +163,13 @@ def change_password(
     if _account_of(row).password != before:
         msg = "current: your password was changed just now"
         raise InvalidBody(msg)
-    token = yield from _set_password(caller, hashed, caller.label, now)
+    token = yield from _set_password(caller, hashed, now, request_id)
     yield from rebind_session(session, token)
 
 
-def rename(session: Session, name: KeyName, now: Milliseconds) -> Unit[None]:
+def rename(
+    session: Session, name: KeyName, now: Milliseconds, request_id: str | None = None
+) -> Unit[None]:
     """Give the person of a session another name.
 
     Raises:
@@ -169,17 +179,22 @@ def rename(session: Session, name: KeyName, now: Milliseconds) -> Unit[None]:
         return
     yield count_up_revision()
     caller = yield from _find_caller_again(session, now)
+    before = yield from read_person(caller.id, caller.environment)
     yield Statement(
         "UPDATE api_keys SET name = ?1 WHERE id = ?2", (name, caller.id), name="update_own_name"
     )
-    yield insert_event(caller.label, "changed", caller, replace(caller, name=name), now)
+    after, by = before.changed({"name": name}, now), Author(caller.actor, request_id)
+    yield record_person("person.updated", after, before, by, now)
 
 
-def _set_password(caller: Caller, hashed: str, by: str, now: Milliseconds) -> Unit[bytes]:
+def _set_password(
+    caller: Caller, hashed: str, now: Milliseconds, request_id: str | None
+) -> Unit[bytes]:
     """Set a password, end what the one before has begun, and return the token of the new one.
 
     The revision of the callers is locked, so no other unit does so meanwhile.
     """
+    before = yield from read_person(caller.id, caller.environment)
     yield Statement(
         "UPDATE people SET password = ?1 WHERE id = ?2",
         (hashed, caller.id),
@@ -200,7 +215,8 @@ def _set_password(caller: Caller, hashed: str, by: str, now: Milliseconds) -> Un
     yield Statement(
         "DELETE FROM console_links WHERE key_id = ?1", (caller.id,), name="delete_own_links"
     )
-    yield insert_event(by, "password_set", caller, caller, now)
+    after, by = before._replace(has_password=True), Author(caller.actor, request_id)
+    yield record_person("person.updated", after, before, by, now)
     return token
 
 

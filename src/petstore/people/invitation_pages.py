@@ -55,7 +55,12 @@ async def _session_of(visit: PageRequest, account: Account) -> str | None:
     browser = browser_of(visit, stays=wants_to_stay(visit))
     return await services.store.write(
         accept_invitation(
-            visit.parameter, hashed, services.keys.environment, services.clock(), browser
+            visit.parameter,
+            hashed,
+            services.keys.environment,
+            services.clock(),
+            browser,
+            visit.id,
         )
     )
 

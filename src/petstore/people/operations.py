@@ -17,7 +17,6 @@ from petstore.errors import (
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, limit_of, page_result
-from petstore.keys.history import KeyEvent
 from petstore.people.model import (
     Person,
     PersonCreate,
@@ -34,7 +33,6 @@ from petstore.people.store import (
     invite_person,
     list_devices_of,
     list_people,
-    list_person_history,
 )
 
 
@@ -86,15 +84,6 @@ async def _end_device(context: Context, call: Call[None, None]) -> Result[None]:
     return await change(context, unit)
 
 
-async def _list_history(context: Context, call: Call[None, PageQuery]) -> Result[list[KeyEvent]]:
-    query, own = call.query, context.caller.environment
-    return page_result(
-        await list_person_history(
-            context.services.store, call.path_id, own, query.after, query.limit
-        )
-    )
-
-
 async def _invited(context: Context, unit: Unit[Added]) -> Result[PersonWithInvitation]:
     """Run a unit that makes an invitation, and return it with its URL."""
     root, now = context.root, context.services.clock()
@@ -130,14 +119,6 @@ _DEVICE = {
     "stays": True,
 }
 _NEW = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
-
-_EVENT = {
-    "id": 9,
-    "at": "2026-11-21T10:05:00Z",
-    "by": "person 2",
-    "action": "changed",
-    "changes": {"role": {"before": "clerk", "after": "manager"}},
-}
 
 _operation = partial(Operation, tag="People", scope="keys:admin", no_store=True)
 
@@ -231,17 +212,5 @@ OPERATIONS = (
         ),
         handler=_end_device,
         success=Success(204, "The person is signed out there."),
-    ),
-    _operation(
-        id="listPersonHistory",
-        method="GET",
-        path="/people/{personId}/history",
-        summary="List the changes to a person",
-        description=(
-            "Returns a page of the changes to a person, oldest first, with author and time."
-        ),
-        handler=_list_history,
-        query=PageQuery,
-        success=Success(200, "A page of changes.", list[KeyEvent], [_EVENT]),
     ),
 )

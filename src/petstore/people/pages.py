@@ -3,9 +3,9 @@
 from typing import Any
 
 from petstore.clock import HOUR
-from petstore.console.caller_changes import history_of_caller
 from petstore.console.fields import Field, FieldSet, choice, undo_fields
 from petstore.console.forms import Problem
+from petstore.console.history import history_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest, again_if_used
 from petstore.console.scopes import scopes_in_words
@@ -85,7 +85,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         error=error,
         person=person,
         form=form,
-        history=await history_of_caller(visit, person.id) if form.is_conflict else None,
+        history=await history_of(visit, f"person/{person.id}"),
         problem=_problem(visit, error) or form.problem,
         role=_ROLE_NAMES[person.role],
         may_do=scopes_in_words(ROLES[person.role]),
@@ -153,12 +153,6 @@ async def _end_device(visit: PageRequest) -> Response:
     return await visit.redirect(_path(visit), Notice(text))
 
 
-async def _history(visit: PageRequest) -> Response:
-    person = await _get(visit)
-    history = await history_of_caller(visit, visit.path_id)
-    return visit.page("person_history.html", person=person.value, history=history)
-
-
 async def _get(visit: PageRequest) -> Result[Any]:
     return await visit.execute("getPerson")
 
@@ -179,5 +173,4 @@ PAGES = (
     ConsolePage(
         "POST", "/people/{personId}/devices/{deviceId}/end", _end_device, "endPersonDevice"
     ),
-    ConsolePage("GET", "/people/{personId}/history", _history, "listPersonHistory"),
 )

@@ -24,7 +24,8 @@ from petstore.errors import (
     NotFound,
     PersonDisabled,
 )
-from petstore.keys.history import KeyEvent, PersonAction, insert_changes, read_history
+from petstore.events.model import AdminEventType, Author, admin_event
+from petstore.events.store import record
 from petstore.keys.model import PREFIXES, ROLES, Caller, Environment, KeyFields, Role
 from petstore.keys.status import COLUMNS, caller_of, values_of
 from petstore.keys.store import Principal, begin_change, unconditional
@@ -93,12 +94,6 @@ class StoredPerson(NamedTuple):
             last_seen_at=None if seen_at is None else utc_second(seen_at),
         )
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """What the history tells of it."""
-        shown = self.shown
-        return {"name": shown.name, "login": shown.login, "role": shown.role, "state": shown.state}
-
     def changed(self, changes: Mapping[str, Any], now: Milliseconds) -> "StoredPerson":
         """Return it with other fields, by their names in ``PersonPatch``."""
         rest = dict(changes)
@@ -140,18 +135,6 @@ async def list_people(
     )
 
 
-async def list_person_history(
-    store: Reader, person_id: int, environment: Environment, after: int | None, limit: int
-) -> Page[KeyEvent]:
-    """Return the first ``limit`` changes to a person with an id above ``after``, oldest first.
-
-    Raises:
-        NotFound: there is no such person in the environment.
-    """
-    await find_person(store, person_id, environment)
-    return await read_history(store, person_id, after, limit)
-
-
 def add_person(
     new: PersonCreate, by: Principal, environment: Environment, now: Milliseconds
 ) -> Unit[Added]:
@@ -181,8 +164,8 @@ def add_person(
         name="insert_person",
     )
     yield from _begin_generation(person_id)
-    person = yield from _read(person_id, by)
-    yield insert_changes(by.name, "created", person_id, {}, person.fields, now)
+    person = yield from read_person(person_id, by.environment)
+    yield record_person("person.created", person, None, by.author, now)
     return (yield from _invite(person, by, now))
 
 
@@ -203,7 +186,7 @@ def invite_person(
             needs the password until now to set another one.
     """
     by = yield from begin_change(by, now)
-    person = yield from _read(person_id, by)
+    person = yield from read_person(person_id, by.environment)
     check(person.shown)
     if person.state == "disabled":
         msg = f"person {person_id} is disabled; enable the account first"
@@ -231,28 +214,26 @@ def change_person(
             would get another login.
     """
     by = yield from begin_change(by, now)
-    before = yield from _read(person_id, by)
+    before = yield from read_person(person_id, by.environment)
     check(before.shown)
     after = before.changed(changes, now)
     if after == before:
         return before.shown
     was_disabled, is_disabled = before.state == "disabled", after.state == "disabled"
-    action: PersonAction = "changed"
-    if was_disabled != is_disabled:
-        action = "disabled" if is_disabled else "enabled"
-    gets_more = action == "enabled" or not after.caller.scopes <= before.caller.scopes
+    is_enabled = was_disabled and not is_disabled
+    gets_more = is_enabled or not after.caller.scopes <= before.caller.scopes
     if by.caller is not None and (gets_more or after.login != before.login):
         check_role(by.caller, after.caller)
     yield from _require_administrator(before, after, by)
     if name_key(after.login) != name_key(before.login):
         yield from _require_free_login(after.login)
     yield from _save(after)
-    if action == "disabled":
+    if is_disabled and not was_disabled:
         yield from delete_links(person_id)
         # The sessions stay, to say why they have ended; once the person is enabled again, that is
         # because of their token.
         yield from _begin_generation(person_id, now)
-    yield insert_changes(by.name, action, person_id, before.fields, after.fields, now)
+    yield record_person("person.updated", after, before, by.author, now)
     return after.shown
 
 
@@ -277,15 +258,13 @@ def end_device_of(
         NotFound: the principal sees no person with this id, or they are not signed in there.
     """
     by = yield from begin_change(by, now)
-    person = yield from _read(person_id, by)
+    yield from read_person(person_id, by.environment)
     device = yield from find_device(person_id, device_id, now)
     if device is not None:
         check(_shown_device(device))
     if device is None or not (yield from end_device(person_id, device.digest)):
         msg = f"person {person_id} is not signed in on device {device_id}"
         raise NotFound(msg)
-    fields = person.fields
-    yield insert_changes(by.name, "device_ended", person_id, fields, fields, now)
 
 
 def _shown_device(device: Device) -> PersonDevice:
@@ -297,8 +276,21 @@ def _select(person_id: int) -> Statement:
     return Statement(f"{_SELECT} WHERE p.id = ?1", (person_id,), name="select_person")
 
 
-def _read(person_id: int, by: Principal) -> Unit[StoredPerson]:
-    return _found((yield _select(person_id)), person_id, by.environment)
+def read_person(person_id: int, environment: Environment | None) -> Unit[StoredPerson]:
+    """Return a person as it is within a unit of work, or raise ``NotFound``."""
+    return _found((yield _select(person_id)), person_id, environment)
+
+
+def record_person(
+    kind: AdminEventType,
+    person: StoredPerson,
+    before: StoredPerson | None,
+    by: Author,
+    now: Milliseconds,
+) -> Statement:
+    """Return the INSERT of the event of a change to a person."""
+    was = None if before is None else before.shown
+    return record(now, admin_event(kind, person.caller.environment, person.shown, was), by=by)
 
 
 def _found(rows: list[Row], person_id: int, environment: Environment | None) -> StoredPerson:
@@ -321,7 +313,8 @@ def _invite(person: StoredPerson, by: Principal, now: Milliseconds) -> Unit[Adde
             raise BeyondOwnRights(msg)
         check_role(by.caller, person.caller)
     maker = by if by.caller is not None else None
-    secret = yield from create_link(person.caller.id, by.name, now, maker, "invitation")
+    secret = yield from create_link(person.caller.id, now, maker, "invitation")
+    yield record_person("person.invited", person, person, by.author, now)
     return Added(person.shown, secret)
 
 

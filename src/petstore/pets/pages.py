@@ -26,7 +26,13 @@ from petstore.console.fields import (
     undo_fields,
 )
 from petstore.console.forms import EMPTY, Form, typed_id
-from petstore.console.history import History, gone_page, history_of, is_by_order
+from petstore.console.history import (
+    History,
+    gone_page,
+    history_of,
+    is_by_order,
+    newest_events,
+)
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.numbers import money_in_words, shown_count
 from petstore.console.page import ConsolePage, PageRequest
@@ -40,7 +46,6 @@ from petstore.errors import (
     PetstoreError,
     UnknownPet,
 )
-from petstore.events.history import read_caused
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.form import sale_form
@@ -182,8 +187,8 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
 
 async def _added(visit: PageRequest) -> list[_Added]:
     """Return the animals that are there of the last ones that the caller added."""
-    store, author = visit.services.store, visit.author.actor
-    events = await read_caused(store, author, "pet.created", _ADDED_LAST)
+    wanted = {"actor": visit.author.actor, "type": ["pet.created"]}
+    events = await newest_events(visit, _ADDED_LAST, **wanted)
     if not events:
         return []
     created = {event.data["id"]: event for event in events}

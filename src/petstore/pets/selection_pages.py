@@ -13,9 +13,11 @@ from msgspec import to_builtins
 
 from petstore.console.categories import with_category
 from petstore.console.forms import page_address, problem_of
+from petstore.console.history import newest_events
 from petstore.console.notices import Notice, Undo
 from petstore.console.numbers import count_in_words
 from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.sentences import PastEvent
 from petstore.console.templates import begun
 from petstore.errors import (
     Conflict,
@@ -28,7 +30,6 @@ from petstore.errors import (
     RateLimitExceeded,
     Unavailable,
 )
-from petstore.events.history import PastEvent, read_latest
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.pets.model import Pet
@@ -184,11 +185,11 @@ async def _take_back(visit: PageRequest, pet_id: int) -> bool:
         Conflict: its history is no longer kept.
     """
     wanted = (visit.author.actor, visit.form.text("request"))
-    found = await read_latest(visit.services.store, f"pet/{pet_id}")
-    if not found.events:
+    found = await newest_events(visit, 2, resource=f"pet/{pet_id}")
+    if not found:
         msg = "its history is no longer kept"
         raise Conflict(msg)
-    last, *earlier = found.events
+    last, *earlier = found
     if earlier and _is_of(earlier[0], wanted) and last.data == earlier[0].members_before:
         return False
     if not _is_of(last, wanted):

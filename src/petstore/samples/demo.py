@@ -28,7 +28,7 @@ from petstore.samples.webhook import record_failing_webhook
 from petstore.sessions.store import create_link, note_use
 from petstore.settings import Settings, is_postgres, masked, sqlite_path
 
-_BY = Principal("petstore serve --demo")
+_BY = Principal()
 _STAFF = (
     PersonCreate("Amina Diallo", "amina@petstore.example", "manager"),
     PersonCreate("Jonas Lindqvist", "jonas@petstore.example", "clerk"),
@@ -68,7 +68,7 @@ async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_c
             await _add_webhook(store, settings, account.caller, now)
     link, ways_back = "", _ways_back(account, settings)
     if account.caller.state(now) == "active":
-        link = await store.write(create_link(account.caller.id, _BY.name, now))
+        link = await store.write(create_link(account.caller.id, now))
     return Demo(token, link, ways_back)
 
 

@@ -18,7 +18,7 @@ async def _link(visit: PageRequest) -> Response:
     key = found(rows, key_id, visit.caller.environment).key
     now = services.clock()
     check_rights(visit.caller, key)
-    unit = create_link(key_id, visit.caller.label, now, visit.session)
+    unit = create_link(key_id, now, visit.session)
     secret = await services.store.write(unit)
     _LOG.info("key %d made a link to sign in with key %d", visit.caller.id, key_id)
     return visit.page("key_link.html", key=key, link=f"{visit.root}{HOME}/link/{secret}")

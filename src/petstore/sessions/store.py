@@ -10,7 +10,6 @@ from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.databases.retention import are_first
 from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
-from petstore.keys.history import Action, insert_event
 from petstore.keys.model import Caller, Environment, check_rights
 from petstore.keys.model import digest as token_digest
 from petstore.keys.status import COLUMNS, caller_of, select_key
@@ -345,14 +344,13 @@ def delete_links(key_id: int) -> Unit[None]:
 
 def create_link(
     caller_id: int,
-    by: str,
     now: Milliseconds,
     maker: Session | Principal | None = None,
     purpose: LinkPurpose = "sign_in",
 ) -> Unit[str]:
     """Create a link that works once for a key or a person, and return its secret.
 
-    The history says ``by`` whom. The ``maker`` passes on when it ends: a link must not outlive the
+    The ``maker`` passes on when it ends: a link must not outlive the
     token that made it. Any link ends with the token that is now the newest of its key, if not with
     an older one. A new invitation ends the earlier ones of the same person.
 
@@ -389,8 +387,6 @@ def create_link(
         (_digest(secret), caller_id, now + _LIVES[purpose], token, granted_by, purpose),
         name="insert_link",
     )
-    action: Action = "link_created" if purpose == "sign_in" else "invited"
-    yield insert_event(by, action, caller, caller, now)
     return secret
 
 
@@ -412,7 +408,6 @@ def use_link(
     link = yield from take_link(secret, "sign_in", environment, now)
     if link is None:
         return None
-    yield insert_event("link", "link_used", link.caller, link.caller, now)
     return (yield from begin_session(link.caller.id, link.token, link.granted_by, now, browser))
 
 

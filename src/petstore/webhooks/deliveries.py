@@ -17,7 +17,7 @@ from petstore.databases.pages import Page, found
 from petstore.databases.planner import LAST_ID, SHORT, in_short, index_range, unplanned
 from petstore.databases.retention import are_first
 from petstore.errors import EventNotKept
-from petstore.events.model import EventType, NewEvent
+from petstore.events.model import EventType, NewEvent, readable_by
 from petstore.events.store import record
 from petstore.webhooks.model import Delivery, DeliveryState, Webhook
 from petstore.webhooks.schedule import (
@@ -373,7 +373,7 @@ def make_deliveries(
             wanted = webhook.wanted
             rows = yield Statement(
                 f"{_INSERT} WHERE e.sequence > ?3 AND e.sequence <= ?4"
-                " AND (e.key_id IS NULL OR e.key_id = ?5)"
+                f" AND {readable_by('?5')}"
                 f" AND (e.type IN ({placeholder_list(8, wanted)})"
                 " OR e.type = ?6 AND e.resource = ?7)"
                 " ORDER BY e.sequence RETURNING id",

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from petstore_client.models import Category, Event, Order, Pet, Webhook
+from petstore_client.models import Category, Event, Key, Order, Person, Pet, Webhook
 
 __all__ = [
     "BY_TYPE",
@@ -13,14 +13,22 @@ __all__ = [
     "CATEGORY_UPDATED",
     "DEPRECATION_USED",
     "KEY_BANNED",
+    "KEY_CREATED",
     "KEY_EXPIRING",
     "KEY_LIMIT_NEAR",
+    "KEY_REVOKED",
+    "KEY_ROTATED",
+    "KEY_UNBANNED",
+    "KEY_UPDATED",
     "ORDER_APPROVED",
     "ORDER_CANCELLED",
     "ORDER_DELIVERED",
     "ORDER_LAPSED",
     "ORDER_PLACED",
     "ORDER_UPDATED",
+    "PERSON_CREATED",
+    "PERSON_INVITED",
+    "PERSON_UPDATED",
     "PET_CREATED",
     "PET_DELETED",
     "PET_UPDATED",
@@ -31,14 +39,22 @@ __all__ = [
     "CategoryUpdated",
     "DeprecationUsed",
     "KeyBanned",
+    "KeyCreated",
     "KeyExpiring",
     "KeyLimitNear",
+    "KeyRevoked",
+    "KeyRotated",
+    "KeyUnbanned",
+    "KeyUpdated",
     "OrderApproved",
     "OrderCancelled",
     "OrderDelivered",
     "OrderLapsed",
     "OrderPlaced",
     "OrderUpdated",
+    "PersonCreated",
+    "PersonInvited",
+    "PersonUpdated",
     "PetCreated",
     "PetDeleted",
     "PetUpdated",
@@ -165,6 +181,86 @@ class CategoryDeleted(Event, frozen=True, kw_only=True):
     data: Category
 
 
+KEY_CREATED: Final = "key.created"
+
+
+class KeyCreated(Event, frozen=True, kw_only=True):
+    """An event of the type ``key.created``."""
+
+    type: Literal["key.created"]
+    data: Key
+
+
+KEY_UPDATED: Final = "key.updated"
+
+
+class KeyUpdated(Event, frozen=True, kw_only=True):
+    """An event of the type ``key.updated``."""
+
+    type: Literal["key.updated"]
+    data: Key
+
+
+KEY_ROTATED: Final = "key.rotated"
+
+
+class KeyRotated(Event, frozen=True, kw_only=True):
+    """An event of the type ``key.rotated``."""
+
+    type: Literal["key.rotated"]
+    data: Key
+
+
+KEY_REVOKED: Final = "key.revoked"
+
+
+class KeyRevoked(Event, frozen=True, kw_only=True):
+    """An event of the type ``key.revoked``."""
+
+    type: Literal["key.revoked"]
+    data: Key
+
+
+KEY_UNBANNED: Final = "key.unbanned"
+
+
+class KeyUnbanned(Event, frozen=True, kw_only=True):
+    """An event of the type ``key.unbanned``."""
+
+    type: Literal["key.unbanned"]
+    data: Key
+
+
+PERSON_CREATED: Final = "person.created"
+
+
+class PersonCreated(Event, frozen=True, kw_only=True):
+    """An event of the type ``person.created``."""
+
+    type: Literal["person.created"]
+    data: Person
+
+
+PERSON_UPDATED: Final = "person.updated"
+
+
+class PersonUpdated(Event, frozen=True, kw_only=True):
+    """An event of the type ``person.updated``."""
+
+    type: Literal["person.updated"]
+    data: Person
+
+
+PERSON_INVITED: Final = "person.invited"
+
+
+class PersonInvited(Event, frozen=True, kw_only=True):
+    """An event of the type ``person.invited``."""
+
+    type: Literal["person.invited"]
+    data: Person
+
+
 KEY_LIMIT_NEAR: Final = "key.limit_near"
 
 
@@ -238,6 +334,14 @@ BY_TYPE: Final[Mapping[str, type[Event]]] = {
     CATEGORY_CREATED: CategoryCreated,
     CATEGORY_UPDATED: CategoryUpdated,
     CATEGORY_DELETED: CategoryDeleted,
+    KEY_CREATED: KeyCreated,
+    KEY_UPDATED: KeyUpdated,
+    KEY_ROTATED: KeyRotated,
+    KEY_REVOKED: KeyRevoked,
+    KEY_UNBANNED: KeyUnbanned,
+    PERSON_CREATED: PersonCreated,
+    PERSON_UPDATED: PersonUpdated,
+    PERSON_INVITED: PersonInvited,
     KEY_LIMIT_NEAR: KeyLimitNear,
     KEY_BANNED: KeyBanned,
     KEY_EXPIRING: KeyExpiring,

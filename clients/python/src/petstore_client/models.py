@@ -14,7 +14,6 @@ __all__ = [
     "ActorType",
     "Category",
     "CategoryCounts",
-    "Change",
     "Delivery",
     "DeliveryState",
     "DeprecatedUse",
@@ -32,7 +31,6 @@ __all__ = [
     "Key",
     "KeyDeprecatedUse",
     "KeyEnvironment",
-    "KeyEvent",
     "KeyState",
     "KeyWithToken",
     "Model",
@@ -70,7 +68,7 @@ PersonRole: TypeAlias = Literal["administrator", "clerk", "manager", "viewer"] |
 PersonState: TypeAlias = Literal["active", "disabled", "invited"] | str
 KeyEnvironment: TypeAlias = Literal["production", "staging"] | str
 KeyState: TypeAlias = Literal["active", "expired", "revoked"] | str
-ActorType: TypeAlias = Literal["key", "person", "service"] | str
+ActorType: TypeAlias = Literal["key", "operator", "person", "service"] | str
 SalesBy: TypeAlias = Literal["category", "day"] | str
 OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"] | str
 KeptPetReason: TypeAlias = Literal["changed", "deleted", "ordered"] | str
@@ -244,10 +242,11 @@ class SalesRow(Model, frozen=True, kw_only=True):
 
 
 class Actor(Model, frozen=True, kw_only=True):
-    """Who caused an event. What the service does by itself has no id.
+    """Who caused an event. The operator and the service have no id.
 
     Attributes:
-        type: ``key``, ``person``, or ``service`` for what the service did by itself.
+        type: ``key``, ``person``, ``operator`` for a command beside the database, or
+            ``service`` for what the service did by itself.
         id: The id of the key or person.
     """
 
@@ -289,18 +288,6 @@ class Key(Versioned, frozen=True, kw_only=True):
     created_at: datetime
     expires_at: datetime | None = None
     last_used_at: datetime | None = None
-
-
-class Change(Model, frozen=True, kw_only=True):
-    """The value of a field before and after a change.
-
-    Attributes:
-        before: The value before the change; ``None`` if none.
-        after: The value after it; ``None`` if none.
-    """
-
-    before: Any
-    after: Any
 
 
 class Person(Versioned, frozen=True, kw_only=True):
@@ -574,7 +561,9 @@ class Event(Model, frozen=True, kw_only=True):
         type: One of ``pet.created``, ``pet.updated``, ``pet.deleted``, ``order.placed``,
             ``order.updated``, ``order.approved``, ``order.delivered``, ``order.cancelled``,
             ``order.lapsed``, ``category.created``, ``category.updated``,
-            ``category.deleted``, ``key.limit_near``, ``key.banned``, ``key.expiring``,
+            ``category.deleted``, ``key.created``, ``key.updated``, ``key.rotated``,
+            ``key.revoked``, ``key.unbanned``, ``person.created``, ``person.updated``,
+            ``person.invited``, ``key.limit_near``, ``key.banned``, ``key.expiring``,
             ``deprecation.used``, ``webhook.disabled``, ``webhook.test``. More will follow:
             ignore types that you do not know.
         timestamp: When it happened (RFC 3339, to the millisecond).
@@ -596,30 +585,6 @@ class Event(Model, frozen=True, kw_only=True):
     previous: Mapping[str, Any] | None = None
     actor: Actor | None = None
     request_id: str | None = None
-
-
-class KeyEvent(Model, frozen=True, kw_only=True):
-    """A change to a key or a person, or a link of the console that signs somebody in with it.
-
-    ``by`` is ``key 3``, ``person 2``, ``command line`` with the operator's login, or
-    ``link`` for somebody who used one.
-
-    Attributes:
-        id: Unique identifier, assigned by the service on creation.
-        at: When it was changed.
-        by: Who did it: ``key 3``, ``person 2``, ``command line`` and the operator's login,
-            or ``link`` for somebody who signed in with one.
-        action: ``created``, ``changed``, ``rotated``, ``revoked``, ``unbanned``,
-            ``link_created`` or ``link_used``; of a person also ``invited``, ``disabled``,
-            ``enabled`` or ``device_ended``.
-        changes: The fields that changed, by their names.
-    """
-
-    id: int
-    at: datetime
-    by: str
-    action: str
-    changes: dict[str, Change]
 
 
 class Usage(Model, frozen=True, kw_only=True):

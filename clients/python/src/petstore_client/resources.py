@@ -30,7 +30,6 @@ from petstore_client.models import (
     Inventory,
     Key,
     KeyDeprecatedUse,
-    KeyEvent,
     KeyWithToken,
     NewPet,
     Order,
@@ -1088,27 +1087,6 @@ class Keys(Resource[D]):
         )
 
     @listing
-    def history(
-        self, key_id: int, *, limit: int | None = None, cursor: str | None = None
-    ) -> Listing[KeyEvent]:
-        """List the changes to a key.
-
-        Iterates over the changes to a key, oldest first, with author and time. Your key needs
-        the scope ``keys:admin``.
-
-        Args:
-            key_id: The ``id`` of the key.
-            limit: The size of a page, from 1 to 100. By default 100.
-            cursor: Where the page starts, from the ``cursor`` of the previous page.
-        """
-        return Listing(
-            "listKeyHistory",
-            f"/keys/{number(key_id=key_id)}/history",
-            KeyEvent,
-            parameters(limit=limit, cursor=cursor),
-        )
-
-    @listing
     def deprecations(
         self, *, limit: int | None = None, cursor: str | None = None
     ) -> Listing[KeyDeprecatedUse]:
@@ -1317,27 +1295,6 @@ class People(Resource[D]):
             f"/people/{number(person_id=person_id)}/devices/{number(device_id=device_id)}",
             nothing,
             if_match=if_match,
-        )
-
-    @listing
-    def history(
-        self, person_id: int, *, limit: int | None = None, cursor: str | None = None
-    ) -> Listing[KeyEvent]:
-        """List the changes to a person.
-
-        Iterates over the changes to a person, oldest first, with author and time. Your key
-        needs the scope ``keys:admin``.
-
-        Args:
-            person_id: The ``id`` of the person.
-            limit: The size of a page, from 1 to 100. By default 100.
-            cursor: Where the page starts, from the ``cursor`` of the previous page.
-        """
-        return Listing(
-            "listPersonHistory",
-            f"/people/{number(person_id=person_id)}/history",
-            KeyEvent,
-            parameters(limit=limit, cursor=cursor),
         )
 
 

@@ -228,18 +228,6 @@ CREATE TABLE api_key_revision (
 
 INSERT INTO api_key_revision VALUES (1, 0);
 
--- Every change to a key; changes is JSON.
-CREATE TABLE api_key_events (
-    id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    key_id BIGINT NOT NULL REFERENCES api_keys (id),
-    at BIGINT NOT NULL,
-    actor TEXT NOT NULL,
-    action TEXT NOT NULL,
-    changes TEXT NOT NULL
-);
-
-CREATE INDEX api_key_events_by_key ON api_key_events (key_id, id);
-
 CREATE TABLE rate_limits (
     key_id BIGINT PRIMARY KEY REFERENCES api_keys (id),
     minute_started BIGINT NOT NULL,
@@ -277,7 +265,8 @@ CREATE TABLE idempotency_records (
 
 CREATE INDEX idempotency_records_by_age ON idempotency_records (kept_at);
 
--- What changed, in the order of the commits. key_id is there if an event concerns one key alone. actor
+-- What changed, in the order of the commits. key_id is there if an event concerns one key alone; -1 and
+-- -2 are the administrators of production and of staging, whose events are kept for longer. actor
 -- caused it, such as key/3 or person/2.
 CREATE TABLE events (
     sequence BIGINT PRIMARY KEY,
@@ -292,8 +281,16 @@ CREATE TABLE events (
     request_id TEXT
 );
 
--- The history of a resource.
+-- The history of a resource, what somebody did, and the events of administrators.
 CREATE INDEX events_by_resource ON events (resource, sequence);
+CREATE INDEX events_by_actor ON events (actor, sequence);
+CREATE INDEX events_by_key ON events (key_id, sequence) WHERE key_id < 0;
+
+-- Every event from this one on is kept; before it, only events of administrators are.
+CREATE TABLE feed_start (
+    one BIGINT PRIMARY KEY CHECK (one = 1),
+    sequence BIGINT NOT NULL
+);
 
 -- Events as they are recorded, until a process gives them their place.
 CREATE TABLE events_outbox (

@@ -257,18 +257,6 @@ CREATE INDEX orders_with_buyers ON orders (
     CASE WHEN status IN ('delivered', 'cancelled') THEN coalesce(delivered_at, cancelled_at, placed_at) END
 ) WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL;
 
--- Every change to a key; changes is JSON.
-CREATE TABLE api_key_events (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    key_id INTEGER NOT NULL REFERENCES api_keys (id),
-    at INTEGER NOT NULL,
-    actor TEXT NOT NULL,
-    action TEXT NOT NULL,
-    changes TEXT NOT NULL
-) STRICT;
-
-CREATE INDEX api_key_events_by_key ON api_key_events (key_id);
-
 -- First responses to requests with an Idempotency-Key, each written with what it responds to.
 CREATE TABLE idempotency_records (
     key_id INTEGER NOT NULL REFERENCES api_keys (id),
@@ -281,7 +269,8 @@ CREATE TABLE idempotency_records (
 
 CREATE INDEX idempotency_records_by_age ON idempotency_records (kept_at);
 
--- What changed, in the order of the commits. key_id is there if an event concerns one key alone. actor
+-- What changed, in the order of the commits. key_id is there if an event concerns one key alone; -1 and
+-- -2 are the administrators of production and of staging, whose events are kept for longer. actor
 -- caused it, such as key/3 or person/2.
 CREATE TABLE events (
     sequence INTEGER PRIMARY KEY,
@@ -294,6 +283,12 @@ CREATE TABLE events (
     previous TEXT,
     actor TEXT,
     request_id TEXT
+) STRICT;
+
+-- Every event from this one on is kept; before it, only events of administrators are.
+CREATE TABLE feed_start (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    sequence INTEGER NOT NULL
 ) STRICT;
 
 -- Where a key wants its events sent. environment is that of the key. types are separated by spaces; empty is all it may read.
@@ -454,15 +449,17 @@ CREATE TABLE console_seal (
     secret BLOB NOT NULL
 ) STRICT;
 
--- The events of each resource, up to the sequence in the row without a resource. Events come here
--- soon after their commit: a change must not pay for one more index.
-CREATE TABLE event_resources (
-    resource TEXT NOT NULL,
+-- The events of each resource, those that each actor caused ('by person/2') and those of administrators
+-- ('for -1'), up to the sequence in the row without a term. Events come here soon after their commit: a
+-- change must not pay for more indexes.
+CREATE TABLE event_index (
+    term TEXT NOT NULL,
     sequence INTEGER NOT NULL,
-    PRIMARY KEY (resource, sequence)
+    PRIMARY KEY (term, sequence)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TRIGGER event_deleted AFTER DELETE ON events
 BEGIN
-    DELETE FROM event_resources WHERE resource = OLD.resource AND sequence = OLD.sequence;
+    DELETE FROM event_index WHERE sequence = OLD.sequence
+        AND term IN (OLD.resource, 'by ' || OLD.actor, 'for ' || OLD.key_id);
 END;

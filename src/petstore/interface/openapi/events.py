@@ -6,21 +6,28 @@ from msgspec import Struct
 
 from petstore.categories.model import Category
 from petstore.deprecations.model import DeprecationNoticeData
-from petstore.events.model import EVENT_TYPES, EventType, type_description
+from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, EventType, type_description
 from petstore.interface.openapi.components import reference
-from petstore.keys.model import KeyNoticeData
+from petstore.keys.model import Key, KeyNoticeData
 from petstore.orders.model import PERSONAL, Order
+from petstore.people.model import Person
 from petstore.pets.model import Pet
 from petstore.webhooks.model import Webhook
 
 _Schemas = dict[str, dict[str, Any]]
 
-# What the `data` of an event is, by the first word of its type. Tools take the first schema that
-# fits, so those with more required members come before others.
-_NOTICES: dict[str, type[Struct]] = {"deprecation": DeprecationNoticeData, "key": KeyNoticeData}
+# What the `data` of an event is, by what the event is about. Tools take the first schema that fits,
+# so those with more required members come before others.
+_KEY_NOTICE = "keyNotice"
+_NOTICES: dict[str, type[Struct]] = {
+    "deprecation": DeprecationNoticeData,
+    _KEY_NOTICE: KeyNoticeData,
+}
 _DATA: dict[str, type[Struct]] = {
     "order": Order,
     "webhook": Webhook,
+    "key": Key,
+    "person": Person,
     "pet": Pet,
     "category": Category,
     **_NOTICES,
@@ -36,7 +43,7 @@ _NULL = {"type": "null"}
 
 def event_schema(event_type: EventType) -> str:
     """Return the name of the schema of events of a type."""
-    return _event_name(event_type.partition(".")[0])
+    return _event_name(_subject(event_type))
 
 
 def event_schemas(schemas: _Schemas) -> _Schemas:
@@ -56,8 +63,15 @@ def event_schemas(schemas: _Schemas) -> _Schemas:
     return {each["title"]: each for each in (*parts, _any_event(event, [*data.values()], of_any))}
 
 
-def _event_name(word: str) -> str:
-    return f"{word.capitalize()}{'Notice' if word in _NOTICES else 'Event'}"
+def _subject(event_type: EventType) -> str:
+    """Return what events of a type are about: the first word, unless it is a notice for a key."""
+    word = event_type.partition(".")[0]
+    return _KEY_NOTICE if word == "key" and event_type not in ADMIN_EVENT_TYPES else word
+
+
+def _event_name(subject: str) -> str:
+    word = subject.removesuffix("Notice").capitalize()
+    return f"{word}{'Notice' if subject in _NOTICES else 'Event'}"
 
 
 def _data(schema: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +132,7 @@ def _previous_of_any(previous: _Schemas) -> dict[str, Any]:
 def _event_about(
     word: str, event: dict[str, Any], data: dict[str, Any], previous: dict[str, Any] | None
 ) -> dict[str, Any]:
-    types = [kind for kind in EVENT_TYPES if kind.startswith(f"{word}.")]
+    types = [kind for kind in EVENT_TYPES if _subject(kind) == word]
     members = event["properties"] | {
         "type": {"type": "string", "description": type_description(types)},
         "data": reference("schemas", data["title"]),

@@ -64,9 +64,11 @@ HEADERS: dict[str, dict[str, Any]] = {
     ),
     "Link-Latest": _header(
         'The next page, with `rel="next"`, while there is more now. Where to go on later, with'
-        ' `rel="latest"`, on every page, the empty one too (RFC 8288).',
+        ' `rel="latest"`, on every page, the empty one too, unless the newest'
+        " come first (RFC 8288).",
         f'<{_SHOP}/v1/events?cursor=AAAAAAAAAAdfHDxq>; rel="next",'
         f' <{_SHOP}/v1/events?cursor=AAAAAAAAAAdfHDxq>; rel="latest"',
+        required=False,
     ),
     "X-Total-Count": _header(
         "How many records match, or 10001 if there are more than 10,000. Sent if asked for with"
