@@ -107,8 +107,9 @@ class Ask(NamedTuple):
     async def send(
         self, service: Service, token: str | None = None, **options: Any
     ) -> httpx.Response:
-        headers = {**self.options.get("headers", {}), **options.get("headers", {})}
-        every = {**self.options, **options, "headers": headers}
+        every = {**self.options, **options}
+        if isinstance(every.get("headers"), dict):
+            every["headers"] = self.options.get("headers", {}) | every["headers"]
         return await service.request(self.method, self.path, token, **every)
 
 

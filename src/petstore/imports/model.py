@@ -77,10 +77,16 @@ class ImportColumn(Struct, frozen=True):
 
 
 class ImportWord(Struct, frozen=True):
-    """A category or a status of a file that the store does not know."""
+    """A category of a file that is not in the store, or a word of its status column."""
 
     text: Annotated[str, Meta(description="The word, as the file has it first.")]
     rows: Annotated[int, _count("How many rows have it.")]
+    means: (
+        Annotated[
+            Meaning, Meta(description="The status that it means; absent if that is not decided.")
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class ImportPreview(Struct, frozen=True, rename="camel"):
@@ -98,7 +104,8 @@ class ImportPreview(Struct, frozen=True, rename="camel"):
         Meta(description="Categories that are not in the store: the first 200."),
     ] = []
     statuses: Annotated[
-        list[ImportWord], Meta(description="Words that are not a status: the first 200.")
+        list[ImportWord],
+        Meta(description="Other words than a status, undecided ones first."),
     ] = []
 
 

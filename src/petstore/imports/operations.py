@@ -313,7 +313,7 @@ _EXAMPLE = {
         "withoutCategory": 0,
         "withoutStatus": 1,
         "categories": [{"text": "Ferrets", "rows": 1}],
-        "statuses": [{"text": "Adopted", "rows": 1}],
+        "statuses": [{"text": "Adopted", "rows": 1, "means": "sold"}],
     },
 }
 _FINISHED = {name: value for name, value in _EXAMPLE.items() if name != "preview"} | {

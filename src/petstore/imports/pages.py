@@ -173,7 +173,7 @@ def _texts(found: Import) -> dict[str, str]:
         "defaultStatus": members.get("defaultStatus", ""),
         "defaultCategoryId": str(members.get("defaultCategoryId", "")),
         "unknownCategories": found.unknown_categories,
-        **{_VALUE + word: meaning for word, meaning in found.values.items()},
+        **{_VALUE + word.text: word.means or "" for word in _preview(found).statuses},
     }
 
 

@@ -17,7 +17,6 @@ from petstore.domain.names import name_key
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.imports.columns import (
     FIRST_ROWS,
-    Choices,
     ColumnMapping,
     Layout,
     find_layout,
@@ -49,7 +48,7 @@ from petstore.imports.store import (
     read_batches,
     with_created,
 )
-from petstore.pets.model import NewPet
+from petstore.pets.model import STATUSES, NewPet
 from petstore.pets.rows import keys_of_each
 from petstore.time_slices import TimeSlices
 
@@ -173,15 +172,26 @@ async def preview_of(
         here = await names_here(store, {each.name_key for each in keys.values()})
         already_here += sum(keys[name].name_key in here for name in names)
         added, refused = added + len(names), refused + len(rows) - len(names)
+    unknown = [word for word in words.listed() if name_key(word.text) not in known]
     return ImportPreview(
         added=added,
         refused=refused,
         already_here=already_here,
         without_category=words.rows[""],
         without_status=statuses.rows[""],
-        categories=words.listed(lambda word: name_key(word) not in known),
-        statuses=statuses.listed(lambda word: status_of(word, Choices()) is UNSET),
+        categories=unknown[:MAX_LISTED],
+        statuses=_decided(statuses.listed(), settings),
     )
+
+
+def _decided(words: Sequence[ImportWord], settings: ImportSettings) -> list[ImportWord]:
+    """Return words of the status column with what they mean, but for the statuses themselves."""
+    choices, found = settings.choices({}), list[ImportWord]()
+    for word in words:
+        if word_key(word.text) not in STATUSES:
+            status = status_of(word.text, choices)
+            found.append(replace(word, means="none" if status is None else status))
+    return sorted(found, key=lambda word: word.means is not UNSET)[:MAX_LISTED]
 
 
 class _Words:
@@ -199,11 +209,7 @@ class _Words:
             self._texts.setdefault(key, word)
             self.rows[key] += rows
 
-    def listed(self, is_unknown: Callable[[str], bool]) -> list[ImportWord]:
-        """Return the first unknown words, those of most rows first."""
-        unknown = (
-            ImportWord(self._texts[key][:MAX_WORD], rows)
-            for key, rows in self.rows.most_common()
-            if key and is_unknown(self._texts[key])
-        )
-        return [*islice(unknown, MAX_LISTED)]
+    def listed(self) -> list[ImportWord]:
+        """Return the words, those of most rows first."""
+        counts = self.rows.most_common()
+        return [ImportWord(self._texts[key][:MAX_WORD], rows) for key, rows in counts if key]

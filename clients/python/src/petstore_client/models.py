@@ -24,6 +24,7 @@ __all__ = [
     "ImportPreview",
     "ImportState",
     "ImportWord",
+    "ImportWordMeans",
     "Inventory",
     "Invitation",
     "KeptPet",
@@ -71,6 +72,7 @@ KeyState: TypeAlias = Literal["active", "expired", "revoked"] | str
 ActorType: TypeAlias = Literal["key", "operator", "person", "service"] | str
 SalesBy: TypeAlias = Literal["category", "day"] | str
 OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"] | str
+ImportWordMeans: TypeAlias = Literal["available", "none", "pending", "sold"] | str
 KeptPetReason: TypeAlias = Literal["changed", "deleted", "ordered"] | str
 ImportState: TypeAlias = Literal["finished", "open", "running", "undone"] | str
 UnknownCategories: TypeAlias = Literal["create", "refuse"] | str
@@ -150,15 +152,17 @@ class ImportMapping(Model, frozen=True, kw_only=True):
 
 
 class ImportWord(Model, frozen=True, kw_only=True):
-    """A category or a status of a file that the store does not know.
+    """A category of a file that is not in the store, or a word of its status column.
 
     Attributes:
         text: The word, as the file has it first.
         rows: How many rows have it.
+        means: The status that it means; absent if that is not decided.
     """
 
     text: str
     rows: int
+    means: ImportWordMeans | None = None
 
 
 class Order(Versioned, frozen=True, kw_only=True):
@@ -506,7 +510,7 @@ class ImportPreview(Model, frozen=True, kw_only=True):
         without_category: Rows without a category of their own. By default ``0``.
         without_status: Rows without a status of their own. By default ``0``.
         categories: Categories that are not in the store: the first 200.
-        statuses: Words that are not a status: the first 200.
+        statuses: Other words than a status, undecided ones first.
     """
 
     added: int = 0
@@ -716,7 +720,7 @@ class Import(Versioned, frozen=True, kw_only=True):
     has_header: bool
     mapping: ImportMapping
     unknown_categories: UnknownCategories
-    values: dict[str, Literal["available", "none", "pending", "sold"]]
+    values: dict[str, ImportWordMeans]
     notes: list[str]
     created_at: datetime
     header_line: int | None = None
