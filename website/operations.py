@@ -148,6 +148,8 @@ def _body(described: Json, document: Document) -> str:
     if "requestBody" not in described:
         return ""
     body = document.resolve(described["requestBody"])
+    if "application/json" not in body["content"]:
+        return f"## Body\n\nThe file: {', '.join(f'`{each}`' for each in body['content'])}."
     media = body["content"]["application/json"]
     rows = [
         [name, kind, "required" if presence else "", text]

@@ -32,6 +32,16 @@ _CALLS = {
     "getCategory": "category = client.categories.get(7)",
     "updateCategory": 'category = client.categories.update(7, description="Great and small.")',
     "deleteCategory": "client.categories.delete(7)",
+    "listImports": "for each in client.imports.list():\n    print(each.file_name, each.state)",
+    "createImport": (
+        'found = client.imports.create(b"name,category\\nBella,Dogs\\n", file_name="pets.csv")'
+    ),
+    "getImport": "found = client.imports.get(7)",
+    "updateImport": 'found = client.imports.update(7, unknown_categories="create")',
+    "runImport": "while client.imports.run(7).waiting:\n    pass",
+    "undoImport": "while client.imports.undo(7).waiting:\n    pass",
+    "getImportRefused": "rows = client.imports.refused(7)",
+    "deleteImport": "client.imports.delete(7)",
     "listOrders": 'for order in client.orders.list(status="placed"):\n    print(order.pet_id)',
     "placeOrder": 'order = client.orders.place(pet_id=7, buyer="Jane Doe", amount=24900)',
     "getOrder": "order = client.orders.get(7)",
@@ -95,7 +105,10 @@ def curl(operation: Operation) -> str:
     # With a body, curl sends POST by itself.
     if operation.method != ("GET" if operation.body is None else "POST"):
         lines.append(f"-X {operation.method}")
-    if operation.body is not None:
+    if operation.media_types:
+        lines.append('-H "Content-Type: text/csv"')
+        lines.append(f"--data-binary {quote(operation.body_example)}")
+    elif operation.body is not None:
         lines.append(f"--json {quote(json.dumps(operation.body_example, ensure_ascii=False))}")
     return " \\\n  ".join(lines)
 

@@ -44,6 +44,7 @@ def test_an_operation_needs_the_scope_of_its_resource(operation: Operation) -> N
         **dict.fromkeys(("events", "usage"), None),
         "store": f"orders:{right}",
         "webhooks": "webhooks:write",
+        "imports": "pets:write",
         "current": None,  # the own key
     }
     _, resource, *rest = operation.path.split("/")

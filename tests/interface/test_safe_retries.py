@@ -243,7 +243,10 @@ def assert_same(replay: httpx.Response, first: httpx.Response) -> None:
 
 
 def test_every_post_is_tested_here() -> None:
-    assert set(POSTS) == {row.id for row in OPERATIONS if row.method == "POST"}
+    # Those that take long, and record their response with the last of several transactions, are in
+    # tests/imports.
+    posts = {row.id for row in OPERATIONS if row.method == "POST" and not row.in_turn}
+    assert set(POSTS) == posts
 
 
 async def test_per_response_headers_are_not_recorded(shop: Shop) -> None:
@@ -355,7 +358,7 @@ def test_a_new_optional_field_does_not_change_the_digest_of_a_request() -> None:
     assert {
         row.id: request_digest("POST", f"{BASE}{post.path}", body).hex()[:16]
         for row in OPERATIONS
-        if row.method == "POST"
+        if row.id in POSTS
         for post in [POSTS[row.id]]
         for body in [post.body and msgspec.convert(post.body, row.body)]
     } == DIGESTS

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.fields import NO_U0000, Id, Int64
+from petstore.domain.fields import Id, Int64
 from petstore.imports.columns import Choices, ColumnMapping, Layout, word_key
 from petstore.pets.model import CategoryId, PetStatus, Status
 
@@ -151,7 +151,6 @@ _DefaultCategory = Annotated[
     ),
 ]
 _VALUES = "What words of the status column mean: `available`, `pending`, `sold` or `none`."
-_Word = Annotated[str, Meta(min_length=1, max_length=MAX_WORD, pattern=NO_U0000)]
 
 
 class ImportPatch(Struct, frozen=True, rename="camel"):
@@ -173,7 +172,7 @@ class ImportPatch(Struct, frozen=True, rename="camel"):
     unknown_categories: UnknownCategories | UnsetType = UNSET
     values: (
         Annotated[
-            dict[_Word, Meaning | None],
+            dict[str, Meaning | None],
             Meta(
                 max_length=MAX_LISTED,
                 description=f"{_VALUES} Null takes back what was decided.",

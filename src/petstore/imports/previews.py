@@ -144,8 +144,8 @@ def _changed_values(
     keys = {word_key(word) for word in patch}
     kept = {word: of for word, of in values.items() if word_key(word) not in keys}
     changed = kept | {word: of for word, of in patch.items() if of is not None}
-    if len(changed) > MAX_LISTED:
-        msg = f"values: expected at most {MAX_LISTED} words in all"
+    if len(changed) > MAX_LISTED or any(len(word) > MAX_WORD for word in changed):
+        msg = f"values: expected at most {MAX_LISTED} words of {MAX_WORD} characters in all"
         raise InvalidBody(msg)
     return changed
 

@@ -13,7 +13,8 @@ def reference(kind: Kind, name: str) -> dict[str, Any]:
 
 def file_content(media_types: Iterable[str], example: Any) -> dict[str, Any]:
     """Describe a body that is a file of one of these media types, with an example of a text."""
-    text, binary = {"type": "string"}, {"type": "string", "format": "binary"}
+    text = {"type": "string", "description": "The content of the file."}
+    binary = text | {"format": "binary"}
     return {
         name: {"schema": text, "example": example} if "text/" in name else {"schema": binary}
         for name in media_types
