@@ -59,11 +59,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Final, Generic, Literal, TypeAlias
 from msgspec import UNSET, UnsetType, field
-from petstore_client._calls import (
-    Call, Items, Listing, given, into, members, nothing, number, parameters
-)
+from types import NoneType
+from petstore_client._calls import Call, Items, Listing, called, listed
 from petstore_client._event_stream import EventFeed
-from petstore_client._faces import D, Resource, listing, operation, paging
+from petstore_client._faces import D, Resource, listing, operation
 from petstore_client._model import Model, Versioned, without
 from petstore_client._shortcuts import OrderSteps, PetById
 '''
@@ -192,10 +191,10 @@ def _method(row: Operation) -> str:
     about = first | {each: _ABOUT.get(each) or _about(sent[each]) for each in taken}
     signature = ["self", *(f"{each}: int" for each in first), *["*"][: len(taken)]]
     signature += [f"{each}: {kind}" for each, kind in taken.items()]
-    kind, call = _call(row, ", ".join(f"{each}={each}" for each in names))
+    kind, call = _call(row)
     text = "@listing\n" if kind.startswith("Listing") else "@operation\n"
     text += f"def {name}({', '.join(signature)}) -> {kind}:\n{_doc(row, about)}"
-    return f"{text}    return {call}\n" + "pages = paging(list)\n" * (name == "list")
+    return f"{text}    return {call}\n"
 
 
 def _batch_method(row: Operation) -> str:
@@ -206,23 +205,21 @@ def _batch_method(row: Operation) -> str:
     text += f"    self, {name}: Iterable[{sent.__name__}], *, idempotency_key: str | None = None\n"
     text += f") -> Call[{kind}]:\n"
     text += _doc(row, {name: "1 to 100 of them.", "idempotency_key": _ABOUT["idempotency_key"]})
-    text += f'    return Call("{row.id}", "{row.method}", "{row.path}", into({kind}),'
-    return f"{text} body=[*{name}], idempotency_key=idempotency_key)\n"
+    text += f'    return called({kind}, "{row.id}", "{row.method}", "{row.path}",'
+    return f'{text} {{"idempotency_key": idempotency_key}}, body=[*{name}])\n'
 
 
-def _call(row: Operation, sent: str) -> tuple[str, str]:
-    """Return the type of a call, and the call with what is ``sent``."""
-    path = re.sub(r"{(\w+)}", r"{number(\1=\1)}", f'f"{_snake(row.path)}"')
-    kind = "None" if row.success.content is None else _item(row).__name__
+def _call(row: Operation) -> tuple[str, str]:
+    """Return the type of a call, and the call with all that the method takes."""
+    path = _snake(row.path)
     if get_origin(row.success.content) is list:
-        return f"Listing[{kind}]", f'Listing("{row.id}", {path}, {kind}, parameters({sent}))'
-    decode = "nothing" if kind == "None" else f"into({kind})"
-    call = f'Call("{row.id}", "{row.method}", {path}, {decode}'
-    if sent:
-        made = {"GET": "query=parameters", "PATCH": "body=members"}.get(row.method, "body=given")
-        call += f", {made}({sent})"
-    call += f", {_HEADERS[row.method]}={_HEADERS[row.method]}" if row.method in _HEADERS else ""
-    return f"Call[{kind}]", call + ", charged=False" * (not row.charged) + ")"
+        kind = _item(row).__name__
+        return f"Listing[{kind}]", f'listed({kind}, "{row.id}", "{path}", locals())'
+    kind = "None" if row.success.content is None else _item(row).__name__
+    made = "NoneType" if kind == "None" else kind
+    free = ", charged=False" * (not row.charged)
+    call = f'called({made}, "{row.id}", "{row.method}", "{path}", locals()'
+    return f"Call[{kind}]", f"{call}{free})"
 
 
 def _taken(member: dict[str, Any], method: str) -> str:

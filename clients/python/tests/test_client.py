@@ -13,33 +13,30 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
-import httpcore2
 import httpx2
 import pytest
 
 import petstore_client
 from petstore_client import (
     AsyncClient,
+    AsyncListed,
     Client,
+    Listed,
     NoResponse,
-    Page,
     PetstoreError,
     Response,
     errors,
     models,
     webhooks,
 )
-from petstore_client._clock import Clock
-from petstore_client._deadlines import Deadline, DeadlineBackend
-from petstore_client._lifetime import Lifetime
 from petstore_client._transport import proxy_for
 from support.client_faces import KEY, Face, SleepingClock, each_face, with_threads
 from support.odd_service import SILENCE, error, odd_service, response
@@ -190,7 +187,7 @@ def test_an_invalid_call_is_refused_at_once(face: Face) -> None:
             client.pets.list(colour="red")
         for ids in ([], [7, None], range(0)):
             with pytest.raises(ValueError, match="id: expected at least one, and no None"):
-                client.pets.pages(id=ids)
+                client.pets.list(id=ids)
 
     face("http://127.0.0.1:1", use, SleepingClock())
 
@@ -245,10 +242,7 @@ def test_a_method_shows_its_parameters(face: Face) -> None:
     [
         ("pets.get", models.Pet),
         ("pets.get.raw", Response[models.Pet]),
-        ("pets.list", Iterator[models.Pet]),
-        ("pets.list.pages", Iterator[Page[models.Pet]]),
-        ("pets.pages", Iterator[Page[models.Pet]]),
-        ("keys.history.pages", Iterator[Page[models.KeyEvent]]),
+        ("pets.list", Listed[models.Pet]),
         ("pets.delete.raw", Response[type(None)]),  # type: ignore[misc] # None is no argument
         ("events.latest", str),
     ],
@@ -268,8 +262,7 @@ def test_the_signature_of_a_method_is_whole(name: str, result: object) -> None:
     [
         ("pets.get", Awaitable[models.Pet]),
         ("pets.get.raw", Awaitable[Response[models.Pet]]),
-        ("pets.list", AsyncIterator[models.Pet]),
-        ("pets.pages", AsyncIterator[Page[models.Pet]]),
+        ("pets.list", AsyncListed[models.Pet]),
     ],
 )
 def test_the_signature_of_an_async_method_is_whole(name: str, result: object) -> None:
@@ -442,33 +435,72 @@ def test_a_deprecated_operation_warns_once_at_the_calling_line(face: Face) -> No
 # The network
 
 
-def test_the_proxy_of_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+PROXY = "http://user:s3cret@proxy.example:3128"
+
+
+@pytest.mark.parametrize(
+    ("environment", "url", "expected"),
+    [
+        ({}, "https://shop.example/v1", None),
+        ({"https_proxy": PROXY}, "https://shop.example/v1", "http://proxy.example:3128"),
+        ({"https_proxy": PROXY}, "http://shop.example/v1", None),
+        ({"all_proxy": "proxy.example:8080"}, "https://shop.example/v1", "http://proxy.example:8080"),
+        *(
+            ({"all_proxy": PROXY, "no_proxy": name}, url, None)
+            for name, url in [
+                ("shop.example", "http://shop.example/v1"),
+                ("shop.example:8000", "http://shop.example:8000/v1"),
+                ("other.example, 127.0.0.0/8", "http://127.0.0.1:8000/v1"),
+                ("::1/128", "http://[::1]:8000/v1"),
+                ("[::1]", "http://[::1]:8000/v1"),
+                ("::1", "http://[::1]/v1"),
+            ]
+        ),
+        (
+            {"all_proxy": PROXY, "no_proxy": "10.0.0.0/8"},
+            *("http://127.0.0.1/v1", "http://proxy.example:3128"),
+        ),
+    ],
+)
+def test_the_proxy_of_the_environment_is_used_unless_it_names_an_exception(
+    no_proxies: pytest.MonkeyPatch, environment: dict[str, str], url: str, expected: str | None
+) -> None:
+    for name, value in environment.items():
+        no_proxies.setenv(name, value)
+    proxy = proxy_for(url)
+    assert (None if proxy is None else str(proxy.url)) == expected
+
+
+@pytest.fixture
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """An environment without proxies."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
-    assert proxy_for("https://shop.example/v1") is None
-    monkeypatch.setenv("https_proxy", "http://user:secret@proxy.example:3128")
-    proxy = proxy_for("https://shop.example/v1")
-    assert proxy is not None
-    assert str(proxy.url) == "http://proxy.example:3128"
-    assert proxy.raw_auth == (b"user", b"secret")
-    assert proxy_for("http://shop.example/v1") is None
-    monkeypatch.setenv("all_proxy", "proxy.example:8080")
-    other = proxy_for("http://shop.example/v1")
-    assert other is not None
-    assert str(other.url) == "http://proxy.example:8080"
-    monkeypatch.setenv("no_proxy", "shop.example")
-    assert proxy_for("https://shop.example/v1") is None
+    return monkeypatch
 
 
 @EACH_CLIENT
-@pytest.mark.parametrize("proxy", ["socks5://u:s3cret@proxy.example", "::"])
-def test_a_proxy_that_cannot_be_used_is_refused_and_not_shown(
-    kind: type[Client | AsyncClient], monkeypatch: pytest.MonkeyPatch, proxy: str
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("http_proxy", "socks5://u:s3cret@proxy.example", "http_proxy: expected an HTTP proxy"),
+        ("ALL_PROXY", "socks5://u:s3cret@proxy.example", "all_proxy: expected an HTTP proxy"),
+        ("http_proxy", "::", "http_proxy: expected an HTTP proxy, such as"),
+        ("SSL_CERT_FILE", "/missing", "SSL_CERT_FILE: cannot be read: No such file"),
+    ],
+)
+def test_a_network_of_the_environment_that_cannot_be_used_is_named_and_not_shown(
+    kind: type[Client | AsyncClient],
+    no_proxies: pytest.MonkeyPatch,
+    name: str,
+    value: str,
+    said: str,
 ) -> None:
-    monkeypatch.setenv("http_proxy", proxy)
-    with pytest.raises(ValueError, match="http_proxy: expected an HTTP proxy, such as") as raised:
-        kind(KEY, "http://shop.example/v1")
+    no_proxies.setenv(name, value)
+    scheme = "https" if name == "SSL_CERT_FILE" else "http"
+    with pytest.raises(ValueError, match=f"^{said}") as raised:
+        kind(KEY, f"{scheme}://shop.example/v1")
     assert "s3cret" not in str(raised.value)
 
 
@@ -557,7 +589,7 @@ import os, sys
 from petstore_client import Client
 from petstore_client._rate_limits import RateLimits
 
-client, limits = Client("key", sys.argv[1]), RateLimits(120, pace=False)
+client, limits = Client("key", sys.argv[1]), RateLimits(120)
 client.pets.get(7)
 limits.enter(0, 120)  # a request that another thread has sent
 if os.fork() == 0:
@@ -596,26 +628,12 @@ def test_an_async_client_can_be_used_in_another_event_loop(keeping_alive: str) -
     assert first == again != other
 
 
-class Dripping(OnePet):
-    """Sends a byte every tenth of a second."""
-
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.end_headers()
-        with suppress(OSError):
-            for _ in range(100):
-                self.wfile.write(b" ")
-                time.sleep(0.1)
-
-
 @contextmanager
-def over_tls(
-    certificate: Path, key: Path, handler: type[BaseHTTPRequestHandler] = OnePet
-) -> Iterator[str]:
+def over_tls(certificate: Path, key: Path) -> Iterator[str]:
     """Serve animals over TLS; return the address."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), OnePet) as server:
         server.socket = context.wrap_socket(
             server.socket, server_side=True, do_handshake_on_connect=False
         )
@@ -656,36 +674,6 @@ def test_the_certificates_of_a_client_are_also_for_its_proxy(face: Face, tmp_pat
     with over_tls(certificate, key) as proxy:
         settings = {"ssl_context": context, "proxy": proxy}
         assert face("http://shop.example", get, SleepingClock(), **settings).id == 7
-
-
-def test_a_request_ends_in_time_with_certificates_of_its_own_and_a_slow_service(
-    tmp_path: Path,
-) -> None:
-    """So nobody needs a transport for that, which would begin anew at each read."""
-    certificate, key = self_signed_certificate(tmp_path)
-    context = ssl.create_default_context(cafile=certificate)
-    with over_tls(certificate, key, Dripping) as url:
-        began = time.monotonic()
-        with (
-            Client(KEY, f"{url}/v1", ssl_context=context, timeout=0.5, max_retries=0) as client,
-            pytest.raises(errors.TimedOut),
-        ):
-            client.pets.get(7)
-    assert time.monotonic() - began < 3
-
-
-def test_a_socket_operation_does_not_begin_after_its_deadline() -> None:
-    with pytest.raises(httpcore2.ConnectTimeout):
-        DeadlineBackend().connect_tcp("127.0.0.1", 1, Deadline(time.monotonic(), Lifetime()))
-
-
-def test_the_default_clock_waits_in_threads_and_tasks() -> None:
-    clock = Clock()
-    began = clock.now()
-    clock.sleep(0.01, Event())
-    asyncio.run(clock.pause(0.01))
-    assert clock.now() - began >= 0.02
-    assert 0 <= clock.random() < 1
 
 
 @each_face
@@ -808,3 +796,37 @@ def test_a_client_with_options_knows_the_limits_that_the_key_has_met(
     with odd_service(full, response(200, [PET])) as service:
         face(service.url, use, clock)
     assert clock.sleeps == waits
+
+
+# Closing
+
+
+def use_closed(client: Any, use: Callable[[Any], Any]) -> Any:
+    """Use a client whose other half, with options, is closed."""
+    other = client.with_options(timeout=1)
+    if isinstance(client, Client):
+        other.close()
+        return use(client)
+
+    async def close_and_use() -> Any:
+        await other.close()
+        outcome = use(client)
+        return await (anext(outcome) if hasattr(outcome, "__anext__") else outcome)
+
+    return close_and_use()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        get,
+        lambda client: client.pets.create(name="Bella", category_id=1),
+        lambda client: client.orders.cancel.raw(3),
+        lambda client: client.pets.list(),
+        lambda client: client.events.follow(),
+    ],
+)
+@each_face
+def test_a_closed_client_refuses(face: Face, use: Callable[[Any], Any]) -> None:
+    with pytest.raises(errors.ClientClosed, match="the client is closed"):
+        face("http://127.0.0.1:1", lambda client: use_closed(client, use), SleepingClock())

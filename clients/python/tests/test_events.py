@@ -285,3 +285,22 @@ def test_only_the_cursor_of_a_link_is_used_so_the_key_is_sent_to_no_other_host(
         listed = face(service.url, lambda c: c.events.list(), clock)
     assert [event.id for event in listed] == ["1", "2"]
     assert service.asked[1].target == "/v1/events?limit=100&cursor=b"
+
+
+@each_face
+def test_a_stream_ends_where_its_loop_closes_it(face: Face, clock: SleepingClock) -> None:
+    def use(client: Any) -> Any:
+        stream = client.events.follow()
+        if not hasattr(stream, "__next__"):
+            return use_async(stream)
+        for _ in stream:
+            stream.close()
+        return [stream.cursor, *stream.pages()]
+
+    async def use_async(stream: Any) -> Any:
+        async for _ in stream:
+            stream.close()
+        return [stream.cursor, *[found async for found in stream.pages()]]
+
+    with odd_service(page("b", "1", "2")) as service:
+        assert face(service.url, use, clock) == [None]

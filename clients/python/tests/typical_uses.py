@@ -28,7 +28,7 @@ from petstore_client.models import (
 
 
 def with_threads() -> None:
-    with Client("ps_live_0", "https://shop.example/v1", max_wait=10, pace=True) as client:
+    with Client("ps_live_0", "https://shop.example/v1", max_wait=10) as client:
         pet = client.pets.create(name="Bella", category_id=1, status="available")
         assert_type(pet, Pet)
         assert_type(pet.category_id, int)
@@ -43,7 +43,7 @@ def with_threads() -> None:
             assert_type(listed, Pet)
         client.pets.list(id={7, 9})
         client.keys.create(name="Till 3", scopes=(scope for scope in ("pets:read",)))
-        for page in client.pets.pages(status="available"):
+        for page in client.pets.list(status="available").pages():
             assert_type(page, Page[Pet])
             assert_type(page.items, list[Pet])
             assert_type(page.cursor, str | None)
@@ -66,19 +66,19 @@ def with_threads() -> None:
 
 
 def events_with_threads(client: Client) -> None:
-    with client.events.follow(cursor="latest", types=["pet.created"]) as stream:
-        for event in stream:
-            assert_type(event, Event)
-            assert_type(stream.cursor, str | None)
-            match event:
-                case events.PetCreated(data=pet) | events.PetUpdated(data=pet):
-                    assert_type(pet, Pet)
-                case events.OrderPlaced():
-                    assert_type(event.data, Order)
-                case events.KeyBanned(data=data):
-                    assert_type(data["keyId"], Any)
-                case _:
-                    stream.close()
+    stream = client.events.follow(cursor="latest", types=["pet.created"])
+    for event in stream:
+        assert_type(event, Event)
+        assert_type(stream.cursor, str | None)
+        match event:
+            case events.PetCreated(data=pet) | events.PetUpdated(data=pet):
+                assert_type(pet, Pet)
+            case events.OrderPlaced():
+                assert_type(event.data, Order)
+            case events.KeyBanned(data=data):
+                assert_type(data["keyId"], Any)
+            case _:
+                stream.close()
     assert_type(client.events.latest(), str)
 
 
@@ -90,7 +90,7 @@ async def with_tasks() -> None:
         assert_type(await client.pets.get.raw(7), Response[Pet])
         async for listed in client.pets.list():
             assert_type(listed, Pet)
-        async for page in client.keys.history.pages(4):
+        async for page in client.keys.history(4).pages():
             assert_type(page.items[0].by, str)
         assert_type(await client.events.latest(), str)
         async for event in client.events.follow(types={events.CATEGORY_CREATED}):

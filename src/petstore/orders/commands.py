@@ -147,7 +147,7 @@ def list_orders(
         msg = "--newest and --buyer cannot be used together"
         raise click.UsageError(msg)
     pages = partial(
-        client.orders.pages,
+        client.orders.list,
         status=status,
         pet_id=pet,
         buyer=buyer,
@@ -251,7 +251,7 @@ def export(*, file: Path, service: str, **filters: Any) -> None:
 
 def _pages(client: "Client", filters: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
     """Yield the orders of a service as CSV has them, a page at a time."""
-    for page in client.orders.pages(limit=_MAX_PAGE, **filters):
+    for page in client.orders.list(limit=_MAX_PAGE, **filters).pages():
         yield [
             row | {"complete": "true" if row["complete"] else "false"}
             for row in page.response.json()

@@ -74,7 +74,7 @@ def list_pets(
         msg = "--status and --no-status cannot be used together"
         raise click.UsageError(msg)
     pages = partial(
-        client.pets.pages,
+        client.pets.list,
         status=status,
         has_status=False if no_status else None,
         category_id=category,

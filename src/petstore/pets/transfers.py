@@ -207,7 +207,7 @@ class _RowByRow:
 
 def _category_ids(client: "Client") -> dict[str, int]:
     """Return the ids of all categories by their names."""
-    pages = client.categories.pages(limit=_MAX_ITEMS)
+    pages = client.categories.list(limit=_MAX_ITEMS).pages()
     return {each.name: each.id for page in pages for each in page.items}
 
 
@@ -220,7 +220,7 @@ def fetch_pets(
         petstore_client.PetstoreError: a request failed.
     """
     count = 0
-    for page in client.pets.pages(limit=_MAX_ITEMS):
+    for page in client.pets.list(limit=_MAX_ITEMS).pages():
         for pet in page.response.json():
             write(pet)
         count += len(page.items)

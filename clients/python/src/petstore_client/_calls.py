@@ -1,11 +1,13 @@
 """Calls of operations as plain values: what to send, and what to make of the response."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
 from operator import index
+from types import NoneType
 from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
 from urllib.parse import parse_qs, urljoin
 
@@ -24,6 +26,8 @@ Items: TypeAlias = list[T]
 
 MAX_PAGE = 100
 """The largest page that the service returns."""
+
+_ID = re.compile(r"{(\w+)}")
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding JSON raises: it is malformed, of another type, or nested too deeply."""
@@ -179,13 +183,58 @@ class Listing(Generic[T]):
         return replace(self.first, query=(*kept, ("cursor", cursor)))
 
 
-def number(**values: object) -> int:
-    """Return the number of the one argument that is given, for a path.
+def called(
+    kind: type[T],
+    operation: str,
+    method: str,
+    path: str,
+    arguments: Mapping[str, Any],
+    *,
+    body: Sequence[object] | None = None,
+    charged: bool = True,
+) -> Call[T]:
+    """Return the call of an operation, with all ``arguments`` of a method in their places.
+
+    Raises:
+        TypeError: an id is no number.
+        ValueError: an argument cannot be sent.
+    """
+    path, sent = _placed(path, arguments)
+    headers = {name: sent.pop(name) for name in ("if_match", "idempotency_key") if name in sent}
+    query: tuple[tuple[str, str], ...] = ()
+    members: Mapping[str, object] | Sequence[object] | None = body
+    if method == "GET":
+        query = parameters(**sent)
+    elif sent:
+        members = _members(method, sent)
+    decode: Callable[[Reply], Any] = nothing if kind is NoneType else into(kind)  # type: ignore[arg-type] # types are hashable
+    return Call(operation, method, path, decode, query, members, **headers, charged=charged)
+
+
+def listed(kind: type[T], operation: str, path: str, arguments: Mapping[str, Any]) -> Listing[T]:
+    """Return the list of an operation, with all ``arguments`` of a method in their places.
+
+    Raises:
+        TypeError: an id is no number.
+        ValueError: an argument cannot be sent.
+    """
+    path, sent = _placed(path, arguments)
+    return Listing(operation, path, kind, parameters(**sent))
+
+
+def _placed(path: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return a path with its ids, and the arguments that are not in it."""
+    sent = {name: value for name, value in arguments.items() if name != "self"}
+    ids = _ID.findall(path)
+    return path.format(**{name: number(name, sent.pop(name)) for name in ids}), sent
+
+
+def number(name: str, value: object) -> int:
+    """Return the number of an id.
 
     Raises:
         TypeError: it is none.
     """
-    ((name, value),) = values.items()
     try:
         return index(value)  # type: ignore[arg-type] # else it raises
     except TypeError:
@@ -227,24 +276,20 @@ def _require_zone(name: str, value: object) -> None:
         raise ValueError(msg)
 
 
-def members(**values: object) -> dict[str, object]:
-    """Return the members of a body, in camel case and without those that are unset.
+def _members(method: str, values: Mapping[str, object]) -> dict[str, object]:
+    """Return the members of a body, in camel case and without those that are not given.
 
     Raises:
         ValueError: a date and time has no time zone.
     """
+    absent = UNSET if method == "PATCH" else None
     for name, value in values.items():
         _require_zone(name, value)
     return {
         _camel(name): list(value) if _is_several(value) else value
         for name, value in values.items()
-        if value is not UNSET
+        if value is not absent
     }
-
-
-def given(**values: object) -> dict[str, object]:
-    """Return the members of a body, in camel case and without those that are ``None``."""
-    return members(**{name: value for name, value in values.items() if value is not None})
 
 
 @cache

@@ -4,7 +4,13 @@
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from petstore_client.models import Category, Event, Order, Pet, Webhook
+from petstore_client.models import (
+    Category,
+    Event,
+    Order,
+    Pet,
+    Webhook,
+)
 
 __all__ = [
     "BY_TYPE",
