@@ -90,8 +90,7 @@ def _errors() -> str:
 def _models() -> str:
     text = _HEAD.format("What the service returns, as typed structs. Unknown members are ignored.")
     text += f"__all__ = {['Model', 'Versioned', *_ALIASES.values(), *_MODELS, *_BATCHES]}\n"
-    text += "# An editor proposes the literals; a later service may add others.\n"
-    text += "".join(f"{x}: TypeAlias = Literal{[*of]} | str\n" for of, x in _ALIASES.items())
+    text += "".join(f"{x}: TypeAlias = Literal{[*of]}\n" for of, x in _ALIASES.items())
     # A model stands behind those that it is made of.
     names = sorted(_MODELS, key=lambda name: ("$ref" in str(_MODELS[name]), name in _PARENTS))
     return text + "".join(map(_model, names)) + "".join(map(_item_of_batch, _BATCHES))
@@ -124,7 +123,8 @@ def _model(name: str) -> str:
 
 def _held(member: dict[str, Any]) -> str:
     """Return the type of a field of a model, and its default."""
-    kind = _type(member)
+    # An editor proposes the literals; a later service may add others.
+    kind = _type(member) + " | str" * ("enum" in member)
     if kind.startswith("Mapping") and member["is_required"]:
         return "Any"  # the classes of the events say more
     if member.get("default") == []:  # an earlier service may not have it
@@ -159,7 +159,7 @@ def _resources() -> str:
     text = _HEAD.format("The resources of the service, each with its operations.")
     models = ", ".join([*_ALIASES.values(), *_MODELS, *_BATCHES])
     text += f"from petstore_client.models import {models}\n"
-    client = f"class Resources(Generic[D]):\n{_docstring('The resources of a client.')}"
+    client = f"class Resources(Resource[D]):\n{_docstring('The resources of a client.')}"
     client += "    def __init__(self, driver: D) -> None:\n        self._driver: D = driver\n"
     for name in dict.fromkeys(map(_resource, OPERATIONS)):
         kind = _NAMES.get(name.capitalize(), name.capitalize())

@@ -39,7 +39,7 @@ from petstore_client import (
 )
 from petstore_client._transport import proxy_for
 from support.client_faces import KEY, Face, SleepingClock, each_face, with_threads
-from support.odd_service import SILENCE, error, odd_service, response
+from support.odd_service import HANG_UP, SILENCE, error, odd_service, response
 from support.tls import self_signed_certificate
 
 PET = {"id": 7, "name": "Bella", "categoryId": 1}
@@ -200,6 +200,57 @@ def test_ids_can_be_any_iterable(ids: Any) -> None:
     assert sorted(query["id"]) == ["7", "9"]
 
 
+@pytest.mark.parametrize(("sort", "starts"), [(None, [1, 101, 201]), ("-id", [250, 150, 50])])
+@each_face
+def test_more_ids_than_the_service_takes_are_asked_for_in_slices(
+    face: Face, sort: str | None, starts: list[int]
+) -> None:
+    with odd_service(*3 * [response(200, [PET])]) as service:
+        found = face(
+            service.url,
+            lambda client: client.pets.list(id=[*range(1, 251), 7], sort=sort),
+            SleepingClock(),
+        )
+    assert len(found) == 3
+    slices = [parse_qs(urlsplit(asked.target).query)["id"] for asked in service.asked]
+    assert [int(each[0]) for each in slices] == starts
+    assert sorted(int(each) for some in slices for each in some) == [*range(1, 251)]
+
+
+@each_face
+def test_a_request_can_be_sent_that_the_client_has_no_method_for(face: Face) -> None:
+    def use(client: Any) -> Any:
+        return client.request.raw("POST", "/later", query={"dayOf": [1, 2]}, body={"a": 1})
+
+    with odd_service(HANG_UP, response(201, {"id": 7})) as service:
+        got = face(service.url, use, SleepingClock())
+    assert (got.value, got.status) == ({"id": 7}, 201)
+    first, again = service.asked
+    assert (again.method, again.target) == ("POST", "/v1/later?dayOf=1&dayOf=2")
+    assert again.body == b'{"a":1}'
+    assert again.fields["idempotency-key"] == first.fields["idempotency-key"]
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "error_type", "said"),
+    [
+        (
+            "pets",
+            [],
+            ValueError,
+            "path: expected one that begins with /, such as /pets, not 'pets'",
+        ),
+        ("/pets", [response(200, b"<html>")], errors.UnexpectedResponse, "responds with 200, not"),
+    ],
+)
+@each_face
+def test_a_request_that_cannot_be_sent_or_understood_is_an_error(
+    face: Face, path: str, answer: list[bytes], error_type: type[Exception], said: str
+) -> None:
+    with odd_service(*answer, b"") as service, pytest.raises(error_type, match=said):
+        face(service.url, lambda client: client.request("GET", path), SleepingClock())
+
+
 def test_the_lists_of_a_body_can_be_any_iterable() -> None:
     with (
         odd_service(error(400)) as service,
@@ -312,6 +363,7 @@ def test_a_copy_of_a_resource_keeps_its_etag_if_it_has_one(
         pet = client.pets.get(7)
     assert copied(pet).etag == '"x"'
     assert copied(pet).name == "Bella"
+    assert copied(pet).to_dict()["categoryId"] == 1
     assert not hasattr(copied(models.Pet(id=7, name="Bella", category_id=1)), "etag")
 
 
@@ -444,7 +496,11 @@ PROXY = "http://user:s3cret@proxy.example:3128"
         ({}, "https://shop.example/v1", None),
         ({"https_proxy": PROXY}, "https://shop.example/v1", "http://proxy.example:3128"),
         ({"https_proxy": PROXY}, "http://shop.example/v1", None),
-        ({"all_proxy": "proxy.example:8080"}, "https://shop.example/v1", "http://proxy.example:8080"),
+        (
+            {"all_proxy": "proxy.example:8080"},
+            "https://shop.example/v1",
+            "http://proxy.example:8080",
+        ),
         *(
             ({"all_proxy": PROXY, "no_proxy": name}, url, None)
             for name, url in [

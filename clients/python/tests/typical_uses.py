@@ -35,7 +35,8 @@ def with_threads() -> None:
         assert_type(client.pets.get(7), Pet)
         assert_type(client.pets.get.raw(7), Response[Pet])
         assert_type(client.pets.update(7, status=None, if_match=pet.etag), Pet)
-        client.pets.update(7, status=pet.status)
+        if pet.status == "sold":
+            client.pets.update(7, status="available")
         bella = NewPet(name="Bella", category_id=1, status="available")
         assert_type(client.pets.create_many([bella], idempotency_key="a"), list[Pet])
         assert_type(client.pets.create_many.raw(iter([bella])), Response[list[Pet]])
@@ -61,6 +62,9 @@ def with_threads() -> None:
                 assert_type(error.headers["Date"], str)
         assert_type(client.with_options(timeout=5, headers={"Traceparent": "0"}), Client)
         assert_type(client.inventory.get(), Inventory)
+        assert_type(client.request("GET", "/later", query={"id": [7]}), Any)
+        assert_type(client.request.raw("GET", "/later"), Response[Any])
+        assert_type(pet.to_dict(), dict[str, Any])
         assert_type(client.usage.get(), Usage)
         assert_type(client.keys.create(name="Till 2", plan="pro"), KeyWithToken)
 
@@ -118,3 +122,4 @@ def mistaken(client: Client) -> None:
     client.pets.get("7")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     webhooks.verify({}, {}, "whsec_secret")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     client.pets.list(colour="red")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    client.pets.create(name="Bella", category_id=1, status="bogus")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]

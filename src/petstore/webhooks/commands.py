@@ -20,7 +20,7 @@ from petstore.clock import SECOND, Milliseconds
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client, Response
-    from petstore_client.models import Delivery, Webhook, WebhookWithSecret
+    from petstore_client.models import Delivery, DeliveryState, Webhook, WebhookWithSecret
 
 _STATE = click.Choice(["pending", "succeeded", "failed"])
 
@@ -146,7 +146,9 @@ def test(*, webhook_id: int, client: "Client", as_json: bool) -> None:
 @_id_argument
 @click.option("--state", type=_STATE, help="Only those in this state.")
 @store_list_options
-def deliveries(*, webhook_id: int, state: str | None, client: "Client", **options: Any) -> None:
+def deliveries(
+    *, webhook_id: int, state: "DeliveryState | None", client: "Client", **options: Any
+) -> None:
     """List the deliveries of a webhook, newest first."""
     listed = partial(client.webhooks.deliveries, webhook_id, state=state)
     _DELIVERIES.show_list(listed, **options)

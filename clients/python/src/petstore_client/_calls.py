@@ -131,6 +131,19 @@ class Listing(Generic[T]):
     wait: float = 0
 
     @property
+    def parts(self) -> list["Listing[T]"]:
+        """The lists that it is made of: each with as many ids as the service takes, in order."""
+        ids = {int(value) for name, value in self.query if name == "id"}
+        if len(ids) <= MAX_PAGE:
+            return [self]
+        others = tuple(pair for pair in self.query if pair[0] != "id")
+        inorder = sorted(ids, reverse=("sort", "-id") in others)
+        slices = (inorder[start : start + MAX_PAGE] for start in range(0, len(ids), MAX_PAGE))
+        return [
+            replace(self, query=(*others, *(("id", str(each)) for each in some))) for some in slices
+        ]
+
+    @property
     def first(self) -> Call[list[T]]:
         """The call of the first page."""
         has_limit = any(name == "limit" for name, _ in self.query)
@@ -334,6 +347,18 @@ def nothing(reply: Reply) -> None:
     """
     if reply.status != HTTPStatus.NO_CONTENT:
         raise unexpected(reply, "it should have no content")
+
+
+def anything(reply: Reply) -> Any:
+    """Return what a reply has, as it is.
+
+    Raises:
+        UnexpectedResponse: it is no JSON.
+    """
+    try:
+        return msgspec.json.decode(reply.content) if reply.content else None
+    except UNDECODABLE as error:
+        raise unexpected(reply, str(error)) from error
 
 
 def unexpected(reply: Reply, why: str) -> UnexpectedResponse:

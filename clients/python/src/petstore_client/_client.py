@@ -2,16 +2,17 @@
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from types import TracebackType
 from typing import Any, Self
 
 import httpx2
 
+from petstore_client._calls import Call, anything, parameters
 from petstore_client._connection import Connection
 from petstore_client._drivers import AsyncDriver, AsyncWait, SyncDriver, Wait
-from petstore_client._faces import D
+from petstore_client._faces import D, operation
 from petstore_client._retries import Policy, Session
 from petstore_client._transport import LoopTransport, Route, ThreadTransport
 from petstore_client.resources import Resources
@@ -28,6 +29,38 @@ class _Client(Resources[D]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(base_url={self.base_url!r})"
+
+    @operation
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | Sequence[object] | None = None,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[Any]:
+        """Send a request that this client has no method for, and return the JSON of the response.
+
+        It is retried like any other. ``request.raw`` returns the response with its headers.
+
+        Args:
+            method: ``GET``, say.
+            path: What follows ``/v1`` in the address: ``/pets/7``, say.
+            query: The parameters of the query. One with several values has a list of them.
+            body: The body, as JSON has it.
+            if_match: The ``etag`` of the version to change.
+            idempotency_key: That of a POST.
+
+        Raises:
+            ValueError: the path does not begin with ``/``.
+        """
+        if not path.startswith("/"):
+            msg = f"path: expected one that begins with /, such as /pets, not {path!r}"
+            raise ValueError(msg)
+        name, pairs = f"{method} {path}", parameters(**(query or {}))
+        return Call(name, method, path, anything, pairs, body, if_match, idempotency_key)
 
     def with_options(
         self,

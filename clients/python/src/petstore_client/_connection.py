@@ -95,8 +95,8 @@ class Connection:
             key = str(uuid4()) if call.idempotency_key is None else call.idempotency_key
             headers["Idempotency-Key"] = _visible("idempotency_key", key)
         query = f"?{urlencode(call.query)}" if call.query else ""
-        timeouts = dict.fromkeys(("read", "write", "pool"), timeout + call.wait)
-        timeouts["connect"] = min(_CONNECT_SECONDS, timeout)
+        of_connection = min(_CONNECT_SECONDS, timeout)
+        timeouts = httpx2.Timeout(timeout + call.wait, connect=of_connection).as_dict()
         try:
             url = httpx2.URL(f"{self.url}{call.path}{query}")
         except httpx2.InvalidURL as error:

@@ -125,11 +125,12 @@ class Listed(Iterator[T]):
 
     @staticmethod
     def _follow(driver: SyncDriver, listing: Listing[T]) -> Iterator[Page[T]]:
-        call: Call[list[T]] | None = listing.first
-        while call is not None:
-            page = listing.page(driver.run(call))
-            yield page
-            call = listing.after(call, page)
+        for part in listing.parts:
+            call: Call[list[T]] | None = part.first
+            while call is not None:
+                page = part.page(driver.run(call))
+                yield page
+                call = part.after(call, page)
 
 
 class AsyncListed(AsyncIterator[T]):
@@ -149,11 +150,12 @@ class AsyncListed(AsyncIterator[T]):
 
     @staticmethod
     async def _follow(driver: AsyncDriver, listing: Listing[T]) -> AsyncIterator[Page[T]]:
-        call: Call[list[T]] | None = listing.first
-        while call is not None:
-            page = listing.page(await driver.run(call))
-            yield page
-            call = listing.after(call, page)
+        for part in listing.parts:
+            call: Call[list[T]] | None = part.first
+            while call is not None:
+                page = part.page(await driver.run(call))
+                yield page
+                call = part.after(call, page)
 
 
 class ListMethod(_Described[SyncDriver, P, Listing[T]]):
@@ -186,7 +188,7 @@ class operation(Generic[P, T]):  # noqa: N801 - it is a decorator
         self, resource: Resource[SyncDriver] | Resource[AsyncDriver], owner: type
     ) -> Method[P, T] | AsyncMethod[P, T]:
         """Return the method of a resource."""
-        driver = resource._driver  # noqa: SLF001 - not for completion
+        driver = resource._driver  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if isinstance(driver, SyncDriver):
             return Method(driver, self._describe, resource)
         return AsyncMethod(driver, self._describe, resource)
@@ -206,7 +208,7 @@ class listing(Generic[P, T]):  # noqa: N801 - it is a decorator
         self, resource: Resource[SyncDriver] | Resource[AsyncDriver], owner: type
     ) -> ListMethod[P, T] | AsyncListMethod[P, T]:
         """Return the method of a resource."""
-        driver = resource._driver  # noqa: SLF001 - not for completion
+        driver = resource._driver  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if isinstance(driver, SyncDriver):
             return ListMethod(driver, self._describe, resource)
         return AsyncListMethod(driver, self._describe, resource)

@@ -53,18 +53,17 @@ __all__ = [
     "WebhookTest",
     "WebhookWithSecret",
 ]
-# An editor proposes the literals; a later service may add others.
-PlanName: TypeAlias = Literal["business", "enterprise", "free", "pro"] | str
-DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"] | str
-WebhookOwnerType: TypeAlias = Literal["key", "person"] | str
-PersonRole: TypeAlias = Literal["administrator", "clerk", "manager", "viewer"] | str
-PersonState: TypeAlias = Literal["active", "disabled", "invited"] | str
-KeyEnvironment: TypeAlias = Literal["production", "staging"] | str
-KeyState: TypeAlias = Literal["active", "expired", "revoked"] | str
-ActorType: TypeAlias = Literal["key", "person", "service"] | str
-SalesBy: TypeAlias = Literal["category", "day"] | str
-OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"] | str
-PetStatus: TypeAlias = Literal["available", "pending", "sold"] | str
+PlanName: TypeAlias = Literal["business", "enterprise", "free", "pro"]
+DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"]
+WebhookOwnerType: TypeAlias = Literal["key", "person"]
+PersonRole: TypeAlias = Literal["administrator", "clerk", "manager", "viewer"]
+PersonState: TypeAlias = Literal["active", "disabled", "invited"]
+KeyEnvironment: TypeAlias = Literal["production", "staging"]
+KeyState: TypeAlias = Literal["active", "expired", "revoked"]
+ActorType: TypeAlias = Literal["key", "person", "service"]
+SalesBy: TypeAlias = Literal["category", "day"]
+OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"]
+PetStatus: TypeAlias = Literal["available", "pending", "sold"]
 
 
 class Pet(Versioned, frozen=True, kw_only=True):
@@ -80,7 +79,7 @@ class Pet(Versioned, frozen=True, kw_only=True):
     id: int
     name: str
     category_id: int
-    status: PetStatus | None = None
+    status: PetStatus | str | None = None
 
 
 class Category(Versioned, frozen=True, kw_only=True):
@@ -125,7 +124,7 @@ class Order(Versioned, frozen=True, kw_only=True):
     id: int
     pet_id: int
     quantity: int
-    status: OrderStatus
+    status: OrderStatus | str
     complete: bool
     placed_at: datetime
     ship_date: datetime | None = None
@@ -185,7 +184,7 @@ class Actor(Model, frozen=True, kw_only=True):
         id: The id of the key or person.
     """
 
-    type: ActorType
+    type: ActorType | str
     id: int | None = None
 
 
@@ -217,8 +216,8 @@ class Key(Versioned, frozen=True, kw_only=True):
     per_day: int | None = None
     scopes: list[str]
     allowed_networks: list[str]
-    environment: KeyEnvironment
-    state: KeyState
+    environment: KeyEnvironment | str
+    state: KeyState | str
     banned_until: datetime | None = None
     created_at: datetime
     expires_at: datetime | None = None
@@ -255,8 +254,8 @@ class Person(Versioned, frozen=True, kw_only=True):
     id: int
     name: str
     login: str
-    role: PersonRole
-    state: PersonState
+    role: PersonRole | str
+    state: PersonState | str
     created_at: datetime
     last_seen_at: datetime | None = None
 
@@ -371,7 +370,7 @@ class WebhookOwner(Model, frozen=True, kw_only=True):
         id: Unique identifier, assigned by the service on creation.
     """
 
-    type: WebhookOwnerType
+    type: WebhookOwnerType | str
     id: int
 
 
@@ -407,7 +406,7 @@ class Delivery(Model, frozen=True, kw_only=True):
     event_id: str
     type: str
     resource: str
-    state: DeliveryState
+    state: DeliveryState | str
     attempts: int
     created_at: datetime
     last_attempt_at: datetime | None = None
@@ -473,7 +472,7 @@ class Sales(Model, frozen=True, kw_only=True):
     from_: date
     to: date
     time_zone: str
-    by: SalesBy
+    by: SalesBy | str
     rows: list[SalesRow]
 
 

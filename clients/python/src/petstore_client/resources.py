@@ -4,7 +4,7 @@
 from collections.abc import Iterable
 from datetime import date, datetime
 from types import NoneType
-from typing import Generic, Literal
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -1157,7 +1157,7 @@ class Webhooks(Resource[D]):
         return called(Webhook, "recoverWebhook", "POST", "/webhooks/{webhook_id}/recover", locals())
 
 
-class Resources(Generic[D]):
+class Resources(Resource[D]):
     """The resources of a client."""
 
     def __init__(self, driver: D) -> None:
