@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -35,7 +36,6 @@ from petstore_client import (
     Response,
     errors,
     models,
-    webhooks,
 )
 from petstore_client._transport import proxy_for
 from support.client_faces import KEY, Face, SleepingClock, each_face, with_threads
@@ -60,42 +60,6 @@ def test_a_client_needs_a_key(
     monkeypatch.delenv("PETSTORE_KEY", raising=False)
     with pytest.raises(ValueError, match="api_key: expected an API key, here or in the environ"):
         kind()
-
-
-@pytest.mark.parametrize("key", ["two words", "line\n", "ключ"])
-def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key: str) -> None:
-    with pytest.raises(ValueError, match="api_key: expected visible ASCII") as raised:
-        Client(key)
-    assert key not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        *(
-            "shop.example",
-            "ftp://shop.example",
-            "http://a b",
-            "http://",
-            "http://shop.example:port",
-        ),
-        *("http://user:s3cret@shop.example", "http://[::1/v1", "http://.example", "http://a/\0"),
-    ],
-)
-def test_an_invalid_url_is_refused_without_showing_a_password(url: str) -> None:
-    with pytest.raises(ValueError, match="base_url: expected an address such as https://shop") as e:
-        Client(KEY, url)
-    assert "s3cret" not in str(e.value)
-
-
-@EACH_CLIENT
-@pytest.mark.parametrize("setting", [{"max_retries": -1}, {"max_wait": -1}, {"timeout": 0}])
-def test_an_invalid_setting_is_refused_and_named(
-    kind: type[Client | AsyncClient], setting: dict[str, Any]
-) -> None:
-    (name,) = setting
-    with pytest.raises(ValueError, match=f"{name}: expected "):
-        kind(KEY, **setting)
 
 
 @EACH_CLIENT
@@ -136,6 +100,46 @@ def test_a_program_can_provide_its_own_wait_and_gets_the_reason(face: Face) -> N
     assert clock.sleeps == []
 
 
+@EACH_CLIENT
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("api_key", ["two words", "line\n", "ключ"]),
+        (
+            "base_url",
+            [
+                *("shop.example", "ftp://shop.example", "http://a b", "http://", "http://a:port"),
+                *("http://user:s3cret@a", "http://[::1/v1", "http://.example", "http://a/\0"),
+            ],
+        ),
+        ("max_retries", [-1]),
+        ("max_wait", [-1]),
+        ("timeout", [0]),
+        ("proxy", ["socks5://u:s3cret@proxy.example"]),
+        (
+            "headers",
+            [
+                *({"Authorization": "Bearer other"}, {"if-match": '"x"'}, {"X": "a\nb"}),
+                *({"X": ""}, {"two words": "a"}, {"X": "ключ"}),
+            ],
+        ),
+    ],
+)
+def test_an_invalid_setting_is_refused_and_named_and_not_shown(
+    kind: Any, name: str, values: list[Any]
+) -> None:
+    for value in values:
+        if name != "headers":
+            with pytest.raises(ValueError, match=f"^{name}: expected ") as raised:
+                kind(**{"api_key": KEY, name: value})
+            assert "s3cret" not in str(raised.value)
+        if name in ("headers", "api_key", "max_retries", "timeout"):
+            with pytest.raises(ValueError, match=f"^{name}: expected "):
+                kind(KEY).with_options(**{name: value})
+    with pytest.raises(ValueError, match="transport: expected neither ssl_context nor proxy"):
+        kind(KEY, transport=object(), proxy="http://proxy.example")
+
+
 # What is sent
 
 
@@ -150,54 +154,71 @@ def test_a_request_has_a_user_agent_and_an_accept_header(face: Face) -> None:
     assert "content-type" not in fields
 
 
+NAIVE = datetime(2026, 12, 24)  # noqa: DTZ001 - that is what is wrong
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        (lambda c: c.pets.list(colour="red"), "colour"),
+        *(
+            (lambda c, ids=ids: c.pets.list(id=ids), "^id: expected at least one, and no None")
+            for ids in ([], [7, None], range(0))
+        ),
+        *(
+            (
+                lambda c, use=use, value=value: use(c, value),
+                f"^{name}: expected a whole number such as 7",
+            )
+            for value in ("1", None, 7.0)
+            for name, use in (
+                ("pet_id", lambda c, value: c.pets.get(value)),
+                ("pet_id", lambda c, value: c.pets.update(value, name="Rex")),
+                ("order_id", lambda c, value: c.orders.approve(value)),
+                ("webhook_id", lambda c, value: c.webhooks.deliveries(value)),
+            )
+        ),
+        (lambda c: c.orders.place(pet_id=7, ship_date=NAIVE), "^ship_date: expected a date and t"),
+        (lambda c: c.orders.list(placed_before=NAIVE), "^placed_before: expected a date and time"),
+        *(
+            (
+                lambda c, use=use, value=value: use(c, value),
+                f"^{name}: expected visible ASCII characters",
+            )
+            for value in ("", "two words", "line\n", "ключ")
+            for name, use in (
+                ("if_match", lambda c, value: c.pets.delete(7, if_match=value)),
+                (
+                    "idempotency_key",
+                    lambda c, value: c.pets.create(name="B", category_id=1, idempotency_key=value),
+                ),
+            )
+        ),
+        (lambda c: c.request("GET", "pets"), "^path: expected one that begins with /, such as "),
+    ],
+)
 @each_face
-def test_a_date_without_a_time_zone_is_refused_before_it_is_sent(face: Face) -> None:
-    from datetime import datetime
-
-    def place(client: Any) -> Any:
-        return client.orders.place(pet_id=7, ship_date=datetime(2026, 12, 24))  # noqa: DTZ001
-
-    def find(client: Any) -> Any:
-        return client.orders.list(placed_before=datetime(2026, 12, 24))  # noqa: DTZ001
-
-    for call, name in ((place, "ship_date"), (find, "placed_before")):
-        message = f"{name}: expected a date and time with a time zone"
-        with pytest.raises(ValueError, match=message):
-            face("http://127.0.0.1:1", call, SleepingClock())
+def test_an_invalid_call_is_refused_before_it_is_sent(
+    face: Face, use: Callable[[Any], Any], said: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        face("http://127.0.0.1:1", use, SleepingClock())
 
 
-@pytest.mark.parametrize("value", ["", "two words", "line\n", "ключ"])
-@each_face
-def test_an_invalid_header_is_refused_before_it_is_sent(face: Face, value: str) -> None:
-    def create(client: Any) -> Any:
-        return client.pets.create(name="Bella", category_id=1, idempotency_key=value)
-
-    with pytest.raises(ValueError, match="idempotency_key: expected visible ASCII characters"):
-        face("http://127.0.0.1:1", create, SleepingClock())
-    with pytest.raises(ValueError, match="if_match: expected visible ASCII characters"):
-        face("http://127.0.0.1:1", lambda c: c.pets.delete(7, if_match=value), SleepingClock())
-
-
-@each_face
-def test_an_invalid_call_is_refused_at_once(face: Face) -> None:
-    """Before anything is awaited or iterated over."""
-
-    def use(client: Any) -> None:
-        with pytest.raises(TypeError, match="colour"):
-            client.pets.list(colour="red")
-        for ids in ([], [7, None], range(0)):
-            with pytest.raises(ValueError, match="id: expected at least one, and no None"):
-                client.pets.list(id=ids)
-
-    face("http://127.0.0.1:1", use, SleepingClock())
-
-
-@pytest.mark.parametrize("ids", [{7, 9}, range(7, 10, 2), {7: "a", 9: "b"}.keys(), iter([7, 9])])
-def test_ids_can_be_any_iterable(ids: Any) -> None:
-    with odd_service(response(200, [PET])) as service, Client(KEY, f"{service.url}/v1") as client:
-        assert len(list(client.pets.list(id=ids))) == 1
-    query = parse_qs(urlsplit(service.asked[0].target).query)
-    assert sorted(query["id"]) == ["7", "9"]
+def test_what_takes_several_values_takes_any_iterable() -> None:
+    every = [{7, 9}, range(7, 10, 2), {7: "a", 9: "b"}.keys(), iter([7, 9])]
+    with (
+        odd_service(*[response(200, [PET])] * len(every), error(400)) as service,
+        Client(KEY, f"{service.url}/v1") as client,
+    ):
+        for ids in every:
+            assert len(list(client.pets.list(id=ids))) == 1
+        with pytest.raises(errors.BadRequest):
+            client.keys.create(name="Till", scopes=(f"{each}:read" for each in ("pets", "orders")))
+    *lists, made = service.asked
+    for asked in lists:
+        assert sorted(parse_qs(urlsplit(asked.target).query)["id"]) == ["7", "9"]
+    assert json.loads(made.body)["scopes"] == ["pets:read", "orders:read"]
 
 
 @pytest.mark.parametrize(("sort", "starts"), [(None, [1, 101, 201]), ("-id", [250, 150, 50])])
@@ -232,94 +253,25 @@ def test_a_request_can_be_sent_that_the_client_has_no_method_for(face: Face) -> 
 
 
 @pytest.mark.parametrize(
-    ("path", "answer", "error_type", "said"),
+    ("name", "result", "async_result"),
     [
-        (
-            "pets",
-            [],
-            ValueError,
-            "path: expected one that begins with /, such as /pets, not 'pets'",
-        ),
-        ("/pets", [response(200, b"<html>")], errors.UnexpectedResponse, "responds with 200, not"),
+        ("pets.get", models.Pet, Awaitable[models.Pet]),
+        ("pets.get.raw", Response[models.Pet], Awaitable[Response[models.Pet]]),
+        ("pets.list", Listed[models.Pet], AsyncListed[models.Pet]),
+        ("events.latest", str, Awaitable[str]),
+        ("request", Any, Awaitable[Any]),
     ],
 )
-@each_face
-def test_a_request_that_cannot_be_sent_or_understood_is_an_error(
-    face: Face, path: str, answer: list[bytes], error_type: type[Exception], said: str
-) -> None:
-    with odd_service(*answer, b"") as service, pytest.raises(error_type, match=said):
-        face(service.url, lambda client: client.request("GET", path), SleepingClock())
-
-
-def test_the_lists_of_a_body_can_be_any_iterable() -> None:
-    with (
-        odd_service(error(400)) as service,
-        Client(KEY, f"{service.url}/v1") as client,
-        pytest.raises(errors.BadRequest),
-    ):
-        client.keys.create(name="Till", scopes=(f"{each}:read" for each in ("pets", "orders")))
-    assert json.loads(service.asked[0].body)["scopes"] == ["pets:read", "orders:read"]
-
-
-@pytest.mark.parametrize("wrong", ["1", None, 7.0])
-@pytest.mark.parametrize(
-    ("name", "use"),
-    [
-        ("pet_id", lambda client, wrong: client.pets.get(wrong)),
-        ("pet_id", lambda client, wrong: client.pets.update(wrong, name="Rex")),
-        ("order_id", lambda client, wrong: client.orders.approve(wrong)),
-        ("key_id", lambda client, wrong: client.keys.history(wrong)),
-    ],
-)
-@each_face
-def test_an_id_that_is_no_number_is_refused_and_named(
-    face: Face, name: str, use: Callable[[Any, object], Any], wrong: object
-) -> None:
-    with pytest.raises(
-        TypeError, match=f"^{name}: expected a whole number such as 7, not {wrong!r}"
-    ):
-        face("http://127.0.0.1:1", lambda client: use(client, wrong), SleepingClock())
-
-
-@each_face
-def test_a_method_shows_its_parameters(face: Face) -> None:
-    shown = face("http://127.0.0.1:1", lambda client: repr(client.pets.delete), SleepingClock())
-    result = "NoneType" if face is with_threads else "collections.abc.Awaitable[NoneType]"
-    assert shown == f"<method delete(pet_id: int, *, if_match: str | None = None) -> {result}>"
-
-
-@pytest.mark.parametrize(
-    ("name", "result"),
-    [
-        ("pets.get", models.Pet),
-        ("pets.get.raw", Response[models.Pet]),
-        ("pets.list", Listed[models.Pet]),
-        ("pets.delete.raw", Response[type(None)]),  # type: ignore[misc] # None is no argument
-        ("events.latest", str),
-    ],
-)
-def test_the_signature_of_a_method_is_whole(name: str, result: object) -> None:
-    method: Any = operator.attrgetter(name)(Client(KEY))
-    signature = inspect.signature(method)
-    kinds = {each.kind for each in signature.parameters.values()}
-    assert kinds <= {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
-    assert signature.return_annotation == result
-    assert method.__name__ == name.rpartition(".")[2]
-    assert len(method.__doc__) > 50
-
-
-@pytest.mark.parametrize(
-    ("name", "result"),
-    [
-        ("pets.get", Awaitable[models.Pet]),
-        ("pets.get.raw", Awaitable[Response[models.Pet]]),
-        ("pets.list", AsyncListed[models.Pet]),
-    ],
-)
-def test_the_signature_of_an_async_method_is_whole(name: str, result: object) -> None:
-    method: Any = operator.attrgetter(name)(AsyncClient(KEY))
-    assert inspect.signature(method).return_annotation == result
-    assert "self" not in inspect.signature(method).parameters
+def test_a_method_shows_its_whole_signature(name: str, result: object, async_result: Any) -> None:
+    for kind, returned in ((Client, result), (AsyncClient, async_result)):
+        method: Any = operator.attrgetter(name)(kind(KEY))
+        signature = inspect.signature(method)
+        assert {"self", "args", "kwargs"}.isdisjoint(signature.parameters)
+        assert signature.return_annotation == returned
+        assert method.__name__ == name.rpartition(".")[2]
+        assert len(method.__doc__) > 50
+    shown = "<method delete(pet_id: int, *, if_match: str | None = None) -> NoneType>"
+    assert repr(Client(KEY).pets.delete) == shown
 
 
 # What comes back
@@ -334,14 +286,6 @@ def test_members_and_values_of_a_newer_service_are_accepted(face: Face) -> None:
     assert got.value.etag == '"x"'
     assert got.json() == [later]
     assert (got.status, got.headers["etag"], got.request_id) == (200, '"x"', None)
-
-
-@each_face
-def test_an_item_of_a_list_has_no_etag_and_says_how_to_get_one(face: Face) -> None:
-    with odd_service(response(200, [PET, PET | {"id": 8}], ETag='"x"')) as service:
-        pets = face(service.url, lambda client: client.pets.list(), SleepingClock())
-    with pytest.raises(AttributeError, match="this Pet has no etag, because it came in a list or"):
-        _ = pets[0].etag
 
 
 @pytest.mark.parametrize(
@@ -368,10 +312,14 @@ def test_a_copy_of_a_resource_keeps_its_etag_if_it_has_one(
 
 
 @each_face
-def test_a_response_without_content_returns_none(face: Face) -> None:
+def test_what_has_no_content_or_no_etag_says_so(face: Face) -> None:
     with odd_service(response(204, b"", X_Request_Id="abc")) as service:
         got = face(service.url, lambda client: client.pets.delete.raw(7), SleepingClock())
     assert (got.value, got.json(), got.request_id) == (None, None, "abc")
+    with odd_service(response(200, [PET], ETag='"x"')) as service:
+        pets = face(service.url, lambda client: client.pets.list(), SleepingClock())
+    with pytest.raises(AttributeError, match="this Pet has no etag, because it came in a list or"):
+        _ = pets[0].etag
 
 
 @each_face
@@ -422,12 +370,6 @@ def test_no_repr_contains_a_token_or_a_secret(face: Face) -> None:
         )
     assert added.invitation.url == "https://l1nk"
     assert "l1nk" not in repr(added)
-
-
-def test_an_error_is_named_by_the_module_that_users_import() -> None:
-    named = {getattr(errors, name).__module__ for name in errors.__all__}
-    assert named == {"petstore_client.errors"}
-    assert webhooks.InvalidDelivery.__module__ == "petstore_client.webhooks"
 
 
 @pytest.mark.parametrize(
@@ -560,45 +502,6 @@ def test_a_network_of_the_environment_that_cannot_be_used_is_named_and_not_shown
     assert "s3cret" not in str(raised.value)
 
 
-@each_face
-def test_requests_are_sent_through_the_proxy(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
-    with odd_service(response(200, [PET])) as proxy:
-        monkeypatch.setenv("http_proxy", proxy.url)
-        monkeypatch.setenv("no_proxy", "")
-        assert face("http://shop.example", get, SleepingClock()).id == 7
-    assert proxy.asked[0].target == "http://shop.example/v1/pets?id=7"
-
-
-@each_face
-def test_a_client_can_have_a_proxy_that_the_environment_does_not_name(
-    face: Face, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    monkeypatch.setenv("no_proxy", "shop.example")
-    with odd_service(response(200, [PET])) as proxy:
-        assert face("http://shop.example", get, SleepingClock(), proxy=proxy.url).id == 7
-    assert proxy.asked[0].target == "http://shop.example/v1/pets?id=7"
-
-
-@EACH_CLIENT
-def test_a_proxy_setting_that_cannot_be_used_is_refused_and_not_shown(
-    kind: type[Client | AsyncClient],
-) -> None:
-    with pytest.raises(ValueError, match=r"^proxy: expected an HTTP") as raised:
-        kind(KEY, proxy="socks5://u:s3cret@proxy.example")
-    assert "s3cret" not in str(raised.value)
-
-
-@EACH_CLIENT
-@pytest.mark.parametrize("other", [{"proxy": "http://proxy.example"}, {"ssl_context": object()}])
-def test_a_transport_goes_with_no_other_setting_of_the_network(
-    kind: Any, other: dict[str, Any]
-) -> None:
-    transport = httpx2.MockTransport(lambda _: httpx2.Response(200))
-    with pytest.raises(ValueError, match="transport: expected neither ssl_context nor proxy"):
-        kind(KEY, transport=transport, **other)
-
-
 class OnePet(BaseHTTPRequestHandler):
     """Responds with an animal."""
 
@@ -704,32 +607,30 @@ def over_tls(certificate: Path, key: Path) -> Iterator[str]:
 
 
 @each_face
-def test_certificates_are_verified_with_the_trust_store_of_the_system_or_the_user(
+def test_requests_are_sent_through_the_proxy_of_the_client_or_else_of_the_environment(
+    face: Face, no_proxies: pytest.MonkeyPatch
+) -> None:
+    with odd_service(response(200, [PET]), response(200, [PET])) as proxy:
+        no_proxies.setenv("http_proxy", proxy.url)
+        assert face("http://shop.example", get, SleepingClock()).id == 7
+        no_proxies.setenv("http_proxy", "http://127.0.0.1:1")
+        assert face("http://shop.example", get, SleepingClock(), proxy=proxy.url).id == 7
+    assert {asked.target for asked in proxy.asked} == {"http://shop.example/v1/pets?id=7"}
+
+
+@each_face
+def test_certificates_are_those_of_the_system_of_the_environment_or_of_the_client(
     face: Face, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate, key = self_signed_certificate(tmp_path)
+    own = {"ssl_context": ssl.create_default_context(cafile=certificate)}
     with over_tls(certificate, key) as url:
         with pytest.raises(NoResponse, match="CERTIFICATE_VERIFY_FAILED"):
             face(url, get, SleepingClock(), max_retries=0)
+        assert face(url, get, SleepingClock(), **own).id == 7
+        assert face("http://shop.example", get, SleepingClock(), proxy=url, **own).id == 7
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         assert face(url, get, SleepingClock()).id == 7
-
-
-@each_face
-def test_a_client_can_have_its_own_certificates(face: Face, tmp_path: Path) -> None:
-    certificate, key = self_signed_certificate(tmp_path)
-    context = ssl.create_default_context(cafile=certificate)
-    with over_tls(certificate, key) as url:
-        assert face(url, get, SleepingClock(), ssl_context=context).id == 7
-
-
-@each_face
-def test_the_certificates_of_a_client_are_also_for_its_proxy(face: Face, tmp_path: Path) -> None:
-    certificate, key = self_signed_certificate(tmp_path)
-    context = ssl.create_default_context(cafile=certificate)
-    with over_tls(certificate, key) as proxy:
-        settings = {"ssl_context": context, "proxy": proxy}
-        assert face("http://shop.example", get, SleepingClock(), **settings).id == 7
 
 
 @each_face
@@ -762,31 +663,6 @@ def test_a_client_with_other_headers_and_another_key_sends_them(face: Face) -> N
     assert (fields["traceparent"], fields["x-request-id"]) == ("00-a-b-01", "abc")
     assert (fields["user-agent"], fields["accept"]) == ("shop/1", "application/json")
     assert fields["authorization"] == "Bearer another"
-
-
-@EACH_CLIENT
-@pytest.mark.parametrize(
-    "headers",
-    [
-        *({"Authorization": "Bearer other"}, {"if-match": '"x"'}, {"Idempotency-Key": "a"}),
-        *({"X": "a\nb"}, {"X": ""}, {"two words": "a"}, {"X": "ключ"}),
-    ],
-)
-def test_a_header_that_cannot_be_sent_or_is_the_clients_own_is_refused(
-    kind: type[Client | AsyncClient], headers: dict[str, str]
-) -> None:
-    with pytest.raises(ValueError, match="headers: expected"):
-        kind(KEY).with_options(headers=headers)
-
-
-@EACH_CLIENT
-@pytest.mark.parametrize("setting", [{"max_retries": -1}, {"timeout": 0}, {"api_key": "a key"}])
-def test_an_option_is_checked_as_a_setting_is(
-    kind: type[Client | AsyncClient], setting: dict[str, Any]
-) -> None:
-    (name,) = setting
-    with pytest.raises(ValueError, match=f"{name}: expected "):
-        kind(KEY).with_options(**setting)
 
 
 @each_face
