@@ -204,7 +204,13 @@ def _batch_method(row: Operation) -> str:
     text = f"@operation\ndef {re.split('[A-Z]', row.id)[0]}_many(\n"
     text += f"    self, {name}: Iterable[{sent.__name__}], *, idempotency_key: str | None = None\n"
     text += f") -> Call[{kind}]:\n"
-    text += _doc(row, {name: "1 to 100 of them.", "idempotency_key": _ABOUT["idempotency_key"]})
+    text += _doc(
+        row,
+        {
+            name: "At least one. Each 100 of them are a request, all of which or none are added.",
+            "idempotency_key": _ABOUT["idempotency_key"],
+        },
+    )
     text += f'    return called({kind}, "{row.id}", "{row.method}", "{row.path}",'
     return f'{text} {{"idempotency_key": idempotency_key}}, body=[*{name}])\n'
 

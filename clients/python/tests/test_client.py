@@ -239,6 +239,25 @@ def test_more_ids_than_the_service_takes_are_asked_for_in_slices(
 
 
 @each_face
+def test_more_animals_than_the_service_takes_are_added_in_slices_with_one_key(face: Face) -> None:
+    news = [models.NewPet(name=f"P{number}", category_id=1) for number in range(201)]
+    created = [response(201, [PET | {"id": slice_ + 7}]) for slice_ in range(3)]
+
+    def use(client: Any) -> Any:
+        return client.pets.create_many(news, idempotency_key="mine")
+
+    with odd_service(*created) as service:
+        assert [pet.id for pet in face(service.url, use, SleepingClock())] == [7, 8, 9]
+    sent = [
+        (asked.fields["idempotency-key"], len(json.loads(asked.body))) for asked in service.asked
+    ]
+    assert sent == [("mine-0", 100), ("mine-100", 100), ("mine-200", 1)]
+    with odd_service(created[0], error(400)) as service, pytest.raises(errors.BadRequest) as raised:
+        face(service.url, use, SleepingClock())
+    assert raised.value.idempotency_key == "mine"
+
+
+@each_face
 def test_a_request_can_be_sent_that_the_client_has_no_method_for(face: Face) -> None:
     def use(client: Any) -> Any:
         return client.request.raw("POST", "/later", query={"dayOf": [1, 2]}, body={"a": 1})

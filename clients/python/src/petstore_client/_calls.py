@@ -8,7 +8,7 @@ from functools import cache
 from http import HTTPStatus
 from operator import index
 from types import NoneType
-from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
+from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar, cast
 from urllib.parse import parse_qs, urljoin
 
 import msgspec
@@ -82,7 +82,7 @@ class Call(Generic[T]):
     """A call of an operation. ``path`` is relative to the base URL; ``body`` becomes JSON.
 
     ``wait`` is how many seconds the service may hold the response back. ``charged`` tells whether
-    the call counts against the limits of the key.
+    the call counts against the limits of the key, ``is_batch`` whether the body is a list to slice.
     """
 
     operation: str
@@ -95,6 +95,18 @@ class Call(Generic[T]):
     idempotency_key: str | None = None
     wait: float = 0
     charged: bool = True
+    is_batch: bool = False
+
+    def slices(self, key: str) -> list["Call[T]"]:
+        """Return the calls of a batch, each with as many items as the service takes.
+
+        Their idempotency keys follow from ``key``.
+        """
+        items = cast("list[object]", self.body)
+        return [
+            replace(self, body=items[start : start + MAX_PAGE], idempotency_key=f"{key}-{start}")
+            for start in range(0, len(items), MAX_PAGE)
+        ]
 
     def response(self, reply: Reply) -> Response[T]:
         """Decode a reply.
@@ -221,7 +233,17 @@ def called(
     elif sent:
         members = _members(method, sent)
     decode: Callable[[Reply], Any] = nothing if kind is NoneType else into(kind)  # type: ignore[arg-type] # types are hashable
-    return Call(operation, method, path, decode, query, members, **headers, charged=charged)
+    return Call(
+        operation,
+        method,
+        path,
+        decode,
+        query,
+        members,
+        **headers,
+        charged=charged,
+        is_batch=body is not None,
+    )
 
 
 def listed(kind: type[T], operation: str, path: str, arguments: Mapping[str, Any]) -> Listing[T]:

@@ -4,11 +4,12 @@ import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
 from time import sleep
-from typing import Generic, Self, TypeAlias, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
+from uuid import uuid4
 
 import httpx2
 
-from petstore_client._calls import Call, Reply, Response
+from petstore_client._calls import MAX_PAGE, Call, Reply, Response
 from petstore_client._connection import Connection
 from petstore_client._errors import ClientClosed, PetstoreError
 from petstore_client._retries import Failure, Outcome, Session, Sleep, Step
@@ -58,8 +59,28 @@ class _Driver(Generic[Transport, UserWait]):
         Raises:
             PetstoreError: there is none, or it is an error.
         """
+        if call.is_batch and len(cast("list[object]", call.body)) > MAX_PAGE:
+            return (yield from self._slices(call))
         request = self.connection.request(call, self.session.policy.timeout)
         return call.response((yield from self.session.exchange(call, request)))
+
+    def _slices(self, call: Call[Any]) -> Generator[Step, Outcome, Response[Any]]:
+        """Carry out a batch slice by slice; return the last response with all values.
+
+        Raises:
+            PetstoreError: a slice failed. Those before it are done, and with the same key again.
+        """
+        key = str(uuid4()) if call.idempotency_key is None else call.idempotency_key
+        values: list[Any] = []
+        responses: list[Response[Any]] = []
+        for each in call.slices(key):
+            try:
+                responses.append((yield from self.steps(each)))
+            except PetstoreError as error:
+                error.idempotency_key = key
+                raise
+            values += responses[-1].value
+        return replace(responses[-1], value=values)
 
     def _failure(self, error: httpx2.HTTPError) -> Failure:
         """Return the failure of a request, which has perhaps failed because this was closed."""

@@ -120,7 +120,7 @@ class Pets(PetById[D]):
         the scope ``pets:write``.
 
         Args:
-            pets: 1 to 100 of them.
+            pets: At least one. Each 100 of them are a request, all of which or none are added.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
