@@ -89,7 +89,6 @@ def _errors() -> str:
 
 def _models() -> str:
     text = _HEAD.format("What the service returns, as typed structs. Unknown members are ignored.")
-    text += f"__all__ = {['Model', 'Versioned', *_ALIASES.values(), *_MODELS, *_BATCHES]}\n"
     text += "".join(f"{x}: TypeAlias = Literal{[*of]}\n" for of, x in _ALIASES.items())
     # A model stands behind those that it is made of.
     names = sorted(_MODELS, key=lambda name: ("$ref" in str(_MODELS[name]), name in _PARENTS))
@@ -146,7 +145,7 @@ def _events() -> str:
         body += f'    type: Literal["{each}"]\n    data: {data}\n'
         by_type[constant] = name
     text += f"from petstore_client.models import {', '.join(_KINDS.keys() - by_type.values())}\n"
-    text += f"__all__ = {['BY_TYPE', *by_type, *by_type.values()]}\n{body}"
+    text += body
     pairs = ", ".join(f"{constant}: {name}" for constant, name in by_type.items())
     return text + f"BY_TYPE: Final[Mapping[str, type[Event]]] = {{{pairs}}}\n"
 

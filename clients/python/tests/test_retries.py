@@ -317,8 +317,11 @@ def test_a_key_that_was_rotated_too_often_holds_up_no_other_call(clock: Sleeping
 def test_a_service_that_stalls_with_its_head_or_after_it_times_out(
     face: Face, clock: SleepingClock, head: bytes
 ) -> None:
+    def update(client: Any) -> Any:
+        return client.with_options(timeout=0.2).pets.update(7, status="sold")
+
     with odd_service((head, SILENCE)) as service, pytest.raises(OutcomeUnknown) as raised:
-        face(service.url, UPDATE, clock, timeout=0.2)
+        face(service.url, update, clock)
     assert isinstance(raised.value.__cause__, errors.TimedOut)
 
 
