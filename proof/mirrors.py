@@ -9,12 +9,13 @@ from pathlib import Path
 from random import Random
 
 from petstore_client import Client, PetstoreError
+from petstore_client.models import PetStatus
 from proof.deployments import Deployment
 from proof.processes import Program
 from support.callers import Callers
 
 GUIDE = Path(__file__).parent.parent / "docs/guides/keep-two-stores-equal.md"
-_STATUSES = ("available", "pending", "sold", None)
+_STATUSES: tuple[PetStatus | None, ...] = ("available", "pending", "sold", None)
 _PAUSE_SECONDS = 0.005
 
 

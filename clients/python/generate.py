@@ -60,11 +60,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Final, Generic, Literal, TypeAlias
 from msgspec import UNSET, UnsetType, field
-from petstore_client._calls import (
-    Call, Items, Listing, given, into, members, nothing, number, parameters, text
-)
+from types import NoneType
+from petstore_client._calls import Call, Items, Listing, called, listed
 from petstore_client._event_stream import EventFeed
-from petstore_client._faces import D, Resource, listing, operation, paging
+from petstore_client._faces import D, Resource, listing, operation
 from petstore_client._model import Model, Versioned, without
 from petstore_client._shortcuts import OrderSteps, PetById
 '''
@@ -91,9 +90,7 @@ def _errors() -> str:
 
 def _models() -> str:
     text = _HEAD.format("What the service returns, as typed structs. Unknown members are ignored.")
-    text += f"__all__ = {['Model', 'Versioned', *_ALIASES.values(), *_MODELS, *_BATCHES]}\n"
-    text += "# An editor proposes the literals; a later service may add others.\n"
-    text += "".join(f"{x}: TypeAlias = Literal{[*of]} | str\n" for of, x in _ALIASES.items())
+    text += "".join(f"{x}: TypeAlias = Literal{[*of]}\n" for of, x in _ALIASES.items())
     # A model stands behind those that it is made of.
     names = sorted(_MODELS, key=lambda name: (_depth(name), name in _PARENTS))
     return text + "".join(map(_model, names)) + "".join(map(_item_of_batch, _BATCHES))
@@ -132,7 +129,8 @@ def _model(name: str) -> str:
 
 def _held(member: dict[str, Any]) -> str:
     """Return the type of a field of a model, and its default."""
-    kind = _type(member)
+    # An editor proposes the literals; a later service may add others.
+    kind = _type(member) + " | str" * ("enum" in member)
     if kind.startswith("Mapping") and member["is_required"]:
         return "Any"  # the classes of the events say more
     if member.get("default") == []:  # an earlier service may not have it
@@ -155,7 +153,7 @@ def _events() -> str:
         body += f'    type: Literal["{each}"]\n    data: {data}\n'
         by_type[constant] = name
     text += f"from petstore_client.models import {', '.join(_KINDS.keys() - by_type.values())}\n"
-    text += f"__all__ = {['BY_TYPE', *by_type, *by_type.values()]}\n{body}"
+    text += body
     pairs = ", ".join(f"{constant}: {name}" for constant, name in by_type.items())
     return text + f"BY_TYPE: Final[Mapping[str, type[Event]]] = {{{pairs}}}\n"
 
@@ -168,7 +166,7 @@ def _resources() -> str:
     text = _HEAD.format("The resources of the service, each with its operations.")
     models = ", ".join([*_ALIASES.values(), *_MODELS, *_BATCHES])
     text += f"from petstore_client.models import {models}\n"
-    client = f"class Resources(Generic[D]):\n{_docstring('The resources of a client.')}"
+    client = f"class Resources(Resource[D]):\n{_docstring('The resources of a client.')}"
     client += "    def __init__(self, driver: D) -> None:\n        self._driver: D = driver\n"
     for name in dict.fromkeys(map(_resource, OPERATIONS)):
         kind = _NAMES.get(name.capitalize(), name.capitalize())
@@ -205,10 +203,10 @@ def _method(row: Operation) -> str:
     signature = ["self", *(f"{each}: int" for each in first), *content]
     signature += ["*"][: len(taken)]
     signature += [f"{each}: {kind}" for each, kind in taken.items()]
-    kind, call = _call(row, ", ".join(f"{each}={each}" for each in names))
+    kind, call = _call(row)
     text = "@listing\n" if kind.startswith("Listing") else "@operation\n"
     text += f"def {name}({', '.join(signature)}) -> {kind}:\n{_doc(row, about)}"
-    return f"{text}    return {call}\n" + "pages = paging(list)\n" * (name == "list")
+    return f"{text}    return {call}\n"
 
 
 def _batch_method(row: Operation) -> str:
@@ -218,28 +216,30 @@ def _batch_method(row: Operation) -> str:
     text = f"@operation\ndef {re.split('[A-Z]', row.id)[0]}_many(\n"
     text += f"    self, {name}: Iterable[{sent.__name__}], *, idempotency_key: str | None = None\n"
     text += f") -> Call[{kind}]:\n"
-    text += _doc(row, {name: "1 to 100 of them.", "idempotency_key": _ABOUT["idempotency_key"]})
-    text += f'    return Call("{row.id}", "{row.method}", "{row.path}", into({kind}),'
-    return f"{text} body=[*{name}], idempotency_key=idempotency_key)\n"
+    text += _doc(
+        row,
+        {
+            name: "At least one. Each 100 of them are a request, all of which or none are added.",
+            "idempotency_key": _ABOUT["idempotency_key"],
+        },
+    )
+    text += f'    return called({kind}, "{row.id}", "{row.method}", "{row.path}",'
+    return f'{text} {{"idempotency_key": idempotency_key}}, body=[*{name}])\n'
 
 
-def _call(row: Operation, sent: str) -> tuple[str, str]:
-    """Return the type of a call, and the call with what is ``sent``."""
-    path = re.sub(r"{(\w+)}", r"{number(\1=\1)}", f'f"{_snake(row.path)}"')
-    kind = "None" if row.success.content is None else _item(row).__name__
-    is_text = row.success.media_type.startswith("text/")
+def _call(row: Operation) -> tuple[str, str]:
+    """Return the type of a call, and the call with all that the method takes."""
+    path = _snake(row.path)
     if get_origin(row.success.content) is list:
-        return f"Listing[{kind}]", f'Listing("{row.id}", {path}, {kind}, parameters({sent}))'
-    decode = "nothing" if kind == "None" else f"into({kind})"
-    kind, decode = ("str", "text") if is_text else (kind, decode)
-    call = f'Call("{row.id}", "{row.method}", {path}, {decode}'
-    if sent:
-        made = {"GET": "query=parameters", "PATCH": "body=members"}.get(row.method, "body=given")
-        made = "query=parameters" if row.media_types else made
-        call += f", {made}({sent})"
-    call += ", content=content, media_type=media_type" if row.media_types else ""
-    call += f", {_HEADERS[row.method]}={_HEADERS[row.method]}" if row.method in _HEADERS else ""
-    return f"Call[{kind}]", call + ", charged=False" * (not row.charged) + ")"
+        kind = _item(row).__name__
+        return f"Listing[{kind}]", f'listed({kind}, "{row.id}", "{path}", locals())'
+    kind = "None" if row.success.content is None else _item(row).__name__
+    if row.success.media_type.startswith("text/"):
+        kind = "str"
+    made = "NoneType" if kind == "None" else kind
+    free = ", charged=False" * (not row.charged)
+    call = f'called({made}, "{row.id}", "{row.method}", "{path}", locals()'
+    return f"Call[{kind}]", f"{call}{free})"
 
 
 def _taken(member: dict[str, Any], method: str) -> str:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENOENT
+from pathlib import Path
 
 import pytest
 
@@ -128,6 +130,21 @@ def test_output_to_a_full_disk_is_a_one_line_error(
         failed = failure_of(output, *arguments, PETSTORE_DATABASE=command.url)
     (line,) = failed
     assert f"cannot write the output: {FULL}" in line
+
+
+def test_another_failure_of_the_system_is_not_called_one_of_the_output(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail() -> None:
+        raise FileNotFoundError(ENOENT, "No such file or directory", "shop.pem")
+
+    monkeypatch.setattr(main.commands["version"], "callback", fail)
+    missing = {"PETSTORE_KEY": "key", "SSL_CERT_FILE": "/missing.pem"}
+    with Path(os.devnull).open("w") as output:
+        known = failure_of(output.fileno(), "version")
+        named = failure_of(output.fileno(), "inventory", "--url", "https://127.0.0.1:1", **missing)
+    assert known == ["Error: shop.pem: No such file or directory"]
+    assert named == ["Error: SSL_CERT_FILE: cannot be read: No such file or directory"]
 
 
 def test_help_to_a_full_disk_is_a_one_line_error() -> None:

@@ -2,17 +2,18 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias
+from unittest.mock import patch
 
 import pytest
 
 from petstore_client import AsyncClient, Client
-from petstore_client._clock import Clock
 
 KEY = "ps_live_" + 38 * "0"
 
 
-class SleepingClock(Clock):
+class SleepingClock:
     """Time passes only in sleeps, which it notes. Chance is always the same."""
 
     def __init__(self, chance: float = 1.0) -> None:
@@ -26,13 +27,27 @@ class SleepingClock(Clock):
     def random(self) -> float:
         return self.chance
 
-    def sleep(self, seconds: float, interrupted: object = None) -> None:  # noqa: ARG002
+    def sleep(self, seconds: float) -> None:
         self.sleeps.append(round(seconds, 3))
         self.moment += seconds
 
     async def pause(self, seconds: float) -> None:
         self.sleep(seconds)
         await asyncio.sleep(0)
+
+
+@contextmanager
+def by_the_time_of(clock: Any) -> Iterator[None]:
+    """Let the client library live by a clock: its moments, its sleeps and its chance."""
+    package = "petstore_client"
+    with (
+        patch(f"{package}._retries.monotonic", clock.now),
+        patch(f"{package}._event_stream.monotonic", clock.now),
+        patch(f"{package}._retries.random", clock.random),
+        patch(f"{package}._drivers.sleep", clock.sleep),
+        patch(f"{package}._drivers.pause", clock.pause),
+    ):
+        yield
 
 
 Face: TypeAlias = Callable[..., Any]
@@ -42,24 +57,27 @@ It takes the clock and settings of the client. What iterates becomes a list.
 """
 
 
-def with_threads(url: str, use: Callable[[Client], Any], clock: Clock, **settings: Any) -> Any:
+def with_threads(
+    url: str, use: Callable[[Client], Any], clock: SleepingClock, **settings: Any
+) -> Any:
     """Use a ``Client``."""
-    with Client(KEY, f"{url}/v1", clock=clock, **settings) as client:
+    with by_the_time_of(clock), Client(KEY, f"{url}/v1", **settings) as client:
         outcome = use(client)
         return list(outcome) if isinstance(outcome, Iterator) else outcome
 
 
-def with_tasks(url: str, use: Callable[[Any], Any], clock: Clock, **settings: Any) -> Any:
+def with_tasks(url: str, use: Callable[[Any], Any], clock: SleepingClock, **settings: Any) -> Any:
     """Use an ``AsyncClient``."""
 
     async def run() -> Any:
-        async with AsyncClient(KEY, f"{url}/v1", clock=clock, **settings) as client:
+        async with AsyncClient(KEY, f"{url}/v1", **settings) as client:
             outcome = use(client)
             if isinstance(outcome, AsyncIterator):
                 return [item async for item in outcome]
             return await outcome if isinstance(outcome, Coroutine) else outcome
 
-    return asyncio.run(run())
+    with by_the_time_of(clock):
+        return asyncio.run(run())
 
 
 each_face = pytest.mark.parametrize("face", [with_threads, with_tasks])

@@ -5,13 +5,12 @@ import json
 import random
 from collections import Counter
 from http import HTTPStatus
-from threading import Event
 
 import httpx2
 
-from petstore_client._clock import Clock
 from support.bare_app import fields
 from support.service import Service
+from support.virtual_time import VirtualTime
 
 
 class SlowService:
@@ -21,7 +20,7 @@ class SlowService:
     their code, ``ok`` for successes.
     """
 
-    def __init__(self, service: Service, clock: Clock, seconds: float = 0) -> None:
+    def __init__(self, service: Service, clock: VirtualTime, seconds: float = 0) -> None:
         self.clock = clock
         self.loop = asyncio.get_running_loop()
         self.outcomes: Counter[str] = Counter()
@@ -73,8 +72,8 @@ class ThreadTransport(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Return the response of the service."""
-        self._service.clock.sleep(self._service.travel(), Event())
+        self._service.clock.sleep(self._service.travel())
         call = self._service.call(request)
         response = asyncio.run_coroutine_threadsafe(call, self._service.loop).result()
-        self._service.clock.sleep(self._service.travel(), Event())
+        self._service.clock.sleep(self._service.travel())
         return response

@@ -12,7 +12,7 @@ HANG_UP = b""
 """Instead of a response: the connection is closed."""
 
 SILENCE = None
-"""Instead of a response: nothing, until the test is over."""
+"""Instead of a response, or after the beginning of one: nothing, until the test is over."""
 
 
 class Asked(NamedTuple):
@@ -29,7 +29,7 @@ class OddService:
     """Sends the next of ``responses`` to each request, on a new connection."""
 
     listener: socket.socket
-    responses: tuple[bytes | None, ...]
+    responses: tuple[bytes | tuple[bytes, None] | None, ...]
     url: str
     asked: list[Asked] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
@@ -47,14 +47,15 @@ class OddService:
                 self.asked.append(_read(connection))
                 if not left:  # before its response lets the client retry
                     self.listener.close()
-                if response is SILENCE:
-                    self.over.wait()
-                else:
+                if isinstance(response, bytes):
                     connection.sendall(response)
+                    continue
+                connection.sendall(b"" if response is SILENCE else response[0])
+                self.over.wait()
 
 
 @contextmanager
-def odd_service(*responses: bytes | None) -> Iterator[OddService]:
+def odd_service(*responses: bytes | tuple[bytes, None] | None) -> Iterator[OddService]:
     """Run a service that sends these responses, one after the other."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"

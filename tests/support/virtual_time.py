@@ -2,14 +2,13 @@
 
 import asyncio
 import heapq
+import random
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from petstore_client._clock import Clock
 
-
-class VirtualTime(Clock):
+class VirtualTime:
     """Moves to the end of the next sleep when everybody sleeps, and tells ``moved`` how far.
 
     ``workers`` is how many threads or tasks there are that may sleep.
@@ -26,7 +25,10 @@ class VirtualTime(Clock):
     def now(self) -> float:
         return self.moment
 
-    def sleep(self, seconds: float, interrupted: object = None) -> None:  # noqa: ARG002
+    def random(self) -> float:
+        return random.random()  # noqa: S311 - it spreads retries
+
+    def sleep(self, seconds: float) -> None:
         over = threading.Event()
         self._add(seconds, over.set)
         over.wait()

@@ -138,17 +138,6 @@ def test_the_cursor_behind_the_newest_event_costs_one_request(
 
 
 @each_face
-def test_the_events_of_one_resource_can_be_followed(face: Face, clock: SleepingClock) -> None:
-    followed = Followed(1, resource="pet/17")
-    with odd_service(page("b"), page("c", "1")) as service:
-        face(service.url, followed, clock)
-    assert [asked.target for asked in service.asked] == [
-        "/v1/events?resource=pet%2F17&limit=100",
-        "/v1/events?resource=pet%2F17&wait=25&limit=100&cursor=b",
-    ]
-
-
-@each_face
 def test_events_can_be_read_in_pages_and_some_are_empty(face: Face, clock: SleepingClock) -> None:
     seen: list[tuple[list[str], str | None]] = []
 
@@ -174,24 +163,6 @@ def test_events_can_be_read_in_pages_and_some_are_empty(face: Face, clock: Sleep
 
 
 @each_face
-def test_a_failure_that_is_retried_is_reported_to_the_caller(
-    face: Face, clock: SleepingClock
-) -> None:
-    waits: list[tuple[float, object]] = []
-
-    def wait(seconds: float, cause: PetstoreError | None) -> None:
-        waits.append((seconds, type(cause)))
-
-    async def wait_async(seconds: float, cause: PetstoreError | None) -> None:
-        wait(seconds, cause)
-
-    with odd_service(page("b", "1"), HANG_UP, page("c", "2")) as service:
-        chosen = wait if "threads" in face.__name__ else wait_async
-        face(service.url, Followed(2), clock, max_retries=0, wait=chosen)
-    assert waits == [(1, NoResponse)]
-
-
-@each_face
 def test_the_stream_waits_for_a_service_that_is_down(face: Face, clock: SleepingClock) -> None:
     followed = Followed(2, limit=5)
     away = [HANG_UP, HANG_UP, error(502), error(503, Retry_After=200), error(429, Retry_After=300)]
@@ -212,47 +183,23 @@ def test_a_service_that_ends_every_long_poll_at_once_is_not_flooded(
     assert sum(clock.sleeps) >= 2
 
 
-@each_face
-def test_the_stream_does_not_wait_for_a_service_that_never_responded(
-    face: Face, clock: SleepingClock
-) -> None:
-    with odd_service(*3 * [HANG_UP]) as service, pytest.raises(NoResponse):
-        face(service.url, Followed(1), clock)
-
-
 @pytest.mark.parametrize(
-    ("status", "code", "kind"),
+    ("responses", "kind"),
     [
-        (410, "cursor_expired", errors.CursorExpired),
-        (401, "invalid_api_key", errors.Unauthorized),
-        (500, "internal_error", errors.ServerError),
+        ([HANG_UP] * 3, NoResponse),  # it has never responded
+        ([page("b"), error(410, "cursor_expired")], errors.CursorExpired),
+        ([page("b"), error(401, "invalid_api_key")], errors.Unauthorized),
+        ([page("b"), error(500, "internal_error")], errors.ServerError),
+        ([page(None)], UnexpectedResponse),
+        ([page("b", "1"), page("b", "2")], UnexpectedResponse),  # it leads back to itself
     ],
 )
 @each_face
-def test_a_permanent_error_ends_the_stream(
-    face: Face, clock: SleepingClock, status: int, code: str, kind: type[PetstoreError]
+def test_what_does_not_pass_ends_the_stream(
+    face: Face, clock: SleepingClock, responses: list[bytes], kind: type[PetstoreError]
 ) -> None:
-    with odd_service(page("b"), error(status, code)) as service, pytest.raises(kind):
-        face(service.url, Followed(1), clock)
-
-
-@each_face
-def test_a_page_of_events_without_a_link_is_an_error(face: Face, clock: SleepingClock) -> None:
-    with odd_service(page(None)) as service, pytest.raises(UnexpectedResponse, match="no link"):
-        face(service.url, Followed(1), clock)
-
-
-@each_face
-def test_a_page_of_events_that_links_to_itself_is_an_error(
-    face: Face, clock: SleepingClock
-) -> None:
-    followed = Followed(3)
-    with (
-        odd_service(page("b", "1"), page("b", "2")) as service,
-        pytest.raises(UnexpectedResponse, match="no link"),
-    ):
-        face(service.url, followed, clock)
-    assert followed.seen == [("1", "b")]
+    with odd_service(*responses) as service, pytest.raises(kind):
+        face(service.url, Followed(3), clock)
 
 
 @each_face
@@ -286,3 +233,22 @@ def test_only_the_cursor_of_a_link_is_used_so_the_key_is_sent_to_no_other_host(
         listed = face(service.url, lambda c: c.events.list(), clock)
     assert [event.id for event in listed] == ["1", "2"]
     assert service.asked[1].target == "/v1/events?limit=100&cursor=b"
+
+
+@each_face
+def test_a_stream_ends_where_its_loop_closes_it(face: Face, clock: SleepingClock) -> None:
+    def use(client: Any) -> Any:
+        stream = client.events.follow()
+        if not hasattr(stream, "__next__"):
+            return use_async(stream)
+        for _ in stream:
+            stream.close()
+        return [stream.cursor, *stream.pages()]
+
+    async def use_async(stream: Any) -> Any:
+        async for _ in stream:
+            stream.close()
+        return [stream.cursor, *[found async for found in stream.pages()]]
+
+    with odd_service(page("b", "1", "2")) as service:
+        assert face(service.url, use, clock) == [None]

@@ -82,7 +82,7 @@ def methods() -> Iterator[str]:
         held = getattr(client, resource)
         assert isinstance(held, Resource)
         for name in dir(type(held)):
-            if not name.startswith("_") and name not in ("pages", "follow"):
+            if not name.startswith("_") and name != "follow":
                 yield f"{resource}.{name}"
 
 

@@ -9,8 +9,8 @@ from petstore_client.errors import RateLimited
 MAX_WAIT = 120.0
 
 
-def limits(*, pace: bool = False) -> RateLimits:
-    return RateLimits(MAX_WAIT, pace=pace)
+def limits() -> RateLimits:
+    return RateLimits(MAX_WAIT)
 
 
 def told(minute: tuple[int, int], day: tuple[int, int] | None = None) -> Headers:
@@ -149,7 +149,7 @@ def test_each_further_429_doubles_the_minimum_wait_until_a_success() -> None:
 
 
 def test_during_a_long_wait_one_request_checks_again_each_minute() -> None:
-    known = RateLimits(0, pace=False)
+    known = RateLimits(0)
     known.enter(0, 0)
     known.refuse(0, refusal(40_000))
     assert enter(known, 0, 0) == 40_000
@@ -157,26 +157,6 @@ def test_during_a_long_wait_one_request_checks_again_each_minute() -> None:
     assert enter(known, 60, 0) == 0  # the plan may have changed
     known.refuse(60, refusal(39_940))
     assert enter(known, 60, 0) == 39_940
-
-
-def test_a_paced_client_spreads_the_remaining_requests_over_the_minute() -> None:
-    known = limits(pace=True)
-    known.enter(0, MAX_WAIT)
-    known.leave(0, told((30, 60), (100, 80_000)))
-    assert enter(known, 0) == 2
-    assert enter(known, 2) == 0
-    assert enter(known, 2) == 2
-    known.leave(2, Headers({"X-RateLimit-Limit": "2147483647"}))
-    assert enter(known, 2) == 0
-
-
-def test_a_paced_client_waits_no_longer_than_its_caller_allows() -> None:
-    known = limits(pace=True)
-    known.enter(0, MAX_WAIT)
-    known.leave(0, told((60, 60), (1, 80_000)))
-    assert enter(known, 0) == 1
-    known.leave(0, Headers({"RateLimit": '"day";r=1;t=80000'}))
-    assert enter(known, 0) == MAX_WAIT
 
 
 def test_a_window_that_a_change_of_plan_has_removed_is_forgotten() -> None:

@@ -2,11 +2,7 @@
 
 import logging
 import pickle
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,7 +15,7 @@ from petstore_client import (
     UnexpectedResponse,
     errors,
 )
-from support.client_faces import KEY, Face, SleepingClock, each_face
+from support.client_faces import KEY, Face, SleepingClock, by_the_time_of, each_face
 from support.odd_service import HANG_UP, SILENCE, error, odd_service, response
 from support.process import free_port
 
@@ -82,24 +78,6 @@ def test_an_error_has_the_headers_the_body_and_the_explanation_of_the_response(
     assert vars(again) == vars(raised)
 
 
-@each_face
-def test_the_body_of_an_error_that_is_no_json_is_its_text(face: Face, clock: SleepingClock) -> None:
-    with odd_service(response(502, b"<html>aw\xffay", Link="</docs>; rel=up")) as service:
-        raised = failure(face, service.url, UPDATE, clock)
-    assert isinstance(raised, OutcomeUnknown)
-    assert raised.message.startswith("the outcome of PATCH /pets/7 is unknown: ")
-    assert (raised.body, raised.documentation) == ("<html>aw\ufffday", None)
-    assert raised.headers is not None
-    assert raised.headers["link"] == "</docs>; rel=up"
-
-
-@each_face
-def test_an_error_without_a_response_has_nothing_of_one(face: Face, clock: SleepingClock) -> None:
-    raised = failure(face, f"http://127.0.0.1:{free_port()}", UPDATE, clock)
-    assert isinstance(raised, NoResponse)
-    assert (raised.headers, raised.body, raised.documentation) == (None, None, None)
-
-
 @pytest.mark.parametrize("use", [UPDATE, DELETE])
 @pytest.mark.parametrize("lost", [HANG_UP, error(502), error(503), error(504)])
 @each_face
@@ -114,70 +92,44 @@ def test_a_change_that_may_have_taken_effect_is_not_retried(
     assert len(service.asked) == 1
 
 
-@each_face
-def test_an_internal_error_is_not_retried(face: Face, clock: SleepingClock) -> None:
-    with odd_service(error(500, "internal_error", X_Request_Id="abc")) as service:
-        raised = failure(face, service.url, CREATE, clock)
-    assert type(raised) is errors.ServerError
-    assert str(raised) == "no (request abc)"
-
-
-@each_face
-def test_a_redirect_is_not_followed_so_the_key_is_sent_to_no_other_host(
-    face: Face, clock: SleepingClock
-) -> None:
-    with odd_service(response(301, None, Location="https://elsewhere.example/v1/pets")) as service:
-        raised = failure(face, service.url, GET, clock)
-    assert isinstance(raised, UnexpectedResponse)
-    assert "redirects to https://elsewhere.example/v1/pets" in str(raised)
-
-
+LIST = lambda client: client.pets.list()  # noqa: E731 - as those above
+NO_CURSOR = "the link to the next page has no cursor"
 STRANGE = {
-    "a list that is an object": response(200, {}),
-    "an id that is text": response(200, [{**PET, "id": "7"}]),
-    "a member that is missing": response(200, [{"id": 7}]),
-    "no JSON": response(200, b"<html>hello"),
-    "no UTF-8": response(200, b'[{"id": 7, "name": "\xff", "categoryId": 1}]'),
-    "JSON without end": response(200, b'[{"id": 7, "later": ' + 99_999 * b"["),
-    "an error without its body": response(400, b"<html>bad"),
-    "an error without end": response(
-        400, b'{"code": "a", "message": "b", "later": ' + 99_999 * b"["
-    ),
-    "a 404 of another program": response(404, {"code": "not_found", "message": "no"}),
-    "a 304 that nobody asked for": response(304),
+    "a redirect": (GET, response(301, None, Location="https://a.example/"), "redirects to https"),
+    "a list that is an object": (GET, response(200, {}), "responds with 200"),
+    "an id that is text": (GET, response(200, [{**PET, "id": "7"}]), "responds with 200"),
+    "a member that is missing": (GET, response(200, [{"id": 7}]), "responds with 200"),
+    "no JSON": (GET, response(200, b"<html>hello"), "responds with 200"),
+    "no UTF-8": (GET, response(200, b'[{"id": 7, "name": "\xff"}]'), "responds with 200"),
+    "JSON without end": (GET, response(200, b'[{"id": ' + 99_999 * b"["), "responds with 200"),
+    "an error without its body": (GET, response(400, b"<html>bad"), "responds with 400"),
+    "a 404 of another program": (GET, response(404, {"code": "a", "message": "no"}), "with 404"),
+    "a 304 that nobody asked for": (GET, response(304), "responds with 304"),
+    "no end": (GET, response(200, bytes(16 * 1024 * 1024 + 1)), "more than 16777216 bytes"),
+    "a login page": (DELETE, response(200, b"<html>log in"), "it should have no content"),
+    "an empty cursor": (LIST, response(200, [PET], Link="<?cursor=>; rel=next"), NO_CURSOR),
+    "a cursor of a fragment": (LIST, response(200, [], Link="<?a#cursor=b>; rel=next"), NO_CURSOR),
+    "no cursor": (LIST, response(200, [PET], Link="</v1/pets>; rel=next"), NO_CURSOR),
 }
 
 
-@pytest.mark.parametrize("strange", STRANGE.values(), ids=STRANGE)
+@pytest.mark.parametrize(("use", "strange", "said"), STRANGE.values(), ids=STRANGE)
 @each_face
 def test_a_response_that_is_not_from_a_petstore_service_is_an_error(
-    face: Face, clock: SleepingClock, strange: bytes
+    face: Face, clock: SleepingClock, use: Callable[[Any], Any], strange: bytes, said: str
 ) -> None:
     with odd_service(strange) as service:
-        raised = failure(face, service.url, GET, clock)
+        raised = failure(face, service.url, use, clock)
     assert isinstance(raised, UnexpectedResponse)
-    assert f"{service.url}/v1 responds with " in str(raised)
+    assert said in str(raised)
 
 
 @each_face
-def test_a_login_page_with_status_200_does_not_count_as_a_success(
-    face: Face, clock: SleepingClock
-) -> None:
-    with odd_service(response(200, b"<html>log in")) as service:
-        raised = failure(face, service.url, DELETE, clock)
-    assert isinstance(raised, UnexpectedResponse)
-    assert "it should have no content" in str(raised)
-
-
-@pytest.mark.parametrize("link", ["<?cursor=>", "<?limit=5#cursor=b>", "</v1/pets>"])
-@each_face
-def test_a_next_link_without_a_cursor_is_an_error(
-    face: Face, clock: SleepingClock, link: str
-) -> None:
-    with odd_service(response(200, [PET], Link=f"{link}; rel=next")) as service:
-        raised = failure(face, service.url, lambda client: client.pets.list(), clock)
-    assert isinstance(raised, UnexpectedResponse)
-    assert "the link to the next page has no cursor" in str(raised)
+def test_a_cursor_that_is_too_long_for_a_url_is_an_error(face: Face, clock: SleepingClock) -> None:
+    link = f"<?cursor={80_000 * 'b'}>; rel=next"
+    with odd_service(response(200, [PET], Link=link)) as service:
+        raised = failure(face, service.url, LIST, clock)
+    assert str(raised) == "GET /pets cannot be sent: URL too long"
 
 
 @each_face
@@ -191,27 +143,27 @@ def test_the_cursor_of_a_link_with_an_invalid_address_is_used(
 
 
 @each_face
-def test_a_cursor_that_is_too_long_for_a_url_is_an_error(face: Face, clock: SleepingClock) -> None:
-    link = f"<?cursor={80_000 * 'b'}>; rel=next"
-    with odd_service(response(200, [PET], Link=link)) as service:
-        raised = failure(face, service.url, lambda client: client.pets.list(), clock)
-    assert str(raised) == "GET /pets cannot be sent: URL too long"
-
-
-@each_face
-def test_an_endless_response_is_cut_off(face: Face, clock: SleepingClock) -> None:
-    with odd_service(response(200, bytes(16 * 1024 * 1024 + 1))) as service:
-        raised = failure(face, service.url, GET, clock)
-    assert isinstance(raised, UnexpectedResponse)
-
-
-@each_face
 def test_an_empty_list_for_one_id_raises_not_found(face: Face, clock: SleepingClock) -> None:
     with odd_service(response(200, [], X_Request_Id="abc")) as service:
         raised = failure(face, service.url, GET, clock)
         assert service.asked[0].target == "/v1/pets?id=7"
     assert isinstance(raised, errors.NotFound)
     assert (raised.status, raised.code, raised.request_id) == (404, "not_found", "abc")
+
+
+@each_face
+def test_an_error_says_what_is_known_of_its_response(face: Face, clock: SleepingClock) -> None:
+    with odd_service(response(502, b"<html>aw\xffay", Link="</docs>; rel=up")) as service:
+        raised = failure(face, service.url, UPDATE, clock)
+    assert isinstance(raised, OutcomeUnknown)
+    assert raised.message.startswith("the outcome of PATCH /pets/7 is unknown: ")
+    assert (raised.body, raised.documentation) == ("<html>aw\ufffday", None)
+    with odd_service(error(500, "internal_error", X_Request_Id="abc")) as service:
+        raised = failure(face, service.url, CREATE, clock)
+    assert (type(raised), str(raised)) == (errors.ServerError, "no (request abc)")
+    raised = failure(face, f"http://127.0.0.1:{free_port()}", UPDATE, clock)
+    assert isinstance(raised, NoResponse)
+    assert (raised.headers, raised.body, raised.documentation) == (None, None, None)
 
 
 # What is sent again
@@ -250,35 +202,26 @@ def test_a_post_is_retried_with_the_same_idempotency_key(face: Face, clock: Slee
     assert len({asked.body for asked in service.asked}) == 1
 
 
+@pytest.mark.parametrize(
+    ("after", "kind"),
+    [
+        ([HANG_UP, HANG_UP], OutcomeUnknown),
+        ([error(409, "pet_not_available")], errors.PetNotAvailable),  # which settles it
+        ([error(401, "invalid_api_key")], OutcomeUnknown),
+        ([error(429, Retry_After=999)], OutcomeUnknown),
+    ],
+)
 @each_face
-def test_a_post_has_the_idempotency_key_of_its_caller(face: Face, clock: SleepingClock) -> None:
-    with odd_service(HANG_UP, HANG_UP, HANG_UP) as service:
-        raised = failure(
-            face, service.url, lambda c: c.orders.place(pet_id=7, idempotency_key="mine"), clock
-        )
-    assert [asked.fields["idempotency-key"] for asked in service.asked] == ["mine"] * 3
-    assert isinstance(raised, OutcomeUnknown)
-    assert raised.idempotency_key == "mine"
-
-
-@each_face
-def test_a_refusal_after_a_lost_response_settles_the_outcome_of_a_post(
-    face: Face, clock: SleepingClock
+def test_a_post_whose_response_was_lost_ends_as_what_came_after_tells(
+    face: Face, clock: SleepingClock, after: list[bytes], kind: type[PetstoreError]
 ) -> None:
-    with odd_service(HANG_UP, error(409, "pet_not_available")) as service:
-        raised = failure(face, service.url, lambda c: c.orders.place(pet_id=7), clock)
-    assert isinstance(raised, errors.PetNotAvailable)
+    def place(client: Any) -> Any:
+        return client.orders.place(pet_id=7, idempotency_key="mine")
 
-
-@pytest.mark.parametrize("silent", [error(401, "invalid_api_key"), error(429, Retry_After=999)])
-@each_face
-def test_an_unrelated_refusal_leaves_the_outcome_of_an_earlier_attempt_unknown(
-    face: Face, clock: SleepingClock, silent: bytes
-) -> None:
-    with odd_service(HANG_UP, silent) as service:
-        raised = failure(face, service.url, CREATE, clock)
-    assert isinstance(raised, OutcomeUnknown)
-    assert raised.status in (401, 429)
+    with odd_service(HANG_UP, *after) as service:
+        raised = failure(face, service.url, place, clock)
+    assert {asked.fields["idempotency-key"] for asked in service.asked} == {"mine"}
+    assert (type(raised), raised.idempotency_key) == (kind, "mine")
 
 
 @each_face
@@ -302,76 +245,43 @@ def test_the_caller_sets_the_number_of_retries(face: Face, clock: SleepingClock)
         face(service.url, GET, clock, max_retries=0)
 
 
-@each_face
-def test_a_retry_waits_for_retry_after(face: Face, clock: SleepingClock) -> None:
-    with odd_service(
-        error(503, Retry_After=7),
-        error(
-            503,
-            Retry_After="Sun, 22 Nov 2026 10:00:09 GMT",
-            Date="Sun, 22 Nov 2026 10:00:00 GMT",
-        ),
-        response(200, [PET]),
-    ) as service:
-        face(service.url, GET, clock)
-    assert clock.sleeps == [7, 9]
+DATE = {"Retry_After": "Sun, 22 Nov 2026 10:00:09 GMT", "Date": "Sun, 22 Nov 2026 10:00:00 GMT"}
+FAR = "Fri, 31 Dec 9999 23:59:59 GMT"
+NONSENSE = ("soon", "-1", "Mon, 01 Jan 99999999999 00:00:00 GMT", "Sun, 99 Nov 2026", "1.5")
 
 
 @pytest.mark.parametrize(
-    "nonsense", ["soon", "-1", "Mon, 01 Jan 99999999999 00:00:00 GMT", "Sun, 99 Nov 2026", "1.5"]
+    ("away", "sleeps", "left"),
+    [
+        ([error(503, Retry_After=7), error(503, **DATE)], [7, 9], None),
+        *(([error(503, Retry_After=text)], [0.5], None) for text in NONSENSE),
+        ([error(429, Retry_After=seconds) for seconds in (1, 30, 9)], [1, 30, 9], None),
+        ([error(429, Retry_After=100), error(429, Retry_After=21)], [100], 21),
+        ([error(503, Retry_After=121)], [], 121),
+        *(([error(503, Retry_After=text)], [], 1e9) for text in (10**12, "9" * 400, FAR)),
+    ],
 )
 @each_face
-def test_an_invalid_retry_after_is_ignored(face: Face, clock: SleepingClock, nonsense: str) -> None:
-    with odd_service(error(503, Retry_After=nonsense), response(200, [PET])) as service:
-        face(service.url, GET, clock)
-    assert clock.sleeps == [0.5]
-
-
-@pytest.mark.parametrize(
-    ("wait", "seconds"),
-    [(121, 121), (10**12, 1e9), ("9" * 400, 1e9), ("Fri, 31 Dec 9999 23:59:59 GMT", 1e9)],
-)
-@each_face
-def test_a_wait_that_is_too_long_is_an_error_at_once(
-    face: Face, clock: SleepingClock, wait: object, seconds: float
+def test_a_call_waits_as_long_as_the_service_asks_or_raises_its_error_at_once(
+    face: Face, clock: SleepingClock, away: list[bytes], sleeps: list[float], left: float | None
 ) -> None:
-    with odd_service(error(503, Retry_After=wait)) as service:
-        raised = failure(face, service.url, GET, clock)
-    assert isinstance(raised, errors.ServiceUnavailable)
-    assert raised.retry_after == seconds
-    assert clock.sleeps == []
+    with odd_service(*away, *([] if left else [response(200, [PET])])) as service:
+        if left is None:
+            assert face(service.url, GET, clock).id == 7
+        else:
+            assert failure(face, service.url, GET, clock).retry_after == left
+    assert clock.sleeps == sleeps
 
 
 # At the limit
-
-
-@each_face
-def test_a_429_is_waited_out_to_the_second_and_is_not_a_retry(
-    face: Face, clock: SleepingClock
-) -> None:
-    refusals = [error(429, "rate_limit_exceeded", Retry_After=seconds) for seconds in (1, 30, 9)]
-    with odd_service(*refusals, response(200, PET)) as service:
-        assert face(service.url, UPDATE, clock, max_retries=0).id == 7
-    assert clock.sleeps == [1, 30, 9]
-
-
-@each_face
-def test_waits_with_a_total_that_is_too_long_are_an_error_at_once(
-    face: Face, clock: SleepingClock
-) -> None:
-    refusals = [error(429, "rate_limit_exceeded", Retry_After=seconds) for seconds in (100, 21)]
-    with odd_service(*refusals) as service:
-        raised = failure(face, service.url, GET, clock)
-    assert isinstance(raised, errors.RateLimited)
-    assert raised.retry_after == 21
-    assert clock.sleeps == [100]
 
 
 def test_after_a_long_429_only_calls_that_are_not_counted_are_sent(clock: SleepingClock) -> None:
     refusal = error(429, "api_key_banned", "banned", Retry_After=300, X_Request_Id="abc")
     with (
         odd_service(refusal, error(401, "invalid_api_key")) as service,
-        Client(KEY, f"{service.url}/v1", clock=clock) as client,
+        by_the_time_of(clock),
+        Client(KEY, f"{service.url}/v1") as client,
     ):
         for _ in range(3):
             with pytest.raises(errors.KeyBanned, match="banned") as raised:
@@ -389,7 +299,8 @@ def test_a_key_that_was_rotated_too_often_holds_up_no_other_call(clock: Sleeping
     refusal = error(429, "too_many_rotations", "tomorrow", Retry_After=43200)
     with (
         odd_service(refusal, response(200, [PET])) as service,
-        Client(KEY, f"{service.url}/v1", clock=clock, max_wait=1e9) as client,
+        by_the_time_of(clock),
+        Client(KEY, f"{service.url}/v1", max_wait=1e9) as client,
     ):
         with pytest.raises(errors.TooManyRotations, match="tomorrow") as raised:
             client.keys.rotate_current()
@@ -401,55 +312,16 @@ def test_a_key_that_was_rotated_too_often_holds_up_no_other_call(clock: Sleeping
 # Time
 
 
-def drip(connection: socket.socket, over: threading.Event, head: bytes) -> None:
-    connection.recv(65536)
-    connection.sendall(head)
-    try:
-        while not over.wait(0.02):
-            connection.sendall(b"x")
-    except OSError:
-        return
-
-
-@contextmanager
-def dripping(head: bytes) -> Iterator[str]:
-    """Serve one connection: ``head``, and then a byte now and then."""
-    over = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                drip(connection, over, head)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            over.set()
-            thread.join()
-
-
-@pytest.mark.parametrize(
-    "head",
-    [b"HTTP/1.1 200 x\r\nX: ", b"HTTP/1.1 200 x\r\nContent-Length: 9999\r\n\r\n"],
-    ids=["in its head", "in its body"],
-)
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 x\r\n", HALF], ids=["no", "half", "whole"])
 @each_face
-def test_a_response_that_drips_does_not_extend_the_timeout(
+def test_a_service_that_stalls_with_its_head_or_after_it_times_out(
     face: Face, clock: SleepingClock, head: bytes
 ) -> None:
-    began = time.monotonic()
-    with dripping(head) as url, pytest.raises(errors.TimedOut, match="it timed out"):
-        face(url, GET, clock, timeout=0.3, max_retries=0)
-    assert time.monotonic() - began >= 0.3
+    def update(client: Any) -> Any:
+        return client.with_options(timeout=0.2).pets.update(7, status="sold")
 
-
-@each_face
-def test_a_silent_service_times_out(face: Face, clock: SleepingClock) -> None:
-    with odd_service(SILENCE) as service, pytest.raises(OutcomeUnknown) as raised:
-        face(service.url, UPDATE, clock, timeout=0.2)
+    with odd_service((head, SILENCE)) as service, pytest.raises(OutcomeUnknown) as raised:
+        face(service.url, update, clock)
     assert isinstance(raised.value.__cause__, errors.TimedOut)
 
 

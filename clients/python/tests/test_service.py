@@ -43,9 +43,12 @@ class Uses:
 
     def __call__(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         method: Any = self.client
+        name, paged, _ = name.partition("().pages")
         for part in name.split("."):
             method = getattr(method, part)
         outcome = method(*args, **kwargs)
+        if paged:
+            outcome = outcome.pages()
         if isinstance(outcome, AsyncIterator):
             return self._run(listed(outcome))
         if isinstance(self.client, AsyncClient):
@@ -116,7 +119,7 @@ def test_a_list_reads_all_pages_of_the_given_size(use: Uses) -> None:
     ids = [use("pets.create", name="P", category_id=category.id).id for _ in range(5)]
     found = use("pets.list", category_id=category.id, limit=2)
     assert [pet.id for pet in found] == ids
-    pages = use("pets.pages", category_id=category.id, limit=2)
+    pages = use("pets.list().pages", category_id=category.id, limit=2)
     assert [[pet.id for pet in page] for page in pages] == [ids[:2], ids[2:4], ids[4:]]
     assert [len(page) for page in pages] == [2, 2, 1]
     assert pages[-1].cursor is None
@@ -224,7 +227,7 @@ def test_a_webhook_is_created_changed_tested_and_deleted(use: Uses) -> None:
     since = datetime.now(UTC) - timedelta(minutes=5)
     assert use("webhooks.recover", webhook.id, since=since).id == webhook.id
     assert [*use("webhooks.deliveries", webhook.id, state="failed")] == []
-    pages = use("webhooks.deliveries.pages", webhook.id, state="failed")
+    pages = use("webhooks.deliveries().pages", webhook.id, state="failed")
     assert [page.items for page in pages] == [[]]
     changed = use("webhooks.update", webhook.id, enabled=False, description="The website")
     assert not changed.enabled

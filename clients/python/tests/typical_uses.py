@@ -28,14 +28,15 @@ from petstore_client.models import (
 
 
 def with_threads() -> None:
-    with Client("ps_live_0", "https://shop.example/v1", max_wait=10, pace=True) as client:
+    with Client("ps_live_0", "https://shop.example/v1", max_wait=10) as client:
         pet = client.pets.create(name="Bella", category_id=1, status="available")
         assert_type(pet, Pet)
         assert_type(pet.category_id, int)
         assert_type(client.pets.get(7), Pet)
         assert_type(client.pets.get.raw(7), Response[Pet])
         assert_type(client.pets.update(7, status=None, if_match=pet.etag), Pet)
-        client.pets.update(7, status=pet.status)
+        if pet.status == "sold":
+            client.pets.update(7, status="available")
         bella = NewPet(name="Bella", category_id=1, status="available")
         assert_type(client.pets.create_many([bella], idempotency_key="a"), list[Pet])
         assert_type(client.pets.create_many.raw(iter([bella])), Response[list[Pet]])
@@ -43,7 +44,7 @@ def with_threads() -> None:
             assert_type(listed, Pet)
         client.pets.list(id={7, 9})
         client.keys.create(name="Till 3", scopes=(scope for scope in ("pets:read",)))
-        for page in client.pets.pages(status="available"):
+        for page in client.pets.list(status="available").pages():
             assert_type(page, Page[Pet])
             assert_type(page.items, list[Pet])
             assert_type(page.cursor, str | None)
@@ -61,24 +62,27 @@ def with_threads() -> None:
                 assert_type(error.headers["Date"], str)
         assert_type(client.with_options(timeout=5, headers={"Traceparent": "0"}), Client)
         assert_type(client.inventory.get(), Inventory)
+        assert_type(client.request("GET", "/later", query={"id": [7]}), Any)
+        assert_type(client.request.raw("GET", "/later"), Response[Any])
+        assert_type(pet.to_dict(), dict[str, Any])
         assert_type(client.usage.get(), Usage)
         assert_type(client.keys.create(name="Till 2", plan="pro"), KeyWithToken)
 
 
 def events_with_threads(client: Client) -> None:
-    with client.events.follow(cursor="latest", types=["pet.created"]) as stream:
-        for event in stream:
-            assert_type(event, Event)
-            assert_type(stream.cursor, str | None)
-            match event:
-                case events.PetCreated(data=pet) | events.PetUpdated(data=pet):
-                    assert_type(pet, Pet)
-                case events.OrderPlaced():
-                    assert_type(event.data, Order)
-                case events.KeyBanned(data=data):
-                    assert_type(data["keyId"], Any)
-                case _:
-                    stream.close()
+    stream = client.events.follow(cursor="latest", types=["pet.created"])
+    for event in stream:
+        assert_type(event, Event)
+        assert_type(stream.cursor, str | None)
+        match event:
+            case events.PetCreated(data=pet) | events.PetUpdated(data=pet):
+                assert_type(pet, Pet)
+            case events.OrderPlaced():
+                assert_type(event.data, Order)
+            case events.KeyBanned(data=data):
+                assert_type(data["keyId"], Any)
+            case _:
+                stream.close()
     assert_type(client.events.latest(), str)
 
 
@@ -90,7 +94,7 @@ async def with_tasks() -> None:
         assert_type(await client.pets.get.raw(7), Response[Pet])
         async for listed in client.pets.list():
             assert_type(listed, Pet)
-        async for page in client.webhooks.deliveries.pages(4):
+        async for page in client.webhooks.deliveries(4).pages():
             assert_type(page.items[0].type, str)
         assert_type(await client.events.latest(), str)
         async for event in client.events.follow(types={events.CATEGORY_CREATED}):
@@ -118,3 +122,4 @@ def mistaken(client: Client) -> None:
     client.pets.get("7")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     webhooks.verify({}, {}, "whsec_secret")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     client.pets.list(colour="red")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    client.pets.create(name="Bella", category_id=1, status="bogus")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]

@@ -88,7 +88,7 @@ class Tool:
 
     async def _call(self, method: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if self.operation.is_list:
-            page = await anext(method.pages(**{"limit": _DEFAULT_LIMIT, **arguments}))
+            page = await anext(method(**{"limit": _DEFAULT_LIMIT, **arguments}).pages())
             found, more = page.response.json(), {"next": page.cursor}
         else:
             response = await method.raw(**arguments)

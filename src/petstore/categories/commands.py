@@ -38,7 +38,7 @@ def categories() -> None:
 @list_options
 def list_categories(*, client: "Client", **options: Any) -> None:
     """List categories."""
-    _CATEGORIES.show_list(client.categories.pages, **options)
+    _CATEGORIES.show_list(client.categories.list, **options)
 
 
 @categories.command()

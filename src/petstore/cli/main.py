@@ -33,12 +33,13 @@ class Petstore(SectionedGroup):
     """The whole command line: it checks the environment, and reports failures."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run a command line, and exit with 1 if its output cannot be written."""
+        """Run a command line, and exit with 1 if its output or a file cannot be used."""
         try:
             return super().main(*args, **options)
         except OSError as error:  # commands report every other one themselves
+            what = error.filename or "cannot write the output"
             with suppress(OSError):
-                click.echo(f"Error: cannot write the output: {error.strerror}", err=True)
+                click.echo(f"Error: {what}: {error.strerror or error}", err=True)
             sys.exit(1)
         finally:
             drop_unwritten()

@@ -13,7 +13,7 @@ from petstore.cli.options import TEXT, Command, Integer, json_option, page_optio
 from petstore.cli.output import print_json, print_table, printable
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
-    from petstore_client import Page, Response
+    from petstore_client import Listed, Page, Response
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class View(Generic[T]):
 
     def show_list(
         self,
-        pages: Callable[..., Iterator["Page[T]"]],
+        listed: Callable[..., "Listed[T]"],
         *,
         as_json: bool,
         as_page: bool,
@@ -52,7 +52,7 @@ class View(Generic[T]):
             raise click.UsageError(msg)
         found: list[T] = []
         members: list[Any] = []
-        for page in _read(pages, None if is_all else limit or _DEFAULT_LIMIT, cursor):
+        for page in _read(listed, None if is_all else limit or _DEFAULT_LIMIT, cursor):
             found += page.items
             members += page.response.json()
             cursor = page.cursor
@@ -73,16 +73,16 @@ class View(Generic[T]):
 
 
 def _read(
-    pages: Callable[..., Iterator["Page[T]"]], wanted: int | None, cursor: str | None
+    listed: Callable[..., "Listed[T]"], wanted: int | None, cursor: str | None
 ) -> Iterator["Page[T]"]:
     """Yield pages from ``cursor`` on until ``wanted`` resources have come, or all of them."""
     if wanted is None:
-        yield from pages(limit=_MAX_PAGE, cursor=cursor)
+        yield from listed(limit=_MAX_PAGE, cursor=cursor).pages()
         return
     # A page may be short, even empty, and not the last. The next one is as large as what is left,
     # so that its cursor is where this list ends.
     while wanted > 0:
-        page = next(pages(limit=wanted, cursor=cursor))
+        page = next(listed(limit=wanted, cursor=cursor).pages())
         yield page
         if page.cursor is None:
             return

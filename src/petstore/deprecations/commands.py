@@ -41,14 +41,13 @@ def deprecations(*, as_csv: bool, client: "Client", **options: Any) -> None:
     With a key in PETSTORE_KEY that has the scope keys:admin, requests go to the service at --url.
     Without one, the command works on the database itself.
     """
-    pages = client.keys.deprecations.pages
     if not as_csv:
-        _USES.show_list(pages, **options)
+        _USES.show_list(client.keys.deprecations, **options)
         return
     if any(options.values()):
         msg = "--csv lists all of them: expected no other option for a list beside it"
         raise click.UsageError(msg)
     write = csv_writer(text_output(), _COLUMNS, spreadsheet_safe=True)
-    for page in pages():
+    for page in client.keys.deprecations().pages():
         for use in page.response.json():
             write(use)

@@ -45,7 +45,7 @@ def imports() -> None:
 @list_options
 def list_imports(*, client: "Client", **options: object) -> None:
     """List your imports, the newest first."""
-    _IMPORTS.show_list(client.imports.pages, **options)  # type: ignore[arg-type] # click's values
+    _IMPORTS.show_list(client.imports.list, **options)  # type: ignore[arg-type] # click's values
 
 
 @imports.command()

@@ -125,7 +125,7 @@ def create(*, client: "Client", as_json: bool, **options: Any) -> None:
 @store_list_options
 def list_keys(*, client: "Client", **options: Any) -> None:
     """List keys by ID, without their tokens."""
-    _KEYS.show_list(client.keys.pages, **options)
+    _KEYS.show_list(client.keys.list, **options)
 
 
 @keys.command()

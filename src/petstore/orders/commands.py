@@ -40,7 +40,7 @@ from petstore.orders.model import Order as StoredOrder
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
-    from petstore_client.models import Order
+    from petstore_client.models import Order, OrderStatus
 
 _MAX_PAGE = 100
 _COLUMNS = StoredOrder.__struct_encode_fields__
@@ -134,7 +134,7 @@ def sell(*, pet_id: int, client: "Client", as_json: bool, **options: Any) -> Non
 @list_options
 def list_orders(
     *,
-    status: str | None,
+    status: "OrderStatus | None",
     pet: int | None,
     buyer: str | None,
     placed_before: datetime | None,
@@ -147,7 +147,7 @@ def list_orders(
         msg = "--newest and --buyer cannot be used together"
         raise click.UsageError(msg)
     pages = partial(
-        client.orders.pages,
+        client.orders.list,
         status=status,
         pet_id=pet,
         buyer=buyer,
@@ -197,7 +197,7 @@ def change(
     _ORDERS.show(client.orders.update.raw(order_id, **given(options)), as_json=as_json)
 
 
-def _move(name: str, status: str, explanation: str) -> None:
+def _move(name: str, status: "OrderStatus", explanation: str) -> None:
     """Add the command ``name``, which brings an order to ``status``."""
 
     @orders.command(name, help=explanation)
@@ -251,7 +251,7 @@ def export(*, file: Path, service: str, **filters: Any) -> None:
 
 def _pages(client: "Client", filters: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
     """Yield the orders of a service as CSV has them, a page at a time."""
-    for page in client.orders.pages(limit=_MAX_PAGE, **filters):
+    for page in client.orders.list(limit=_MAX_PAGE, **filters).pages():
         yield [
             row | {"complete": "true" if row["complete"] else "false"}
             for row in page.response.json()

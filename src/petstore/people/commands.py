@@ -84,7 +84,7 @@ def add(*, client: "Client", as_json: bool, **options: Any) -> None:
 @store_list_options
 def list_people(*, client: "Client", **options: Any) -> None:
     """List people by ID."""
-    _PEOPLE.show_list(client.people.pages, **options)
+    _PEOPLE.show_list(client.people.list, **options)
 
 
 @people.command()

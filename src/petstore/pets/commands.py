@@ -1,7 +1,7 @@
 """``petstore pets``: the animals of a running service, and animals from and to files."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -13,7 +13,7 @@ from petstore.pets.model import STATUSES, PetStatus
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
-    from petstore_client.models import Pet
+    from petstore_client.models import Pet, PetStatus
 
 _STATUS = click.Choice(STATUSES)
 _NO_STATUS = "none"
@@ -74,7 +74,7 @@ def list_pets(
         msg = "--status and --no-status cannot be used together"
         raise click.UsageError(msg)
     pages = partial(
-        client.pets.pages,
+        client.pets.list,
         status=status,
         has_status=False if no_status else None,
         category_id=category,
@@ -122,7 +122,7 @@ def change(*, pet_id: int, client: "Client", as_json: bool, **options: Any) -> N
 @resource_options
 def set_status(*, pet_id: int, status: str, client: "Client", as_json: bool) -> None:
     """Set the status of an animal to available, pending or sold; none removes it."""
-    wanted = None if status == _NO_STATUS else status
+    wanted = None if status == _NO_STATUS else cast("PetStatus", status)
     _PETS.show(client.pets.update.raw(pet_id, status=wanted), as_json=as_json)
 
 

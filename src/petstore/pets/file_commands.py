@@ -227,6 +227,6 @@ def _marked(file: Path) -> Iterator[Any]:
 def _pages(client: "Client") -> Iterator[list[dict[str, Any]]]:
     """Yield the pets of a service with the names of their categories, a page at a time."""
     names = {each.id: each.name for each in client.categories.list()}
-    for page in client.pets.pages(limit=_PAGE):
+    for page in client.pets.list(limit=_PAGE).pages():
         rows: list[dict[str, Any]] = page.response.json()
         yield [row | {"category": names.get(row["categoryId"], "")} for row in rows]

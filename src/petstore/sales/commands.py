@@ -13,6 +13,7 @@ from petstore.domain.csv_files import csv_writer
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
+    from petstore_client.models import SalesBy
 
 _KEYS = {"day": "day", "category": "categoryId"}
 _DAY = click.DateTime(["%Y-%m-%d"])
@@ -32,7 +33,7 @@ def sales(
     first: datetime | None,
     last: datetime | None,
     time_zone: str | None,
-    by: str,
+    by: "SalesBy",
     as_csv: bool,
     client: "Client",
     as_json: bool,

@@ -20,7 +20,7 @@ from petstore.clock import SECOND, Milliseconds
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client, Response
-    from petstore_client.models import Delivery, Webhook, WebhookWithSecret
+    from petstore_client.models import Delivery, DeliveryState, Webhook, WebhookWithSecret
 
 _STATE = click.Choice(["pending", "succeeded", "failed"])
 
@@ -104,7 +104,7 @@ def create(*, client: "Client", as_json: bool, **options: Any) -> None:
 @store_list_options
 def list_webhooks(*, client: "Client", **options: Any) -> None:
     """List the webhooks of your key, or of everybody with the scope keys:admin."""
-    _WEBHOOKS.show_list(client.webhooks.pages, **options)
+    _WEBHOOKS.show_list(client.webhooks.list, **options)
 
 
 @webhooks.command()
@@ -146,10 +146,12 @@ def test(*, webhook_id: int, client: "Client", as_json: bool) -> None:
 @_id_argument
 @click.option("--state", type=_STATE, help="Only those in this state.")
 @store_list_options
-def deliveries(*, webhook_id: int, state: str | None, client: "Client", **options: Any) -> None:
+def deliveries(
+    *, webhook_id: int, state: "DeliveryState | None", client: "Client", **options: Any
+) -> None:
     """List the deliveries of a webhook, newest first."""
-    pages = partial(client.webhooks.deliveries.pages, webhook_id, state=state)
-    _DELIVERIES.show_list(pages, **options)
+    listed = partial(client.webhooks.deliveries, webhook_id, state=state)
+    _DELIVERIES.show_list(listed, **options)
 
 
 @webhooks.command()

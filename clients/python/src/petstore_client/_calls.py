@@ -1,12 +1,14 @@
 """Calls of operations as plain values: what to send, and what to make of the response."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
 from operator import index
-from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
+from types import NoneType
+from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar, cast
 from urllib.parse import parse_qs, urljoin
 
 import msgspec
@@ -24,6 +26,8 @@ Items: TypeAlias = list[T]
 
 MAX_PAGE = 100
 """The largest page that the service returns."""
+
+_ID = re.compile(r"{(\w+)}")
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding JSON raises: it is malformed, of another type, or nested too deeply."""
@@ -79,7 +83,7 @@ class Call(Generic[T]):
 
     ``content`` is a file, of this ``media_type``, in the place of a ``body``.
     ``wait`` is how many seconds the service may hold the response back. ``charged`` tells whether
-    the call counts against the limits of the key.
+    the call counts against the limits of the key, ``is_batch`` whether the body is a list to slice.
     """
 
     operation: str
@@ -94,6 +98,18 @@ class Call(Generic[T]):
     idempotency_key: str | None = None
     wait: float = 0
     charged: bool = True
+    is_batch: bool = False
+
+    def slices(self, key: str) -> list["Call[T]"]:
+        """Return the calls of a batch, each with as many items as the service takes.
+
+        Their idempotency keys follow from ``key``.
+        """
+        items = cast("list[object]", self.body)
+        return [
+            replace(self, body=items[start : start + MAX_PAGE], idempotency_key=f"{key}-{start}")
+            for start in range(0, len(items), MAX_PAGE)
+        ]
 
     def response(self, reply: Reply) -> Response[T]:
         """Decode a reply.
@@ -128,6 +144,19 @@ class Listing(Generic[T]):
     kind: type[T]
     query: tuple[tuple[str, str], ...] = ()
     wait: float = 0
+
+    @property
+    def parts(self) -> list["Listing[T]"]:
+        """The lists that it is made of: each with as many ids as the service takes, in order."""
+        ids = {int(value) for name, value in self.query if name == "id"}
+        if len(ids) <= MAX_PAGE:
+            return [self]
+        others = tuple(pair for pair in self.query if pair[0] != "id")
+        inorder = sorted(ids, reverse=("sort", "-id") in others)
+        slices = (inorder[start : start + MAX_PAGE] for start in range(0, len(ids), MAX_PAGE))
+        return [
+            replace(self, query=(*others, *(("id", str(each)) for each in some))) for some in slices
+        ]
 
     @property
     def first(self) -> Call[list[T]]:
@@ -182,13 +211,69 @@ class Listing(Generic[T]):
         return replace(self.first, query=(*kept, ("cursor", cursor)))
 
 
-def number(**values: object) -> int:
-    """Return the number of the one argument that is given, for a path.
+def called(
+    kind: type[T],
+    operation: str,
+    method: str,
+    path: str,
+    arguments: Mapping[str, Any],
+    *,
+    body: Sequence[object] | None = None,
+    charged: bool = True,
+) -> Call[T]:
+    """Return the call of an operation, with all ``arguments`` of a method in their places.
+
+    Raises:
+        TypeError: an id is no number.
+        ValueError: an argument cannot be sent.
+    """
+    path, sent = _placed(path, arguments)
+    apart = ("if_match", "idempotency_key", "content", "media_type")
+    named = {name: sent.pop(name) for name in apart if name in sent}
+    query: tuple[tuple[str, str], ...] = ()
+    members: Mapping[str, object] | Sequence[object] | None = body
+    if method == "GET" or "content" in named:
+        query = parameters(**sent)
+    elif sent:
+        members = _members(method, sent)
+    decode: Callable[[Reply], Any] = _DECODERS.get(kind) or into(kind)  # type: ignore[arg-type] # types are hashable
+    return Call(
+        operation,
+        method,
+        path,
+        decode,
+        query,
+        members,
+        **named,
+        charged=charged,
+        is_batch=body is not None,
+    )
+
+
+def listed(kind: type[T], operation: str, path: str, arguments: Mapping[str, Any]) -> Listing[T]:
+    """Return the list of an operation, with all ``arguments`` of a method in their places.
+
+    Raises:
+        TypeError: an id is no number.
+        ValueError: an argument cannot be sent.
+    """
+    path, sent = _placed(path, arguments)
+    return Listing(operation, path, kind, parameters(**sent))
+
+
+def _placed(path: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return a path with its ids, and the arguments that are not in it."""
+    sent = {name: value for name, value in arguments.items() if name != "self"}
+    ids = _ID.findall(path)
+    return path.format(**{name: number(name, sent.pop(name)) for name in ids}), sent
+
+
+def number(name: str, value: object) -> int:
+    """Return the number of an id.
 
     Raises:
         TypeError: it is none.
     """
-    ((name, value),) = values.items()
     try:
         return index(value)  # type: ignore[arg-type] # else it raises
     except TypeError:
@@ -230,24 +315,20 @@ def _require_zone(name: str, value: object) -> None:
         raise ValueError(msg)
 
 
-def members(**values: object) -> dict[str, object]:
-    """Return the members of a body, in camel case and without those that are unset.
+def _members(method: str, values: Mapping[str, object]) -> dict[str, object]:
+    """Return the members of a body, in camel case and without those that are not given.
 
     Raises:
         ValueError: a date and time has no time zone.
     """
+    absent = UNSET if method == "PATCH" else None
     for name, value in values.items():
         _require_zone(name, value)
     return {
         _camel(name): list(value) if _is_several(value) else value
         for name, value in values.items()
-        if value is not UNSET
+        if value is not absent
     }
-
-
-def given(**values: object) -> dict[str, object]:
-    """Return the members of a body, in camel case and without those that are ``None``."""
-    return members(**{name: value for name, value in values.items() if value is not None})
 
 
 @cache
@@ -297,6 +378,21 @@ def nothing(reply: Reply) -> None:
 def text(reply: Reply) -> str:
     """Return the text of a reply that is a file."""
     return reply.content.decode("utf-8-sig", "replace")
+
+
+def anything(reply: Reply) -> Any:
+    """Return what a reply has, as it is.
+
+    Raises:
+        UnexpectedResponse: it is no JSON.
+    """
+    try:
+        return msgspec.json.decode(reply.content) if reply.content else None
+    except UNDECODABLE as error:
+        raise unexpected(reply, str(error)) from error
+
+
+_DECODERS: dict[object, Callable[[Reply], Any]] = {NoneType: nothing, str: text}
 
 
 def unexpected(reply: Reply, why: str) -> UnexpectedResponse:

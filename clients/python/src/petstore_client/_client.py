@@ -2,19 +2,19 @@
 
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from types import TracebackType
 from typing import Any, Self
 
 import httpx2
 
-from petstore_client._clock import Clock
+from petstore_client._calls import Call, anything, parameters
 from petstore_client._connection import Connection
 from petstore_client._drivers import AsyncDriver, AsyncWait, SyncDriver, Wait
-from petstore_client._faces import D
+from petstore_client._faces import D, operation
 from petstore_client._retries import Policy, Session
-from petstore_client._transport import DeadlineTransport, LoopTransport, Route
+from petstore_client._transport import LoopTransport, Route, ThreadTransport
 from petstore_client.resources import Resources
 
 _DEFAULT_URL = "http://127.0.0.1:8000/v1"
@@ -30,6 +30,42 @@ class _Client(Resources[D]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(base_url={self.base_url!r})"
 
+    @operation
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: Mapping[str, object] | Sequence[object] | None = None,
+        if_match: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[Any]:
+        """Send a request that this client has no method for, and return the JSON of the response.
+
+        It is retried like any other. ``request.raw`` returns the response with its headers.
+
+        Args:
+            method: ``GET``, say.
+            path: What follows ``/v1`` in the address: ``/pets/7``, say.
+            query: The parameters of the query. One with several values has a list of them.
+            body: The body, as JSON has it.
+            if_match: The ``etag`` of the version to change.
+            idempotency_key: That of a POST.
+
+        Raises:
+            ValueError: the path does not begin with ``/``.
+        """
+        if not path.startswith("/"):
+            msg = f"path: expected one that begins with /, such as /pets, not {path!r}"
+            raise ValueError(msg)
+        name, pairs = f"{method} {path}", parameters(**(query or {}))
+        return Call(
+            *(name, method, path, anything, pairs, body),
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+        )
+
     def with_options(
         self,
         *,
@@ -40,10 +76,10 @@ class _Client(Resources[D]):
     ) -> Self:
         """Return a client with other settings, which shares everything else with this one.
 
-        They share connections, and with the same key limits and pace, and are closed together.
+        They share connections and, with the same key, limits, and are closed together.
 
         Args:
-            timeout: How many seconds a request may take. By default as with this client.
+            timeout: How many seconds each read waits. By default as with this client.
             max_retries: How often a request is sent again. By default as with this client.
             headers: Sent with every request, besides those of this client: ``traceparent``, say.
             api_key: Another key. By default the key of this client.
@@ -68,15 +104,12 @@ class Client(_Client[SyncDriver]):
         base_url: The address of the service, with ``/v1``.
         max_retries: How often a request is sent again after a failure that may pass.
         max_wait: How many seconds a call waits at most because the service asks for it.
-        timeout: How many seconds a request may take, from the connection to the last byte.
-        pace: Whether requests are spread over what is left of the minute.
+        timeout: How many seconds each read waits for the service; a connection waits 5 at most.
         wait: Called in place of ``time.sleep``, to tell somebody of a wait. It gets the seconds,
             and the error because of which the client waits; without one, a limit is reached.
         ssl_context: What certificates are checked with, in place of those of the system.
         proxy: The HTTP proxy, in place of the one that the environment names.
-        transport: Another transport of ``httpx2``, for tests. It holds ``timeout`` as it can:
-            those of ``httpx2`` for threads begin anew at each read.
-        clock: Another clock, for tests.
+        transport: Another transport of ``httpx2``, for tests.
 
     Raises:
         ValueError: there is no key, or a setting is invalid.
@@ -90,17 +123,15 @@ class Client(_Client[SyncDriver]):
         max_retries: int = 2,
         max_wait: float = 120,
         timeout: float = 30,
-        pace: bool = False,
         wait: Wait | None = None,
         ssl_context: ssl.SSLContext | None = None,
         proxy: str | None = None,
         transport: httpx2.BaseTransport | None = None,
-        clock: Clock | None = None,
     ) -> None:
         connection = _connection(api_key, base_url)
-        session = _session(max_retries, max_wait, timeout, clock, pace=pace)
+        session = Session(Policy(max_retries, max_wait, timeout))
         if transport is None:
-            transport = DeadlineTransport(Route(connection.url, ssl_context, proxy))
+            transport = ThreadTransport(Route(connection.url, ssl_context, proxy))
         elif ssl_context is not None or proxy is not None:
             raise ValueError(_TWO_NETWORKS)
         super().__init__(SyncDriver(session, connection, transport, wait))
@@ -117,9 +148,9 @@ class Client(_Client[SyncDriver]):
         self.close()
 
     def close(self) -> None:
-        """Close all connections, and end what other threads do with the client.
+        """Close all connections. From now on, every method raises ``ClientClosed``.
 
-        From now on, every method raises ``ClientClosed``.
+        Requests of other threads that are under way end as they would.
         """
         self._driver.close()
 
@@ -139,15 +170,13 @@ class AsyncClient(_Client[AsyncDriver]):
         max_retries: int = 2,
         max_wait: float = 120,
         timeout: float = 30,
-        pace: bool = False,
         wait: AsyncWait | None = None,
         ssl_context: ssl.SSLContext | None = None,
         proxy: str | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
-        clock: Clock | None = None,
     ) -> None:
         connection = _connection(api_key, base_url)
-        session = _session(max_retries, max_wait, timeout, clock, pace=pace)
+        session = Session(Policy(max_retries, max_wait, timeout))
         if transport is None:
             transport = LoopTransport(Route(connection.url, ssl_context, proxy))
         elif ssl_context is not None or proxy is not None:
@@ -166,10 +195,7 @@ class AsyncClient(_Client[AsyncDriver]):
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections, and end what other tasks do with the client.
-
-        From now on, every method raises ``ClientClosed``.
-        """
+        """Close all connections. From now on, every method raises ``ClientClosed``."""
         await self._driver.close()
 
 
@@ -179,9 +205,3 @@ def _connection(api_key: str | None, base_url: str | None) -> Connection:
         msg = "api_key: expected an API key, here or in the environment as PETSTORE_KEY"
         raise ValueError(msg)
     return Connection(base_url or os.environ.get("PETSTORE_URL") or _DEFAULT_URL, key)
-
-
-def _session(
-    max_retries: int, max_wait: float, timeout: float, clock: Clock | None, *, pace: bool
-) -> Session:
-    return Session(Policy(max_retries, max_wait, timeout, pace), clock or Clock())

@@ -4,25 +4,27 @@ import platform
 import re
 from collections.abc import Mapping
 from copy import copy
+from typing import Any
 from urllib.parse import urlencode
+from uuid import uuid4
 
 import httpx2
+import msgspec
 
-from petstore_client._calls import Reply
+from petstore_client._calls import Call, Reply
 from petstore_client._errors import NoResponse, PetstoreError, TimedOut, UnexpectedResponse
-from petstore_client._retries import Failure, Request
-from petstore_client._transport import CONNECT_SECONDS
 from petstore_client._version import __version__
 
 # RFC 3986, without a user, a query or a fragment.
 _URL = re.compile(r"https?://[^\s/?#@]+(?:/[^\s?#]*)?", re.IGNORECASE)
-_KEY = re.compile(r"[!-~]+")
+_VISIBLE = re.compile(r"[!-~]+")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 _OWN_HEADERS = {
     *("accept", "accept-encoding", "authorization", "connection", "content-length"),
     *("content-type", "host", "idempotency-key", "if-match", "transfer-encoding"),
 }
+_CONNECT_SECONDS = 5.0
 _MAX_BODY = 16 * 1024 * 1024
 _UNSENT = (
     httpx2.ConnectError,
@@ -70,35 +72,39 @@ class Connection:
         other._headers = httpx2.Headers({**self._headers, **httpx2.Headers(headers)})  # noqa: SLF001
         return other
 
-    def prepared(self, request: Request) -> httpx2.Request:
-        """Return a request as a transport takes it.
+    def request(self, call: Call[Any], timeout: float) -> httpx2.Request:
+        """Return the request of a call, which waits ``timeout`` seconds at each read.
 
         Raises:
             PetstoreError: its parameters are too long for a URL.
+            ValueError: a header cannot be one.
         """
-        query = f"?{urlencode(request.query)}" if request.query else ""
-        seconds = request.timeout
-        timeout = {
-            "connect": min(CONNECT_SECONDS, seconds),
-            "read": seconds,
-            "write": seconds,
-            "pool": seconds,
+        headers = {
+            **self._headers,
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "Authorization": self._authorization,
         }
+        content = call.content or b""
+        if call.body is not None:
+            content = msgspec.json.encode(call.body)
+        if call.body is not None or call.content is not None:
+            headers["Content-Type"] = call.media_type
+        if call.if_match is not None:
+            headers["If-Match"] = _visible("if_match", call.if_match)
+        if call.method == "POST":
+            key = str(uuid4()) if call.idempotency_key is None else call.idempotency_key
+            headers["Idempotency-Key"] = _visible("idempotency_key", key)
+        query = f"?{urlencode(call.query)}" if call.query else ""
+        of_connection = min(_CONNECT_SECONDS, timeout)
+        timeouts = httpx2.Timeout(timeout + call.wait, connect=of_connection).as_dict()
         try:
-            url = httpx2.URL(f"{self.url}{request.path}{query}")
+            url = httpx2.URL(f"{self.url}{call.path}{query}")
         except httpx2.InvalidURL as error:
-            msg = f"{request.method} {request.path} cannot be sent: {error}"
+            msg = f"{call.method} {call.path} cannot be sent: {error}"
             raise PetstoreError(msg) from error
         return httpx2.Request(
-            request.method,
-            url,
-            headers={
-                **self._headers,
-                **request.headers,
-                "Authorization": self._authorization,
-            },
-            content=request.content,
-            extensions={"timeout": timeout},
+            call.method, url, headers=headers, content=content, extensions={"timeout": timeouts}
         )
 
     def reply(self, response: httpx2.Response, content: bytearray) -> Reply:
@@ -115,22 +121,34 @@ class Connection:
             msg = f"{self.url} responds with more than {_MAX_BODY} bytes: no Petstore service does"
             raise UnexpectedResponse(msg)
 
-    def failure(self, error: Exception) -> Failure:
-        """Return the failure of a request that got no whole response."""
-        is_timeout = isinstance(error, (httpx2.TimeoutException, TimeoutError))
+    def failure(self, error: httpx2.HTTPError) -> tuple[NoResponse, bool]:
+        """Return the error of a request that got no whole response, and whether it was sent."""
+        is_timeout = isinstance(error, httpx2.TimeoutException)
         was_sent = not isinstance(error, _UNSENT)
         what = "no response from" if was_sent else "cannot reach"
         kind = TimedOut if is_timeout else NoResponse
         failure = kind(f"{what} {self.url}: {'it timed out' if is_timeout else _reason(error)}")
         failure.__cause__ = error
-        return Failure(failure, was_sent)
+        return failure, was_sent
 
 
 def _authorization(key: str) -> str:
-    if _KEY.fullmatch(key):
+    if _VISIBLE.fullmatch(key):
         return f"Bearer {key}"
     msg = "api_key: expected visible ASCII characters, such as ps_live_…"
     raise ValueError(msg)
+
+
+def _visible(name: str, value: str) -> str:
+    """Return the value of a header.
+
+    Raises:
+        ValueError: it cannot be one.
+    """
+    if not _VISIBLE.fullmatch(value):
+        msg = f"{name}: expected visible ASCII characters without spaces, not {value!r}"
+        raise ValueError(msg)
+    return value
 
 
 def _is_address(url: str) -> bool:

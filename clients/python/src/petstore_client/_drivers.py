@@ -1,18 +1,18 @@
 """The two that do I/O: they carry out the steps of a ``Session``, with threads or with tasks."""
 
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Self, TypeAlias, TypeVar
+from time import sleep
+from typing import Any, Generic, Self, TypeAlias, TypeVar, cast
+from uuid import uuid4
 
 import httpx2
 
-from petstore_client._calls import Call, Reply, Response
+from petstore_client._calls import MAX_PAGE, Call, Reply, Response
 from petstore_client._connection import Connection
 from petstore_client._errors import ClientClosed, PetstoreError
-from petstore_client._lifetime import Lifetime
-from petstore_client._retries import Failure, Outcome, Request, Session, Sleep, Step
+from petstore_client._retries import Failure, Outcome, Session, Sleep, Step
 
 T = TypeVar("T")
 Transport = TypeVar("Transport", httpx2.BaseTransport, httpx2.AsyncBaseTransport)
@@ -30,7 +30,7 @@ class _Driver(Generic[Transport, UserWait]):
     connection: Connection
     transport: Transport
     user_wait: UserWait | None = None
-    lifetime: Lifetime = field(default_factory=Lifetime)
+    closed: threading.Event = field(default_factory=threading.Event)
 
     def with_options(
         self,
@@ -50,22 +50,47 @@ class _Driver(Generic[Transport, UserWait]):
             timeout=policy.timeout if timeout is None else timeout,
             max_retries=policy.max_retries if max_retries is None else max_retries,
         )
-        session = Session(policy, self.session.clock) if key else self.session.with_policy(policy)
+        session = Session(policy) if key else self.session.with_policy(policy)
         return replace(self, session=session, connection=self.connection.with_options(headers, key))
 
-    def for_stream(self) -> Self:
-        """Return a driver that can be closed alone, and is closed with this one."""
-        return replace(self, lifetime=Lifetime(self.lifetime))
+    def steps(self, call: Call[T]) -> Generator[Step, Outcome, Response[T]]:
+        """Carry out a call, and return its response.
 
-    def _failure(self, error: Exception) -> Failure:
+        Raises:
+            PetstoreError: there is none, or it is an error.
+        """
+        if call.is_batch and len(cast("list[object]", call.body)) > MAX_PAGE:
+            return (yield from self._slices(call))
+        request = self.connection.request(call, self.session.policy.timeout)
+        return call.response((yield from self.session.exchange(call, request)))
+
+    def _slices(self, call: Call[Any]) -> Generator[Step, Outcome, Response[Any]]:
+        """Carry out a batch slice by slice; return the last response with all values.
+
+        Raises:
+            PetstoreError: a slice failed. Those before it are done, and with the same key again.
+        """
+        key = str(uuid4()) if call.idempotency_key is None else call.idempotency_key
+        values: list[Any] = []
+        responses: list[Response[Any]] = []
+        for each in call.slices(key):
+            try:
+                responses.append((yield from self.steps(each)))
+            except PetstoreError as error:
+                error.idempotency_key = key
+                raise
+            values += responses[-1].value
+        return replace(responses[-1], value=values)
+
+    def _failure(self, error: httpx2.HTTPError) -> Failure:
         """Return the failure of a request, which has perhaps failed because this was closed."""
-        failure = self.connection.failure(error)
-        return self._refusal(was_sent=failure.was_sent) or failure
+        failure, was_sent = self.connection.failure(error)
+        return self._refusal(was_sent=was_sent) or Failure(failure, was_sent)
 
     def _refusal(self, *, was_sent: bool = False) -> Failure | None:
         """Return a failure if this is closed."""
         msg = "the client is closed"
-        return Failure(ClientClosed(msg), was_sent) if self.lifetime.is_over else None
+        return Failure(ClientClosed(msg), was_sent) if self.closed.is_set() else None
 
 
 class SyncDriver(_Driver[httpx2.BaseTransport, Wait]):
@@ -77,41 +102,31 @@ class SyncDriver(_Driver[httpx2.BaseTransport, Wait]):
         Raises:
             PetstoreError: there is none, or it is an error.
         """
-        return call.response(self._exchange(call))
+        return self.do(self.steps(call))
 
-    def wait(self, sleep: Sleep) -> None:
-        """Wait, as the user of the client wants it."""
-        if self.user_wait is None:
-            self.sleep(sleep.seconds)
-        else:
-            self.user_wait(sleep.seconds, sleep.error)
-
-    def sleep(self, seconds: float) -> None:
-        """Let the thread sleep, unless this is closed."""
-        interrupted = threading.Event()
-        with self.lifetime.interruptible(interrupted.set):
-            self.session.clock.sleep(seconds, interrupted)
-
-    def close(self) -> None:
-        """Close all connections, and end what is under way."""
-        self.lifetime.end()
-        self.transport.close()
-
-    def _exchange(self, call: Call[Any]) -> Reply:
-        steps = self.session.exchange(call)
+    def do(self, steps: Generator[Step, Outcome, T]) -> T:
+        """Do one step after the other, and return what they lead to."""
         outcome: Outcome = None
         try:
             while True:
                 outcome = self._do(steps.send(outcome))
         except StopIteration as stop:
-            reply: Reply = stop.value
-            return reply
+            result: T = stop.value
+            return result
         finally:
             steps.close()
 
+    def close(self) -> None:
+        """Close all connections."""
+        self.closed.set()
+        self.transport.close()
+
     def _do(self, step: Step) -> Outcome:
         if isinstance(step, Sleep):
-            self.wait(step)
+            if step.is_silent or self.user_wait is None:
+                sleep(step.seconds)
+            else:
+                self.user_wait(step.seconds, step.error)
             return self._refusal()
         if refusal := self._refusal():
             return refusal
@@ -120,10 +135,8 @@ class SyncDriver(_Driver[httpx2.BaseTransport, Wait]):
         except httpx2.HTTPError as error:
             return self._failure(error)
 
-    def _send(self, request: Request) -> Reply:
-        prepared = self.connection.prepared(request)
-        prepared.extensions["lifetime"] = self.lifetime
-        response = self.transport.handle_request(prepared)
+    def _send(self, request: httpx2.Request) -> Reply:
+        response = self.transport.handle_request(request)
         content = bytearray()
         try:
             for piece in response.iter_bytes():
@@ -143,66 +156,41 @@ class AsyncDriver(_Driver[httpx2.AsyncBaseTransport, AsyncWait]):
         Raises:
             PetstoreError: there is none, or it is an error.
         """
-        return call.response(await self._exchange(call))
+        return await self.do(self.steps(call))
 
-    async def wait(self, sleep: Sleep) -> None:
-        """Wait, as the user of the client wants it."""
-        if self.user_wait is None:
-            await self.sleep(sleep.seconds)
-        else:
-            await self.user_wait(sleep.seconds, sleep.error)
-
-    async def sleep(self, seconds: float) -> None:
-        """Let the task sleep, unless this is closed."""
-        with suppress(TimeoutError):
-            async with self._timeout(None):
-                await self.session.clock.pause(seconds)
-
-    async def close(self) -> None:
-        """Close all connections, and end what is under way."""
-        self.lifetime.end()
-        await self.transport.aclose()
-
-    async def _exchange(self, call: Call[Any]) -> Reply:
-        steps = self.session.exchange(call)
+    async def do(self, steps: Generator[Step, Outcome, T]) -> T:
+        """Do one step after the other, and return what they lead to."""
         outcome: Outcome = None
         try:
             while True:
                 outcome = await self._do(steps.send(outcome))
         except StopIteration as stop:
-            reply: Reply = stop.value
-            return reply
+            result: T = stop.value
+            return result
         finally:
             steps.close()
 
+    async def close(self) -> None:
+        """Close all connections."""
+        self.closed.set()
+        await self.transport.aclose()
+
     async def _do(self, step: Step) -> Outcome:
         if isinstance(step, Sleep):
-            await self.wait(step)
+            if step.is_silent or self.user_wait is None:
+                await pause(step.seconds)
+            else:
+                await self.user_wait(step.seconds, step.error)
             return self._refusal()
         if refusal := self._refusal():
             return refusal
         try:
-            async with self._timeout(step.timeout):
-                return await self._send(step)
-        except (httpx2.HTTPError, TimeoutError) as error:
+            return await self._send(step)
+        except httpx2.HTTPError as error:
             return self._failure(error)
 
-    @asynccontextmanager
-    async def _timeout(self, seconds: float | None) -> AsyncGenerator[None, None]:
-        """End the block after so many seconds, or when this is closed.
-
-        Raises:
-            TimeoutError: it has not ended by itself.
-        """
-        import asyncio
-
-        async with asyncio.timeout(seconds) as timeout:
-            with self.lifetime.interruptible(lambda: timeout.reschedule(0)):
-                yield
-
-    async def _send(self, request: Request) -> Reply:
-        prepared = self.connection.prepared(request)
-        response = await self.transport.handle_async_request(prepared)
+    async def _send(self, request: httpx2.Request) -> Reply:
+        response = await self.transport.handle_async_request(request)
         content = bytearray()
         try:
             async for piece in response.aiter_bytes():
@@ -211,3 +199,10 @@ class AsyncDriver(_Driver[httpx2.AsyncBaseTransport, AsyncWait]):
         finally:
             await response.aclose()
         return self.connection.reply(response, content)
+
+
+async def pause(seconds: float) -> None:
+    """Let the task sleep."""
+    import asyncio
+
+    await asyncio.sleep(seconds)

@@ -1,19 +1,16 @@
-"""The feed of events, followed forever.
-
-``Following`` has the policy and no I/O. The two streams, for threads and for tasks, carry it out.
-"""
+"""The feed of events, followed for ever: one policy, for threads and for tasks."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Self, overload
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator
+from time import monotonic
+from typing import Generic, overload
 
 from petstore_client._calls import Call, Listing, Page, Reply, Response, parameters, unexpected
-from petstore_client._clock import Clock
 from petstore_client._drivers import AsyncDriver, SyncDriver
 from petstore_client._errors import NoResponse, PetstoreError, RateLimited, UnexpectedResponse
-from petstore_client._faces import D, Resource, listing, operation, paging
+from petstore_client._faces import D, Resource, listing, operation
 from petstore_client._feed import Feed
-from petstore_client._retries import FAILED, Sleep, logger
+from petstore_client._retries import FAILED, Outcome, Sleep, Step, logger
 from petstore_client.models import Event
 
 _FIRST_PAUSE = 1.0
@@ -22,45 +19,58 @@ _EARLY_SECONDS = 1.0
 _LONG_POLL_SECONDS = 25
 
 
-class Following:
-    """Where a feed is read: the events at hand, and the next call.
+class _Stream(Generic[D]):
+    """Where a feed is read. Its steps are I/O that its driver does.
 
-    ``pause`` is how many seconds to wait before that call. The first page comes at once. After it,
-    calls wait for events, and failures that pass are waited out, however long that takes.
+    The first page comes at once. After it, calls wait for events, and failures that pass are waited
+    out, however long that takes.
     """
 
-    def __init__(self, first: Feed, rest: Feed, clock: Clock) -> None:
-        self.pause = 0.0
-        self.cursor = dict(first.query).get("cursor")
+    def __init__(self, driver: D, first: Feed, rest: Feed) -> None:
+        self._driver: D = driver
         self._call = first.first
         self._rest = rest
-        self._clock = clock
-        self._called_at = clock.now()
         self._events: deque[Event] = deque()
-        self._next_cursor = self.cursor
-        self._has_begun = False
+        self._cursor = self._next_cursor = dict(first.query).get("cursor")
+        self._pause = 0.0  # before the next call
         self._backoff = _FIRST_PAUSE
+        self._has_begun = self._is_closed = False
 
-    def next_event(self) -> Event | None:
-        """Return the next event at hand, ``None`` if there is none."""
-        if not self._events:
-            return None
-        event = self._events.popleft()
-        if not self._events:
-            self.cursor = self._next_cursor
-        return event
+    def close(self) -> None:
+        """End the stream; one that waits for events in another thread or task ends after that."""
+        self._is_closed = True
 
-    def skip(self) -> None:
-        """Go on behind the events at hand."""
-        self._events.clear()
-        self.cursor = self._next_cursor
+    @property
+    def cursor(self) -> str | None:
+        """Where to go on; ``None`` before the first page of a feed that is read from its start."""
+        return self._cursor
 
-    def next_call(self) -> Call[list[Event]]:
-        """Return the call to make now."""
-        self._called_at = self._clock.now()
-        return self._call
+    def _next_event(self) -> Generator[Step, Outcome, Event | None]:
+        """Return the next event, ``None`` if the stream is closed."""
+        while not self._is_closed:
+            if self._events:
+                event = self._events.popleft()
+                if not self._events:
+                    self._cursor = self._next_cursor
+                return event
+            yield from self._next_page()
+        return None
 
-    def go_on(self, response: Response[list[Event]]) -> Page[Event]:
+    def _next_page(self) -> Generator[Step, Outcome, Page[Event] | None]:
+        """Return the next page, ``None`` if the stream is closed."""
+        while not self._is_closed:
+            if self._pause:
+                yield Sleep(self._pause, is_silent=True)
+            began = monotonic()
+            try:
+                response = yield from self._driver.steps(self._call)
+            except PetstoreError as error:
+                yield self._wait(error)
+            else:
+                return self._go_on(response, is_early=monotonic() - began < _EARLY_SECONDS)
+        return None
+
+    def _go_on(self, response: Response[list[Event]], *, is_early: bool) -> Page[Event]:
         """Take the events of a page, go on behind them and return it.
 
         Raises:
@@ -72,17 +82,21 @@ class Following:
             msg = "the page of events has no link to what follows, as a Petstore service gives it"
             raise UnexpectedResponse(msg, **response.details)
         # A service that stops ends every wait at once.
-        is_early = self._clock.now() - self._called_at < _EARLY_SECONDS
-        self.pause = _FIRST_PAUSE if self._has_begun and is_early and not page.items else 0.0
+        self._pause = _FIRST_PAUSE if self._has_begun and is_early and not page.items else 0.0
         self._has_begun, self._backoff = True, _FIRST_PAUSE
         self._events.extend(page.items)
         self._next_cursor = page.cursor
         if not page.items:
-            self.cursor = page.cursor
+            self._cursor = page.cursor
         self._call = self._rest.at(page.cursor)
         return page
 
-    def fail(self, error: PetstoreError) -> Sleep:
+    def _skip(self) -> None:
+        """Go on behind the events at hand."""
+        self._events.clear()
+        self._cursor = self._next_cursor
+
+    def _wait(self, error: PetstoreError) -> Sleep:
         """Return how long to wait before the next call, if ``error`` may pass.
 
         Raises:
@@ -92,122 +106,48 @@ class Following:
         if not (may_pass and self._has_begun):
             raise error
         seconds = max(self._backoff, error.retry_after or 0)
-        self.pause, self._backoff = 0.0, min(2 * self._backoff, _LONGEST_PAUSE)
+        self._pause, self._backoff = 0.0, min(2 * self._backoff, _LONGEST_PAUSE)
         logger.info("follows the events again in %.1f s: %s", seconds, error)
         return Sleep(seconds, error)
 
 
-class EventStream(Iterator[Event]):
+class EventStream(_Stream[SyncDriver], Iterator[Event]):
     """Events as they happen, for ever. ``cursor`` is where to go on.
 
     Save it after you have handled an event, and give it to ``follow`` when your program starts
     again: no event is missed. Events come in pages, and a cursor is the end of a page, so those of
     an unfinished page come again.
-
-    It ends when it is closed, also by another thread while it waits for events.
     """
-
-    def __init__(self, driver: SyncDriver, following: Following) -> None:
-        self._driver = driver.for_stream()
-        self._following = following
-        self._is_closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End the stream, and what it waits for. The client stays open."""
-        self._is_closed = True
-        self._driver.lifetime.end()
-
-    @property
-    def cursor(self) -> str | None:
-        """Where to go on; ``None`` before the first page of a feed that is read from its start."""
-        return self._following.cursor
 
     def __next__(self) -> Event:
         """Wait for the next event and return it."""
-        while not self._is_closed:
-            event = self._following.next_event()
-            if event is not None:
-                return event
-            self._next_page()
-        raise StopIteration
+        event = self._driver.do(self._next_event())
+        if event is None:
+            raise StopIteration
+        return event
 
     def pages(self) -> Iterator[Page[Event]]:
         """Iterate over pages instead: one for each response, so some are empty."""
-        while (page := self._next_page()) is not None:
+        while (page := self._driver.do(self._next_page())) is not None:
             yield page
-            self._following.skip()
-
-    def _next_page(self) -> Page[Event] | None:
-        """Return the next page, ``None`` if the stream is closed."""
-        while not self._is_closed:
-            self._driver.sleep(self._following.pause)
-            try:
-                response = self._driver.run(self._following.next_call())
-            except PetstoreError as error:
-                if not self._is_closed:
-                    self._driver.wait(self._following.fail(error))
-            else:
-                return self._following.go_on(response)
-        return None
+            self._skip()
 
 
-class AsyncEventStream(AsyncIterator[Event]):
+class AsyncEventStream(_Stream[AsyncDriver], AsyncIterator[Event]):
     """Events as they happen, for ever, for tasks; see ``EventStream``."""
-
-    def __init__(self, driver: AsyncDriver, following: Following) -> None:
-        self._driver = driver.for_stream()
-        self._following = following
-        self._is_closed = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """End the stream, and what it waits for. The client stays open."""
-        self._is_closed = True
-        self._driver.lifetime.end()
-
-    @property
-    def cursor(self) -> str | None:
-        """Where to go on; ``None`` before the first page of a feed that is read from its start."""
-        return self._following.cursor
 
     async def __anext__(self) -> Event:
         """Wait for the next event and return it."""
-        while not self._is_closed:
-            event = self._following.next_event()
-            if event is not None:
-                return event
-            await self._next_page()
-        raise StopAsyncIteration
+        event = await self._driver.do(self._next_event())
+        if event is None:
+            raise StopAsyncIteration
+        return event
 
     async def pages(self) -> AsyncIterator[Page[Event]]:
         """Iterate over pages instead: one for each response, so some are empty."""
-        while (page := await self._next_page()) is not None:
+        while (page := await self._driver.do(self._next_page())) is not None:
             yield page
-            self._following.skip()
-
-    async def _next_page(self) -> Page[Event] | None:
-        """Return the next page, ``None`` if the stream is closed."""
-        while not self._is_closed:
-            await self._driver.sleep(self._following.pause)
-            try:
-                response = await self._driver.run(self._following.next_call())
-            except PetstoreError as error:
-                if not self._is_closed:
-                    await self._driver.wait(self._following.fail(error))
-            else:
-                return self._following.go_on(response)
-        return None
+            self._skip()
 
 
 class EventFeed(Resource[D]):
@@ -231,8 +171,6 @@ class EventFeed(Resource[D]):
         on later. ``wait`` is how many seconds to wait for an event if there is none, up to 25.
         """
         return _listing(types, resource, limit, cursor, wait)
-
-    pages = paging(list)  # noqa: A003 - the method above
 
     @operation
     def latest(self) -> Call[str]:
@@ -282,11 +220,10 @@ class EventFeed(Resource[D]):
         """
         first = _listing(types, resource, limit, cursor)
         rest = _listing(types, resource, limit, None, _LONG_POLL_SECONDS)
-        driver: SyncDriver | AsyncDriver = self.driver
-        following = Following(first, rest, driver.session.clock)
+        driver: SyncDriver | AsyncDriver = self._driver
         if isinstance(driver, SyncDriver):
-            return EventStream(driver, following)
-        return AsyncEventStream(driver, following)
+            return EventStream(driver, first, rest)
+        return AsyncEventStream(driver, first, rest)
 
 
 def _listing(

@@ -34,7 +34,7 @@ class Resource(Generic[D]):
     """The operations on one kind of resources."""
 
     def __init__(self, driver: D) -> None:
-        self.driver: D = driver
+        self._driver: D = driver
 
 
 class _Described(Generic[D, P, C]):
@@ -62,17 +62,16 @@ class _Described(Generic[D, P, C]):
             result = cast("Any", Awaitable)[result]
         return signature.replace(return_annotation=kind if result is T else result[kind])
 
-    def _shown(self, method: Callable[P, R]) -> Callable[P, R]:
+    def _named(self, name: str, method: Callable[P, R]) -> Callable[P, R]:
         """Return another method of this one, which shows the same parameters."""
 
         @wraps(method)
-        def shown(*args: P.args, **kwargs: P.kwargs) -> R:
+        def named(*args: P.args, **kwargs: P.kwargs) -> R:
             return method(*args, **kwargs)
 
-        shown.__name__ = shown.__name__.removeprefix("_")
-        shown.__doc__ = self.__doc__
-        shown.__signature__ = self._signature(method)  # type: ignore[attr-defined] # for inspect
-        return shown
+        named.__name__, named.__doc__ = name, self.__doc__
+        named.__signature__ = self._signature(method)  # type: ignore[attr-defined] # for inspect
+        return named
 
 
 class Method(_Described[SyncDriver, P, Call[T]]):
@@ -85,7 +84,7 @@ class Method(_Described[SyncDriver, P, Call[T]]):
     @property
     def raw(self) -> Callable[P, Response[T]]:
         """The same method, which returns the response: status, headers and body."""
-        return self._shown(self._raw)
+        return self._named("raw", self._raw)
 
     def _raw(self, *args: P.args, **kwargs: P.kwargs) -> Response[T]:
         """Return the response: status, headers and body beside the value."""
@@ -102,61 +101,77 @@ class AsyncMethod(_Described[AsyncDriver, P, Call[T]]):
     @property
     def raw(self) -> Callable[P, Coroutine[Any, Any, Response[T]]]:
         """The same method, which returns the response: status, headers and body."""
-        return self._shown(self._raw)
+        return self._named("raw", self._raw)
 
     async def _raw(self, *args: P.args, **kwargs: P.kwargs) -> Response[T]:
         """Return the response: status, headers and body beside the value."""
         return await self._driver.run(self._describe(*args, **kwargs))
 
 
+class Listed(Iterator[T]):
+    """The items of all pages of a list; ``pages()`` gives the pages instead."""
+
+    def __init__(self, driver: SyncDriver, listing: Listing[T]) -> None:
+        self._pages = self._follow(driver, listing)
+        self._items = (item for page in self._pages for item in page.items)
+
+    def __next__(self) -> T:
+        """Return the next item."""
+        return next(self._items)
+
+    def pages(self) -> Iterator[Page[T]]:
+        """Iterate over pages: this one and all that follow."""
+        return self._pages
+
+    @staticmethod
+    def _follow(driver: SyncDriver, listing: Listing[T]) -> Iterator[Page[T]]:
+        for part in listing.parts:
+            call: Call[list[T]] | None = part.first
+            while call is not None:
+                page = part.page(driver.run(call))
+                yield page
+                call = part.after(call, page)
+
+
+class AsyncListed(AsyncIterator[T]):
+    """The items of all pages of a list, for tasks; ``pages()`` gives the pages instead."""
+
+    def __init__(self, driver: AsyncDriver, listing: Listing[T]) -> None:
+        self._pages = self._follow(driver, listing)
+        self._items = (item async for page in self._pages for item in page.items)
+
+    async def __anext__(self) -> T:
+        """Return the next item."""
+        return await anext(self._items)
+
+    def pages(self) -> AsyncIterator[Page[T]]:
+        """Iterate over pages: this one and all that follow."""
+        return self._pages
+
+    @staticmethod
+    async def _follow(driver: AsyncDriver, listing: Listing[T]) -> AsyncIterator[Page[T]]:
+        for part in listing.parts:
+            call: Call[list[T]] | None = part.first
+            while call is not None:
+                page = part.page(await driver.run(call))
+                yield page
+                call = part.after(call, page)
+
+
 class ListMethod(_Described[SyncDriver, P, Listing[T]]):
-    """A method of a ``Client`` that lists: it iterates over the items of all pages."""
+    """A method of a ``Client`` that lists."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Listed[T]:
         """Iterate over the items of this page and of all that follow."""
-        pages = self._pages(*args, **kwargs)
-        return (item for page in pages for item in page.items)
-
-    @property
-    def pages(self) -> Callable[P, Iterator[Page[T]]]:
-        """The same method, which iterates over pages."""
-        return self._shown(self._pages)
-
-    def _pages(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[Page[T]]:
-        """Iterate over this page and all that follow."""
-        return self._follow(self._describe(*args, **kwargs))
-
-    def _follow(self, listing: Listing[T]) -> Iterator[Page[T]]:
-        call: Call[list[T]] | None = listing.first
-        while call is not None:
-            page = listing.page(self._driver.run(call))
-            yield page
-            call = listing.after(call, page)
+        return Listed(self._driver, self._describe(*args, **kwargs))
 
 
 class AsyncListMethod(_Described[AsyncDriver, P, Listing[T]]):
-    """A method of an ``AsyncClient`` that lists: it iterates over the items of all pages."""
+    """A method of an ``AsyncClient`` that lists."""
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> AsyncListed[T]:
         """Iterate over the items of this page and of all that follow."""
-        pages = self._pages(*args, **kwargs)
-        return (item async for page in pages for item in page.items)
-
-    @property
-    def pages(self) -> Callable[P, AsyncIterator[Page[T]]]:
-        """The same method, which iterates over pages."""
-        return self._shown(self._pages)
-
-    def _pages(self, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[Page[T]]:
-        """Iterate over this page and all that follow."""
-        return self._follow(self._describe(*args, **kwargs))
-
-    async def _follow(self, listing: Listing[T]) -> AsyncIterator[Page[T]]:
-        call: Call[list[T]] | None = listing.first
-        while call is not None:
-            page = listing.page(await self._driver.run(call))
-            yield page
-            call = listing.after(call, page)
+        return AsyncListed(self._driver, self._describe(*args, **kwargs))
 
 
 class operation(Generic[P, T]):  # noqa: N801 - it is a decorator
@@ -173,7 +188,7 @@ class operation(Generic[P, T]):  # noqa: N801 - it is a decorator
         self, resource: Resource[SyncDriver] | Resource[AsyncDriver], owner: type
     ) -> Method[P, T] | AsyncMethod[P, T]:
         """Return the method of a resource."""
-        driver = resource.driver
+        driver = resource._driver  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if isinstance(driver, SyncDriver):
             return Method(driver, self._describe, resource)
         return AsyncMethod(driver, self._describe, resource)
@@ -193,28 +208,7 @@ class listing(Generic[P, T]):  # noqa: N801 - it is a decorator
         self, resource: Resource[SyncDriver] | Resource[AsyncDriver], owner: type
     ) -> ListMethod[P, T] | AsyncListMethod[P, T]:
         """Return the method of a resource."""
-        driver = resource.driver
+        driver = resource._driver  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         if isinstance(driver, SyncDriver):
             return ListMethod(driver, self._describe, resource)
         return AsyncListMethod(driver, self._describe, resource)
-
-
-class paging(Generic[P, T]):  # noqa: N801 - it reads as a decorator
-    """Make a method that returns the pages of a list."""
-
-    def __init__(self, listed: listing[P, T]) -> None:
-        self._listed = listed
-
-    @overload
-    def __get__(
-        self, resource: Resource[SyncDriver], owner: type
-    ) -> Callable[P, Iterator[Page[T]]]: ...
-    @overload
-    def __get__(
-        self, resource: Resource[AsyncDriver], owner: type
-    ) -> Callable[P, AsyncIterator[Page[T]]]: ...
-    def __get__(
-        self, resource: Resource[SyncDriver] | Resource[AsyncDriver], owner: type
-    ) -> Callable[P, Iterator[Page[T]]] | Callable[P, AsyncIterator[Page[T]]]:
-        """Return the method of a resource."""
-        return self._listed.__get__(resource, owner).pages

@@ -2,12 +2,17 @@
 
 from typing import Any, Self
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import asdict, replace
 
 
 class Model(Struct, frozen=True, rename="camel", kw_only=True):
     """Part of a response. The members of the JSON are in camel case."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the members as the JSON has them: in camel case, and moments as text."""
+        members: dict[str, Any] = to_builtins(self)
+        return members
 
 
 class Versioned(Model, frozen=True, dict=True):

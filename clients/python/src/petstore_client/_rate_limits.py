@@ -48,9 +48,8 @@ class RateLimits:
     learn what is left. Moments are in seconds of a monotonic clock.
     """
 
-    def __init__(self, max_wait: float, *, pace: bool) -> None:
+    def __init__(self, max_wait: float) -> None:
         self._max_wait = max_wait
-        self._pace = pace
         self._windows: dict[str, _Window] = {}
         self._is_known = False
         self._sent_at = float("-inf")
@@ -123,9 +122,6 @@ class RateLimits:
         distance = 0.0
         if full or not self._is_known:
             distance = min(_SECONDS_APART * self._pending, _LONGEST_DISTANCE)
-        elif self._pace and self._windows:
-            window = min(self._windows.values(), key=lambda window: window.ends)
-            distance = min((window.ends - now) / window.left, max_wait)
         seconds = self._sent_at + distance - now
         return Wait(seconds) if seconds > 0 else None
 

@@ -1,11 +1,10 @@
 """A call from its first request to its outcome, without any I/O.
 
-``Session.exchange`` is a generator. It yields what to do next, a ``Request`` or a ``Sleep``, and
+``Session.exchange`` is a generator. It yields what to do next, a request or a ``Sleep``, and
 receives what came of it. A driver does it, with threads or with tasks.
 """
 
 import logging
-import re
 import sys
 import warnings
 from collections.abc import Generator
@@ -13,14 +12,13 @@ from copy import copy
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
+from random import random
+from time import monotonic
 from typing import Any, NoReturn, TypeAlias, TypeGuard, cast
-from uuid import uuid4
 
-import msgspec
-from httpx2 import Headers
+from httpx2 import Headers, Request
 
 from petstore_client._calls import Call, Reply
-from petstore_client._clock import Clock
 from petstore_client._errors import (
     ClientClosed,
     ErrorResponse,
@@ -49,32 +47,20 @@ _SILENT = {
 }
 # A limit of one operation, by the code of its 429: other calls need not wait, and it ends too late.
 _OF_ONE_OPERATION = {"too_many_rotations"}
-_VISIBLE = re.compile(r"[!-~]+")
 _REPEATABLE = {"GET", "POST"}
 _PACKAGE = str(Path(__file__).parent)
 
 
 @dataclass(frozen=True)
-class Request:
-    """A request to send, complete but for the API key; ``path`` is relative to the base URL.
-
-    It gets ``timeout`` seconds, from the connection to the last byte of the response.
-    """
-
-    method: str
-    path: str
-    query: tuple[tuple[str, str], ...]
-    headers: dict[str, str]
-    content: bytes
-    timeout: float
-
-
-@dataclass(frozen=True)
 class Sleep:
-    """Do nothing for so many seconds: because of ``error`` or, without one, of the limits."""
+    """Do nothing for so many seconds: because of ``error`` or, without one, of the limits.
+
+    The user of the client need not know of a silent one.
+    """
 
     seconds: float
     error: PetstoreError | None = field(default=None, compare=False)
+    is_silent: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,7 +86,6 @@ class Policy:
     max_retries: int
     max_wait: float
     timeout: float
-    pace: bool
 
     def __post_init__(self) -> None:
         if self.max_retries < 0:
@@ -117,12 +102,11 @@ class Policy:
 class Session:
     """What all calls of a client share: its policy, its limits and the warnings it has given."""
 
-    def __init__(self, policy: Policy, clock: Clock) -> None:
+    def __init__(self, policy: Policy) -> None:
         self.policy = policy
-        self.clock = clock
-        self._limits = RateLimits(policy.max_wait, pace=policy.pace)
+        self._limits = RateLimits(policy.max_wait)
         # Calls that cost nothing have a limit of their own.
-        self._limits_of_free_calls = RateLimits(policy.max_wait, pace=False)
+        self._limits_of_free_calls = RateLimits(policy.max_wait)
         self._warned: dict[str, object] = {}
 
     def with_policy(self, policy: Policy) -> "Session":
@@ -131,13 +115,13 @@ class Session:
         other.policy = policy
         return other
 
-    def exchange(self, call: Call[Any]) -> Generator[Step, Outcome, Reply]:
+    def exchange(self, call: Call[Any], request: Request) -> Generator[Step, Outcome, Reply]:
         """Send the request of ``call`` until there is an outcome; return the successful reply.
 
         Raises:
             PetstoreError: there is none.
         """
-        attempts = _Attempts(call, self.policy, self.clock)
+        attempts = _Attempts(call, request, self.policy)
         limits = self._limits if call.charged else self._limits_of_free_calls
         while True:
             yield from self._turn(limits, attempts)
@@ -163,7 +147,7 @@ class Session:
 
     def _turn(self, limits: RateLimits, attempts: "_Attempts") -> Generator[Step, Outcome, None]:
         """Wait until the limits admit one more request."""
-        while wait := limits.enter(self.clock.now(), attempts.wait_left):
+        while wait := limits.enter(monotonic(), attempts.wait_left):
             if wait.is_for_window:
                 attempts.wait_out(wait.seconds, wait.error)
             yield from self._sleep(Sleep(wait.seconds, wait.error), attempts)
@@ -177,7 +161,7 @@ class Session:
     def _learn(
         self, limits: RateLimits, call: Call[Any], reply: Reply, error: PetstoreError | None
     ) -> None:
-        now = self.clock.now()
+        now = monotonic()
         if _holds_up_every_call(error):
             limits.refuse(now, error)
         else:
@@ -200,12 +184,12 @@ class Session:
 class _Attempts:
     """The attempts of one call: what may still be tried, and whether one may have succeeded."""
 
-    def __init__(self, call: Call[Any], policy: Policy, clock: Clock) -> None:
-        self.request = _request(call, policy.timeout)
+    def __init__(self, call: Call[Any], request: Request, policy: Policy) -> None:
+        self.request = request
+        self._name = f"{call.method} {call.path}"
         self.wait_left = policy.max_wait
         self._retries_left = policy.max_retries
         self._backoff = _FIRST_BACKOFF
-        self._clock = clock
         self._may_be_done = False
 
     def wait_out(self, seconds: float, error: PetstoreError | None) -> None:
@@ -240,7 +224,7 @@ class _Attempts:
         if not (may_pass and is_repeatable and self._retries_left):
             self.fail(error)
         self._retries_left -= 1
-        seconds = self._clock.random() * self._backoff
+        seconds = random() * self._backoff  # noqa: S311 - spreads retries, hides nothing
         self._backoff = min(2 * self._backoff, _LONGEST_BACKOFF)
         if error.retry_after is not None:
             seconds = max(seconds, error.retry_after)
@@ -262,9 +246,7 @@ class _Attempts:
         )
         if not self._may_be_done or says_outcome:
             raise error
-        msg = (
-            f"the outcome of {self.request.method} {self.request.path} is unknown: {error.message}"
-        )
+        msg = f"the outcome of {self._name} is unknown: {error.message}"
         unknown = OutcomeUnknown(msg)
         vars(unknown).update(vars(error) | {"message": msg})
         raise unknown from error
@@ -272,33 +254,6 @@ class _Attempts:
 
 def _holds_up_every_call(error: PetstoreError | None) -> TypeGuard[RateLimited]:
     return isinstance(error, RateLimited) and error.code not in _OF_ONE_OPERATION
-
-
-def _request(call: Call[Any], timeout: float) -> Request:
-    headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
-    content = call.content or b""
-    if call.body is not None:
-        content = msgspec.json.encode(call.body)
-    if call.body is not None or call.content is not None:
-        headers["Content-Type"] = call.media_type
-    if call.if_match is not None:
-        headers["If-Match"] = _visible("if_match", call.if_match)
-    if call.method == "POST":
-        key = str(uuid4()) if call.idempotency_key is None else call.idempotency_key
-        headers["Idempotency-Key"] = _visible("idempotency_key", key)
-    return Request(call.method, call.path, call.query, headers, content, timeout + call.wait)
-
-
-def _visible(name: str, value: str) -> str:
-    """Return the value of a header.
-
-    Raises:
-        ValueError: it cannot be one.
-    """
-    if not _VISIBLE.fullmatch(value):
-        msg = f"{name}: expected visible ASCII characters without spaces, not {value!r}"
-        raise ValueError(msg)
-    return value
 
 
 def _still(error: PetstoreError, seconds: float) -> PetstoreError:

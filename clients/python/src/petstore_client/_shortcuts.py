@@ -1,6 +1,8 @@
 """Shorter ways to an operation, which the table of operations does not have."""
 
-from petstore_client._calls import Call, into, number, only, parameters
+from typing import Any
+
+from petstore_client._calls import Call, called, number, only, parameters
 from petstore_client._faces import D, Resource, operation
 from petstore_client.models import Order, Pet
 
@@ -15,7 +17,7 @@ class PetById(Resource[D]):
         Raises:
             NotFound: there is none with this id.
         """
-        query = parameters(id=number(pet_id=pet_id))
+        query = parameters(id=number("pet_id", pet_id))
         return Call("listPets", "GET", "/pets", only(Pet, f"pet {pet_id}"), query)
 
 
@@ -29,7 +31,7 @@ class OrderSteps(Resource[D]):
         Raises:
             OutcomeUnknown: the connection broke, or the service failed, after it was sent.
         """
-        return _move(order_id, "approved", if_match)
+        return _moved("approved", locals())
 
     @operation
     def deliver(self, order_id: int, *, if_match: str | None = None) -> Call[Order]:
@@ -38,9 +40,9 @@ class OrderSteps(Resource[D]):
         Raises:
             OutcomeUnknown: the connection broke, or the service failed, after it was sent.
         """
-        return _move(order_id, "delivered", if_match)
+        return _moved("delivered", locals())
 
 
-def _move(order_id: int, status: str, if_match: str | None) -> Call[Order]:
-    path, body = f"/store/orders/{number(order_id=order_id)}", {"status": status}
-    return Call("updateOrder", "PATCH", path, into(Order), body=body, if_match=if_match)
+def _moved(status: str, arguments: dict[str, Any]) -> Call[Order]:
+    sent = arguments | {"status": status}
+    return called(Order, "updateOrder", "PATCH", "/store/orders/{order_id}", sent)

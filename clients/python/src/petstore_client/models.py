@@ -9,74 +9,21 @@ from msgspec import field
 
 from petstore_client._model import Model, Versioned, without
 
-__all__ = [
-    "Actor",
-    "ActorType",
-    "Category",
-    "CategoryCounts",
-    "Delivery",
-    "DeliveryState",
-    "DeprecatedUse",
-    "Event",
-    "Import",
-    "ImportColumn",
-    "ImportMapping",
-    "ImportPreview",
-    "ImportState",
-    "ImportWord",
-    "ImportWordMeans",
-    "Inventory",
-    "Invitation",
-    "KeptPet",
-    "KeptPetReason",
-    "Key",
-    "KeyDeprecatedUse",
-    "KeyEnvironment",
-    "KeyState",
-    "KeyWithToken",
-    "Model",
-    "NewPet",
-    "Order",
-    "OrderStatus",
-    "Person",
-    "PersonDevice",
-    "PersonRole",
-    "PersonState",
-    "PersonWithInvitation",
-    "Pet",
-    "PetStatus",
-    "PlanName",
-    "RefusedRequests",
-    "Sales",
-    "SalesBy",
-    "SalesRow",
-    "UnknownCategories",
-    "Usage",
-    "UsageDay",
-    "UsageWindow",
-    "Versioned",
-    "Webhook",
-    "WebhookOwner",
-    "WebhookOwnerType",
-    "WebhookTest",
-    "WebhookWithSecret",
-]
-# An editor proposes the literals; a later service may add others.
-PlanName: TypeAlias = Literal["business", "enterprise", "free", "pro"] | str
-DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"] | str
-WebhookOwnerType: TypeAlias = Literal["key", "person"] | str
-PersonRole: TypeAlias = Literal["administrator", "clerk", "manager", "viewer"] | str
-PersonState: TypeAlias = Literal["active", "disabled", "invited"] | str
-KeyEnvironment: TypeAlias = Literal["production", "staging"] | str
-KeyState: TypeAlias = Literal["active", "expired", "revoked"] | str
-ActorType: TypeAlias = Literal["key", "operator", "person", "service"] | str
-SalesBy: TypeAlias = Literal["category", "day"] | str
-OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"] | str
-ImportWordMeans: TypeAlias = Literal["available", "none", "pending", "sold"] | str
-KeptPetReason: TypeAlias = Literal["changed", "deleted", "ordered"] | str
-ImportState: TypeAlias = Literal["finished", "open", "running", "undone"] | str
-UnknownCategories: TypeAlias = Literal["create", "refuse"] | str
-PetStatus: TypeAlias = Literal["available", "pending", "sold"] | str
+PlanName: TypeAlias = Literal["business", "enterprise", "free", "pro"]
+DeliveryState: TypeAlias = Literal["failed", "pending", "succeeded"]
+WebhookOwnerType: TypeAlias = Literal["key", "person"]
+PersonRole: TypeAlias = Literal["administrator", "clerk", "manager", "viewer"]
+PersonState: TypeAlias = Literal["active", "disabled", "invited"]
+KeyEnvironment: TypeAlias = Literal["production", "staging"]
+KeyState: TypeAlias = Literal["active", "expired", "revoked"]
+ActorType: TypeAlias = Literal["key", "operator", "person", "service"]
+SalesBy: TypeAlias = Literal["category", "day"]
+OrderStatus: TypeAlias = Literal["approved", "cancelled", "delivered", "placed"]
+ImportWordMeans: TypeAlias = Literal["available", "none", "pending", "sold"]
+KeptPetReason: TypeAlias = Literal["changed", "deleted", "ordered"]
+ImportState: TypeAlias = Literal["finished", "open", "running", "undone"]
+UnknownCategories: TypeAlias = Literal["create", "refuse"]
+PetStatus: TypeAlias = Literal["available", "pending", "sold"]
 
 
 class Pet(Versioned, frozen=True, kw_only=True):
@@ -92,7 +39,7 @@ class Pet(Versioned, frozen=True, kw_only=True):
     id: int
     name: str
     category_id: int
-    status: PetStatus | None = None
+    status: PetStatus | str | None = None
 
 
 class Category(Versioned, frozen=True, kw_only=True):
@@ -120,7 +67,7 @@ class KeptPet(Model, frozen=True, kw_only=True):
 
     id: int
     name: str
-    reason: KeptPetReason
+    reason: KeptPetReason | str
 
 
 class ImportColumn(Model, frozen=True, kw_only=True):
@@ -162,7 +109,7 @@ class ImportWord(Model, frozen=True, kw_only=True):
 
     text: str
     rows: int
-    means: ImportWordMeans | None = None
+    means: ImportWordMeans | str | None = None
 
 
 class Order(Versioned, frozen=True, kw_only=True):
@@ -193,7 +140,7 @@ class Order(Versioned, frozen=True, kw_only=True):
     id: int
     pet_id: int
     quantity: int
-    status: OrderStatus
+    status: OrderStatus | str
     complete: bool
     placed_at: datetime
     ship_date: datetime | None = None
@@ -254,7 +201,7 @@ class Actor(Model, frozen=True, kw_only=True):
         id: The id of the key or person.
     """
 
-    type: ActorType
+    type: ActorType | str
     id: int | None = None
 
 
@@ -286,8 +233,8 @@ class Key(Versioned, frozen=True, kw_only=True):
     per_day: int | None = None
     scopes: list[str]
     allowed_networks: list[str]
-    environment: KeyEnvironment
-    state: KeyState
+    environment: KeyEnvironment | str
+    state: KeyState | str
     banned_until: datetime | None = None
     created_at: datetime
     expires_at: datetime | None = None
@@ -312,8 +259,8 @@ class Person(Versioned, frozen=True, kw_only=True):
     id: int
     name: str
     login: str
-    role: PersonRole
-    state: PersonState
+    role: PersonRole | str
+    state: PersonState | str
     created_at: datetime
     last_seen_at: datetime | None = None
 
@@ -428,7 +375,7 @@ class WebhookOwner(Model, frozen=True, kw_only=True):
         id: Unique identifier, assigned by the service on creation.
     """
 
-    type: WebhookOwnerType
+    type: WebhookOwnerType | str
     id: int
 
 
@@ -464,7 +411,7 @@ class Delivery(Model, frozen=True, kw_only=True):
     event_id: str
     type: str
     resource: str
-    state: DeliveryState
+    state: DeliveryState | str
     attempts: int
     created_at: datetime
     last_attempt_at: datetime | None = None
@@ -553,7 +500,7 @@ class Sales(Model, frozen=True, kw_only=True):
     from_: date
     to: date
     time_zone: str
-    by: SalesBy
+    by: SalesBy | str
     rows: list[SalesRow]
 
 
@@ -708,7 +655,7 @@ class Import(Versioned, frozen=True, kw_only=True):
     id: int
     file_name: str
     encoding: str
-    state: ImportState
+    state: ImportState | str
     rows: int
     waiting: int
     added: int
@@ -719,12 +666,12 @@ class Import(Versioned, frozen=True, kw_only=True):
     columns: list[ImportColumn]
     has_header: bool
     mapping: ImportMapping
-    unknown_categories: UnknownCategories
+    unknown_categories: UnknownCategories | str
     values: dict[str, ImportWordMeans]
     notes: list[str]
     created_at: datetime
     header_line: int | None = None
-    default_status: PetStatus | None = None
+    default_status: PetStatus | str | None = None
     default_category_id: int | None = None
     preview: ImportPreview | None = None
 

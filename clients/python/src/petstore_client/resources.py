@@ -3,24 +3,14 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
-from typing import Any, Generic, Literal
+from types import NoneType
+from typing import Any, Literal
 
 from msgspec import UNSET, UnsetType
 
-from petstore_client._calls import (
-    Call,
-    Items,
-    Listing,
-    given,
-    into,
-    members,
-    nothing,
-    number,
-    parameters,
-    text,
-)
+from petstore_client._calls import Call, Items, Listing, called, listed
 from petstore_client._event_stream import EventFeed
-from petstore_client._faces import D, Resource, listing, operation, paging
+from petstore_client._faces import D, Resource, listing, operation
 from petstore_client._shortcuts import OrderSteps, PetById
 from petstore_client.models import (
     Category,
@@ -90,24 +80,7 @@ class Pets(PetById[D]):
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return Listing(
-            "listPets",
-            "/pets",
-            Pet,
-            parameters(
-                status=status,
-                has_status=has_status,
-                category_id=category_id,
-                id=id,
-                name=name,
-                sort=sort,
-                count=count,
-                limit=limit,
-                cursor=cursor,
-            ),
-        )
-
-    pages = paging(list)
+        return listed(Pet, "listPets", "/pets", locals())
 
     @operation
     def create(
@@ -133,14 +106,7 @@ class Pets(PetById[D]):
             UnknownCategory: The body names an unregistered category, and this store accepts
                 only registered ones.
         """
-        return Call(
-            "createPet",
-            "POST",
-            "/pets",
-            into(Pet),
-            body=given(name=name, category_id=category_id, status=status),
-            idempotency_key=idempotency_key,
-        )
+        return called(Pet, "createPet", "POST", "/pets", locals())
 
     @operation
     def create_many(
@@ -155,20 +121,20 @@ class Pets(PetById[D]):
         the scope ``pets:write``.
 
         Args:
-            pets: 1 to 100 of them.
+            pets: At least one. Each 100 of them are a request, all of which or none are added.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
             UnknownCategory: The body names an unregistered category, and this store accepts
                 only registered ones.
         """
-        return Call(
+        return called(
+            Items[Pet],
             "createPets",
             "POST",
             "/pets/batch",
-            into(Items[Pet]),
+            {"idempotency_key": idempotency_key},
             body=[*pets],
-            idempotency_key=idempotency_key,
         )
 
     @operation
@@ -204,14 +170,7 @@ class Pets(PetById[D]):
                 cannot be deleted.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "updatePet",
-            "PATCH",
-            f"/pets/{number(pet_id=pet_id)}",
-            into(Pet),
-            body=members(name=name, category_id=category_id, status=status),
-            if_match=if_match,
-        )
+        return called(Pet, "updatePet", "PATCH", "/pets/{pet_id}", locals())
 
     @operation
     def delete(self, pet_id: int, *, if_match: str | None = None) -> Call[None]:
@@ -229,9 +188,7 @@ class Pets(PetById[D]):
                 cannot be deleted.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "deletePet", "DELETE", f"/pets/{number(pet_id=pet_id)}", nothing, if_match=if_match
-        )
+        return called(NoneType, "deletePet", "DELETE", "/pets/{pet_id}", locals())
 
 
 class Categories(Resource[D]):
@@ -258,14 +215,7 @@ class Categories(Resource[D]):
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return Listing(
-            "listCategories",
-            "/categories",
-            Category,
-            parameters(id=id, name=name, limit=limit, cursor=cursor),
-        )
-
-    pages = paging(list)
+        return listed(Category, "listCategories", "/categories", locals())
 
     @operation
     def create(
@@ -284,14 +234,7 @@ class Categories(Resource[D]):
         Raises:
             CategoryNameTaken: Another category has this name, perhaps in another case.
         """
-        return Call(
-            "createCategory",
-            "POST",
-            "/categories",
-            into(Category),
-            body=given(name=name, description=description),
-            idempotency_key=idempotency_key,
-        )
+        return called(Category, "createCategory", "POST", "/categories", locals())
 
     @operation
     def get(self, category_id: int) -> Call[Category]:
@@ -302,9 +245,7 @@ class Categories(Resource[D]):
         Args:
             category_id: The ``id`` of the category.
         """
-        return Call(
-            "getCategory", "GET", f"/categories/{number(category_id=category_id)}", into(Category)
-        )
+        return called(Category, "getCategory", "GET", "/categories/{category_id}", locals())
 
     @operation
     def update(
@@ -330,14 +271,7 @@ class Categories(Resource[D]):
             CategoryNameTaken: Another category has this name, perhaps in another case.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "updateCategory",
-            "PATCH",
-            f"/categories/{number(category_id=category_id)}",
-            into(Category),
-            body=members(name=name, description=description),
-            if_match=if_match,
-        )
+        return called(Category, "updateCategory", "PATCH", "/categories/{category_id}", locals())
 
     @operation
     def delete(self, category_id: int, *, if_match: str | None = None) -> Call[None]:
@@ -354,13 +288,7 @@ class Categories(Resource[D]):
             CategoryInUse: Animals belong to the category, so it cannot be deleted.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "deleteCategory",
-            "DELETE",
-            f"/categories/{number(category_id=category_id)}",
-            nothing,
-            if_match=if_match,
-        )
+        return called(NoneType, "deleteCategory", "DELETE", "/categories/{category_id}", locals())
 
 
 class Imports(Resource[D]):
@@ -377,9 +305,7 @@ class Imports(Resource[D]):
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return Listing("listImports", "/imports", Import, parameters(limit=limit, cursor=cursor))
-
-    pages = paging(list)
+        return listed(Import, "listImports", "/imports", locals())
 
     @operation
     def create(
@@ -408,16 +334,7 @@ class Imports(Resource[D]):
         Raises:
             TooManyImports: The caller has the maximum number of unfinished imports.
         """
-        return Call(
-            "createImport",
-            "POST",
-            "/imports",
-            into(Import),
-            query=parameters(file_name=file_name),
-            content=content,
-            media_type=media_type,
-            idempotency_key=idempotency_key,
-        )
+        return called(Import, "createImport", "POST", "/imports", locals())
 
     @operation
     def get(self, import_id: int) -> Call[Import]:
@@ -428,7 +345,7 @@ class Imports(Resource[D]):
         Args:
             import_id: The ``id`` of the import.
         """
-        return Call("getImport", "GET", f"/imports/{number(import_id=import_id)}", into(Import))
+        return called(Import, "getImport", "GET", "/imports/{import_id}", locals())
 
     @operation
     def update(
@@ -469,21 +386,7 @@ class Imports(Resource[D]):
                 it.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "updateImport",
-            "PATCH",
-            f"/imports/{number(import_id=import_id)}",
-            into(Import),
-            body=members(
-                has_header=has_header,
-                mapping=mapping,
-                default_status=default_status,
-                default_category_id=default_category_id,
-                unknown_categories=unknown_categories,
-                values=values,
-            ),
-            if_match=if_match,
-        )
+        return called(Import, "updateImport", "PATCH", "/imports/{import_id}", locals())
 
     @operation
     def run(self, import_id: int, *, idempotency_key: str | None = None) -> Call[Import]:
@@ -502,13 +405,7 @@ class Imports(Resource[D]):
             ImportClosed: The import has been run or undone, so this can no longer be done with
                 it.
         """
-        return Call(
-            "runImport",
-            "POST",
-            f"/imports/{number(import_id=import_id)}/run",
-            into(Import),
-            idempotency_key=idempotency_key,
-        )
+        return called(Import, "runImport", "POST", "/imports/{import_id}/run", locals())
 
     @operation
     def undo(self, import_id: int, *, idempotency_key: str | None = None) -> Call[Import]:
@@ -527,13 +424,7 @@ class Imports(Resource[D]):
             ImportClosed: The import has been run or undone, so this can no longer be done with
                 it.
         """
-        return Call(
-            "undoImport",
-            "POST",
-            f"/imports/{number(import_id=import_id)}/undo",
-            into(Import),
-            idempotency_key=idempotency_key,
-        )
+        return called(Import, "undoImport", "POST", "/imports/{import_id}/undo", locals())
 
     @operation
     def refused(self, import_id: int, *, limit: int | None = None) -> Call[str]:
@@ -548,13 +439,7 @@ class Imports(Resource[D]):
             import_id: The ``id`` of the import.
             limit: The size of a page, from 1 to 100. By default 100.
         """
-        return Call(
-            "getImportRefused",
-            "GET",
-            f"/imports/{number(import_id=import_id)}/refused",
-            text,
-            query=parameters(limit=limit),
-        )
+        return called(str, "getImportRefused", "GET", "/imports/{import_id}/refused", locals())
 
     @operation
     def delete(self, import_id: int, *, if_match: str | None = None) -> Call[None]:
@@ -570,13 +455,7 @@ class Imports(Resource[D]):
         Raises:
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "deleteImport",
-            "DELETE",
-            f"/imports/{number(import_id=import_id)}",
-            nothing,
-            if_match=if_match,
-        )
+        return called(NoneType, "deleteImport", "DELETE", "/imports/{import_id}", locals())
 
 
 class Orders(OrderSteps[D]):
@@ -613,23 +492,7 @@ class Orders(OrderSteps[D]):
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return Listing(
-            "listOrders",
-            "/store/orders",
-            Order,
-            parameters(
-                status=status,
-                pet_id=pet_id,
-                buyer=buyer,
-                placed_before=placed_before,
-                sort=sort,
-                count=count,
-                limit=limit,
-                cursor=cursor,
-            ),
-        )
-
-    pages = paging(list)
+        return listed(Order, "listOrders", "/store/orders", locals())
 
     @operation
     def place(
@@ -669,22 +532,7 @@ class Orders(OrderSteps[D]):
             UnknownPet: The body names an animal that does not exist.
             PetNotAvailable: The animal is not available, so it cannot be ordered.
         """
-        return Call(
-            "placeOrder",
-            "POST",
-            "/store/orders",
-            into(Order),
-            body=given(
-                pet_id=pet_id,
-                quantity=quantity,
-                ship_date=ship_date,
-                buyer=buyer,
-                note=note,
-                amount=amount,
-                complete=complete,
-            ),
-            idempotency_key=idempotency_key,
-        )
+        return called(Order, "placeOrder", "POST", "/store/orders", locals())
 
     @operation
     def get(self, order_id: int) -> Call[Order]:
@@ -696,7 +544,7 @@ class Orders(OrderSteps[D]):
         Args:
             order_id: The ``id`` of the order.
         """
-        return Call("getOrder", "GET", f"/store/orders/{number(order_id=order_id)}", into(Order))
+        return called(Order, "getOrder", "GET", "/store/orders/{order_id}", locals())
 
     @operation
     def update(
@@ -742,22 +590,7 @@ class Orders(OrderSteps[D]):
             OrderClosed: The order is delivered or cancelled and cannot change.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "updateOrder",
-            "PATCH",
-            f"/store/orders/{number(order_id=order_id)}",
-            into(Order),
-            body=members(
-                status=status,
-                ship_date=ship_date,
-                quantity=quantity,
-                buyer=buyer,
-                note=note,
-                amount=amount,
-                cancel_reason=cancel_reason,
-            ),
-            if_match=if_match,
-        )
+        return called(Order, "updateOrder", "PATCH", "/store/orders/{order_id}", locals())
 
     @operation
     def cancel(self, order_id: int, *, if_match: str | None = None) -> Call[None]:
@@ -775,13 +608,7 @@ class Orders(OrderSteps[D]):
             IllegalTransition: The requested status cannot follow the current one.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "cancelOrder",
-            "DELETE",
-            f"/store/orders/{number(order_id=order_id)}",
-            nothing,
-            if_match=if_match,
-        )
+        return called(NoneType, "cancelOrder", "DELETE", "/store/orders/{order_id}", locals())
 
 
 class InventoryCounts(Resource[D]):
@@ -797,9 +624,7 @@ class InventoryCounts(Resource[D]):
         Args:
             by: ``category`` adds the counts of each category.
         """
-        return Call(
-            "getInventory", "GET", "/store/inventory", into(Inventory), query=parameters(by=by)
-        )
+        return called(Inventory, "getInventory", "GET", "/store/inventory", locals())
 
 
 class SalesCounts(Resource[D]):
@@ -829,13 +654,7 @@ class SalesCounts(Resource[D]):
                 ``UTC``.
             by: What the rows are: ``day`` or ``category``. By default ``day``.
         """
-        return Call(
-            "getSales",
-            "GET",
-            "/store/sales",
-            into(Sales),
-            query=parameters(from_=from_, to=to, time_zone=time_zone, by=by),
-        )
+        return called(Sales, "getSales", "GET", "/store/sales", locals())
 
 
 class Events(EventFeed[D]):
@@ -860,9 +679,7 @@ class Keys(Resource[D]):
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return Listing("listKeys", "/keys", Key, parameters(name=name, limit=limit, cursor=cursor))
-
-    pages = paging(list)
+        return listed(Key, "listKeys", "/keys", locals())
 
     @operation
     def create(
@@ -902,22 +719,7 @@ class Keys(Resource[D]):
             SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
                 response showed a secret once.
         """
-        return Call(
-            "createKey",
-            "POST",
-            "/keys",
-            into(KeyWithToken),
-            body=given(
-                name=name,
-                plan=plan,
-                per_minute=per_minute,
-                per_day=per_day,
-                scopes=scopes,
-                expires_at=expires_at,
-                allowed_networks=allowed_networks,
-            ),
-            idempotency_key=idempotency_key,
-        )
+        return called(KeyWithToken, "createKey", "POST", "/keys", locals())
 
     @operation
     def get(self, key_id: int) -> Call[Key]:
@@ -928,7 +730,7 @@ class Keys(Resource[D]):
         Args:
             key_id: The ``id`` of the key.
         """
-        return Call("getKey", "GET", f"/keys/{number(key_id=key_id)}", into(Key))
+        return called(Key, "getKey", "GET", "/keys/{key_id}", locals())
 
     @operation
     def update(
@@ -969,22 +771,7 @@ class Keys(Resource[D]):
             LastAdminKey: This is the last API key with the scope ``keys:admin``.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "updateKey",
-            "PATCH",
-            f"/keys/{number(key_id=key_id)}",
-            into(Key),
-            body=members(
-                name=name,
-                plan=plan,
-                per_minute=per_minute,
-                per_day=per_day,
-                scopes=scopes,
-                expires_at=expires_at,
-                allowed_networks=allowed_networks,
-            ),
-            if_match=if_match,
-        )
+        return called(Key, "updateKey", "PATCH", "/keys/{key_id}", locals())
 
     @operation
     def revoke(self, key_id: int, *, if_match: str | None = None) -> Call[None]:
@@ -1002,9 +789,7 @@ class Keys(Resource[D]):
             LastAdminKey: This is the last API key with the scope ``keys:admin``.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "revokeKey", "DELETE", f"/keys/{number(key_id=key_id)}", nothing, if_match=if_match
-        )
+        return called(NoneType, "revokeKey", "DELETE", "/keys/{key_id}", locals())
 
     @operation
     def rotate(
@@ -1028,14 +813,7 @@ class Keys(Resource[D]):
             SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
                 response showed a secret once.
         """
-        return Call(
-            "rotateKey",
-            "POST",
-            f"/keys/{number(key_id=key_id)}/rotate",
-            into(KeyWithToken),
-            body=given(grace_seconds=grace_seconds),
-            idempotency_key=idempotency_key,
-        )
+        return called(KeyWithToken, "rotateKey", "POST", "/keys/{key_id}/rotate", locals())
 
     @operation
     def rotate_current(
@@ -1058,14 +836,7 @@ class Keys(Resource[D]):
                 response showed a secret once.
             TooManyRotations: The API key has rotated itself as often as it may in one day.
         """
-        return Call(
-            "rotateCurrentKey",
-            "POST",
-            "/keys/current/rotate",
-            into(KeyWithToken),
-            body=given(grace_seconds=grace_seconds),
-            idempotency_key=idempotency_key,
-        )
+        return called(KeyWithToken, "rotateCurrentKey", "POST", "/keys/current/rotate", locals())
 
     @operation
     def unban(self, key_id: int, *, idempotency_key: str | None = None) -> Call[None]:
@@ -1078,13 +849,7 @@ class Keys(Resource[D]):
             key_id: The ``id`` of the key.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
-        return Call(
-            "unbanKey",
-            "POST",
-            f"/keys/{number(key_id=key_id)}/unban",
-            nothing,
-            idempotency_key=idempotency_key,
-        )
+        return called(NoneType, "unbanKey", "POST", "/keys/{key_id}/unban", locals())
 
     @listing
     def deprecations(
@@ -1100,12 +865,7 @@ class Keys(Resource[D]):
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return Listing(
-            "listDeprecations",
-            "/deprecations",
-            KeyDeprecatedUse,
-            parameters(limit=limit, cursor=cursor),
-        )
+        return listed(KeyDeprecatedUse, "listDeprecations", "/deprecations", locals())
 
     @operation
     def usage(self, key_id: int) -> Call[Usage]:
@@ -1117,7 +877,7 @@ class Keys(Resource[D]):
         Args:
             key_id: The ``id`` of the key.
         """
-        return Call("getKeyUsage", "GET", f"/keys/{number(key_id=key_id)}/usage", into(Usage))
+        return called(Usage, "getKeyUsage", "GET", "/keys/{key_id}/usage", locals())
 
 
 class People(Resource[D]):
@@ -1134,9 +894,7 @@ class People(Resource[D]):
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return Listing("listPeople", "/people", Person, parameters(limit=limit, cursor=cursor))
-
-    pages = paging(list)
+        return listed(Person, "listPeople", "/people", locals())
 
     @operation
     def create(
@@ -1163,14 +921,7 @@ class People(Resource[D]):
             SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
                 response showed a secret once.
         """
-        return Call(
-            "createPerson",
-            "POST",
-            "/people",
-            into(PersonWithInvitation),
-            body=given(name=name, login=login, role=role),
-            idempotency_key=idempotency_key,
-        )
+        return called(PersonWithInvitation, "createPerson", "POST", "/people", locals())
 
     @operation
     def get(self, person_id: int) -> Call[Person]:
@@ -1181,7 +932,7 @@ class People(Resource[D]):
         Args:
             person_id: The ``id`` of the person.
         """
-        return Call("getPerson", "GET", f"/people/{number(person_id=person_id)}", into(Person))
+        return called(Person, "getPerson", "GET", "/people/{person_id}", locals())
 
     @operation
     def update(
@@ -1217,14 +968,7 @@ class People(Resource[D]):
             LastAdministrator: This is the last active person with the role ``administrator``.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "updatePerson",
-            "PATCH",
-            f"/people/{number(person_id=person_id)}",
-            into(Person),
-            body=members(name=name, login=login, role=role, state=state),
-            if_match=if_match,
-        )
+        return called(Person, "updatePerson", "PATCH", "/people/{person_id}", locals())
 
     @operation
     def invite(
@@ -1248,12 +992,8 @@ class People(Resource[D]):
             SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
                 response showed a secret once.
         """
-        return Call(
-            "invitePerson",
-            "POST",
-            f"/people/{number(person_id=person_id)}/invite",
-            into(PersonWithInvitation),
-            idempotency_key=idempotency_key,
+        return called(
+            PersonWithInvitation, "invitePerson", "POST", "/people/{person_id}/invite", locals()
         )
 
     @listing
@@ -1267,12 +1007,7 @@ class People(Resource[D]):
             person_id: The ``id`` of the person.
             limit: The size of a page, from 1 to 100. By default 100.
         """
-        return Listing(
-            "listPersonDevices",
-            f"/people/{number(person_id=person_id)}/devices",
-            PersonDevice,
-            parameters(limit=limit),
-        )
+        return listed(PersonDevice, "listPersonDevices", "/people/{person_id}/devices", locals())
 
     @operation
     def end(self, person_id: int, device_id: int, *, if_match: str | None = None) -> Call[None]:
@@ -1289,12 +1024,12 @@ class People(Resource[D]):
         Raises:
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
+        return called(
+            NoneType,
             "endPersonDevice",
             "DELETE",
-            f"/people/{number(person_id=person_id)}/devices/{number(device_id=device_id)}",
-            nothing,
-            if_match=if_match,
+            "/people/{person_id}/devices/{device_id}",
+            locals(),
         )
 
 
@@ -1310,7 +1045,7 @@ class KeyUsage(Resource[D]):
         these days, and the requests that a limit refused in the last 7 days. The request costs
         nothing, and works even at a limit.
         """
-        return Call("getUsage", "GET", "/usage", into(Usage), charged=False)
+        return called(Usage, "getUsage", "GET", "/usage", locals(), charged=False)
 
 
 class Webhooks(Resource[D]):
@@ -1334,14 +1069,7 @@ class Webhooks(Resource[D]):
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return Listing(
-            "listWebhooks",
-            "/webhooks",
-            Webhook,
-            parameters(failing=failing, limit=limit, cursor=cursor),
-        )
-
-    pages = paging(list)
+        return listed(Webhook, "listWebhooks", "/webhooks", locals())
 
     @operation
     def create(
@@ -1375,14 +1103,7 @@ class Webhooks(Resource[D]):
             SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
                 response showed a secret once.
         """
-        return Call(
-            "createWebhook",
-            "POST",
-            "/webhooks",
-            into(WebhookWithSecret),
-            body=given(url=url, types=types, description=description),
-            idempotency_key=idempotency_key,
-        )
+        return called(WebhookWithSecret, "createWebhook", "POST", "/webhooks", locals())
 
     @operation
     def get(self, webhook_id: int) -> Call[Webhook]:
@@ -1393,9 +1114,7 @@ class Webhooks(Resource[D]):
         Args:
             webhook_id: The ``id`` of the webhook.
         """
-        return Call(
-            "getWebhook", "GET", f"/webhooks/{number(webhook_id=webhook_id)}", into(Webhook)
-        )
+        return called(Webhook, "getWebhook", "GET", "/webhooks/{webhook_id}", locals())
 
     @operation
     def update(
@@ -1430,14 +1149,7 @@ class Webhooks(Resource[D]):
             NotOwner: The webhook belongs to another caller, who alone can do this.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "updateWebhook",
-            "PATCH",
-            f"/webhooks/{number(webhook_id=webhook_id)}",
-            into(Webhook),
-            body=members(url=url, types=types, description=description, enabled=enabled),
-            if_match=if_match,
-        )
+        return called(Webhook, "updateWebhook", "PATCH", "/webhooks/{webhook_id}", locals())
 
     @operation
     def delete(self, webhook_id: int, *, if_match: str | None = None) -> Call[None]:
@@ -1454,13 +1166,7 @@ class Webhooks(Resource[D]):
             NotOwner: The webhook belongs to another caller, who alone can do this.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return Call(
-            "deleteWebhook",
-            "DELETE",
-            f"/webhooks/{number(webhook_id=webhook_id)}",
-            nothing,
-            if_match=if_match,
-        )
+        return called(NoneType, "deleteWebhook", "DELETE", "/webhooks/{webhook_id}", locals())
 
     @operation
     def rotate(
@@ -1487,13 +1193,8 @@ class Webhooks(Resource[D]):
                 response showed a secret once.
             NotOwner: The webhook belongs to another caller, who alone can do this.
         """
-        return Call(
-            "rotateWebhook",
-            "POST",
-            f"/webhooks/{number(webhook_id=webhook_id)}/rotate",
-            into(WebhookWithSecret),
-            body=given(grace_seconds=grace_seconds),
-            idempotency_key=idempotency_key,
+        return called(
+            WebhookWithSecret, "rotateWebhook", "POST", "/webhooks/{webhook_id}/rotate", locals()
         )
 
     @operation
@@ -1511,13 +1212,7 @@ class Webhooks(Resource[D]):
             WebhookDisabled: The webhook is disabled, so the service cannot send to it.
             NotOwner: The webhook belongs to another caller, who alone can do this.
         """
-        return Call(
-            "testWebhook",
-            "POST",
-            f"/webhooks/{number(webhook_id=webhook_id)}/test",
-            into(WebhookTest),
-            idempotency_key=idempotency_key,
-        )
+        return called(WebhookTest, "testWebhook", "POST", "/webhooks/{webhook_id}/test", locals())
 
     @listing
     def deliveries(
@@ -1542,11 +1237,8 @@ class Webhooks(Resource[D]):
         Raises:
             NotOwner: The webhook belongs to another caller, who alone can do this.
         """
-        return Listing(
-            "listWebhookDeliveries",
-            f"/webhooks/{number(webhook_id=webhook_id)}/deliveries",
-            Delivery,
-            parameters(state=state, limit=limit, cursor=cursor),
+        return listed(
+            Delivery, "listWebhookDeliveries", "/webhooks/{webhook_id}/deliveries", locals()
         )
 
     @operation
@@ -1570,12 +1262,12 @@ class Webhooks(Resource[D]):
                 again.
             NotOwner: The webhook belongs to another caller, who alone can do this.
         """
-        return Call(
+        return called(
+            Delivery,
             "retryWebhookDelivery",
             "POST",
-            f"/webhooks/{number(webhook_id=webhook_id)}/deliveries/{number(delivery_id=delivery_id)}/retry",
-            into(Delivery),
-            idempotency_key=idempotency_key,
+            "/webhooks/{webhook_id}/deliveries/{delivery_id}/retry",
+            locals(),
         )
 
     @operation
@@ -1598,17 +1290,10 @@ class Webhooks(Resource[D]):
             WebhookDisabled: The webhook is disabled, so the service cannot send to it.
             NotOwner: The webhook belongs to another caller, who alone can do this.
         """
-        return Call(
-            "recoverWebhook",
-            "POST",
-            f"/webhooks/{number(webhook_id=webhook_id)}/recover",
-            into(Webhook),
-            body=given(since=since),
-            idempotency_key=idempotency_key,
-        )
+        return called(Webhook, "recoverWebhook", "POST", "/webhooks/{webhook_id}/recover", locals())
 
 
-class Resources(Generic[D]):
+class Resources(Resource[D]):
     """The resources of a client."""
 
     def __init__(self, driver: D) -> None:
