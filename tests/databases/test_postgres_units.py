@@ -261,12 +261,12 @@ async def test_a_recorded_response_is_written_with_the_animal_and_its_event(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
     key = await issue_stored(store, ManualClock())
+    await forget_keys(store)
     log = Log(postgres)
 
     def unit() -> Unit[bytes]:
         return f"{(yield from add()).id}".encode()
 
-    await forget_keys(store)
     attempt = Attempt(key, "first", b"")
     retries = SafeRetries(store, ManualClock())
     first = await retries.once(attempt, unit())

@@ -8,7 +8,7 @@ from pathlib import Path
 import petstore
 
 SOURCE = Path(petstore.__file__).parent
-TAKE_NAMES = ("databases/pages.py", "imports/store.py")
+TAKE_NAMES = ("databases/pages.py", "events/search.py", "imports/store.py")
 """The modules with a function that makes statements, and takes their names from its callers."""
 IS_FIXED = re.compile(r"[a-z]+(_[a-z]+)*").fullmatch
 

@@ -330,6 +330,7 @@ ROWS: dict[str, list[Row]] = {
     "lock_key": [("production",)],
     "insert_webhook": [WEBHOOK_ROW],
     "rotate_webhook": [(2,)],
+    "select_oldest_event": [(1,)],
     "select_newest_event": [(4000,)],
     "move_recovery": [(9,)],
     "select_time_of_event": [(5,)],

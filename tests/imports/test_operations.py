@@ -15,6 +15,7 @@ from petstore.databases.retention import prune_all
 from petstore.imports.model import MAX_UNFINISHED
 from support.changes import create_category, without_event
 from support.error_body import assert_error
+from support.retention import DAYS_KEPT
 from support.service import Service
 
 pytestmark = pytest.mark.anyio
@@ -450,7 +451,7 @@ async def test_an_import_is_kept_for_seven_days_after_its_last_use(
     service.clock.advance(4 * DAY // SECOND)
     await step(service, token, used["id"])
     service.clock.advance(4 * DAY // SECOND)
-    await prune_all(service.store, service.clock, {"event_days": 30, "history_days": 400})
+    await prune_all(service.store, service.clock, DAYS_KEPT)
     response = await service.request("GET", PATH, token)
     assert [each["id"] for each in response.json()] == [used["id"]]
     assert await service.store.read(Statement("SELECT import_id FROM import_batches")) == [

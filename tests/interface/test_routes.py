@@ -59,7 +59,7 @@ async def test_the_error_for_a_long_path_shortens_it(service: Service) -> None:
         ("GET", "/v1/keys/1/rotate", "POST"),
         ("GET", "/v1/keys/current/rotate", "POST"),
         ("DELETE", "/v1/keys/x/rotate", "POST"),
-        ("POST", "/v1/keys/1/history", "GET, HEAD"),
+        ("POST", "/v1/keys/1/usage", "GET, HEAD"),
         ("GET", "/v1/webhooks/x/deliveries/1/retry", "POST"),
         ("POST", "/v1/usage", "GET, HEAD"),
         ("X" * 1000, "/v1/usage", "GET, HEAD"),
@@ -111,7 +111,7 @@ async def test_a_parameter_can_be_in_the_middle_of_a_path(service: Service) -> N
     ("method", "path"),
     [
         *(("GET", "/keys/current"), ("PATCH", "/keys/current"), ("DELETE", "/keys/current")),
-        *(("POST", "/keys/current/unban"), ("GET", "/keys/current/history")),
+        *(("POST", "/keys/current/unban"), ("GET", "/keys/current/usage")),
         *(("POST", "/keys/current/rotate/"), ("POST", "/keys/Current/rotate")),
         *(("POST", "/keys/%63urrent/rotate"), ("POST", "/webhooks/current/rotate")),
     ],

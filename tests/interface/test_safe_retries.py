@@ -119,11 +119,11 @@ POSTS = {
         None,
         _events("type = 'webhook.test'"),
     ),
-    "replayWebhook": Post(
-        "/webhooks/1/replay",
+    "recoverWebhook": Post(
+        "/webhooks/1/recover",
         {"since": "2026-01-01T00:00:00Z"},
-        {"since": "2026-01-01T00:00:00Z", "until": "2036-01-01T00:00:00Z"},
-        "SELECT count(*) / 3 FROM webhook_deliveries WHERE webhook_id = 1",
+        {"since": "2026-01-02T00:00:00Z"},
+        "SELECT count(recovered_to) FROM webhooks",
     ),
     "retryWebhookDelivery": Post(
         "/webhooks/2/deliveries/1/retry",

@@ -367,7 +367,8 @@ class TestDisabling:
         await store.write(
             do(
                 "INSERT INTO webhooks (key_id, url, types, created_at, enabled, secret_version,"
-                " position, failures) VALUES (?1, 'https://shop.example/', '', 0, 1, 1, 0, 0)",
+                " position, failures, environment)"
+                " VALUES (?1, 'https://shop.example/', '', 0, 1, 1, 0, 0, 'production')",
                 person_id,
             )
         )

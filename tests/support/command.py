@@ -65,7 +65,8 @@ class Command:
         self.create_key()
         self.execute(
             "INSERT INTO webhooks (key_id, url, types, created_at, enabled, secret_version,"
-            " position, failures) VALUES (1, 'https://shop.example/', '', 0, 1, 1, 0, 0)"
+            " position, failures, environment)"
+            " VALUES (1, 'https://shop.example/', '', 0, 1, 1, 0, 0, 'production')"
         )
 
     def create_key(self, *arguments: str, plan: str = "enterprise") -> str:

@@ -83,6 +83,7 @@ async def fill(store: SqliteStore) -> str:
     counter = Counter(store, lambda: NOW)
     counter.count("deprecated", 1, "getPet", NOW // HOUR, (NOW, b"shop/1", "r1"))
     await counter.save()
+    await store.write(do("INSERT INTO feed_start VALUES (1, 1)"))
     await store.write(do("INSERT INTO key_notices VALUES (1, 'banned', ?1, ?1)", NOW))
     await store.write(
         do(

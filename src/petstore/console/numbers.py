@@ -4,8 +4,8 @@ import re
 
 from markupsafe import Markup
 
+from petstore.domain.cursors import MAX_COUNTED
 from petstore.errors import InvalidBody
-from petstore.interface.pages import MAX_COUNTED
 from petstore.orders.model import MAX_AMOUNT
 
 # The currencies of ISO 4217 whose unit is not divided into hundredths.

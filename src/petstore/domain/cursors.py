@@ -13,6 +13,9 @@ from petstore.domain.words import MAX_NAME, MatchPosition, first_word
 
 P = TypeVar("P")
 
+MAX_COUNTED = 10_000
+"""How far a list is counted: the cost of a page must not grow with the store."""
+
 
 class CursorForm(Generic[P]):
     """How the positions in one order of a list are written: each has one cursor of this form.

@@ -13,8 +13,6 @@ from petstore.events.changes import Extent
 from petstore.interface.operation import Result
 
 P = TypeVar("P")
-MAX_COUNTED = 10_000
-"""How far a list is counted: the cost of a page must not grow with the store."""
 
 Count = Annotated[
     bool,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import milliseconds
-from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST
+from petstore.domain.cursors import BY_ID, BY_NAME, MAX_COUNTED, NEWEST_FIRST
 from petstore.domain.fields import Int64, Moment
 from petstore.errors import (
     IllegalTransition,
@@ -18,7 +18,6 @@ from petstore.events.changes import Extent
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import (
-    MAX_COUNTED,
     Count,
     PageQuery,
     Sort,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST
+from petstore.domain.cursors import BY_ID, BY_NAME, MAX_COUNTED, NEWEST_FIRST
 from petstore.domain.fields import Int64
 from petstore.errors import IllegalTransition, InvalidParameter, PetReserved, UnknownCategory
 from petstore.events.changes import Extent
@@ -21,7 +21,6 @@ from petstore.interface.operation import (
     Success,
 )
 from petstore.interface.pages import (
-    MAX_COUNTED,
     Count,
     Ids,
     PageQuery,

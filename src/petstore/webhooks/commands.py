@@ -10,6 +10,7 @@ from petstore.cli.options import ID, MOMENT, TEXT, Duration
 from petstore.cli.output import SectionedGroup, print_secret, printable
 from petstore.cli.resources import (
     View,
+    resource_options,
     show_deleted,
     show_response,
     store_list_options,
@@ -94,7 +95,7 @@ def webhooks() -> None:
     help="A type of events, such as order.placed; may be repeated. [default: all it may read]",
 )
 @click.option("--description", type=TEXT, help="What it is for.")
-@store_options
+@resource_options
 def create(*, client: "Client", as_json: bool, **options: Any) -> None:
     """Send events to URL. The secret is printed once, alone on standard output."""
     _print_issued(client.webhooks.create.raw(**options), "created", as_json=as_json)
