@@ -74,7 +74,7 @@ def test_a_64_bit_integer_is_accepted(value: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        (Int64, "a whole number of up to 18 digits"),
+        (Int64, "a whole number from -2^63 to 2^63 - 1"),
         (Moment, "a date and time as in 2026-12-24T10:00:00Z"),
     ],
 )

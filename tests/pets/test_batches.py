@@ -51,7 +51,7 @@ async def test_one_invalid_animal_refuses_the_batch(service: Service, token: str
     body = animals(100)
     body[42]["categoryId"] = "x"
     message = assert_error(await send(service, token, body), 400, "invalid_body")
-    assert message == "[42].categoryId: expected a whole number of up to 18 digits"
+    assert message == "[42].categoryId: expected a whole number from -2^63 to 2^63 - 1"
     assert await in_store(service, token) == []
 
 

@@ -17,7 +17,7 @@ Int64 = Annotated[
     Meta(
         ge=INT64_MIN,
         le=INT64_MAX,
-        extra={"expected": "a whole number of up to 18 digits"},
+        extra={"expected": "a whole number from -2^63 to 2^63 - 1"},
         extra_json_schema={"format": "int64"},
     ),
 ]
