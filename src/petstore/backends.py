@@ -74,9 +74,6 @@ def require_store(database: str, hint: str = "") -> None:
     """Refuse a database without a store: its address is probably mistyped.
 
     The message ends with a ``hint``.
-
-    Raises:
-        UnusableDatabase: there is none.
     """
     if is_postgres(database):
         ((exists,),) = asyncio.run(_in_opened(database, lambda store: store.read(_HAS_TABLES)))
@@ -102,11 +99,7 @@ def readable(database: str) -> Iterator[str]:
 
 
 def has_file(path: Path) -> bool:
-    """Return whether there is a file of a store.
-
-    Raises:
-        UnusableDatabase: none can be made with this name.
-    """
+    """Return whether there is a file of a store."""
     if reason := obstacle(path):
         msg = f"{path}: {reason}"
         raise UnusableDatabase(msg)
@@ -115,11 +108,7 @@ def has_file(path: Path) -> bool:
 
 @asynccontextmanager
 async def watched_files(store: Store) -> AsyncIterator[None]:
-    """Stop this process (SIGTERM) if a file of its SQLite database is deleted or replaced.
-
-    Raises:
-        LostFiles: at the end of the block.
-    """
+    """Stop this process (SIGTERM) if a file of its SQLite database is deleted or replaced."""
     lost: list[str] = []
 
     async def check() -> None:
@@ -168,11 +157,7 @@ def create_limiter(
 
 
 def secret_file_of(settings: Settings) -> SecretFile:
-    """Return the file with the master secret of all webhooks, if there is one.
-
-    Raises:
-        SettingError: it does not hold a secret, or is missing and is for the operator to make.
-    """
+    """Return the file with the master secret of all webhooks, if there is one."""
     path = settings.secret_path
     # Instances on PostgreSQL may run on several machines, and each would make another.
     file = SecretFile(path, may_create=not is_postgres(settings.database))
@@ -189,10 +174,6 @@ def require_secret(settings: Settings) -> None:
     """Refuse a SQLite store that has webhooks and no secret file any more.
 
     Another file would silently change the secret of every webhook.
-
-    Raises:
-        SettingError: it says what to do.
-        UnusableDatabase: the store cannot be read.
     """
     secret = settings.secret_path
     if is_postgres(settings.database) or secret is None or secret.exists():

@@ -307,20 +307,12 @@ class Settings:
 
     @property
     def trusted_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """The networks of trusted proxies.
-
-        Raises:
-            SettingError: one of them is not a network.
-        """
+        """The networks of trusted proxies."""
         return _networks("trusted-proxy", self.trusted_proxy)
 
     @property
     def webhook_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """The networks to which webhooks may deliver, whatever they are.
-
-        Raises:
-            SettingError: one of them is not a network.
-        """
+        """The networks to which webhooks may deliver, whatever they are."""
         return _networks("webhook-network", self.webhook_network)
 
     @property
@@ -339,11 +331,7 @@ class Settings:
         return not self.no_deliveries and self.secret_path is not None
 
     def check(self) -> None:
-        """Refuse values that do not fit together.
-
-        Raises:
-            SettingError: it names the setting and what was expected.
-        """
+        """Refuse values that do not fit together."""
         check_database(self.database)
         if self.redis:
             _check_url(redis_url, self.redis)
@@ -454,11 +442,7 @@ def check_database(database: str) -> None:
 
 
 def sqlite_path(database: str) -> Path:
-    """Return the file of the SQLite database at the address ``database``.
-
-    Raises:
-        SettingError: it is not of the form ``sqlite:///path``.
-    """
+    """Return the file of the SQLite database at the address ``database``."""
     scheme, separator, path = database.partition(":///")
     # In SQLite, :memory: is a database that nobody else sees.
     _require(

@@ -100,9 +100,6 @@ def fitted(schema: Mapping[str, Any], value: Any, place: str = "") -> Any:
     """Return a value as its schema has it; agents also send ``3.0`` or ``"3"`` for 3.
 
     A null that is not in the schema is left out. The service checks the rest, such as sizes.
-
-    Raises:
-        InvalidArguments: the value cannot be meant.
     """
     option = schema.get("anyOf", [schema])[0]
     if value is None and _takes_null(schema):

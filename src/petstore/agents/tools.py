@@ -70,12 +70,7 @@ class Tool:
         )
 
     async def call(self, client: AsyncClient, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Call it and return its structured result.
-
-        Raises:
-            InvalidArguments: the arguments do not have its schema.
-            PetstoreError: the service refuses the request, or does not respond.
-        """
+        """Call it and return its structured result."""
         fitting = fitted(self.described.input_schema, arguments)
         named = {
             _RENAMED.get(name) or _WORD.sub("_", name).lower(): value

@@ -107,11 +107,7 @@ def id_of_category(name: str) -> Unit[int]:
 def create_category(
     new: CategoryCreate, *, now: Milliseconds, by: Author = SERVICE
 ) -> Unit[Category]:
-    """Add a category and return it.
-
-    Raises:
-        CategoryNameTaken: another category has this name.
-    """
+    """Add a category and return it."""
     insert = Statement(
         "INSERT INTO categories (name, name_key, description) VALUES (?1, ?2, ?3)"
         " ON CONFLICT (name_key) DO NOTHING RETURNING id",
@@ -133,12 +129,7 @@ def update_category(
     *,
     by: Author = SERVICE,
 ) -> Unit[Category]:
-    """Change a category that passes ``check``, and return it.
-
-    Raises:
-        NotFound: no category has this id.
-        CategoryNameTaken: another category has this name.
-    """
+    """Change a category that passes ``check``, and return it."""
     category = yield from _locked(category_id)
     check(category)
     changed = merged(category, patch)
@@ -166,12 +157,7 @@ def delete_category(
     *,
     by: Author = SERVICE,
 ) -> Unit[None]:
-    """Delete a category that passes ``check``.
-
-    Raises:
-        NotFound: no category has this id.
-        CategoryInUse: a pet belongs to it.
-    """
+    """Delete a category that passes ``check``."""
     category = yield from _locked(category_id)
     check(category)
     pets = yield Statement(
@@ -187,21 +173,13 @@ def delete_category(
 
 
 def require_category(category_id: int) -> Unit[None]:
-    """Keep a category from being deleted until the unit of work ends.
-
-    Raises:
-        UnknownCategory: no category has this id.
-    """
+    """Keep a category from being deleted until the unit of work ends."""
     if not (yield from lock_categories({category_id})):
         raise unknown_category(category_id)
 
 
 def require_categories(ids: Sequence[int]) -> Unit[None]:
-    """Keep the categories of new animals from being deleted until the unit of work ends.
-
-    Raises:
-        UnknownCategory: some of them are not registered; the message names their places.
-    """
+    """Keep the categories of new animals from being deleted until the unit of work ends."""
     registered = yield from lock_categories(set(ids))
     unknown = [
         (place, unknown_category(category_id).message)

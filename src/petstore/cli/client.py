@@ -247,11 +247,7 @@ def _client(service: str, wait: Wait) -> "Client":
 
 
 def read_key() -> str:
-    """Return the key in the environment.
-
-    Raises:
-        CommandFailure: there is none, or it cannot be one.
-    """
+    """Return the key in the environment."""
     # From the environment alone: others on the machine can read a command line.
     key = (read_secret(KEY) or "").strip()
     if not key:

@@ -27,11 +27,7 @@ def file_variable(variable: str) -> str:
 
 
 def read_secret(variable: str) -> str | None:
-    """Return the value of ``variable``, or of the file that ``<variable>_FILE`` names.
-
-    Raises:
-        click.UsageError: both are set, or the file does not hold one line of text.
-    """
+    """Return the value of ``variable``, or of the file that ``<variable>_FILE`` names."""
     value, file = os.environ.get(variable), os.environ.get(file_variable(variable))
     if not file:
         return value or None
@@ -68,9 +64,6 @@ def refuse_mistyped(ctx: click.Context, command: click.Command) -> None:
 
     Variables that Kubernetes sets for Services are removed from the environment: ``PETSTORE_PORT``
     can be one of them, and is a setting.
-
-    Raises:
-        click.UsageError: there are some; it names them.
     """
     known = {*_variables_of(command), KEY, file_variable(KEY)}
     ours = [name for name in os.environ if name.startswith(_PREFIX)]

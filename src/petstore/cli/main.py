@@ -103,11 +103,7 @@ main.add_section(
 
 
 def settings_from_environment() -> Settings:
-    """Return the settings that the environment gives, where no command line is read.
-
-    Raises:
-        SettingError: a variable is mistyped or its value is not valid, or they do not fit together.
-    """
+    """Return the settings that the environment gives, where no command line is read."""
 
     @click.command()
     @settings_options()

@@ -142,11 +142,7 @@ class OrWord(click.ParamType[Any]):
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that were given to change something, with ``None`` for ``NONE``.
-
-    Raises:
-        click.UsageError: there are none.
-    """
+    """Return the options that were given to change something, with ``None`` for ``NONE``."""
     values = {name: value for name, value in options.items() if value not in (None, ())}
     if not values:
         msg = "nothing to change: name at least one option"

@@ -139,9 +139,6 @@ def require_same_origin(request: Request, public_url: str) -> None:
     with every form. The origin of the console is that of the ``public_url``. Where the operator has
     named none, it is that of the ``Host``, by http or by https: a proxy may end TLS. Then a proxy
     may also have replaced the ``Host``, so ``Sec-Fetch-Site`` alone counts if it is there.
-
-    Raises:
-        CrossSiteRequest: it comes from elsewhere, or does not tell.
     """
     site, origin = request.fields.get(_SITE), request.fields.get(b"origin")
     is_own = site == b"same-origin"

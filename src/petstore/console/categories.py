@@ -119,11 +119,7 @@ def _is_valid(visit: PageRequest, operation_id: str, body: Mapping[str, Any]) ->
 
 
 async def add_category(visit: PageRequest, name: str) -> int | None:
-    """Return the id of a new category, or of the one that somebody else has just added.
-
-    Raises:
-        InvalidBody: no category can have this name.
-    """
+    """Return the id of a new category, or of the one that somebody else has just added."""
     try:
         created = await visit.execute("createCategory", {"name": name}, if_match="")
     except CategoryNameTaken:

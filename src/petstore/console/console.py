@@ -271,13 +271,7 @@ class Console:
     async def _recognize(
         self, visit: PageRequest, exchange: Exchange, page: ConsolePage | None
     ) -> None:
-        """Find the session of the person, and charge the request to its key in the console.
-
-        Raises:
-            MissingKey: there is no cookie, or its session has ended.
-            NetworkNotAllowed: the key may not be used from there.
-            RateLimitExceeded: the key has sent too many requests.
-        """
+        """Find the session of the person, and charge the request to its key in the console."""
         services, now = self._services, self._services.clock()
         session = await self._find_session(visit, now)
         if session is None:

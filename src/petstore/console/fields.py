@@ -157,9 +157,6 @@ class FieldSet:
         """Refuse to change a resource that is not as the form was opened.
 
         This is for resources whose version changes as they are used.
-
-        Raises:
-            PreconditionFailed: somebody has changed it.
         """
         if self._differences(self.edit(form), self.texts(resource)):
             msg = "somebody else changed this since the form was opened"
@@ -187,11 +184,7 @@ class FieldSet:
         return ShownForm(self.fields, typed, typed, problem=self.problem(error))
 
     def anew(self, sent: Form, gone: NotFound) -> ShownForm:
-        """Return a form that changed what is ``gone`` as one that adds it anew.
-
-        Raises:
-            NotFound: the form has only some of the texts.
-        """
+        """Return a form that changed what is ``gone`` as one that adds it anew."""
         edit = self.edit(sent)
         if len(edit.opened) < len(self.fields) or not edit.opened.keys() & sent.fields.keys():
             raise NotFound(gone.message)

@@ -147,12 +147,7 @@ def _problem(message: str, labels: Mapping[str, str]) -> Problem:
 
 
 def decode_urlencoded(encoded: bytes) -> Form:
-    """Decode a query or a body (application/x-www-form-urlencoded, URL standard).
-
-    Raises:
-        ContentTooLarge: it is too long.
-        InvalidBody: it has too many fields.
-    """
+    """Decode a query or a body (application/x-www-form-urlencoded, URL standard)."""
     _check_size(len(encoded))
     try:
         fields = parse_qs(
@@ -171,11 +166,6 @@ async def decode_form(content_type: str, body: BinaryIO, opened: ExitStack) -> F
     """Decode the body of a form (URL standard, RFC 7578), in slices that let others in.
 
     The end of ``opened`` closes its file.
-
-    Raises:
-        ContentTooLarge: its fields are too long.
-        UnsupportedMediaType: it is not a form.
-        InvalidBody: it is malformed, or has too many fields or files.
     """
     media_type, options = multipart.parse_options_header(content_type)
     if media_type == _URLENCODED:

@@ -56,9 +56,6 @@ def typed_amount(text: str, currency: str) -> int | None:
 
     Thousands may be grouped, and decimals come after a point or a comma: ``1,249.50`` and
     ``1.249,5`` are the same. The code or the symbol of the currency may stand before or behind.
-
-    Raises:
-        InvalidBody: it is no price.
     """
     bare = text
     for mark in (currency, _SYMBOLS.get(currency, currency)):

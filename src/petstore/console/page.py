@@ -218,12 +218,7 @@ class PageRequest(Struct):
         return scope is None or scope in self.caller.scopes
 
     async def find_session_again(self) -> None:
-        """Find the session as it is now: it, its key or its rights may have ended meanwhile.
-
-        Raises:
-            MissingKey: it has ended.
-            NetworkNotAllowed: its key may no longer be used from there.
-        """
+        """Find the session as it is now: it, its key or its rights may have ended meanwhile."""
         services, secret = self.services, self._secret.decode("latin-1")
         found = await find_session(
             services.store, secret, services.keys.environment, services.clock()
@@ -278,9 +273,6 @@ class PageRequest(Struct):
         waits for the first. A form that was sent, and then changed, is another request.
 
         A change of an animal, a category or an order costs a request of the key's day.
-
-        Raises:
-            PetstoreError: what the operation raises.
         """
         operation = _BY_ID[operation_id]
         assert self.session is not None  # noqa: S101 - only public pages have none
@@ -311,11 +303,7 @@ class PageRequest(Struct):
         return await _execute(operation, context, call)
 
     def decoded(self, operation_id: str, body: Mapping[str, Any]) -> Any:
-        """Return the body of an operation, ``None`` if it takes none.
-
-        Raises:
-            InvalidBody: values are missing or invalid.
-        """
+        """Return the body of an operation, ``None`` if it takes none."""
         into = _BY_ID[operation_id].body
         return None if into is None else convert(body, into, InvalidBody)
 

@@ -24,9 +24,6 @@ async def rotate(visit: PageRequest, operation_id: str, back: str) -> Response:
     the own one. ``back`` is the page to go on with. The response is the only place that has the
     token, so it is no redirect; a form that is sent twice rotates twice, and the last page has the
     token that counts.
-
-    Raises:
-        PetstoreError: what the operation responds with.
     """
     grace = visit.form.text("graceSeconds")
     rotated = await visit.execute(operation_id, {"graceSeconds": number_or_text(grace)})

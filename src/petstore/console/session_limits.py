@@ -36,11 +36,7 @@ class SessionLimits:
         self.passwords = Passwords()
 
     async def seal(self) -> bytes:
-        """Return what marks the cookies of known browsers as issued by this store.
-
-        Raises:
-            Unavailable: the database is unreachable.
-        """
+        """Return what marks the cookies of known browsers as issued by this store."""
         self._seal = self._seal or await self._services.store.write(seal())
         return self._seal
 
@@ -55,11 +51,7 @@ class SessionLimits:
         return self._has_people
 
     def charge_address(self, address: str) -> None:
-        """Charge a form of somebody who is not signed in.
-
-        Raises:
-            RateLimitExceeded: there were too many.
-        """
+        """Charge a form of somebody who is not signed in."""
         look_ups = self._services.admission.look_ups
         require_admitted(look_ups.take(network_of(address)), look_ups.budget)
 
@@ -67,9 +59,6 @@ class SessionLimits:
         """Charge a sign-in, or a visit to a page that ends sessions, to its key and address.
 
         A key alone would do for neither: a thief could use up what its owner needs.
-
-        Raises:
-            RateLimitExceeded: there were too many.
         """
         sign_ins = self._services.admission.sign_ins
         decision = sign_ins.take((key_id, network_of(address, _SUBSCRIBER)))
@@ -79,12 +68,7 @@ class SessionLimits:
     async def password_attempt(
         self, login: str, address: str, browser: KnownBrowser
     ) -> AsyncIterator[None]:
-        """Give a turn to check a password, and charge a wrong one: the block raises ``InvalidKey``.
-
-        Raises:
-            RateLimitExceeded: there were too many.
-            Overloaded: it has waited too long.
-        """
+        """Take a turn to check a password, and charge a wrong one (``InvalidKey`` in the block)."""
         name, line = login_digest(login, 16), network_of(address, _SUBSCRIBER)
         counts = {f"{name} {line}": WRONG_PASSWORD, line: WRONG_PASSWORD_OF_NETWORK}
         is_known = bool(browser.marks) and browser.knows(login, await self.seal())
@@ -95,12 +79,7 @@ class SessionLimits:
 
     @asynccontextmanager
     async def own_password_attempt(self, login: str, session: bytes) -> AsyncIterator[None]:
-        """Charge a wrong password to the session that sent it; otherwise as above.
-
-        Raises:
-            RateLimitExceeded: there were too many.
-            Overloaded: it has waited too long.
-        """
+        """Charge a wrong password to the session that sent it; otherwise as above."""
         counts = {session.hex(): WRONG_PASSWORD}
         async with self._attempt(login_digest(login, 16), counts, goes_first=True):
             yield

@@ -140,13 +140,7 @@ async def _session_by_key(visit: PageRequest) -> str:
 
 
 async def _sign_in_person(visit: PageRequest) -> Response:
-    """Sign a person in whose login and password are right.
-
-    Raises:
-        InvalidKey: one of them is wrong, or the person may not sign in.
-        RateLimitExceeded: there were too many.
-        Overloaded: too many passwords wait to be checked.
-    """
+    """Sign a person in whose login and password are right."""
     limits, address, services = visit.limits, visit.client, visit.services
     login, password = _login_of(visit.form), visit.form.raw("password")
     known = known_of(visit.request, visit.root)
@@ -241,11 +235,7 @@ async def _use_link(visit: PageRequest) -> Response:
 
 
 async def _session_by_link(visit: PageRequest) -> str:
-    """Begin a session with the link of the address, and return its secret.
-
-    Raises:
-        InvalidKey: the link has ended, or is none.
-    """
+    """Begin a session with the link of the address, and return its secret."""
     services, link, now = visit.services, visit.parameter, visit.services.clock()
     environment, secret = services.keys.environment, None
     # Read first: a made-up link must not cost a write.
@@ -292,11 +282,7 @@ def signed_in(
 async def signed_in_person(
     visit: PageRequest, secret: str, login: str, notice: Notice | None = None, *, stays: bool
 ) -> Response:
-    """Return what a person gets who has just used a password; the browser knows them from now on.
-
-    Raises:
-        Unavailable: the database is unreachable.
-    """
+    """Return the response to a correct password; from now on, the browser is known."""
     seal = await visit.limits.seal()
     response = signed_in(visit, secret, notice, stays=stays)
     known = known_of(visit.request, visit.root).with_login(login, seal)

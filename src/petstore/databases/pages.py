@@ -55,11 +55,7 @@ class Matches(NamedTuple, Generic[T]):
 
 
 def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:
-    """Return the item of this ``kind`` and id in ``rows``.
-
-    Raises:
-        NotFound: there is no row.
-    """
+    """Return the item of this ``kind`` and id in ``rows``."""
     if not rows:
         msg = f"there is no {kind} {item_id}"
         raise NotFound(msg)

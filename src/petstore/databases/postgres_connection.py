@@ -46,10 +46,6 @@ async def connect(
     With ``statement_timeout`` the connection caches statements, and the server ends each of them
     in that time. Otherwise nothing outlives a transaction, and neither with ``pgbouncer=true`` in
     the query of ``url``: a pooler may give each transaction another connection.
-
-    Raises:
-        Unavailable: the server is unreachable.
-        UnusableDatabase: ``url`` is not an address of a database.
     """
     options = url.partition("?")[2].split("&")
     is_lasting = statement_timeout is not None and _POOLED not in options

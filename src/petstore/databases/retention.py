@@ -31,9 +31,6 @@ async def prune_all(store: Store, clock: Clock, days: RetentionDays) -> None:
     """Delete what is old, one batch after another until nothing is left to delete.
 
     Several processes may do so at once.
-
-    Raises:
-        Unavailable: the database is unreachable, full or failing; the next call continues.
     """
     import asyncio  # here, so that `petstore --help` is instant
 

@@ -48,11 +48,7 @@ class SecretFile:
             raise self._unusable(error) from error
 
     def read(self) -> bytes:
-        """Return the master secret.
-
-        Raises:
-            WebhooksNotConfigured: there is none, or the file cannot be used; the log says why.
-        """
+        """Return the master secret."""
         if self._master is None:
             if self._path is None:
                 msg = (

@@ -64,11 +64,7 @@ class SqliteStore:
             connection.pragma("journal_mode", "wal")
 
     def schema(self) -> Schema:
-        """Return the version of the schema. Half a change of a killed process is undone first.
-
-        Raises:
-            UnusableDatabase: the file is no database of this version, or cannot be opened.
-        """
+        """Return the version of the schema. Half a change of a killed process is undone first."""
         timeout = self._connections.timeout
         with unusable(self.path), connected(self.path, timeout) as connection:
             return inspect(connection)
@@ -83,12 +79,7 @@ class SqliteStore:
         await self._connections.close()
 
     async def check(self) -> None:
-        """Return if the file and its log are still there and can be read.
-
-        Raises:
-            LostFiles: one was deleted or replaced, and the database has every change.
-            Unavailable: it cannot be read, or does not have every change yet.
-        """
+        """Return if the file and its log are still there and can be read."""
         if self._connections.has_lost_files():
             await self.write(_nothing())
         await self.version()
@@ -113,11 +104,7 @@ class SqliteStore:
 
 
 def file_has_webhooks(path: Path) -> bool:
-    """Return whether the store at ``path``, of any version, has webhooks.
-
-    Raises:
-        UnusableDatabase: the file is no database, or cannot be opened.
-    """
+    """Return whether the store at ``path``, of any version, has webhooks."""
     with unusable(path), connected(path, _READ_TIMEOUT) as connection:
         is_new = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'webhooks'").get
         return bool(is_new and connection.execute("SELECT EXISTS (SELECT 1 FROM webhooks)").get)

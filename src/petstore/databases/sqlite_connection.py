@@ -216,11 +216,7 @@ class SqliteConnections:
         self._opened.close()
 
     async def in_thread(self, function: Callable[[], T]) -> T:
-        """Run a ``function`` that waits for the disk or for a lock.
-
-        Raises:
-            Unavailable: the files were closed.
-        """
+        """Run a ``function`` that waits for the disk or for a lock."""
         if not self._thread.is_alive():
             msg = "the database is closed"
             raise Unavailable(msg)

@@ -73,11 +73,7 @@ class OpenFiles:
 
     @contextmanager
     def opening(self, timeout: Milliseconds) -> Iterator[None]:
-        """Let SQLite open the files in this block: those that others have open, if any have.
-
-        Raises:
-            Unavailable: others have a file open that was deleted; or another process is opening it.
-        """
+        """Let SQLite open the files in this block: those that others have open, if any have."""
         self._lock(timeout)
         are_shared = self._is_shared()
         before = self._identities()

@@ -68,10 +68,6 @@ def decode_json(text: bytes, into: type[T]) -> T:
     First the whole text is checked and split into members. So invalid text is refused anywhere,
     the last of duplicate members counts even if an earlier one is invalid, and nothing is decoded
     that nobody reads.
-
-    Raises:
-        InvalidBody: it is not JSON, lacks a required field or holds an invalid value. Of a list,
-            the message names the place of each such item.
     """
     if get_origin(into) is list:
         return cast("T", _decode_items(text, *get_args(into)))
@@ -108,10 +104,6 @@ def convert(values: Mapping[str, Any], into: type[T], error: type[PetstoreError]
     """Convert values by their names, such as those of a form, to the struct ``into``.
 
     A value may be the error that its text led to.
-
-    Raises:
-        PetstoreError: the ``error``: a required value is missing, or one is invalid. It has what is
-            wrong with the ``others``, too.
     """
     try:
         return msgspec.convert(values, into)

@@ -32,9 +32,6 @@ def canonical_networks(texts: Sequence[str]) -> tuple[str, ...]:
 
     An address alone is a network of one. A network of IPv4-mapped IPv6 addresses is the network of
     their IPv4 addresses.
-
-    Raises:
-        InvalidBody: there are more than 32, or one is not a network.
     """
     if len(texts) > MAX_NETWORKS:
         msg = f"allowedNetworks: expected at most {MAX_NETWORKS} networks, got {len(texts)}"

@@ -72,9 +72,6 @@ class RecentChanges:
 
         If that waits for nothing, all requests that are ready in the event loop share it. Callbacks
         run in order, so a client that could know of a later change is served after ``_turn``.
-
-        Raises:
-            Unavailable: the database is unreachable or failing.
         """
         loop, turns = asyncio.get_running_loop(), self._turns
         loop.call_soon(self._turn)

@@ -182,11 +182,7 @@ class FeedLag:
         self.seconds = 0.0
 
     async def refresh(self) -> None:
-        """Look once.
-
-        Raises:
-            Unavailable: the database is unreachable or failing.
-        """
+        """Look once."""
         recorded_at = await oldest_unpublished(self._store)
         waited = 0 if recorded_at is None else self._clock() - recorded_at
         self.seconds = max(0, waited) / SECOND

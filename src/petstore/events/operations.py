@@ -141,11 +141,7 @@ async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[l
 
 
 async def _list_newest(context: Context, query: ListEventsQuery) -> Result[list[Event]]:
-    """List the newest events first, which begins with what is committed by now.
-
-    Raises:
-        InvalidParameter: it would wait, or begin behind the newest event.
-    """
+    """List the newest events first, which begins with what is committed by now."""
     for name, value, has in (
         ("wait", "wait", query.wait),
         ("cursor", LATEST, query.cursor == LATEST),
@@ -162,11 +158,7 @@ async def _list_newest(context: Context, query: ListEventsQuery) -> Result[list[
 
 
 async def _position(query: ListEventsQuery, store: Reader) -> Position | None:
-    """Return where the page begins, ``None`` at the oldest event.
-
-    Raises:
-        InvalidParameter: the cursor is not one of the feed.
-    """
+    """Return where the page begins, ``None`` at the oldest event."""
     if query.cursor is UNSET:
         return None
     if query.cursor == LATEST:
@@ -179,12 +171,7 @@ async def _position(query: ListEventsQuery, store: Reader) -> Position | None:
 
 
 def _wanted(query: ListEventsQuery, caller: Caller) -> EventFilter:
-    """Return which events a request is about, and which of them the caller may read.
-
-    Raises:
-        InvalidParameter: it has no id of a resource or an actor.
-        MissingScope: the caller may not read a type that it asks for, or the resource.
-    """
+    """Return which events a request is about, and which of them the caller may read."""
     for name, expected in (("resource", _RESOURCE), ("actor", _ACTOR)):
         number = (getattr(query, name) or "").partition("/")[2]
         if number and not 0 < (integer_in(number) or 0) <= INT64_MAX:

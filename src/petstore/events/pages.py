@@ -34,11 +34,6 @@ async def _changes(visit: PageRequest) -> Response:
 
     The query has the cursor ``after``, and the ``kinds`` of resources. Without a cursor the
     response is at once, with the newest one.
-
-    Raises:
-        InvalidParameter: the query is not of this console.
-        MissingScope: the key may read none of these changes.
-        MissingKey: the session has ended while this waited.
     """
     query: dict[str, Any] = {"type": _types(visit), "limit": _AT_ONCE}
     found, waited = None, 0.0
@@ -58,12 +53,7 @@ async def _changes(visit: PageRequest) -> Response:
 
 
 def _types(visit: PageRequest) -> Collection[EventType]:
-    """Return the types of events about the wanted kinds that the key may read.
-
-    Raises:
-        InvalidParameter: there is no such kind.
-        MissingScope: the key may read none of them.
-    """
+    """Return the types of events about the wanted kinds that the key may read."""
     kinds = visit.form.text("kinds").split()
     if not kinds or not set(kinds).issubset(KINDS):
         msg = f"kinds: expected some of {', '.join(KINDS)}"

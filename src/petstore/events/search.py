@@ -76,9 +76,6 @@ async def read_events(
     """Return the first ``limit`` wanted events after a position, else from the oldest or newest.
 
     It searches a bounded part of the feed: the page may be empty although more events follow.
-
-    Raises:
-        CursorExpired: an event after the position was deleted, or it is of another history.
     """
     if newest_first:
         return await _read_newest(store, wanted, after, limit)
@@ -279,11 +276,7 @@ def count_since(since: Milliseconds, resource: str, kind: EventType, actor: str)
 
 
 async def list_all(store: Store) -> None:
-    """Add what is new in the feed to ``event_index`` (SQLite alone).
-
-    Raises:
-        Unavailable: the database is locked, full or failing; the next call continues.
-    """
+    """Add what is new in the feed to ``event_index`` (SQLite alone)."""
     import asyncio  # here, so that `petstore --help` is instant
 
     new = f"SELECT 1 FROM events WHERE sequence > {_LISTED} LIMIT 1"  # noqa: S608

@@ -124,11 +124,7 @@ async def recent_events(store: Reader, after: int) -> list[Row]:
 
 
 async def publish_all(store: Store) -> None:
-    """Give places in the feed to all committed events (PostgreSQL alone).
-
-    Raises:
-        Unavailable: the database is unreachable or failing; the next call continues.
-    """
+    """Give places in the feed to all committed events (PostgreSQL alone)."""
     limit = _PUBLISHED_AT_ONCE
     while await store.read(_UNPUBLISHED):
         published = await store.write(_publish(limit, "pg_try_advisory_xact_lock(?1)"))
@@ -139,11 +135,7 @@ async def publish_all(store: Store) -> None:
 
 
 async def publish_first(store: Store) -> None:
-    """Give places to what is committed by now (PostgreSQL alone), up to a few thousand events.
-
-    Raises:
-        Unavailable: the database is unreachable or failing.
-    """
+    """Give places to what is committed by now (PostgreSQL alone), up to a few thousand events."""
     if await store.read(_UNPUBLISHED):
         lock = "pg_advisory_xact_lock(?1) IS NOT NULL"  # of a process that is just publishing
         await store.write(_publish(_PUBLISHED_AT_ONCE, lock))

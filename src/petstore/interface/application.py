@@ -413,12 +413,7 @@ class Application:
         return response
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
-        """Return the key as it is after a wait for the client.
-
-        Raises:
-            InvalidKey: it has ended meanwhile.
-            NetworkNotAllowed: it may no longer be used from there.
-        """
+        """Return the key as it is after a wait for the client."""
         keys, token = self.services.keys, exchange.token
         key = exchange.caller = keys.get_cached(token) or await authenticate(token, keys)
         if key.allowed_networks:

@@ -13,12 +13,7 @@ _INVALID = {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'}
 
 
 async def authenticate(token: bytes, keys: ApiKeyCache) -> Caller:
-    """Return the key of a token.
-
-    Raises:
-        InvalidKey: it does not belong to a key that is valid here and now.
-        Unavailable: the database is unreachable and the key is not in memory.
-    """
+    """Return the key of a token."""
     key = await keys.find(token)
     if key is None:
         raise invalid_key()
@@ -32,11 +27,6 @@ async def look_up(
 
     So a flood of invalid tokens does not reach the database. The charge is given back unless the
     token is invalid.
-
-    Raises:
-        InvalidKey: it does not belong to a key that is valid here and now.
-        RateLimitExceeded: it is new, and there were too many such from there.
-        Unavailable: the database is unreachable and the key is not in memory.
     """
     if not keys.is_new(token):
         return await authenticate(token, keys)
@@ -58,12 +48,7 @@ def invalid_key() -> InvalidKey:
 
 
 def bearer_token(request: Request) -> bytes:
-    """Return the token of the request, valid or not.
-
-    Raises:
-        MissingKey: there is no bearer token.
-        InvalidKey: there are two.
-    """
+    """Return the token of the request, valid or not."""
     authorization = request.fields.get(b"authorization")
     if authorization is None:
         msg = "Authorization: expected Bearer and an API key"
@@ -80,11 +65,7 @@ def bearer_token(request: Request) -> bytes:
 
 
 def require_scope(key: Caller, scope: Scope | None, purpose: str = "") -> None:
-    """Refuse a key without ``scope``; the message ends with its ``purpose``.
-
-    Raises:
-        MissingScope: the key does not have it (RFC 6750 section 3.1, ``insufficient_scope``).
-    """
+    """Refuse a key without ``scope``; the message ends with its ``purpose``."""
     if scope is not None and scope not in key.scopes:
         holder = "this key" if key.role is None else f"the role {key.role}"
         msg = f"{holder} lacks the scope {scope}{purpose}"
@@ -93,11 +74,7 @@ def require_scope(key: Caller, scope: Scope | None, purpose: str = "") -> None:
 
 
 def require_network(key: Caller, address: str) -> None:
-    """Refuse a key that may not be used from the ``address`` of the client.
-
-    Raises:
-        NetworkNotAllowed: the address is in none of its networks.
-    """
+    """Refuse a key that may not be used from the ``address`` of the client."""
     if not key.works_from(address):
         msg = f"this key may not be used from {address}; the address is not in its networks"
         raise NetworkNotAllowed(msg)

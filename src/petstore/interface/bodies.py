@@ -52,28 +52,13 @@ class BodyReader:
         self.chore = PeriodicTask(self.end_late, 0.1, "late bodies not ended")
 
     async def read(self, request: Request, receive: Receive, *, is_list: bool = False) -> bytes:
-        """Return the whole body of ``request``, which is JSON.
-
-        Raises:
-            UnsupportedMediaType: it is not plain ``application/json``, nor a merge patch on PATCH.
-            ContentTooLarge: it is too long; what is over was not read.
-            RequestTimeout: it was not whole in time.
-            IncompleteBody: it ended early, or its framing is broken.
-            Overloaded: there is no memory for it now.
-        """
+        """Return the whole body of ``request``, which is JSON."""
         self._check_media_type(request)
         largest = self._largest * (_LIST_FACTOR if is_list else 1)
         return await self.read_any(request, receive, largest)
 
     async def read_any(self, request: Request, receive: Receive, largest: int) -> bytes:
-        """Return the whole body of ``request``, of any media type and at most ``largest`` bytes.
-
-        Raises:
-            ContentTooLarge: it is too long; what is over was not read.
-            RequestTimeout: it was not whole in time.
-            IncompleteBody: it ended early, or its framing is broken.
-            Overloaded: there is no memory for it now.
-        """
+        """Return the whole body of ``request``, of any media type and at most ``largest`` bytes."""
         body = bytearray()
         if request.content is None:
             await self._read(request, receive, body.extend, largest)
@@ -88,12 +73,6 @@ class BodyReader:
         """Return what ``read_any`` does in a file without a name; the caller closes it.
 
         Its time grows with what has arrived, up to ``seconds`` more than other bodies have.
-
-        Raises:
-            ContentTooLarge: it is too long; what is over was not read.
-            RequestTimeout: it was not whole in time.
-            IncompleteBody: it ended early, or its framing is broken.
-            Unavailable: there is no memory for it now, or the disk has no room.
         """
         try:
             file = cast("BinaryIO", TemporaryFile())  # noqa: SIM115 - the caller closes it
@@ -116,12 +95,7 @@ class BodyReader:
     async def read_upload(
         self, request: Request, receive: Receive, media_types: Sequence[str]
     ) -> FileBody:
-        """Return a body that is a file of one of these media types; the caller closes it.
-
-        Raises:
-            UnsupportedMediaType: it is of another one, or encoded.
-            PetstoreError: what ``read_file`` raises.
-        """
+        """Return a body that is a file of one of these media types; the caller closes it."""
         given = request.fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
         media_type = given.decode("latin-1")
         if media_type not in media_types:

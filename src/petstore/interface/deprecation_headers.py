@@ -29,11 +29,7 @@ def deprecation_headers(deprecation: Deprecation, root: str) -> Headers:
 
 
 def check_sunset(deprecation: Deprecation, now: Milliseconds) -> None:
-    """Refuse an operation that has ended.
-
-    Raises:
-        Gone: its sunset has come.
-    """
+    """Refuse an operation that has ended."""
     if now >= _end(deprecation):
         end = format_datetime(deprecation.sunset, usegmt=True)
         msg = f"this operation ended on {end}; use {deprecation.use} instead"

@@ -77,11 +77,7 @@ class Documentation:
         }
 
     async def missing(self, request: Request) -> Response:
-        """Respond to an address that has no page, with one if the client takes HTML.
-
-        Raises:
-            NotFound: a program sent the request, or the documentation is not built.
-        """
+        """Respond to an address that has no page, with one if the client takes HTML."""
         if not self.is_built and f"{request.path}/".startswith(HOME):
             raise NotFound(_NOT_BUILT)
         if not self.is_built or b"text/html" not in request.fields.get(b"accept", b"").lower():

@@ -31,9 +31,6 @@ class Conditions(NamedTuple):
         """Check the version that a change begins with, in the order of section 13.2.2.
 
         Call it within the unit of work, with the resource as it is before the change.
-
-        Raises:
-            PreconditionFailed: the client wants to change another version.
         """
         if self is NO_CONDITIONS:
             return
@@ -44,11 +41,7 @@ class Conditions(NamedTuple):
             raise PreconditionFailed(msg)
 
     def require_match(self, tag: bytes) -> None:
-        """Check ``If-Match`` (section 13.1.1).
-
-        Raises:
-            PreconditionFailed: it names another version than ``tag``.
-        """
+        """Check ``If-Match`` (section 13.1.1)."""
         if self.if_match is not None and not _matches(self.if_match, tag, weak=False):
             msg = "If-Match: expected the current ETag of the resource, in quotes, or *"
             raise PreconditionFailed(msg)
@@ -62,11 +55,7 @@ NO_CONDITIONS = Conditions()
 
 
 def conditions_of(request: Request) -> Conditions:
-    """Return the conditions of a request.
-
-    Raises:
-        InvalidParameter: a list of tags is too long to read.
-    """
+    """Return the conditions of a request."""
     fields = request.fields
     if b"if-match" not in fields and b"if-none-match" not in fields:
         return NO_CONDITIONS
@@ -78,11 +67,7 @@ def conditions_of(request: Request) -> Conditions:
 
 
 def conditional(conditions: Conditions, response: Response) -> Response:
-    """Return the ``response`` to a read, or 304 if the client has this version already.
-
-    Raises:
-        PreconditionFailed: the ``If-Match`` names another version (section 13.1.1).
-    """
+    """Return the ``response`` to a read, or 304 if the client has this version already."""
     if conditions is NO_CONDITIONS or not response.tag:
         return response
     conditions.require_match(response.tag)

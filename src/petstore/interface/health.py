@@ -27,9 +27,6 @@ class HealthPages:
 
         Health checks have no key and no limit. Those that arrive during a check share its result,
         so that many of them do not load the database.
-
-        Raises:
-            Unavailable: the database does not respond.
         """
         if self._is_retiring:
             return json_response(503, {"status": "stopping"})

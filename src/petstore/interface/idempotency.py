@@ -37,9 +37,6 @@ def idempotency_key(request: Request) -> str | None:
     """Return the Idempotency-Key of the request, if it has one.
 
     Quotes around it do not matter.
-
-    Raises:
-        InvalidParameter: it is not 1 to 255 visible characters, or was sent twice.
     """
     field = request.fields.get(b"idempotency-key")
     if field is None:
@@ -80,13 +77,6 @@ async def change(context: Context, unit: Unit[T], *, shown_once: str | None = No
 
     Conflicts are recorded too, other errors are not. A response that shows a secret is not
     recorded: ``shown_once`` is the message of its replay, with the ``{id}`` of the result.
-
-    Raises:
-        IdempotencyKeyInUse: the first request is in progress.
-        IdempotencyKeyReused: the first request was another one.
-        SecretAlreadyShown: the response to the first request showed a secret.
-        Unavailable: the database is unreachable, full or failing; nothing was acknowledged.
-        PetstoreError: what ``unit`` raises.
     """
     request, services = context.once, context.services
     if request is None:

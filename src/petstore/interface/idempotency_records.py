@@ -40,11 +40,6 @@ class SafeRetries:
         """Return the recorded response to the first request, if it has one.
 
         Work of several transactions looks for it first, and records its response with the last one.
-
-        Raises:
-            IdempotencyKeyInUse: the first request is in progress.
-            IdempotencyKeyReused: the first request was a different one.
-            Unavailable: the database is unreachable.
         """
         self._require_free(attempt)
         before = self._clock() - IDEMPOTENCY_RECORDS_KEPT
@@ -53,14 +48,7 @@ class SafeRetries:
         return _response_in(rows, attempt) if rows else None
 
     async def once(self, attempt: Attempt, unit: Unit[bytes]) -> IdempotencyRecord:
-        """Return the record of the first request, or run ``unit`` and record its response.
-
-        Raises:
-            IdempotencyKeyInUse: the first request is in progress.
-            IdempotencyKeyReused: the first request was a different one.
-            Unavailable: the database is unreachable, full or failing; nothing was acknowledged.
-            PetstoreError: what ``unit`` raises; nothing is recorded then.
-        """
+        """Return the record of the first request, or run ``unit`` and record its response."""
         name = self._require_free(attempt)
         self._under_way.add(name)
         try:

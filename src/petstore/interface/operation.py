@@ -122,14 +122,7 @@ class Context(Struct, frozen=True):
         return find_key(self.token)
 
     async def find_caller_again(self) -> Caller:
-        """Return the caller as it is after a wait.
-
-        Raises:
-            InvalidKey: the key has ended meanwhile.
-            MissingKey: the session of the console has ended.
-            NetworkNotAllowed: the key may no longer be used from there.
-            Unavailable: the database is unreachable.
-        """
+        """Return the caller as it is after a wait."""
         keys = self.services.keys
         if self.session is None:
             caller = await authenticate(self.token, keys)
@@ -305,12 +298,7 @@ class IdempotentRequest(NamedTuple):
 
 
 async def execute(operation: Operation, context: Context, call: Call[Any, Any]) -> Result[Any]:
-    """Execute an operation for a key that has its scope.
-
-    Raises:
-        PetstoreError: what its handler raises.
-        Unavailable: the database is unreachable, full or failing.
-    """
+    """Execute an operation for a key that has its scope."""
     if shows_lapse(operation, context.services):
         await context.services.reservations.settle()
     return await operation.handler(context, call)

@@ -78,11 +78,7 @@ def search_text(description: str) -> Meta:
 
 
 def require_plain_search(query: Any, by: str) -> None:
-    """Refuse to sort or to count what a search ``by`` a text finds.
-
-    Raises:
-        InvalidParameter: the query has a ``sort`` or a ``count``.
-    """
+    """Refuse to sort or to count what a search ``by`` a text finds."""
     if query.sort is not UNSET:
         msg = f"sort: expected no sort together with {by}; a search is sorted by {by}"
         raise InvalidParameter(msg)
@@ -103,12 +99,7 @@ class PageQuery(Struct, frozen=True):
         return self.start(BY_ID)
 
     def start(self, form: CursorForm[P]) -> P | None:
-        """Return the position after which the page starts, ``None`` for the first page.
-
-        Raises:
-            InvalidParameter: the cursor is not of this ``form``: it is broken, or of another order
-                of the list.
-        """
+        """Return the position after which the page starts, ``None`` for the first page."""
         if self.cursor is UNSET:
             return None
         try:

@@ -35,12 +35,7 @@ class Query(NamedTuple, Generic[Values]):
 
 
 def decode_query(query: bytes, into: type) -> Query[Any]:
-    """Decode a query string into the struct ``into``; unknown parameters are ignored.
-
-    Raises:
-        InvalidParameter: it is too large, or a known parameter is invalid, or given twice and not
-            repeatable.
-    """
+    """Decode a query string into the struct ``into``; unknown parameters are ignored."""
     _check_size(query)
     # A long query is not worth its memory.
     decode = _decode if len(query) > _MAX_CACHED else _decode_cached

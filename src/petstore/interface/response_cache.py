@@ -42,12 +42,7 @@ class ResponseCache:
         self._pages = Generations(generation_bytes, _size)
 
     async def get(self, target: _Target, read: _Read) -> Response:
-        """Return the response to a GET; ``read`` makes it if it is not in the cache.
-
-        Raises:
-            Unavailable: the database is unreachable.
-            PetstoreError: what ``read`` raises.
-        """
+        """Return the response to a GET; ``read`` makes it if it is not in the cache."""
         changes, page = self._changes, self._pages.get(target)
         known = changes.count if changes.is_current else await changes.catch_up()
         if page is not None and (

@@ -124,11 +124,7 @@ class Routes(Generic[R]):
 
 
 def decode_path_id(text: str) -> int:
-    """Return the int64 in a path segment.
-
-    Raises:
-        NotFound: it is not an id, so no such resource can exist.
-    """
+    """Return the int64 in a path segment."""
     # Of what is no id, int() would accept " 7", "+7", "1_0" and full-width digits.
     is_plain = text.isascii() and text.isdecimal() and (text[0] != "0" or text == "0")
     if not is_plain or len(text) > _LONGEST_ID or (number := int(text)) > INT64_MAX:
@@ -154,9 +150,6 @@ class Addresses:
 
         It is empty, so that references are relative, if neither the operator nor the client has
         named one: HTTP/1.0 needs no ``Host``.
-
-        Raises:
-            InvalidRequest: there is not exactly one valid ``Host`` (RFC 9112 section 3.2).
         """
         host = request.fields.get(b"host")
         if host is None and request.version == "1.0":

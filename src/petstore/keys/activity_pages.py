@@ -46,11 +46,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
 
 
 def _types(visit: PageRequest, kind: str) -> list[str]:
-    """Return the types of a kind, or of all kinds, that the caller may read.
-
-    Raises:
-        InvalidParameter: there is no such kind.
-    """
+    """Return the types of a kind, or of all kinds, that the caller may read."""
     if kind and kind not in _KINDS:
         msg = f"kind: expected one of {', '.join(_KINDS)}"
         raise InvalidParameter(msg)

@@ -81,22 +81,14 @@ class ApiKeyCache:
         return is_token(token, self.environment)
 
     async def find(self, token: bytes) -> Caller | None:
-        """Return the key of ``token`` if it can be used now; it expires no later than the token.
-
-        Raises:
-            Unavailable: the database is unreachable and the key is not in memory.
-        """
+        """Return the key of ``token`` if it can be used now; it expires no later than the token."""
         key = self._known.get(token)
         if key is None and is_token(token, self.environment):
             key = await self._look_ups.call(token, partial(self._read, token))
         return self._usable(key)
 
     async def refresh(self) -> None:
-        """Forget every key if any has changed since the last time.
-
-        Raises:
-            Unavailable: the database is unreachable; known keys stay in force.
-        """
+        """Forget every key if any has changed since the last time."""
         select = Statement("SELECT revision FROM api_key_revision", name="select_key_revision")
         ((revision,),) = await self._store.read(select)
         if revision != self._revision:

@@ -192,9 +192,6 @@ def check_rights(giver: Caller, key: Caller, before: Caller | None = None) -> No
     """Refuse a ``key`` with more than its ``giver`` has and it had ``before``.
 
     A person has no limits, whoever gave the role.
-
-    Raises:
-        BeyondOwnRights: it has another scope, a higher limit, a longer life or other networks.
     """
     scopes = key.scopes - giver.scopes - (before.scopes if before else frozenset())
     if scopes:

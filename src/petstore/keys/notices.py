@@ -81,11 +81,7 @@ class KeyNotices:
         self.chore = PeriodicTask(self.look, 10, "cannot record key notices")
 
     async def look(self) -> None:
-        """Record an event for each notice that is due and new.
-
-        Raises:
-            Unavailable: the database is unreachable; the next look finds the same.
-        """
+        """Record an event for each notice that is due and new."""
         now = self._clock()
         since = now - DAY if self._since is None else self._since - _OVERLAP
         select = Statement("SELECT coalesce(max(id), 0) FROM api_keys", name="select_last_key")

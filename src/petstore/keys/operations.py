@@ -147,12 +147,7 @@ async def _change(context: Context, unit: Unit[T], *, shown_once: str | None = N
 
 
 def _find_owner(context: Context) -> Unit[Owner]:
-    """Return the key of the client as it is within a unit of work, and the token of the client.
-
-    Raises:
-        InvalidKey: the token, the session or the key has ended meanwhile.
-        NetworkNotAllowed: the key may no longer be used from there.
-    """
+    """Return the key of the client as it is within a unit of work, and the token of the client."""
     caller = yield from context.find_caller_in_unit()
     if caller is None or caller.state(context.services.clock()) != "active":
         raise invalid_key()
@@ -163,11 +158,7 @@ def _find_owner(context: Context) -> Unit[Owner]:
 
 
 def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:
-    """Return the fields that a body sets, as a key has them.
-
-    Raises:
-        InvalidBody: its end is in the past or more than 100 years ahead, or a network is none.
-    """
+    """Return the fields that a body sets, as a key has them."""
     wanted = given_fields(body)
     if wanted.get("expires_at") is not None:
         wanted["expires_at"] = expires_at = milliseconds(wanted["expires_at"])

@@ -112,11 +112,7 @@ def select_key(key_id: int) -> Statement:
 
 
 def found(rows: list[Row], key_id: int, environment: Environment | None) -> StoredKey:
-    """Return the key in the rows of ``select_key``.
-
-    Raises:
-        NotFound: no key has this id, or it is of another ``environment`` than the one given.
-    """
+    """Return the key in the rows of ``select_key``."""
     stored = stored_key(rows[0]) if rows else None
     if (
         stored is None

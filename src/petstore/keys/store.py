@@ -78,12 +78,7 @@ class Owner(NamedTuple):
 def create_key(
     new: KeyFields[Milliseconds], environment: Environment, by: Principal, now: Milliseconds
 ) -> Unit[KeyWithToken]:
-    """Create a key and its first token.
-
-    Raises:
-        InvalidBody: the key has limits of its own, and its plan is not enterprise.
-        BeyondOwnRights: the new key would have more rights than the actor's key.
-    """
+    """Create a key and its first token."""
     _check_own_limits(new.plan, new.per_minute, new.per_day)
     by = yield from begin_change(by, now)
     values = values_of(new) | {"environment": environment, "created_at": now}
@@ -112,12 +107,6 @@ def change_key(
     """Change fields of a key that passes ``check``, by their names in ``KeyFields``.
 
     A key that leaves enterprise loses its own limits.
-
-    Raises:
-        NotFound: the principal sees no key with this id.
-        InvalidBody: the key has limits of its own, and its plan is not enterprise.
-        BeyondOwnRights: the key would get rights that the actor's key does not have.
-        LastAdminKey: over HTTP, no other key could administer keys afterwards.
     """
 
     def change(stored: StoredKey) -> Caller:
@@ -138,13 +127,7 @@ def rotate_key(
     now: Milliseconds,
     check: Callable[[Key], None],
 ) -> Unit[KeyWithToken]:
-    """Issue a new token for a key that passes ``check``. Its old token stays valid for ``grace``.
-
-    Raises:
-        NotFound: the principal sees no key with this id.
-        KeyEnded: the key is expired or revoked.
-        BeyondOwnRights: the key has rights that the actor's key does not have.
-    """
+    """Issue a new token for a key that passes ``check``; the old one is valid for ``grace``."""
     by = yield from begin_change(by, now)
     stored = yield from _read(key_id, by)
     key, shown = stored.key, stored.shown(now)
@@ -164,11 +147,6 @@ def rotate_own_key(
 
     ``find_owner`` finds the key once more, if it is still valid. An old token in its grace period
     cannot rotate: whoever has found it could lock out the owner, who has the new one.
-
-    Raises:
-        BeyondOwnRights: the client does not have the newest token of the key.
-        TooManyRotations: the key has rotated itself often enough today.
-        PetstoreError: what ``find_owner`` raises.
     """
     yield count_up_revision()
     key, token = yield from find_owner()
@@ -181,12 +159,7 @@ def rotate_own_key(
 def revoke_key(
     key_id: int, by: Principal, now: Milliseconds, check: Callable[[Key], None]
 ) -> Unit[Key]:
-    """End a key that passes ``check``, for good. Revoking it again changes nothing.
-
-    Raises:
-        NotFound: the principal sees no key with this id.
-        LastAdminKey: over HTTP, no other key could administer keys afterwards.
-    """
+    """End a key that passes ``check``, for good. Revoking it again changes nothing."""
 
     def revoke(stored: StoredKey) -> Caller:
         key = stored.key
@@ -198,11 +171,7 @@ def revoke_key(
 def unban_key(
     key_id: int, by: Principal, now: Milliseconds, check: Callable[[Key], None]
 ) -> Unit[Key]:
-    """Lift the ban of a key that passes ``check``, and forget how often it was banned before.
-
-    Raises:
-        NotFound: the principal sees no key with this id.
-    """
+    """Lift the ban of a key that passes ``check``, and forget how often it was banned before."""
 
     def unban(stored: StoredKey) -> Caller:
         # Later than the ban and any unban before, whatever their clocks, so it counts, and once.

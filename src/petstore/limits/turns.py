@@ -36,10 +36,6 @@ class Turns:
         """Wait for a turn, which ends when what this returns is closed.
 
         Whoever ``goes_first`` waits only for others who do.
-
-        Raises:
-            RateLimitExceeded: the name has all of its turns.
-            Overloaded: it has waited too long.
         """
         own = self._names.setdefault(name, asyncio.Semaphore(self._each))
         if self._refusal and own.locked():

@@ -47,9 +47,6 @@ async def forget_old_buyers(store: Store, clock: Clock, days: int) -> None:
     """Remove personal data of orders closed ``days`` ago, one batch after another; 0 is never.
 
     The recorded responses that have it expire within a day. Several processes may do so at once.
-
-    Raises:
-        Unavailable: the database is unreachable, full or failing; the next call continues.
     """
     age = days * DAY
     while days and await store.write(forget_batch(clock() - age, clock())):  # noqa: ASYNC110 - waits for nothing
@@ -73,9 +70,6 @@ async def forget_buyer(store: Store, buyer: str, clock: Clock, by: Author) -> Fo
     """Remove a buyer, named exactly but for case, with notes and reasons, from every closed order.
 
     The recorded responses to requests with an Idempotency-Key lose them, too.
-
-    Raises:
-        Unavailable: the database is unreachable, full or failing; some orders may be done.
     """
     closed: set[int] = set()
     still_open: set[int] = set()

@@ -233,23 +233,14 @@ def lapsed(order: Order) -> Order:
 
 
 def check_patch(patch: OrderPatch) -> None:
-    """Refuse a patch whose members do not fit together.
-
-    Raises:
-        InvalidBody: a reason comes without the status ``cancelled``.
-    """
+    """Refuse a patch whose members do not fit together."""
     if patch.cancel_reason is not UNSET and patch.status != "cancelled":
         msg = "cancelReason: expected only together with the status 'cancelled'"
         raise InvalidBody(msg)
 
 
 def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Order:
-    """Return ``order`` changed by ``patch`` at ``now``; an amount is in the store's ``currency``.
-
-    Raises:
-        IllegalTransition: the status cannot follow the current one.
-        OrderClosed: the order is delivered or cancelled, so buyer, amount and date cannot change.
-    """
+    """Return ``order`` changed by ``patch``; an amount is in the store's ``currency``."""
     if not _MOVES[order.status]:
         for name, member in _UNTIL_CLOSED.items():
             if getattr(patch, name) is not UNSET:
@@ -265,11 +256,7 @@ def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Or
 
 
 def moved(order: Order, wanted: OrderStatus, now: datetime, moves: OrderMoves = _MOVES) -> Order:
-    """Return ``order`` in the status ``wanted``, from ``now`` on.
-
-    Raises:
-        IllegalTransition: it cannot follow the current one.
-    """
+    """Return ``order`` in the status ``wanted``, from ``now`` on."""
     following = moves[order.status]
     if wanted not in following:
         msg = f"status: {order.status} is final; it cannot become {wanted}"

@@ -135,10 +135,6 @@ def place_order(
     """Reserve an available pet, or sell it at once, and return the order.
 
     With 0 minutes a reservation never lapses. An amount is in the ``currency`` of the store.
-
-    Raises:
-        UnknownPet: no such pet exists.
-        PetNotAvailable: the pet is not available.
     """
     take = Statement(
         f"UPDATE pets SET status = '{'sold' if new.complete else 'pending'}'"  # noqa: S608
@@ -202,14 +198,7 @@ def update_order(
     *,
     by: Author = SERVICE,
 ) -> Unit[Order]:
-    """Change an order that passes ``check``, and its pet's status with it; return the order.
-
-    Raises:
-        NotFound: no order has this id.
-        InvalidBody: the members of the patch do not fit together.
-        IllegalTransition: the new status cannot follow the present one.
-        OrderClosed: the order is closed, and what should change no longer can.
-    """
+    """Change an order that passes ``check``, and its pet's status with it; return the order."""
     check_patch(patch)
 
     def changed(order: Order) -> Order:
@@ -221,12 +210,7 @@ def update_order(
 def cancel_order(
     order_id: int, now: Milliseconds, check: Callable[[Order], None], *, by: Author = SERVICE
 ) -> Unit[None]:
-    """Cancel an order that passes ``check``. Cancelling it again changes nothing.
-
-    Raises:
-        NotFound: no order has this id.
-        IllegalTransition: the order is delivered.
-    """
+    """Cancel an order that passes ``check``. Cancelling it again changes nothing."""
 
     def cancelled(order: Order) -> Order:
         return order if order.status == "cancelled" else moved(order, "cancelled", utc(now))

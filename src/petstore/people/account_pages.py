@@ -53,9 +53,6 @@ async def _page(
     """Return the page as it is now.
 
     ``error`` refused the form of the name, unless there is a ``problem`` with a password.
-
-    Raises:
-        MissingKey: that is the error, so there is no such page any more.
     """
     if isinstance(error, (MissingKey, NotFound)):
         raise type(error)(error.message)
@@ -105,13 +102,7 @@ async def _change_password(visit: PageRequest) -> Response:
 
 
 async def _new_hash(visit: PageRequest, session: Session, account: Account) -> str:
-    """Return the hash of the new password, if the person knows the one until now or has none.
-
-    Raises:
-        InvalidKey: it is wrong.
-        RateLimitExceeded: it was wrong too often.
-        Overloaded: too many passwords wait to be checked.
-    """
+    """Return the hash of the new password, if the person knows the one until now or has none."""
     form, passwords = visit.form, visit.limits.passwords
     async with visit.limits.own_password_attempt(account.login, session.digest):
         current, known = form.raw("current"), account.password
@@ -140,11 +131,7 @@ async def _end_others(visit: PageRequest) -> Response:
 
 
 def _session_of(visit: PageRequest) -> Session:
-    """Return the session of a person.
-
-    Raises:
-        NotFound: it is that of a key, which has no account.
-    """
+    """Return the session of a person."""
     session = visit.session
     if session is None or session.caller.role is None:
         msg = "only people have an account; a key has a session"

@@ -51,11 +51,7 @@ class Account(NamedTuple):
 
 
 async def find_account(store: Reader, login: str, environment: Environment) -> Account | None:
-    """Return the account with a login, in any case; ``None`` if there is none.
-
-    Raises:
-        Unavailable: the database is unreachable.
-    """
+    """Return the account with a login, in any case; ``None`` if there is none."""
     # What PostgreSQL cannot store, and what is too long, is no login. It is looked for anyway, so
     # that it costs as much.
     key, is_login = name_key(login[:MAX_LOGIN].replace("\0", "")), len(login) <= MAX_LOGIN
@@ -66,21 +62,13 @@ async def find_account(store: Reader, login: str, environment: Environment) -> A
 
 
 async def read_account(store: Reader, person_id: int) -> Account:
-    """Return the account of a person who is signed in.
-
-    Raises:
-        Unavailable: the database is unreachable.
-    """
+    """Return the account of a person who is signed in."""
     (row,) = await store.read(_select(person_id))
     return _account_of(row)
 
 
 async def has_people(store: Reader, environment: Environment) -> bool:
-    """Return whether anybody can sign in with a login.
-
-    Raises:
-        Unavailable: the database is unreachable.
-    """
+    """Return whether anybody can sign in with a login."""
     sql = (
         "SELECT 1 FROM people p JOIN api_keys k ON k.id = p.id"
         " WHERE k.environment = ?1 AND k.revoked_at IS NULL LIMIT 1"
@@ -112,11 +100,7 @@ def sign_in(
 async def find_invitation(
     store: Reader, secret: str, environment: Environment, now: Milliseconds
 ) -> Account | None:
-    """Return the account of the person whom a link invites; ``None`` if it has no use left.
-
-    Raises:
-        Unavailable: the database is unreachable.
-    """
+    """Return the account of the person whom a link invites; ``None`` if it has no use left."""
     link = await find_link(store, secret, "invitation", environment, now)
     return None if link is None else await read_account(store, link.caller.id)
 
@@ -152,10 +136,6 @@ def change_password(
     """Give the person of a session another password than the one ``before``, which was verified.
 
     Every other session ends, and every link.
-
-    Raises:
-        MissingKey: the session has ended.
-        InvalidBody: the password is another one by now.
     """
     yield count_up_revision()
     caller = yield from _find_caller_again(session, now)
@@ -170,11 +150,7 @@ def change_password(
 def rename(
     session: Session, name: KeyName, now: Milliseconds, request_id: str | None = None
 ) -> Unit[None]:
-    """Give the person of a session another name.
-
-    Raises:
-        MissingKey: the session has ended.
-    """
+    """Give the person of a session another name."""
     if session.caller.name == name:  # else anybody could wake all long polls for nothing
         return
     yield count_up_revision()

@@ -29,13 +29,7 @@ async def _show(visit: PageRequest) -> Response:
 
 
 async def _accept(visit: PageRequest) -> Response:
-    """Set the password of the person who is invited, and sign them in.
-
-    Raises:
-        InvalidBody: it cannot be a password.
-        NotFound: the link has ended, or is none.
-        Overloaded: too many passwords wait to be hashed.
-    """
+    """Set the password of the person who is invited, and sign them in."""
     account = await _invited(visit)
     secret = None if account is None else await _session_of(visit, account)
     if account is None or secret is None:

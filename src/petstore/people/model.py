@@ -126,9 +126,6 @@ def check_role(giver: Caller, person: Caller) -> None:
     Nobody knows when a person leaves, and people sign in anywhere. So a key that expires or has
     networks can give no role. Who administers keys can create one without limits, so a key with
     limits cannot give that.
-
-    Raises:
-        BeyondOwnRights: the role has another scope, or the giver has an end, networks or limits.
     """
     if "keys:admin" in person.scopes and giver.limits != Limits(UNLIMITED, UNLIMITED):
         msg = "role: your key cannot give a role that creates keys without limits, as it has limits"

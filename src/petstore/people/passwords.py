@@ -51,11 +51,7 @@ T = TypeVar("T")
 
 
 def check_password(password: str, login: str) -> None:
-    """Refuse what cannot be the password of a login, or is the first that somebody would guess.
-
-    Raises:
-        InvalidBody: it is too short, too long, one of the commonest, or the login.
-    """
+    """Refuse what cannot be the password of a login, or is the first that somebody would guess."""
     if not has_length(password):
         msg = f"password: expected {MIN_LENGTH} to {MAX_LENGTH} characters"
         raise InvalidBody(msg)

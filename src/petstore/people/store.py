@@ -138,12 +138,7 @@ async def list_people(
 def add_person(
     new: PersonCreate, by: Principal, environment: Environment, now: Milliseconds
 ) -> Unit[Added]:
-    """Add a person, and make an invitation.
-
-    Raises:
-        LoginTaken: another person has the login.
-        BeyondOwnRights: the actor cannot give the role.
-    """
+    """Add a person, and make an invitation."""
     by = yield from begin_change(by, now)
     yield from _require_free_login(new.login)
     fields = KeyFields[Milliseconds](new.name, "enterprise", scopes=frozenset())
@@ -178,12 +173,6 @@ def invite_person(
     """Make a link with which a person who passes ``check`` sets a password; earlier ones end.
 
     The password until now works until the link is used.
-
-    Raises:
-        NotFound: the principal sees no person with this id.
-        PersonDisabled: the person is disabled.
-        BeyondOwnRights: the person has rights that the actor does not have, or is the actor, who
-            needs the password until now to set another one.
     """
     by = yield from begin_change(by, now)
     person = yield from read_person(person_id, by.environment)
@@ -204,14 +193,6 @@ def change_person(
     """Change fields of a person who passes ``check``, by their names in ``PersonPatch``.
 
     Who is disabled is signed out, and their links end, with those that they have made.
-
-    Raises:
-        NotFound: the principal sees no person with this id.
-        LoginTaken: another person has the login.
-        LastAdministrator: there would be no active administrator, or somebody would take this from
-            themselves while nobody else is one.
-        BeyondOwnRights: the person would get rights that the actor does not have, or has them and
-            would get another login.
     """
     by = yield from begin_change(by, now)
     before = yield from read_person(person_id, by.environment)
@@ -252,11 +233,7 @@ def end_device_of(
     now: Milliseconds,
     check: Callable[[PersonDevice], None],
 ) -> Unit[None]:
-    """Sign a person out on a device that passes ``check``.
-
-    Raises:
-        NotFound: the principal sees no person with this id, or they are not signed in there.
-    """
+    """Sign a person out on a device that passes ``check``."""
     by = yield from begin_change(by, now)
     yield from read_person(person_id, by.environment)
     device = yield from find_device(person_id, device_id, now)

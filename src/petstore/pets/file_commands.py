@@ -123,11 +123,7 @@ def import_file(
 
 
 def _settings(values: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
-    """Return what the options change of how the file is read.
-
-    Raises:
-        click.BadParameter: a meaning is not one.
-    """
+    """Return what the options change of how the file is read."""
     settings: dict[str, Any] = {}
     if options["default_status"] is not None:
         settings["default_status"] = options["default_status"]
@@ -143,11 +139,7 @@ def _settings(values: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mapping(columns: Sequence[str], found: "Import") -> dict[str, int | None]:
-    """Return the places of the columns of ``--column``: a name, or a number counted from 1.
-
-    Raises:
-        click.BadParameter: there is no such field or column.
-    """
+    """Return the places of the columns of ``--column``: a name, or a number counted from 1."""
     names = [column.name.casefold() for column in found.columns]
     mapping: dict[str, int | None] = {}
     for option in columns:

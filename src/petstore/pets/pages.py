@@ -434,11 +434,7 @@ async def filters_of(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]
 
 
 def pet_filter(query: Mapping[str, Any]) -> PetFilter:
-    """Return the filter of the filters of ``listPets``.
-
-    Raises:
-        InvalidParameter: a field has an invalid value.
-    """
+    """Return the filter of the filters of ``listPets``."""
     values = convert(query, ListPetsQuery, InvalidParameter)
     return PetFilter(values.status, values.category_id, has_status=values.has_status)
 

@@ -27,11 +27,7 @@ def box_of(pet: Pet) -> str:
 
 
 def selected_in(form: Form) -> Mapping[int, str]:
-    """Return the versions of the selected animals, by their ids.
-
-    Raises:
-        InvalidBody: none is selected, or too many, or something else than animals.
-    """
+    """Return the versions of the selected animals, by their ids."""
     boxes = dict.fromkeys(form.all("pet"))
     if not boxes:
         msg = "select an animal first"
@@ -42,11 +38,7 @@ def selected_in(form: Form) -> Mapping[int, str]:
 
 
 def ids_in(texts: Sequence[str]) -> list[int]:
-    """Return the ids of animals in texts of a form.
-
-    Raises:
-        InvalidBody: they are too many, or no ids.
-    """
+    """Return the ids of animals in texts of a form."""
     if len(texts) > MAX_SELECTED:
         msg = f"select at most {MAX_SELECTED} animals at a time"
         raise InvalidBody(msg)

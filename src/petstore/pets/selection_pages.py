@@ -125,12 +125,7 @@ async def _change(visit: PageRequest) -> Response:
 
 
 async def _patch(visit: PageRequest) -> dict[str, Any]:
-    """Return the members that the selected animals get.
-
-    Raises:
-        InvalidBody: there are none.
-        UnknownCategory: the category is not a number, and none has this name.
-    """
+    """Return the members that the selected animals get."""
     typed = SELECTION_FORM.body(SELECTION_FORM.typed(visit.form))
     body = await with_category(visit, "updatePet", typed)
     if not body:
@@ -178,12 +173,7 @@ async def _undo(visit: PageRequest) -> Response:
 
 
 async def _take_back(visit: PageRequest, pet_id: int) -> bool:
-    """Undo what a request did to an animal; return whether it was not undone before.
-
-    Raises:
-        PreconditionFailed: somebody has changed the animal since.
-        Conflict: its history is no longer kept.
-    """
+    """Undo what a request did to an animal; return whether it was not undone before."""
     wanted = (visit.author.actor, visit.form.text("request"))
     found = await newest_events(visit, 2, resource=f"pet/{pet_id}")
     if not found:
@@ -216,12 +206,7 @@ def _is_of(event: PastEvent, author: tuple[str, str]) -> bool:
 async def _each(
     ids: Sequence[int], pets: Mapping[int, Pet], act: Callable[[int], Awaitable[bool]]
 ) -> _Outcome:
-    """Do something with each animal. ``act`` returns whether there was anything to do.
-
-    Raises:
-        RateLimitExceeded: the key has no requests left, and nothing was done.
-        Unavailable: the database is unreachable, and nothing was done.
-    """
+    """Do something with each animal. ``act`` returns whether there was anything to do."""
     outcome = _Outcome([], [], [])
     for place, pet_id in enumerate(ids):
         try:
@@ -267,11 +252,7 @@ def _present(pets: Mapping[int, Pet], pet_id: int) -> Pet:
 
 
 def _seen(pet: Pet, seen: str) -> str:
-    """Return the version of an animal that is as the person saw it.
-
-    Raises:
-        PreconditionFailed: it is not.
-    """
+    """Return the version of an animal that is as the person saw it."""
     if version_of(pet) != seen:
         msg = "somebody has changed the animal"
         raise PreconditionFailed(msg)

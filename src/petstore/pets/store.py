@@ -145,11 +145,7 @@ def _others(totals: Inventory, shown: list[CategoryCounts]) -> CategoryCounts:
 def create_pet(
     new: NewPet, *, now: Milliseconds, strict_categories: bool = False, by: Author = SERVICE
 ) -> Unit[Pet]:
-    """Add a pet and return it; its event names the author ``by``.
-
-    Raises:
-        UnknownCategory: categories are strict, and the pet's is not registered.
-    """
+    """Add a pet and return it; its event names the author ``by``."""
     if strict_categories:
         yield from require_category(new.category_id)
     keys = keys_of(new.name)
@@ -173,9 +169,6 @@ def create_pets(
     """Add many pets in the order given, a hundred in each statement, and return them.
 
     ``known`` has what a search finds some of their names by: a unit of work keeps others waiting.
-
-    Raises:
-        UnknownCategory: categories are strict, and not all of the pets' are registered.
     """
     if strict_categories:
         news = list(news)
@@ -204,14 +197,7 @@ def update_pet(
     strict_categories: bool,
     by: Author = SERVICE,
 ) -> Unit[Pet]:
-    """Change a pet that passes ``check`` as it is at ``now``, and return it.
-
-    Raises:
-        NotFound: no pet has this id.
-        IllegalTransition: the new status cannot follow the present one.
-        PetReserved: an open order reserves the pet, and its status would change.
-        UnknownCategory: categories are strict, and the new one is not registered.
-    """
+    """Change a pet that passes ``check`` as it is at ``now``, and return it."""
     pet = yield from _locked(pet_id, now)
     check(pet)
     if status_after(pet, patch) != pet.status:
@@ -238,12 +224,7 @@ def update_pet(
 def delete_pet(
     pet_id: int, now: Milliseconds, check: Callable[[Pet], None], *, by: Author = SERVICE
 ) -> Unit[None]:
-    """Delete a pet that passes ``check`` as it is at ``now``.
-
-    Raises:
-        NotFound: no pet has this id.
-        PetReserved: an open order reserves it.
-    """
+    """Delete a pet that passes ``check`` as it is at ``now``."""
     pet = yield from _locked(pet_id, now)
     check(pet)
     yield from _require_no_order(pet_id)

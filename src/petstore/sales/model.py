@@ -102,11 +102,7 @@ class Stretch(NamedTuple):
 def day_range(
     first: date | UnsetType, last: date | UnsetType, time_zone: str, now: datetime
 ) -> DayRange:
-    """Return the days from ``first`` to ``last``: by default the last seven, up to today.
-
-    Raises:
-        InvalidParameter: there is no such time zone, or these are not 1 to 366 days.
-    """
+    """Return the days from ``first`` to ``last``: by default the last seven, up to today."""
     zone = zone_of(time_zone)
     until = now.astimezone(zone).date() if last is UNSET else last
     _require_day("to", until)
@@ -136,11 +132,7 @@ def _require_day(name: str, day: date) -> None:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """Return the time zone of a name of IANA.
-
-    Raises:
-        InvalidParameter: there is none.
-    """
+    """Return the time zone of a name of IANA."""
     if _ZONE.fullmatch(name):
         try:
             return ZoneInfo(name)

@@ -38,9 +38,6 @@ async def get_sales(store: Reader, days: DayRange, by: By, currency: str) -> lis
     """Return the sales of the days. Orders without an amount count in the store's ``currency``.
 
     By day, each day has a row in this currency. Other currencies have rows where there are sales.
-
-    Raises:
-        Unavailable: the database is unreachable or failing.
     """
     if by == "category":
         return _rows(await _by_category(store, days, currency), currency)

@@ -218,11 +218,7 @@ def seal() -> Unit[bytes]:
 async def find_session(
     store: Reader, secret: str, environment: Environment, now: Milliseconds
 ) -> Session | SessionEnd | None:
-    """Return the session with this secret, or why it has ended; ``None`` if there is none.
-
-    Raises:
-        Unavailable: the database is unreachable.
-    """
+    """Return the session with this secret, or why it has ended; ``None`` if there is none."""
     digest = _digest(secret)
     rows = await store.read(Statement(_SELECT_SESSION, (digest,), name="select_session"))
     if not rows:
@@ -283,11 +279,7 @@ def end_session(digest: bytes) -> Unit[None]:
 
 
 async def list_devices(store: Reader, caller_id: int, now: Milliseconds) -> list[Device]:
-    """Return where a caller is signed in now, the last used first.
-
-    Raises:
-        Unavailable: the database is unreachable.
-    """
+    """Return where a caller is signed in now, the last used first."""
     return [*map(_device_of, await store.read(_select_devices(caller_id, now)))]
 
 
@@ -353,12 +345,6 @@ def create_link(
     The ``maker`` passes on when it ends: a link must not outlive the
     token that made it. Any link ends with the token that is now the newest of its key, if not with
     an older one. A new invitation ends the earlier ones of the same person.
-
-    Raises:
-        NotFound: there is no key or person with this id.
-        KeyEnded: the key is expired or revoked, or the session of the maker has ended.
-        BeyondOwnRights: the maker's session came by a link of another key, and so could not pass on
-            when both of them end.
     """
     rows = yield select_key(caller_id)
     if not rows:
@@ -422,11 +408,7 @@ class Link(NamedTuple):
 async def find_link(
     store: Reader, secret: str, purpose: LinkPurpose, environment: Environment, now: Milliseconds
 ) -> Link | None:
-    """Return the link with this secret; ``None`` if it is for something else, or has ended.
-
-    Raises:
-        Unavailable: the database is unreachable.
-    """
+    """Return the link with this secret; ``None`` if it is for something else, or has ended."""
     rows = await store.read(_select_link(secret, purpose))
     if not rows:
         return None

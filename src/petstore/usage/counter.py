@@ -77,11 +77,7 @@ class Counter:
             self._latest[counted] = latest
 
     async def save(self) -> None:
-        """Add to the table what was counted, each count once.
-
-        Raises:
-            Unavailable: the database is unreachable, full or failing; the next save continues.
-        """
+        """Add to the table what was counted, each count once."""
         async with self._saving:
             await self._save_batches()  # what the last one could not add
             self._process = self._process or token_hex(8)  # here, because workers may be forks
@@ -100,9 +96,6 @@ class Counter:
         """Return the newest 1,000 counts of a key from the hour ``first`` on, and then by name.
 
         Those of this process are there at once, those of others as they were saved.
-
-        Raises:
-            Unavailable: the database is unreachable.
         """
         parameters = (kind, key_id, first, self._process, _MAX_READ)
         select = Statement(_SELECT, parameters, name="select_counts")

@@ -156,11 +156,6 @@ def retry(
 
     Return the delivery that sends it: the pending one of this event, which becomes due now, or else
     a new one.
-
-    Raises:
-        NotFound: the key has no webhook with this id, or the webhook no such delivery.
-        WebhookDisabled: it is disabled.
-        EventNotKept: the event is too old.
     """
     yield from lock_enabled(webhook_id, key_id, check)
     rows = yield Statement(
@@ -195,10 +190,6 @@ def recover(
     """Begin to send a webhook that passes ``check`` again what failed or was never sent ``since``.
 
     The process that delivers to the webhook does the rest (``recover_batch``).
-
-    Raises:
-        NotFound: the key has no webhook with this id.
-        WebhookDisabled: it is disabled.
     """
     webhook = yield from lock_enabled(webhook_id, key_id, check)
     before = (yield from _first_since(since)) - 1

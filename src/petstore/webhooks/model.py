@@ -213,10 +213,6 @@ def check_url(url: str, networks: Networks) -> None:
     """Refuse a URL to which nothing can be delivered, as far as can be told without its addresses.
 
     The addresses of a name change, so they are checked at every attempt.
-
-    Raises:
-        InvalidWebhookUrl: it is not a URL of HTTP as RFC 3986 has it, or has a user or a fragment;
-            or it needs an address in ``networks`` and cannot have one.
     """
     _require(url.isascii(), "only ASCII: the host as xn--…, the rest percent-encoded")
     _require("#" not in url, "no fragment")
@@ -239,11 +235,7 @@ def check_url(url: str, networks: Networks) -> None:
 
 
 def known_types(types: Collection[str]) -> list[EventType]:
-    """Return ``types`` in the order of ``EVENT_TYPES``, each once.
-
-    Raises:
-        UnknownEventType: it names them.
-    """
+    """Return ``types`` in the order of ``EVENT_TYPES``, each once."""
     unknown = sorted(set(types) - set(EVENT_TYPES))
     if unknown:
         named = ", ".join(repr(name[:_MAX_TEXT]) for name in unknown[:_MAX_NAMED])

@@ -101,12 +101,7 @@ class ListDeliveriesQuery(PageQuery, frozen=True):
 
 
 async def _require_own(context: Context, webhook_id: int) -> int:
-    """Return the id of the caller, who has to own the webhook.
-
-    Raises:
-        NotOwner: the caller sees it, and does not own it.
-        NotFound: the caller does not see it.
-    """
+    """Return the id of the caller, who has to own the webhook."""
     caller = context.caller
     if sees_all(caller):
         owner = (await get_webhook(context.services.store, webhook_id, caller)).owner
@@ -208,12 +203,7 @@ async def _recover(context: Context, call: Call[Recovery, None]) -> Result[Webho
 
 
 def _check_types(types: Collection[str], key: Caller) -> None:
-    """Refuse types that do not exist, or that the key may not read.
-
-    Raises:
-        UnknownEventType: there is no such type.
-        MissingScope: the key lacks the scope to read one of them.
-    """
+    """Refuse types that do not exist, or that the key may not read."""
     for kind in known_types(types):
         require_scope(key, scope_of(kind), f" to read {kind}")
 

@@ -105,11 +105,7 @@ class Sender:
         self._seconds = seconds
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> EndpointResponse:
-        """Send ``body`` as JSON and return the response, whatever its status.
-
-        Raises:
-            DeliveryFailed: there was none in time, or the address is forbidden.
-        """
+        """Send ``body`` as JSON and return the response, whatever its status."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._post(url, headers, body)

@@ -125,11 +125,7 @@ async def list_webhooks(
 
 
 async def get_webhook(store: Reader, webhook_id: int, caller: Caller) -> Webhook:
-    """Return a webhook that the caller sees.
-
-    Raises:
-        NotFound: there is no webhook with this id, or the caller does not see it.
-    """
+    """Return a webhook that the caller sees."""
     column, value = _seen_by(caller)
     sql = f"{_SELECT} WHERE id = ?1 AND {column} = ?2"
     rows = await store.read(Statement(sql, (webhook_id, value), name="select_webhook"))
@@ -143,12 +139,7 @@ async def has_webhooks(store: Reader) -> bool:
 
 
 def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[IssuedSecret]:
-    """Create a webhook, which gets the events from now on.
-
-    Raises:
-        NotFound: there is no such key: the operator cannot have webhooks.
-        TooManyWebhooks: the key has as many as it may have.
-    """
+    """Create a webhook, which gets the events from now on."""
     # So two requests at once cannot both create the last one.
     rows = yield Statement(
         "SELECT environment FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */",
@@ -190,9 +181,6 @@ def change_webhook(
     """Change a webhook that passes ``check``, and return it. Enabled again, it resumes from now.
 
     If another caller disables it (``by``), an event tells its owner.
-
-    Raises:
-        NotFound: the key has no webhook with this id.
     """
     webhook = yield from _checked(webhook_id, key_id, check)
     changed = _patched(webhook, patch)
@@ -231,11 +219,7 @@ def rotate_webhook(
     now: Milliseconds,
     check: Callable[[Webhook], None],
 ) -> Unit[IssuedSecret]:
-    """Give a webhook that passes ``check`` a new secret. The one before signs too for ``grace``.
-
-    Raises:
-        NotFound: the key has no webhook with this id.
-    """
+    """Give a webhook that passes ``check`` a new secret. The one before signs too for ``grace``."""
     webhook = yield from _checked(webhook_id, key_id, check)
     ((version,),) = yield Statement(
         "UPDATE webhooks SET secret_version = secret_version + 1, previous_secret_ends_at = ?2"
@@ -247,11 +231,7 @@ def rotate_webhook(
 
 
 def delete_webhook(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[None]:
-    """Delete a webhook that passes ``check``. ``delete_deliveries`` deletes its deliveries.
-
-    Raises:
-        NotFound: the key has no webhook with this id.
-    """
+    """Delete a webhook that passes ``check``. ``delete_deliveries`` deletes its deliveries."""
     yield from _checked(webhook_id, key_id, check)
     yield Statement(
         "DELETE FROM webhooks WHERE id = ?1",
@@ -268,12 +248,7 @@ def record_test(
     *,
     by: Author = SERVICE,
 ) -> Unit[str]:
-    """Record an event for a webhook that passes ``check``, and return its id.
-
-    Raises:
-        NotFound: the key has no webhook with this id.
-        WebhookDisabled: it is disabled.
-    """
+    """Record an event for a webhook that passes ``check``, and return its id."""
     webhook = yield from lock_enabled(webhook_id, key_id, check)
     test = NewEvent("webhook.test", f"webhook/{webhook_id}", webhook, None, key_id)
     insert = record(now, test, by=by)
@@ -282,12 +257,7 @@ def record_test(
 
 
 def lock_enabled(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[Webhook]:
-    """Return a webhook that is enabled and passes ``check``, and lock its row.
-
-    Raises:
-        NotFound: the key has no webhook with this id.
-        WebhookDisabled: it is disabled.
-    """
+    """Return a webhook that is enabled and passes ``check``, and lock its row."""
     webhook = yield from _checked(webhook_id, key_id, check)
     if not webhook.enabled:
         msg = f"webhook {webhook.id} is disabled; enable it first"

@@ -27,11 +27,7 @@ def scripts(database: str) -> tuple[str, ...]:
 
 
 def require_known(version: int, newest: int) -> int:
-    """Return the ``version`` of a schema if it is at most ``newest``.
-
-    Raises:
-        UnusableDatabase: a newer program made the database.
-    """
+    """Return the ``version`` of a schema if it is at most ``newest``."""
     if version > newest:
         msg = (
             f"the database has schema version {version}, made by a newer petstore;"

@@ -24,12 +24,7 @@ _COLUMNS = """
 
 
 async def migrate(connection: Connection) -> None:
-    """Bring the schema up to date, safely when several processes do so at once.
-
-    Raises:
-        UnusableDatabase: a newer version or another program made the database, or this user may not
-            change it.
-    """
+    """Bring the schema up to date, safely when several processes do so at once."""
     known = scripts("postgres")
     with unusable():
         if await _version(connection, len(known)) < len(known):

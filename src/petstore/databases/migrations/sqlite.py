@@ -34,12 +34,7 @@ def migrate(connection: apsw.Connection) -> None:
 
 
 def inspect(connection: apsw.Connection) -> Schema:
-    """Return the version of the schema; change nothing.
-
-    Raises:
-        UnusableDatabase: a newer petstore or another program made the database, or something that
-            the service needs is missing in it.
-    """
+    """Return the version of the schema; change nothing."""
     _refuse_foreign(connection)
     version, known = _version(connection), scripts("sqlite")
     if missing := _parts_made_by(known[:version]) - _parts(connection):

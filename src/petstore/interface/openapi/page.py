@@ -32,12 +32,7 @@ class DocumentPage:
         self._root = root
 
     async def __call__(self, request: Request) -> Response:
-        """Respond with the document, or 304 if the client has it already.
-
-        Raises:
-            InvalidParameter: ``If-Match`` or ``If-None-Match`` is too long.
-            PreconditionFailed: ``If-Match`` names another version.
-        """
+        """Respond with the document, or 304 if the client has it already."""
         conditions = conditions_of(request)
         whole = self._representation(request)
         response = conditional(conditions, whole)
