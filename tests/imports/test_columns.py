@@ -17,12 +17,12 @@ from petstore.imports.columns import (
     Column,
     ColumnMapping,
     Layout,
+    Words,
     id_of_row,
     pet_of_row,
     rows_below,
     status_of,
     word_key,
-    words_of,
 )
 from petstore.imports.reading import Row
 from petstore.pets.model import NewPet, PetStatus
@@ -132,7 +132,7 @@ def test_words_are_counted_as_first_written_where_a_pet_can_be() -> None:
         "name,type,status\nA,Dog,On Hold\nB,dog,on-hold\n,Cat,lost\nC,,\nname,type,status\n9,12,\n"
     )
     layout, rows = understood(text)
-    words = words_of(rows, layout)
+    words = Words().count(rows, layout)
     assert (words.statuses, words.categories) == ({"On Hold": 2, "": 1}, {"Dog": 2, "": 1})
 
 

@@ -383,6 +383,8 @@ async def test_a_caller_has_at_most_twenty_unfinished_imports(service: Service, 
         await sent(service, token, many(1, f"Pet {number}"))
     response = await send(service, token, many(1, "One more"))
     assert_error(response, 409, "too_many_imports")
+    unreadable = await send(service, token, b"%PDF")  # such files are not even read
+    assert_error(unreadable, 409, "too_many_imports")
     assert (await service.request("DELETE", f"{PATH}/1", token)).status_code == 204
     assert (await send(service, token, many(1, "One more"))).status_code == 201
 
@@ -471,3 +473,17 @@ async def test_a_key_has_at_most_four_files_on_their_way(service: Service, token
     responses = await asyncio.gather(*(send(service, token, many(1, name)) for name in "ABCDE"))
     statuses = sorted(response.status_code for response in responses)
     assert statuses == [201] * 4 + [429]
+
+
+async def test_one_file_is_read_at_a_time_and_batches_do_not_wait_for_it(
+    service: Service, token: str
+) -> None:
+    with await service.app.services.admission.readings.take("somebody else"):
+        sending = asyncio.create_task(send(service, token, many(1)))
+        others = [(await service.issue()).token for _ in range(3)]
+        for other in others:
+            pets = [{"name": "Rex", "categoryId": 1}] * 2
+            response = await service.request("POST", "/v1/pets/batch", other, json=pets)
+            assert response.status_code == 201, response.text
+        assert not sending.done()
+    assert (await sending).status_code == 201

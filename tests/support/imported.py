@@ -12,11 +12,11 @@ from petstore.imports.columns import (
     FIRST_ROWS,
     Choices,
     Layout,
+    Words,
     find_layout,
     pet_of_row,
     rows_below,
     status_of,
-    words_of,
 )
 from petstore.imports.reading import Row, TableHead
 from petstore.imports.tables import write_rows
@@ -43,7 +43,7 @@ def understood(text: str, *, has_header: bool | None = None) -> tuple[Layout, li
 def seen(head: TableHead, rows: list[Row]) -> Iterable[str]:
     """Yield what a clerk sees of a file whose categories are all to be created."""
     layout = find_layout([*islice(rows, FIRST_ROWS)], head.last_from)
-    words = words_of(rows, layout)
+    words = Words().count(rows, layout)
     categories = {name_key(word): 1 for word in words.categories if word}
     choices = Choices("available", categories=categories)
     yield f"{head.encoding}{SEPARATORS[head.separator]}"

@@ -231,14 +231,14 @@ class Console:
         self, page: ConsolePage, visit: PageRequest, receive: Receive
     ) -> Response:
         """Receive a file, if the page takes one, and work on it when it is the turn of its key."""
-        working = self._services.admission.working_files
+        admission = self._services.admission
         if not page.takes_files:
             await self._receive_form(page, visit, receive)
-            with await working.take(visit.caller.id):
+            with await admission.working_files.take(visit.caller.id):
                 return await self._visited(page, visit)
         seconds = page.max_bytes / _SLOWEST
         body = await self._bodies.read_file(visit.request, receive, page.max_bytes, seconds)
-        with body, ExitStack() as opened, await working.take(visit.caller.id):
+        with body, ExitStack() as opened, await admission.readings.take(visit.caller.id):
             visit.form = await decode_form(_content_type(visit.request), body, opened)
             return await self._visited(page, visit)
 

@@ -1,7 +1,9 @@
 """What the columns and words of a table mean: its header, its mapping, and the pet of each row."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Self
 from unicodedata import normalize
 
 from msgspec import UNSET, Struct, UnsetType
@@ -113,11 +115,25 @@ class Layout(Struct, frozen=True, rename="camel"):
     last_from: int
 
 
-class Words(Struct, frozen=True):
+class Words:
     """The words of rows, as first written, with the number of rows; empty for empty cells."""
 
-    statuses: dict[str, int]
-    categories: dict[str, int]
+    def __init__(self) -> None:
+        self.statuses, self.categories = Counter[str](), Counter[str]()
+        self._first: dict[str, str] = {}
+
+    def count(self, rows: Iterable[Row], layout: Layout) -> Self:
+        """Add the words of the rows below the header, without those that cannot be pets."""
+        for row in rows_below(rows, layout):
+            name, category, status, _ = _cells(row, layout.mapping)
+            if not name or _fault(row, layout):
+                continue
+            status = self._first.setdefault(f"status {status and word_key(status)}", status)
+            self.statuses[status] += 1
+            if len(category) <= MAX_CATEGORY_NAME and _LOST not in category:
+                category = self._first.setdefault(f"category {name_key(category)}", category)
+                self.categories[category] += 1
+        return self
 
 
 class Choices(Struct, frozen=True):
@@ -182,21 +198,6 @@ def find_layout(
 def rows_below(rows: Iterable[Row], layout: Layout) -> Iterator[Row]:
     """Yield the rows below the header."""
     return (row for row in rows if row.line > (layout.header_line or 0))
-
-
-def words_of(rows: Iterable[Row], layout: Layout) -> Words:
-    """Return the words of the rows below the header, without those that cannot be pets."""
-    words, first = Words({}, {}), dict[str, str]()
-    for row in rows_below(rows, layout):
-        name, category, status, _ = _cells(row, layout.mapping)
-        if not name or _fault(row, layout):
-            continue
-        status = first.setdefault(f"status {status and word_key(status)}", status)
-        words.statuses[status] = words.statuses.get(status, 0) + 1
-        if len(category) <= MAX_CATEGORY_NAME and _LOST not in category:
-            category = first.setdefault(f"category {name_key(category)}", category)
-            words.categories[category] = words.categories.get(category, 0) + 1
-    return words
 
 
 def status_of(word: str, choices: Choices) -> PetStatus | UnsetType | None:

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any, BinaryIO
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import astuple, replace
 
 from petstore.clock import Milliseconds
@@ -19,13 +19,14 @@ from petstore.imports.columns import (
     FIRST_ROWS,
     ColumnMapping,
     Layout,
+    Words,
     find_layout,
     status_of,
     word_key,
-    words_of,
 )
 from petstore.imports.model import (
     MAX_LISTED,
+    MAX_ROWS,
     MAX_WORD,
     ImportMappingPatch,
     ImportPatch,
@@ -154,17 +155,14 @@ async def preview_of(
     store: Reader, import_id: int, settings: ImportSettings, start: int
 ) -> ImportPreview:
     """Return what a run would do now."""
-    categories, slices, layout = CategoryIds(store), TimeSlices(), settings.layout
+    categories, slices, words = CategoryIds(store), TimeSlices(), Words()
     known: dict[str, int] = {}
-    statuses, words = _Words(word_key), _Words(name_key)
     added = refused = already_here = 0
     async for first, records, _ in read_batches(store, import_id, start):
         await slices.rest()
         rows = records[max(0, start - first) :]
-        counted = words_of(rows, layout)
-        statuses.count(counted.statuses)
-        words.count(counted.categories)
-        known = await categories.find(rows, layout)
+        words.count(rows, settings.layout)
+        known = await categories.find(rows, settings.layout)
         decided = with_created(rows, settings, known)
         judged = judge(rows, settings, decided, await pets_here(store, rows, settings))
         names = [pet.name for pet in judged if isinstance(pet, NewPet)]
@@ -172,44 +170,29 @@ async def preview_of(
         here = await names_here(store, {each.name_key for each in keys.values()})
         already_here += sum(keys[name].name_key in here for name in names)
         added, refused = added + len(names), refused + len(rows) - len(names)
-    unknown = [word for word in words.listed() if name_key(word.text) not in known]
+    unknown, undecided, choices = Counter[str](), Counter[str](), settings.choices({})
+    means: dict[str, Meaning | UnsetType] = {}
+    for word, count in words.categories.items():
+        await slices.rest()
+        if word and name_key(word) not in known:
+            unknown[word] = count
+    for word, count in words.statuses.items():
+        await slices.rest()
+        if word and word_key(word) not in STATUSES:
+            status = status_of(word, choices)
+            means[word] = "none" if status is None else status
+            undecided[word] = count + (MAX_ROWS if means[word] is UNSET else 0)  # these come first
     return ImportPreview(
         added=added,
         refused=refused,
         already_here=already_here,
-        without_category=words.rows[""],
-        without_status=statuses.rows[""],
-        categories=unknown[:MAX_LISTED],
-        statuses=_decided(statuses.listed(), settings),
+        without_category=words.categories[""],
+        without_status=words.statuses[""],
+        categories=[
+            ImportWord(word[:MAX_WORD], count) for word, count in unknown.most_common(MAX_LISTED)
+        ],
+        statuses=[
+            ImportWord(word[:MAX_WORD], words.statuses[word], means[word])
+            for word, _ in undecided.most_common(MAX_LISTED)
+        ],
     )
-
-
-def _decided(words: Sequence[ImportWord], settings: ImportSettings) -> list[ImportWord]:
-    """Return words of the status column with what they mean, but for the statuses themselves."""
-    choices, found = settings.choices({}), list[ImportWord]()
-    for word in words:
-        if word_key(word.text) not in STATUSES:
-            status = status_of(word.text, choices)
-            found.append(replace(word, means="none" if status is None else status))
-    return sorted(found, key=lambda word: word.means is not UNSET)[:MAX_LISTED]
-
-
-class _Words:
-    """The words of a column by their keys, as first written, with the number of rows."""
-
-    def __init__(self, key_of: Callable[[str], str]) -> None:
-        self._key_of = key_of
-        self._texts: dict[str, str] = {}
-        self.rows: Counter[str] = Counter()
-
-    def count(self, words: Mapping[str, int]) -> None:
-        """Add the words of some rows."""
-        for word, rows in words.items():
-            key = self._key_of(word)
-            self._texts.setdefault(key, word)
-            self.rows[key] += rows
-
-    def listed(self) -> list[ImportWord]:
-        """Return the words, those of most rows first."""
-        counts = self.rows.most_common()
-        return [ImportWord(self._texts[key][:MAX_WORD], rows) for key, rows in counts if key]

@@ -35,7 +35,7 @@ from petstore.domain.fields import INT64_MAX
 from petstore.domain.names import name_key
 from petstore.errors import CategoryNameTaken, ImportClosed, InvalidBody, TooManyImports
 from petstore.events.model import Author
-from petstore.imports.columns import Layout, id_of_row, pet_of_row, words_of
+from petstore.imports.columns import Layout, Words, id_of_row, pet_of_row
 from petstore.imports.model import (
     MAX_LISTED,
     MAX_UNFINISHED,
@@ -191,14 +191,7 @@ def begin(
         " AND touched_at < ?2",
         *(caller_id, now - _LEFT_BEHIND),
     )
-    ((count,),) = yield Statement(
-        f"SELECT count(*) FROM imports WHERE caller_id = ?1 AND {_UNFINISHED}",  # noqa: S608
-        (caller_id,),
-        name="count_unfinished_imports",
-    )
-    if count >= MAX_UNFINISHED:
-        msg = f"you have {MAX_UNFINISHED} unfinished imports, the maximum; run or delete one first"
-        raise TooManyImports(msg)
+    _require_room((yield _count_unfinished(caller_id)))
     rows = yield _change(
         "insert_import",
         "INSERT INTO imports (caller_id, digest, file_name, settings, done, created_at, touched_at)"
@@ -207,6 +200,20 @@ def begin(
     )
     import_id: int = rows[0][0]
     return import_id
+
+
+def _count_unfinished(caller_id: int) -> Statement:
+    return Statement(
+        f"SELECT count(*) FROM imports WHERE caller_id = ?1 AND {_UNFINISHED}",  # noqa: S608
+        (caller_id,),
+        name="count_unfinished_imports",
+    )
+
+
+def _require_room(counts: Sequence[Row]) -> None:
+    if counts[0][0] >= MAX_UNFINISHED:
+        msg = f"you have {MAX_UNFINISHED} unfinished imports, the maximum; run or delete one first"
+        raise TooManyImports(msg)
 
 
 def add_batches(import_id: int, first: int, rows: Sequence[FileRow]) -> Unit[None]:
@@ -252,7 +259,11 @@ def discard(import_id: int) -> Unit[None]:
 
 
 async def find_same(reader: Reader, caller_id: int, digest: bytes) -> StoredImport | None:
-    """Return the import of the same file that the caller has and has not undone."""
+    """Return the import of the same file that the caller has and has not undone.
+
+    Raises:
+        TooManyImports: there is none, and the caller has ``MAX_UNFINISHED``.
+    """
     rows = await reader.read(
         Statement(
             f"{_SELECT} WHERE caller_id = ?1 AND digest = ?2 AND records > 0"
@@ -261,7 +272,10 @@ async def find_same(reader: Reader, caller_id: int, digest: bytes) -> StoredImpo
             name="select_import_of_file",
         )
     )
-    return _import_of(rows[0]) if rows else None
+    if rows:
+        return _import_of(rows[0])
+    _require_room(await reader.read(_count_unfinished(caller_id)))
+    return None
 
 
 async def get_import(reader: Reader, import_id: int, caller_id: int) -> StoredImport:
@@ -331,7 +345,7 @@ def with_created(
     """Return the ids of categories, 0 for those that a run of the import would create."""
     if settings.unknown_categories == "refuse":
         return ids
-    words = words_of(rows, settings.layout).categories
+    words = Words().count(rows, settings.layout).categories
     return ids | {name_key(word): 0 for word in words if can_create(word, ids)}
 
 
@@ -451,13 +465,15 @@ def add_rows(
 ) -> Unit[StoredImport]:
     """Add the pets of the next ``count`` rows of an import; return the import as it is then.
 
-    Nothing happens if somebody else has added these rows, or has undone the import.
+    Nothing happens if somebody else has added these rows, or has changed or undone the import.
 
     Raises:
         NotFound: the import is gone.
     """
     locked = yield from current(present.id, caller_id)
-    if locked.done != present.done or locked.undo_request is not None:
+    if locked.undo_request is not None:
+        return locked
+    if (locked.done, locked.settings) != (present.done, present.settings):
         return locked
     settings, rows = locked.settings, prepared.rows[:count]
     by = by._replace(request_id=locked.run_request or by.request_id)
@@ -562,7 +578,7 @@ def _create_categories(
     by: Author,
 ) -> Unit[None]:
     """Add the categories of rows that are not registered, and their ``ids``."""
-    for word in words_of(rows, settings.layout).categories:
+    for word in Words().count(rows, settings.layout).categories:
         if not can_create(word, ids):
             continue
         try:

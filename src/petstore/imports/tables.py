@@ -19,13 +19,13 @@ from msgspec.structs import replace
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError, SheetVisibleEnum
 
 from petstore.errors import InvalidBody
-from petstore.imports.reading import Row, TableHead
+from petstore.imports.reading import MAX_FILE, Row, TableHead
 
 MAX_ROWS, MAX_COLUMNS = 20_000, 256
 MAX_ROW_TEXT = 65_536
 """Characters of a row."""
 # Characters of all rows: a workbook can repeat a text without storing it again.
-_MAX_TEXT = 32 * 2**20
+_MAX_TEXT = MAX_FILE
 
 _MEMORY, _SECONDS = 200 * 2**20, 5
 _EMPTY = "The file is empty. Choose one with a row for each pet."

@@ -393,7 +393,8 @@ class Application:
         self, exchange: Exchange, operation: Operation, key: Caller, receive: Receive
     ) -> Response:
         """Receive the file or the body of what takes much time, and execute it in its turn."""
-        request = exchange.request
+        request, admission = exchange.request, self.services.admission
+        working = admission.readings if operation.media_types else admission.working_batches
         with ExitStack() as opened:
             body: object = None
             if operation.media_types:
@@ -403,7 +404,7 @@ class Application:
             elif operation.body is not None:
                 text = await self._bodies.read(request, receive)
                 body = decode_json(text or _absent_body(operation), operation.body)
-            with await self.services.admission.working_batches.take(key.id):
+            with await working.take(key.id):
                 key = await self._find_caller_again(exchange)
                 require_scope(key, operation.scope)
                 response = await self._execute(exchange, operation, key, body)
