@@ -348,7 +348,7 @@ DIGESTS = {
     "rotateWebhook": "fcfd9349907c2288",
     "testWebhook": "a7d62963373d0338",
     "retryWebhookDelivery": "8c8f577e32a1fa3d",
-    "replayWebhook": "c4b64a34c2de2e86",
+    "recoverWebhook": "4e48b0e3ea602668",
 }
 """How the digest of each request above begins."""
 

@@ -84,6 +84,7 @@ async def fill(store: SqliteStore) -> str:
     counter.count("deprecated", 1, "getPet", NOW // HOUR, (NOW, b"shop/1", "r1"))
     await counter.save()
     await store.write(do("INSERT INTO feed_start VALUES (1, 1)"))
+    await store.write(do("INSERT INTO console_seal VALUES (1, ?1)", b"a seal"))
     await store.write(do("INSERT INTO key_notices VALUES (1, 'banned', ?1, ?1)", NOW))
     await store.write(
         do(
@@ -127,7 +128,6 @@ async def _keys(store: SqliteStore) -> str:
     person = PersonCreate("Grace", "grace@shop.example", "clerk")
     await store.write(add_person(person, me, "production", NOW))
     await store.write(do("UPDATE people SET password = 'no hash'"))
-    await store.write(do("INSERT INTO feed_start VALUES (1, 1)"))
     return rotated.token
 
 
