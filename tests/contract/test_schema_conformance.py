@@ -5,6 +5,7 @@ import os
 import subprocess
 import sysconfig
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
@@ -14,6 +15,8 @@ from petstore.clock import system_clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.events.model import EVENT_TYPES, NewEvent
 from petstore.events.store import record
+from petstore.imports.previews import store_file
+from petstore.imports.store import MAX_UNFINISHED
 from petstore.keys.model import SCOPES, digest, new_token
 from petstore.keys.store import create_key
 from petstore.orders.model import OrderCreate
@@ -93,6 +96,15 @@ def add_deliveries() -> Unit[None]:
     )
 
 
+async def add_imports(store: Store) -> None:
+    """Add half as many imports as the key of ``add_key_out_of_reach`` may have unfinished."""
+    for number in range(MAX_UNFINISHED // 2):
+        with TemporaryFile() as file:
+            file.write(b"name,category\nBella,Category 1\n")
+            file.seek(0)
+            await store_file(store, -1, file, bytes([number]) * 32, "new.csv", system_clock())
+
+
 async def furnish(store: Store) -> str:
     """Put some of everything into an empty store, and return the token of its key."""
     token = new_token("production")
@@ -100,6 +112,7 @@ async def furnish(store: Store) -> str:
     await store.write(add_some_of_everything())
     await store.write(add_key_out_of_reach(token))
     await store.write(add_webhooks())
+    await add_imports(store)
     await publish(store)
     await store.write(add_deliveries())
     await store.close()
