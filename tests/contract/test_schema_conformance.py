@@ -35,7 +35,7 @@ from support.webhooks import publish
 
 HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sysconfig.get_path("scripts")) / "schemathesis"
-MANY, PEOPLE = 60, 10
+MANY, PEOPLE, DEVICES = 60, 10, 8
 TIMEOUT_MS = 30_000
 LONGEST = 600 * DEPTH
 """Seconds: twenty times what it takes, for a busy machine gives it little of a processor."""
@@ -96,6 +96,23 @@ def add_deliveries() -> Unit[None]:
     )
 
 
+def add_devices() -> Unit[None]:
+    """Sign each person in on the devices from 1 to ``DEVICES``."""
+    now = system_clock()
+    for person in range(MANY + 1, MANY + PEOPLE + 1):
+        token = person.to_bytes(32)
+        yield Statement(
+            "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)", (token, person)
+        )
+        for device in range(1, DEVICES + 1):
+            session = (device << 3).to_bytes(7) + person.to_bytes(25)
+            yield Statement(
+                "INSERT INTO console_sessions (digest, key_id, token_digest, created_at, used_at)"
+                " VALUES (?1, ?2, ?3, ?4, ?4)",
+                (session, person, token, now),
+            )
+
+
 async def add_imports(store: Store) -> None:
     """Add half as many imports as the key of ``add_key_out_of_reach`` may have unfinished."""
     for number in range(MAX_UNFINISHED // 2):
@@ -112,6 +129,7 @@ async def furnish(store: Store) -> str:
     await store.write(add_some_of_everything())
     await store.write(add_key_out_of_reach(token))
     await store.write(add_webhooks())
+    await store.write(add_devices())
     await add_imports(store)
     await publish(store)
     await store.write(add_deliveries())
