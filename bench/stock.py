@@ -1,9 +1,9 @@
 """Fill a store with animals and keys, through the service itself."""
 
-import csv
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -15,25 +15,23 @@ ANIMALS = 200_000
 MIXED = 99_000
 STATES = ("available", "pending", "sold")
 CATEGORIES = 30
+_BATCH = 100
 _UNREACHED = {"perMinute": 10**9, "perDay": 2 * 10**9}
 
 
 def fill(folder: Path, database: str, animals: int = ANIMALS, python: str = sys.executable) -> None:
-    """Import so many animals into the store at the URL ``database``."""
-    file = folder / f"{animals}-animals.csv"
-    with file.open("w", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow(("name", "categoryId", "status"))
-        writer.writerows(_rows(animals))
-    petstore("pets", "import", str(file), "--database", database, python=python)
-    file.unlink()
+    """Add so many animals to the store at the URL ``database``, through a service."""
+    token = issue_key(database, python=python)
+    with _serving(folder, database, token, python) as client:
+        for first in range(0, animals, _BATCH):
+            batch = [_animal(number) for number in range(first, min(first + _BATCH, animals))]
+            client.post("/v1/pets/batch", json=batch).raise_for_status()
 
 
-def _rows(animals: int) -> Iterator[tuple[str, int, str]]:
-    """Yield animals of each status and category in turn, so that all pairs are as frequent."""
-    for number in range(animals):
-        status = STATES[number % 3] if number < MIXED else "available"
-        yield f"Animal {number}", category(number), status
+def _animal(number: int) -> dict[str, str | int]:
+    """Return an animal; each pair of status and category is as frequent."""
+    status = STATES[number % 3] if number < MIXED else "available"
+    return {"name": f"Animal {number}", "categoryId": category(number), "status": status}
 
 
 def category(number: int) -> int:
@@ -60,15 +58,24 @@ def issue_many(database: str, number: int, folder: Path) -> list[str]:
     # A key can give only the scopes that it has.
     scopes = ("pets:read", "pets:write", "orders:read", "orders:write", "keys:admin")
     admin = issue_key(database, *(part for scope in scopes for part in ("--scope", scope)))
-    port = free_port()
-    command = (sys.executable, "-m", "petstore", "serve", "--port", str(port))
     body = {"name": "bench", "plan": "enterprise", **_UNREACHED}
-    with (
-        running((*command, "--database", database), port, folder / "keys.log") as server,
-        httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {admin}"}) as client,
-    ):
+    with _serving(folder, database, admin) as client:
         responses = (client.post("/v1/keys", json=body) for _ in range(number))
         return [response.raise_for_status().json()["token"] for response in responses]
+
+
+@contextmanager
+def _serving(
+    folder: Path, database: str, token: str, python: str = sys.executable
+) -> Iterator[httpx.Client]:
+    """Serve a store until the block ends, and return a client with a key."""
+    port = free_port()
+    command = (python, "-m", "petstore", "serve", "--port", str(port), "--database", database)
+    with (
+        running(command, port, folder / "stock.log") as server,
+        httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {token}"}) as client,
+    ):
+        yield client
 
 
 def petstore(*arguments: str, python: str = sys.executable) -> str:

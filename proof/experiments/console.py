@@ -12,7 +12,7 @@ from proof.crowd import GoodClient, target_of
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
 from servers import Server
-from support.process import petstore
+from stock import fill
 from support.waiting import within
 
 _SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
@@ -56,21 +56,10 @@ def _files() -> dict[str, bytes]:
 def _run(trial: Trial) -> None:
     for number in trial.rounds():
         with deployed(trial.folder / str(number)) as deployment:
-            _fill(deployment)
+            deployment.register_category()
+            # An export has something to do.
+            fill(deployment.folder, deployment.server.database, _ANIMALS)
             _stand_beside(trial, deployment)
-
-
-def _fill(deployment: Deployment) -> None:
-    """Add a category, and animals, so that an export has something to do."""
-    deployment.register_category()
-    file = deployment.folder / "animals.csv"
-    rows = "".join(f"Animal {number},{number}\n" for number in range(_ANIMALS))
-    file.write_text(f"name,categoryId\n{rows}")
-    imported = petstore(
-        *("pets", "import", str(file), "--database", deployment.server.database),
-        cwd=deployment.folder,
-    )
-    assert imported.returncode == 0, imported.stderr
 
 
 def _stand_beside(trial: Trial, deployment: Deployment) -> None:

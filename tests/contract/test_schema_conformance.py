@@ -5,6 +5,7 @@ import os
 import subprocess
 import sysconfig
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 
@@ -14,6 +15,8 @@ from petstore.clock import system_clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.events.model import EVENT_TYPES, NewEvent
 from petstore.events.store import record
+from petstore.imports.previews import store_file
+from petstore.imports.store import MAX_UNFINISHED
 from petstore.keys.model import SCOPES, digest, new_token
 from petstore.keys.store import create_key
 from petstore.orders.model import OrderCreate
@@ -32,7 +35,7 @@ from support.webhooks import publish
 
 HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sysconfig.get_path("scripts")) / "schemathesis"
-MANY, PEOPLE = 60, 10
+MANY, PEOPLE, DEVICES = 60, 10, 8
 TIMEOUT_MS = 30_000
 LONGEST = 600 * DEPTH
 """Seconds: twenty times what it takes, for a busy machine gives it little of a processor."""
@@ -93,6 +96,32 @@ def add_deliveries() -> Unit[None]:
     )
 
 
+def add_devices() -> Unit[None]:
+    """Sign each person in on the devices from 1 to ``DEVICES``."""
+    now = system_clock()
+    for person in range(MANY + 1, MANY + PEOPLE + 1):
+        token = person.to_bytes(32)
+        yield Statement(
+            "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)", (token, person)
+        )
+        for device in range(1, DEVICES + 1):
+            session = (device << 3).to_bytes(7) + person.to_bytes(25)
+            yield Statement(
+                "INSERT INTO console_sessions (digest, key_id, token_digest, created_at, used_at)"
+                " VALUES (?1, ?2, ?3, ?4, ?4)",
+                (session, person, token, now),
+            )
+
+
+async def add_imports(store: Store) -> None:
+    """Add half as many imports as the key of ``add_key_out_of_reach`` may have unfinished."""
+    for number in range(MAX_UNFINISHED // 2):
+        with TemporaryFile() as file:
+            file.write(b"name,category\nBella,Category 1\n")
+            file.seek(0)
+            await store_file(store, -1, file, bytes([number]) * 32, "new.csv", system_clock())
+
+
 async def furnish(store: Store) -> str:
     """Put some of everything into an empty store, and return the token of its key."""
     token = new_token("production")
@@ -100,6 +129,8 @@ async def furnish(store: Store) -> str:
     await store.write(add_some_of_everything())
     await store.write(add_key_out_of_reach(token))
     await store.write(add_webhooks())
+    await store.write(add_devices())
+    await add_imports(store)
     await publish(store)
     await store.write(add_deliveries())
     await store.close()

@@ -761,7 +761,8 @@ def is_odd(code: int) -> bool:
 
 
 def test_components_that_operations_share_are_described_once() -> None:
-    assert len(json.dumps(DOCUMENT, separators=(",", ":"))) < 330_000
+    # 55 operations of 3.6 kB each, 28 kB of events, and what these share.
+    assert len(json.dumps(DOCUMENT, separators=(",", ":"))) < 365_000
 
 
 # The document and interface.md

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.domain.fields import PRINTABLE, Id, Moment
+from petstore.domain.fields import PRINTABLE, Id, Int64, Moment
 from petstore.errors import ForbiddenAddress, InvalidWebhookUrl, UnknownEventType
 from petstore.events.model import EVENT_TYPES, EventType, readable_types
 from petstore.keys.model import Scope
@@ -102,7 +102,7 @@ class WebhookOwner(Struct, frozen=True):
     """The key or the person that a webhook belongs to."""
 
     type: Annotated[Literal["key", "person"], Meta(description="`key` or `person`.")]
-    id: Id
+    id: Annotated[Int64, Meta(description="The id of the key or person.")]
 
 
 class Webhook(Struct, frozen=True, rename="camel"):
