@@ -108,7 +108,6 @@ def observers_of(settings: Settings, registry: Registry | None) -> list[Observer
 
 
 def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> list[PeriodicTask]:
-    """Return the periodic tasks of a running service."""
     store, clock = services.store, services.clock
     save_seconds = settings.limits_save_seconds
     days: RetentionDays = {

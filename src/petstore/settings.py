@@ -301,13 +301,11 @@ class Settings:
 
     @property
     def listening_url(self) -> str:
-        """The URL of the address that the service listens on."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
     @property
     def trusted_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """The networks of trusted proxies."""
         return _networks("trusted-proxy", self.trusted_proxy)
 
     @property
@@ -429,7 +427,6 @@ def masked(url: str) -> str:
 
 
 def is_postgres(database: str) -> bool:
-    """Return whether the address ``database`` is one of PostgreSQL."""
     return database.startswith(_POSTGRES_SCHEMES)
 
 

@@ -114,7 +114,6 @@ class Endpoint:
             yield
 
     async def __call__(self, request: Request, receive: Receive) -> Response:
-        """Respond to a request."""
         try:
             response = await self._respond(request, receive)
         except errors.PetstoreError as error:

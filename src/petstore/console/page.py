@@ -105,7 +105,6 @@ class ConsolePage:
 
     @property
     def takes_files(self) -> bool:
-        """Whether its form may have a file."""
         return self.has_file and self.method == "POST" and self.max_bytes > MAX_FORM
 
 
@@ -173,7 +172,6 @@ class PageRequest(Struct):
 
     @property
     def author(self) -> Author:
-        """The author of the events that this request causes."""
         return Author(self.caller.actor, self.id)
 
     @property

@@ -189,7 +189,6 @@ def _told(members: Collection[str]) -> list[str]:
 
 
 def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup, of_it: Markup) -> Markup:
-    """Return how a member changed."""
     before, after = (event.previous or {})[name], event.data.get(name)
     if name == "status" and (before, after) in _MOVED:
         return _MOVED[before, after].format(it)

@@ -65,7 +65,6 @@ class UnitInProgress(Generic[T]):
         return Deferred(sql, parameters)
 
     async def run_deferred(self, connection: Connection) -> None:
-        """Run all that waits."""
         if deferred := self.take_deferred():
             await connection.fetch(deferred.sql, *deferred.parameters)
 
@@ -95,7 +94,6 @@ class UnitInProgress(Generic[T]):
 
 
 async def fetch(connection: Connection, statement: Statement) -> list[Row]:
-    """Run ``statement`` and return its rows."""
     rows = await connection.fetch(postgres_sql(statement.sql), *statement.parameters)
     return [tuple(row) for row in rows]
 

@@ -27,9 +27,7 @@ _is_special = re.compile(rf"[{_OPERATORS}{_BREAKS}]").search
 class Output(Protocol):
     """A text file to write to."""
 
-    def write(self, text: str, /) -> object:
-        """Write ``text``."""
-        ...
+    def write(self, text: str, /) -> object: ...
 
 
 def csv_writer(

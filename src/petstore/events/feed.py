@@ -59,7 +59,6 @@ class Feed:
 
     @property
     def waiting(self) -> int:
-        """How many wait now."""
         return len(self._waiters)
 
     async def wait(
@@ -182,7 +181,6 @@ class FeedLag:
         self.seconds = 0.0
 
     async def refresh(self) -> None:
-        """Look once."""
         recorded_at = await oldest_unpublished(self._store)
         waited = 0 if recorded_at is None else self._clock() - recorded_at
         self.seconds = max(0, waited) / SECOND

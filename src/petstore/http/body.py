@@ -37,7 +37,6 @@ class RequestBody:
         return head + (self.size if self._request.keeps_body else self.unread)
 
     def add(self, piece: bytes, *, is_last: bool) -> None:
-        """Take a piece that has arrived."""
         self._pieces.append(piece)
         self.size += len(piece)
         self.unread += len(piece)

@@ -104,7 +104,6 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
         self._transport = cast("asyncio.Transport", transport)
         self._writer = ResponseWriter(self._transport)
         self._shared.connections.add(self)

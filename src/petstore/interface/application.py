@@ -560,7 +560,6 @@ def _idempotent(
 
 
 def _without_content(response: Response) -> Response:
-    """Return the response to HEAD."""
     if response.file is not None:
         response.file.close()
     return replace(response, body=b"", file=None)

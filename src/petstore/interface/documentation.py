@@ -62,7 +62,6 @@ class Documentation:
 
     @property
     def is_built(self) -> bool:
-        """Whether the folder has the files."""
         return bool(self._manifest.files)
 
     def pages(self) -> dict[str, PublicPage]:

@@ -55,7 +55,6 @@ NO_CONDITIONS = Conditions()
 
 
 def conditions_of(request: Request) -> Conditions:
-    """Return the conditions of a request."""
     fields = request.fields
     if b"if-match" not in fields and b"if-none-match" not in fields:
         return NO_CONDITIONS

@@ -24,7 +24,6 @@ encode_json = msgspec.json.Encoder().encode
 
 
 def json_response(status: int, content: object, headers: Headers | None = None) -> Response:
-    """Return ``content`` encoded as JSON."""
     return Response(status, encode_json(content), [JSON, *(headers or ())])
 
 

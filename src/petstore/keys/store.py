@@ -78,7 +78,6 @@ class Owner(NamedTuple):
 def create_key(
     new: KeyFields[Milliseconds], environment: Environment, by: Principal, now: Milliseconds
 ) -> Unit[KeyWithToken]:
-    """Create a key and its first token."""
     _check_own_limits(new.plan, new.per_minute, new.per_day)
     by = yield from begin_change(by, now)
     values = values_of(new) | {"environment": environment, "created_at": now}

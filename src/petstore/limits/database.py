@@ -33,7 +33,6 @@ class StoredRateLimits:
         self._store = store
 
     async def load(self, key_id: int) -> State | None:
-        """Return the saved state of a key."""
         rows = await self._store.read(
             Statement(
                 f"SELECT {_COLUMNS} FROM rate_limits WHERE key_id = ?1",  # noqa: S608 - only names

@@ -90,7 +90,6 @@ class RedisLimiter:
             _LOG.warning("Redis is back; processes share limits again")
 
     async def close(self) -> None:
-        """Disconnect."""
         await self._shared.close()
 
     async def _judge(

@@ -141,11 +141,9 @@ class _StoreSpans:
         self._system = system
 
     def check(self) -> End:
-        """Ignore a check."""
         return _ignore
 
     def read(self, statement: Statement) -> End:
-        """Make a read a span."""
         return self._begin(statement.name, self._attributes(statement))
 
     def write(self) -> tuple[Callable[[Statement], End], End]:

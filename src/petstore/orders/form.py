@@ -23,12 +23,10 @@ _NOTE = Field(
 
 
 def sale_form(currency: str) -> FieldSet:
-    """Return the form of a sale over the counter."""
     return FieldSet(_BUYER, _price(currency))
 
 
 def new_order_form(currency: str) -> FieldSet:
-    """Return the form of a new order."""
     animal = Field(
         *("petId", "Animal"),
         show=lambda order: str(order.pet_id),

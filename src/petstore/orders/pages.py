@@ -66,7 +66,6 @@ class _Card(NamedTuple):
 
     @property
     def animal(self) -> str:
-        """The name of the animal."""
         return f"animal {self.order.pet_id}" if self.pet is None else self.pet.name
 
     @property
@@ -182,7 +181,6 @@ async def _found_lanes(
 
 
 async def _category_names(visit: PageRequest, lanes: Sequence[_Lane]) -> Mapping[int, str]:
-    """Return the names of the categories of the animals in lanes."""
     pets = [card.pet for lane in lanes for card in lane.cards]
     return await visit.category_names({pet.category_id for pet in pets if pet is not None})
 

@@ -119,7 +119,6 @@ async def _placed_before(store: Reader, moment: datetime) -> Below:
 
 
 async def get_order(store: Reader, order_id: int) -> Order:
-    """Return one order, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (order_id,), by_id=True, name="select_order")
     return found(await store.read(select), order_of, "order", order_id)
 
@@ -361,7 +360,6 @@ def order_event(kind: ResourceEventType, order: Order, before: Order | None = No
 
 
 def _moved(pet: Pet, before: PetStatus) -> NewEvent:
-    """Return the event that an order has changed the status of a pet."""
     return NewEvent("pet.updated", f"pet/{pet.id}", pet, {"status": before})
 
 
@@ -379,7 +377,6 @@ def _refuse(pet_id: int) -> Unit[None]:
 
 
 def order_of(row: Row) -> Order:
-    """Return the order in a row of ``COLUMNS``."""
     order_id, pet_id, status, ship_date, placed_at, reserved_until, *others = row
     buyer, note, amount, currency, approved_at, delivered_at, cancelled_at, cancel_reason = others
     return Order(

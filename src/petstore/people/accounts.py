@@ -62,7 +62,6 @@ async def find_account(store: Reader, login: str, environment: Environment) -> A
 
 
 async def read_account(store: Reader, person_id: int) -> Account:
-    """Return the account of a person who is signed in."""
     (row,) = await store.read(_select(person_id))
     return _account_of(row)
 

@@ -138,7 +138,6 @@ async def list_people(
 def add_person(
     new: PersonCreate, by: Principal, environment: Environment, now: Milliseconds
 ) -> Unit[Added]:
-    """Add a person, and make an invitation."""
     by = yield from begin_change(by, now)
     yield from _require_free_login(new.login)
     fields = KeyFields[Milliseconds](new.name, "enterprise", scopes=frozenset())
@@ -265,7 +264,6 @@ def record_person(
     by: Author,
     now: Milliseconds,
 ) -> Statement:
-    """Return the INSERT of the event of a change to a person."""
     was = None if before is None else before.shown
     return record(now, admin_event(kind, person.caller.environment, person.shown, was), by=by)
 

@@ -51,8 +51,7 @@ from petstore.interface.operation import Result
 from petstore.orders.form import sale_form
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.orders.sale import latest_order, sale_of
-from petstore.pets.model import STATUSES, Pet, PetFilter, PetStatus, statuses_after
-from petstore.pets.operations import ListPetsQuery
+from petstore.pets.model import STATUSES, Pet, PetStatus, statuses_after
 from petstore.pets.selection import box_of
 
 _ON_A_PAGE = 50
@@ -431,12 +430,6 @@ async def filters_of(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]
         del query["status"]
         query["hasStatus"] = False
     return query
-
-
-def pet_filter(query: Mapping[str, Any]) -> PetFilter:
-    """Return the filter of the filters of ``listPets``."""
-    values = convert(query, ListPetsQuery, InvalidParameter)
-    return PetFilter(values.status, values.category_id, has_status=values.has_status)
 
 
 PAGES = (

@@ -214,7 +214,6 @@ class _Worker:
         return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
 
     def stop(self, timeout: float) -> None:
-        """Ask it to exit."""
         self._is_stopping = True
         self.deadline = time.monotonic() + timeout
         self._process.terminate()

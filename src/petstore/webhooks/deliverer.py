@@ -293,7 +293,6 @@ class _Queue:
             self.wake()
 
     async def _attempt(self, delivery: DueDelivery) -> None:
-        """Attempt a delivery and save the outcome."""
         deliverer, webhook = self._deliverer, self.webhook
         event = await read_event(deliverer.store, delivery.sequence, delivery.event_id)
         at, started = deliverer.clock(), time.monotonic()

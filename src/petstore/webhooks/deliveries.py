@@ -87,7 +87,6 @@ class Outcome(NamedTuple):
 
     @property
     def webhook_id(self) -> int:
-        """The webhook of the delivery."""
         return self.delivery.webhook_id
 
 
@@ -511,7 +510,6 @@ def _update_webhook(
 
 
 def delivery_of(row: Row) -> Delivery:
-    """Return the delivery in a row of ``DELIVERY_COLUMNS``."""
     delivery_id, event_id, kind, resource, state, attempts, *times, status, body, error = row
     created_at, last_attempt_at, due_at = times
     return Delivery(

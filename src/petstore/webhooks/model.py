@@ -254,7 +254,6 @@ def wanted_types(types: Collection[str], scopes: frozenset[Scope]) -> frozenset[
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:
-    """Return the address that ``host`` is, or ``None`` if it is a name."""
     try:
         if host.startswith("["):
             return IPv6Address(host[1:-1])

@@ -42,7 +42,6 @@ _NULL = {"type": "null"}
 
 
 def event_schema(event_type: EventType) -> str:
-    """Return the name of the schema of events of a type."""
     return _event_name(_subject(event_type))
 
 

@@ -144,7 +144,6 @@ def _always(operation: Operation) -> References:
 
 
 def _errors(group: Sequence[PossibleError], headers: References) -> Described:
-    """Describe the errors of one status."""
     examples = {
         error.code: reference("examples", error.code)
         if error.code in COMMON_ERRORS

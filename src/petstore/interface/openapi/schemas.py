@@ -70,7 +70,6 @@ def schema_of(content: Any, *, min_items: int = 0) -> dict[str, Any]:
 
 
 def parameter_schemas(query: type[Any]) -> dict[str, Any]:
-    """Return the schema of each parameter of a query."""
     _, components = msgspec.json.schema_components([query], ref_template=_REF)
     properties: dict[str, Any] = _documented(components[query.__name__])["properties"]
     return properties
