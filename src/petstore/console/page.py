@@ -31,9 +31,9 @@ from petstore.errors import (
 from petstore.events.model import Author
 from petstore.http.messages import Request, Response
 from petstore.interface.authentication import require_network, require_scope
-from petstore.interface.entity_tags import NO_CONDITIONS, Conditions
 from petstore.interface.idempotency import request_digest
 from petstore.interface.idempotency_records import Attempt
+from petstore.interface.messages import NO_CONDITIONS, Conditions
 from petstore.interface.operation import (
     BASE,
     Call,

@@ -12,8 +12,7 @@ from typing import IO, cast
 
 from msgspec.structs import replace
 
-from petstore.http.body import RequestBody, receive_nothing
-from petstore.http.buffers import BufferBudget
+from petstore.http.body import BufferBudget, RequestBody, receive_nothing
 from petstore.http.messages import (
     Overload,
     Receive,

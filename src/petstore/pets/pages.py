@@ -48,9 +48,8 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.form import sale_form
+from petstore.orders.form import latest_order, sale_form, sale_of
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
-from petstore.orders.sale import latest_order, sale_of
 from petstore.pets.model import STATUSES, Pet, PetStatus, statuses_after
 from petstore.pets.selection import box_of
 
