@@ -136,7 +136,6 @@ async def _running(
     observers: Observers,
     chores: list[PeriodicTask],
 ) -> AsyncIterator[None]:
-    """Open the parts, and do the chores until the block ends."""
     async with AsyncExitStack() as opened:
         opened.callback(log.close)
         await services.store.open()

@@ -97,7 +97,6 @@ def _setting(
 
 
 def _flag(description: str) -> bool:
-    """Declare a setting that is off by default."""
     return _setting(default=False, description=description)
 
 

@@ -344,7 +344,6 @@ class Console:
 
 
 def _with_cookie(visit: PageRequest, response: Response) -> Response:
-    """Return a response that keeps the cookie of a session that stays, unless it sets another."""
     sets_cookie = any(line.startswith(b"set-cookie:") for line in response.headers)
     if not visit.renews_cookie or sets_cookie:
         return response

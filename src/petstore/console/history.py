@@ -255,7 +255,6 @@ def _category_ids(event: PastEvent) -> Iterable[int]:
 
 
 async def _names(visit: PageRequest, events: Iterable[PastEvent]) -> dict[str, str]:
-    """Return what to call the authors of events."""
     authors = {each.actor for each in events}
     ids = {_id_of(author) for author in authors if "/" in author}
     found = await names_of_callers(visit.services.store, ids) if ids else {}

@@ -205,7 +205,6 @@ class PageRequest(Struct):
 
     @property
     def _secret(self) -> bytes:
-        """The secret of the session, which nobody else has."""
         return session_secret(self.request, self.root).encode("latin-1")
 
     def may(self, operation_id: str) -> bool:

@@ -183,7 +183,6 @@ def _about_caller(event: PastEvent, it: Markup) -> Markup | None:
 
 
 def _told(members: Collection[str]) -> list[str]:
-    """Return the members that a sentence is about."""
     implied = {name for each in members for name in _IMPLIED.get(each, ())}
     return [name for name in members if name not in implied]
 
@@ -226,7 +225,6 @@ def _value(name: str, value: Any, facts: SentenceFacts) -> Markup:
 
 
 def _link(event: PastEvent, facts: SentenceFacts) -> Markup:
-    """Return the name of the resource of an event, with a link to its page."""
     kind, _, number = event.resource.partition("/")
     if kind == "order":
         return _linked(kind, number, Markup("order {}").format(number), facts)

@@ -140,7 +140,6 @@ async def _session_by_key(visit: PageRequest) -> str:
 
 
 async def _sign_in_person(visit: PageRequest) -> Response:
-    """Sign a person in whose login and password are right."""
     limits, address, services = visit.limits, visit.client, visit.services
     login, password = _login_of(visit.form), visit.form.raw("password")
     known = known_of(visit.request, visit.root)
@@ -235,7 +234,6 @@ async def _use_link(visit: PageRequest) -> Response:
 
 
 async def _session_by_link(visit: PageRequest) -> str:
-    """Begin a session with the link of the address, and return its secret."""
     services, link, now = visit.services, visit.parameter, visit.services.clock()
     environment, secret = services.keys.environment, None
     # Read first: a made-up link must not cost a write.

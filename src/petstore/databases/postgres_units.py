@@ -107,7 +107,6 @@ def postgres_sql(sql: str, first: int = 1) -> str:
 
 @lru_cache(maxsize=1024)
 def _sql_of_all(*statements: tuple[str, int]) -> str:
-    """Return the SQL of all ``statements``, given with the numbers of their parameters, as one."""
     counts = [count for _, count in statements]
     *others, last = (
         postgres_sql(sql, 1 + sum(counts[:at])) for at, (sql, _) in enumerate(statements)

@@ -291,7 +291,6 @@ def scope_of_kind(kind: str) -> Scope | None:
 
 
 def _changed_members(before: Struct, after: Struct) -> dict[str, Any]:
-    """Return the members of ``before`` that differ in ``after``; ``None`` for an absent one."""
     # Equal moments may differ in their offset, and so in JSON.
     old, new = to_builtins(before), to_builtins(after)
     return {name: old.get(name) for name in old | new if old.get(name) != new.get(name)}

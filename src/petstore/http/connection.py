@@ -280,13 +280,11 @@ class Connection(asyncio.BufferedProtocol):
             self._await_turn()
 
     def _read_on(self) -> None:
-        """Go on with a body whose last piece was taken."""
         if not (self.awaits_turn or self._transport.is_closing()):
             self._advance()
         self._regulate()
 
     def _end_request(self) -> None:
-        """Note that the request in progress has arrived as a whole."""
         if self._parser.keeps_alive:
             self._input = _PIPELINED
         else:

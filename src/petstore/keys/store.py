@@ -305,7 +305,6 @@ def _administers(key: Caller, now: Milliseconds) -> bool:
 
 
 def _require_other_admin_key(key: Caller) -> Unit[None]:
-    """Refuse to end the last admin key: another must live at least as long."""
     others = yield Statement(
         "SELECT id FROM api_keys WHERE environment = ?1 AND id <> ?2"
         " AND role IS NULL AND scopes LIKE '%keys:admin%' AND revoked_at IS NULL"

@@ -167,7 +167,6 @@ def place_order(
 def _begun(
     new: OrderCreate, now: Milliseconds, reserved_until: Milliseconds | None, currency: str
 ) -> Order:
-    """Return a new order, which has no id yet."""
     placed_at = utc(now)
     # In the order of the fields: names would take as long as all the rest.
     return Order(
@@ -330,7 +329,6 @@ def _event_type(stored: Order, order: Order, changed: Order) -> ResourceEventTyp
 
 
 def _free(rows: list[Row], now: Milliseconds) -> Unit[None]:
-    """Cancel lapsed orders, whose rows are locked, and free their pets."""
     if not rows:
         return
     ids = placeholders(len(rows))

@@ -29,7 +29,6 @@ async def _show(visit: PageRequest) -> Response:
 
 
 async def _accept(visit: PageRequest) -> Response:
-    """Set the password of the person who is invited, and sign them in."""
     account = await _invited(visit)
     secret = None if account is None else await _session_of(visit, account)
     if account is None or secret is None:
@@ -60,14 +59,12 @@ async def _session_of(visit: PageRequest, account: Account) -> str | None:
 
 
 async def _invited(visit: PageRequest) -> Account | None:
-    """Return the account of the person whom the link of the address invites."""
     services, secret = visit.services, visit.parameter
     environment, now = services.keys.environment, services.clock()
     return await find_invitation(services.store, secret, environment, now)
 
 
 async def _again(visit: PageRequest, error: PetstoreError) -> Response:
-    """Return the page with what is wrong, for a link that may still work."""
     account = None
     with suppress(Unavailable):
         account = await _invited(visit)

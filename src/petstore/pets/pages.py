@@ -81,7 +81,6 @@ def _form(
     statuses: Sequence[tuple[str, str]] = (*_STATUSES, ("", "none")),
     status_hint: str = "",
 ) -> FieldSet:
-    """Return the form of an animal; ``names`` are those of categories."""
     return FieldSet(
         Field("name", "Name", attributes={"aria-required": "true"}),
         Field(
@@ -206,7 +205,6 @@ async def _added(visit: PageRequest) -> list[_Added]:
 
 
 def _undo_of(pet: Pet) -> Undo:
-    """Return what deletes an animal that was just added, and leads back to the form."""
     return Undo(f"/pets/{pet.id}/delete", {"version": Result(pet).version, "back": "new"})
 
 
@@ -279,7 +277,6 @@ def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
 
 
 async def _open_order(visit: PageRequest, pet: Pet) -> Order | None:
-    """Return the order that reserves an animal, if there is one."""
     order = await latest_order(visit, pet) if pet.status == "pending" else None
     return order if order and order.status in OPEN_STATUSES else None
 
@@ -319,7 +316,6 @@ def _change_notice(visit: PageRequest, pet: Pet, before: Texts, now: Texts) -> N
 
 
 def _undo_of_change(pet: Pet, before: Texts, now: Texts) -> Undo:
-    """Return the form that changes an animal back as far as that is allowed."""
     back, label = {**before}, "Undo"
     was = back["status"] or None
     if back["status"] != now["status"] and was not in statuses_after(pet.status):
@@ -353,7 +349,6 @@ async def _reserve(visit: PageRequest) -> Response:
 
 
 async def _sell(visit: PageRequest) -> Response:
-    """Sell an animal over the counter."""
     currency = visit.services.currency
     fields = sale_form(currency)
     sale = fields.body(fields.typed(visit.form))
@@ -396,14 +391,12 @@ async def _undo_of_deletion(visit: PageRequest, history: History) -> Undo | None
 
 
 async def _again(visit: PageRequest, pet: Pet) -> Undo:
-    """Return the form that adds a deleted animal again, once."""
     texts = _form(await visit.category_names([pet.category_id])).texts(pet)
     again = texts | {"once": Result(pet).version, "again": "1"}
     return Undo("/pets", again, "Add it again, with a new number")
 
 
 async def _get(visit: PageRequest) -> Result[Any]:
-    """Return the animal of the path and its version, or raise ``NotFound``."""
     pet = await visit.find_pet(visit.path_id)
     if pet is None:
         raise _not_found(visit)

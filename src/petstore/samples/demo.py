@@ -99,7 +99,6 @@ def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:
 
 
 async def _add_webhook(store: Store, settings: Settings, owner: Caller, now: Milliseconds) -> None:
-    """Add a webhook that has failed, if the service has a secret for webhooks."""
     secret = secret_file_of(settings)
     with suppress(WebhooksNotConfigured):
         secret.create()
@@ -112,7 +111,6 @@ async def _add_webhook(store: Store, settings: Settings, owner: Caller, now: Mil
 async def _demo_key(
     store: Store, environment: Environment, file: Path, now: Milliseconds
 ) -> tuple[int, str]:
-    """Return the id and the token of the demo's key, which is created if there is none."""
     if file.exists():
         token = file.read_text("ascii", errors="replace").strip()
         keys = ApiKeyCache(store, system_clock, environment)
@@ -128,7 +126,6 @@ async def _demo_key(
 
 
 async def _demo_account(store: Store, environment: Environment, now: Milliseconds) -> Account:
-    """Return the account of the demo's administrator, who is added if there is none."""
     login = _LOGINS[environment]
     account = await find_account(store, login, environment)
     if account is None:

@@ -116,7 +116,6 @@ class Supervisor:
                 worker.stop(self._shutdown_timeout)
 
     def _missing(self) -> list[int]:
-        """Return the ids of the workers to start."""
         present = {worker.worker_id for worker in self._workers}
         return [worker_id for worker_id in range(len(self._works)) if worker_id not in present]
 
@@ -227,7 +226,6 @@ class _Worker:
 
 
 def _run_worker(work: Work, worker_id: int, link: Link, supervisor: int) -> None:
-    """Run a worker in its new process, without the signal handlers of the ``supervisor``."""
     if sys.platform == "linux":
         # If the supervisor is killed, its workers must not keep the port.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -164,7 +164,6 @@ class Deliverer:
         return webhook.leased_by == self._owner and now < (webhook.leased_until or 0)
 
     def _keep(self, webhooks: Iterable[LeasedWebhook]) -> None:
-        """Deliver to these webhooks and no others."""
         before, self._queues = self._queues, {}
         for webhook in webhooks:
             queue = before.get(webhook.id) or _Queue(self, webhook)
@@ -174,7 +173,6 @@ class Deliverer:
             before[webhook_id].close()
 
     async def _follow(self) -> None:
-        """Make deliveries of new events."""
         queues = self._queues
         if not queues:
             return
