@@ -60,7 +60,6 @@ from petstore.orders import pages as orders
 from petstore.people import account_pages as account
 from petstore.people import invitation_pages as invitations
 from petstore.people import pages as people
-from petstore.pets import export_pages as exports
 from petstore.pets import pages as pets
 from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
@@ -114,7 +113,6 @@ PAGES: tuple[ConsolePage, ...] = (
     *sales.PAGES,
     *categories.PAGES,
     *imports.PAGES,
-    *exports.PAGES,
     *usage.PAGES,
     *deprecations.PAGES,
     *webhooks.PAGES,

@@ -15,6 +15,7 @@ from petstore.console.categories import (
     with_category,
     with_category_filter,
 )
+from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.fields import (
     Difference,
     Field,
@@ -38,6 +39,7 @@ from petstore.console.numbers import money_in_words, shown_count
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.stock import stock_of
 from petstore.console.templates import isolated
+from petstore.domain.csv_files import csv_writer
 from petstore.domain.decoding import convert
 from petstore.errors import (
     InvalidBody,
@@ -48,10 +50,13 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
+from petstore.interface.rate_limit_headers import require_admitted
+from petstore.limits.admission import KEY
 from petstore.orders.form import latest_order, sale_form, sale_of
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.pets.model import STATUSES, Pet, PetStatus, statuses_after
 from petstore.pets.selection import box_of
+from petstore.time_slices import TimeSlices
 
 _ON_A_PAGE = 50
 _ADDED_LAST = 10
@@ -424,6 +429,29 @@ async def filters_of(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]
     return query
 
 
+_PAGE = 100
+_COLUMNS = ("id", "name", "categoryId", "category", "status")
+
+
+async def _download(visit: PageRequest) -> Response:
+    query: dict[str, Any] = await list_query(visit) | {"limit": _PAGE}
+    file, slices = CsvDownload(), TimeSlices()
+    delimiter = delimiter_of(visit.form)
+    write = csv_writer(file, _COLUMNS, spreadsheet_safe=True, delimiter=delimiter)
+    while not visit.is_head:
+        # As the same pages would cost over the interface.
+        require_admitted(await visit.services.limiter.charge(visit.caller, 1), KEY)
+        found = await visit.execute("listPets", query=query)
+        names = await visit.category_names({pet.category_id for pet in found.value})
+        for pet in found.value:
+            write(to_builtins(pet) | {"category": names.get(pet.category_id, "")})
+            await slices.rest()
+        if not found.next:
+            break
+        query["cursor"] = found.next
+    return file.response(dated("pets", visit.services.clock()))
+
+
 PAGES = (
     ConsolePage("GET", "/pets", _list, "listPets", _list),
     ConsolePage("GET", "/pets/new", _new, "createPet"),
@@ -434,4 +462,5 @@ PAGES = (
     ConsolePage("POST", "/pets/{petId}/reserve", _reserve, "placeOrder", _show),
     ConsolePage("POST", "/pets/{petId}/delete", _delete, "deletePet", _show),
     ConsolePage("GET", "/inventory", _inventory, "getInventory"),
+    ConsolePage("GET", "/pets/export.csv", _download, "listPets", has_file=True),
 )
