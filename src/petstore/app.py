@@ -5,12 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from petstore import __version__
-from petstore.backends import (
-    create_limiter,
-    database_of,
-    secret_file_of,
-    watched_files,
-)
+from petstore.backends import create_limiter, database_of, secret_file_of, watched_files
 from petstore.chores import PeriodicTask, background
 from petstore.clock import Clock, system_clock
 from petstore.console.console import Console

@@ -183,10 +183,7 @@ class Settings:
         730, "How many days events about keys and people are kept, if longer.", ge=7, le=3650
     )
     history_days: int = _setting(
-        730,
-        "How many days ended tokens and daily usage are kept; 0 is forever.",
-        ge=0,
-        le=36_500,
+        730, "How many days ended tokens and daily usage are kept; 0 is forever.", ge=0, le=36_500
     )
     anonymous_per_minute: int = _setting(
         300, "Requests a minute from one address without a valid key.", ge=1, le=2**31 - 2

@@ -141,11 +141,7 @@ def update_category(
 
 
 def delete_category(
-    category_id: int,
-    now: Milliseconds,
-    check: Callable[[Category], None],
-    *,
-    by: Author = SERVICE,
+    category_id: int, now: Milliseconds, check: Callable[[Category], None], *, by: Author = SERVICE
 ) -> Unit[None]:
     category = yield from _locked(category_id)
     check(category)

@@ -26,9 +26,7 @@ _REQUIRED = {"aria-required": "true"}
 # What the list has for a new category.
 _NEW = "+"
 _NEW_NAME = Field(
-    *(_ADDED, "New category"),
-    caption="What is it called?",
-    attributes={"maxlength": _MAX_NAME},
+    *(_ADDED, "New category"), caption="What is it called?", attributes={"maxlength": _MAX_NAME}
 )
 
 

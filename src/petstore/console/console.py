@@ -133,12 +133,7 @@ class Console:
 
     path = HOME
 
-    def __init__(
-        self,
-        services: Services,
-        bodies: BodyReader,
-        public_url: str,
-    ) -> None:
+    def __init__(self, services: Services, bodies: BodyReader, public_url: str) -> None:
         self._services = services
         self._bodies = bodies
         self._public_url = public_url

@@ -16,13 +16,7 @@ from petstore.console.browsers import (
 from petstore.console.failures import failure_of
 from petstore.console.forms import EMPTY, Form, PendingForm, kept_in, page_address
 from petstore.console.notices import Notice
-from petstore.console.page import (
-    HOME,
-    ConsolePage,
-    PageRequest,
-    redirect,
-    with_notice,
-)
+from petstore.console.page import HOME, ConsolePage, PageRequest, redirect, with_notice
 from petstore.console.scopes import scopes_in_words
 from petstore.console.session_limits import login_digest
 from petstore.errors import InvalidKey, PetstoreError

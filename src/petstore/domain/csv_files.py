@@ -31,11 +31,7 @@ class Output(Protocol):
 
 
 def csv_writer(
-    file: Output,
-    columns: Sequence[str],
-    *,
-    spreadsheet_safe: bool,
-    delimiter: Delimiter = ",",
+    file: Output, columns: Sequence[str], *, spreadsheet_safe: bool, delimiter: Delimiter = ","
 ) -> Callable[[dict[str, Any]], Any]:
     """Write the header of ``columns``, and return what writes a row.
 

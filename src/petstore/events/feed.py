@@ -62,11 +62,7 @@ class Feed:
         return len(self._waiters)
 
     async def wait(
-        self,
-        after: int,
-        wanted: EventFilter,
-        seconds: float,
-        client: Client | None = None,
+        self, after: int, wanted: EventFilter, seconds: float, client: Client | None = None
     ) -> bool:
         """Wait for a wanted event after the place ``after``; return whether there may be one.
 

@@ -121,10 +121,7 @@ class Event(Struct, frozen=True):
     """Something that happened. ``previous`` is absent where something began or ended."""
 
     id: Annotated[str, Meta(description="Unique, and the same in the feed and in every delivery.")]
-    type: Annotated[
-        str,
-        Meta(description=type_description(EVENT_TYPES)),
-    ]
+    type: Annotated[str, Meta(description=type_description(EVENT_TYPES))]
     timestamp: Annotated[
         str,
         Meta(
@@ -164,13 +161,7 @@ class Event(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
-    actor: (
-        Annotated[
-            Actor,
-            Meta(description="Who caused it."),
-        ]
-        | UnsetType
-    ) = UNSET
+    actor: Annotated[Actor, Meta(description="Who caused it.")] | UnsetType = UNSET
     request_id: (
         Annotated[
             str, Meta(description="The `X-Request-Id` of the request that caused it, if one did.")

@@ -66,10 +66,7 @@ class RequestBody:
     """
 
     def __init__(
-        self,
-        request: Request,
-        send_continue: Callable[[], None],
-        on_taken: Callable[[], None],
+        self, request: Request, send_continue: Callable[[], None], on_taken: Callable[[], None]
     ) -> None:
         self._request = request
         self._send_continue = send_continue  # tells the client to send it

@@ -13,14 +13,7 @@ from typing import IO, cast
 from msgspec.structs import replace
 
 from petstore.http.body import BufferBudget, RequestBody, receive_nothing
-from petstore.http.messages import (
-    Overload,
-    Receive,
-    Refusal,
-    Request,
-    Respond,
-    Response,
-)
+from petstore.http.messages import Overload, Receive, Refusal, Request, Respond, Response
 from petstore.http.parser import MAX_HEAD, RequestParser
 from petstore.http.writer import ResponseWriter
 from petstore.time_slices import Rounds

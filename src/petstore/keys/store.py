@@ -120,11 +120,7 @@ def change_key(
 
 
 def rotate_key(
-    key_id: int,
-    grace: Milliseconds,
-    by: Principal,
-    now: Milliseconds,
-    check: Callable[[Key], None],
+    key_id: int, grace: Milliseconds, by: Principal, now: Milliseconds, check: Callable[[Key], None]
 ) -> Unit[KeyWithToken]:
     """Issue a new token for a key that passes ``check``; the old one is valid for ``grace``."""
     by = yield from begin_change(by, now)

@@ -79,11 +79,7 @@ def _save(states: Iterable[tuple[int, State]]) -> Unit[None]:
 
 
 def _upsert(
-    table: str,
-    key: tuple[str, ...],
-    values: tuple[str, ...],
-    condition: str,
-    rows: Sequence[Row],
+    table: str, key: tuple[str, ...], values: tuple[str, ...], condition: str, rows: Sequence[Row]
 ) -> Unit[None]:
     """Insert ``rows``. Update an existing row only on ``condition``."""
     updates = ", ".join(f"{name} = excluded.{name}" for name in values)

@@ -54,12 +54,7 @@ class MemoryLimiter:
     they are saved.
     """
 
-    def __init__(
-        self,
-        store: RateLimitStore,
-        clock: Clock,
-        rules: BanRules,
-    ) -> None:
+    def __init__(self, store: RateLimitStore, clock: Clock, rules: BanRules) -> None:
         self._clock = clock
         self._rules = rules
         # Apart, or a flood of addresses would have wrong passwords forgotten.

@@ -83,11 +83,7 @@ class RedisRateLimiter:
     """
 
     def __init__(
-        self,
-        client: RedisClient,
-        store: RateLimitStore,
-        rules: BanRules,
-        timeout: float,
+        self, client: RedisClient, store: RateLimitStore, rules: BanRules, timeout: float
     ) -> None:
         self._client = client
         self._rules = rules

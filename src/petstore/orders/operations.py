@@ -13,12 +13,7 @@ from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST
 from petstore.domain.fields import Int64, Moment
 from petstore.domain.names import end_of_prefix, plain_key
 from petstore.domain.words import MatchPosition, position_at_start
-from petstore.errors import (
-    IllegalTransition,
-    OrderClosed,
-    PetNotAvailable,
-    UnknownPet,
-)
+from petstore.errors import IllegalTransition, OrderClosed, PetNotAvailable, UnknownPet
 from petstore.events.changes import Extent
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success

@@ -8,14 +8,7 @@ from msgspec.structs import replace
 
 from petstore.clock import MINUTE, Milliseconds, milliseconds, milliseconds_up, utc
 from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholders
-from petstore.databases.pages import (
-    Below,
-    Filter,
-    Page,
-    found,
-    read_count,
-    read_page,
-)
+from petstore.databases.pages import Below, Filter, Page, found, read_count, read_page
 from petstore.databases.planner import LAST_ID, unplanned
 from petstore.domain.names import plain_key
 from petstore.errors import PetNotAvailable, UnknownPet
@@ -71,12 +64,7 @@ _EVENTS: dict[OrderStatus, ResourceEventType] = {
 
 
 async def list_orders(
-    store: Reader,
-    wanted: OrderFilter,
-    after: int | None,
-    limit: int,
-    *,
-    newest_first: bool = False,
+    store: Reader, wanted: OrderFilter, after: int | None, limit: int, *, newest_first: bool = False
 ) -> Page[Order]:
     """Return the first ``limit`` orders with an id above ``after``, by ascending id.
 

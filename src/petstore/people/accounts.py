@@ -171,9 +171,7 @@ def _set_password(
     """
     before = yield from read_person(caller.id, caller.environment)
     yield Statement(
-        "UPDATE people SET password = ?1 WHERE id = ?2",
-        (hashed, caller.id),
-        name="update_password",
+        "UPDATE people SET password = ?1 WHERE id = ?2", (hashed, caller.id), name="update_password"
     )
     yield Statement(
         "UPDATE api_key_tokens SET expires_at = ?1"

@@ -5,12 +5,7 @@ from contextlib import suppress
 from petstore.console.failures import failure_of
 from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
-from petstore.console.sign_in import (
-    browser_of,
-    signed_in_person,
-    told_to_nobody,
-    wants_to_stay,
-)
+from petstore.console.sign_in import browser_of, signed_in_person, told_to_nobody, wants_to_stay
 from petstore.errors import InvalidBody, NotFound, PetstoreError, Unavailable
 from petstore.http.messages import Response
 from petstore.people.accounts import Account, accept_invitation, find_invitation
@@ -48,12 +43,7 @@ async def _session_of(visit: PageRequest, account: Account) -> str | None:
     browser = browser_of(visit, stays=wants_to_stay(visit))
     return await services.store.write(
         accept_invitation(
-            visit.parameter,
-            hashed,
-            services.keys.environment,
-            services.clock(),
-            browser,
-            visit.id,
+            visit.parameter, hashed, services.keys.environment, services.clock(), browser, visit.id
         )
     )
 

@@ -27,13 +27,7 @@ from petstore.console.fields import (
     undo_fields,
 )
 from petstore.console.forms import EMPTY, Form, typed_id
-from petstore.console.history import (
-    History,
-    gone_page,
-    history_of,
-    is_by_order,
-    newest_events,
-)
+from petstore.console.history import History, gone_page, history_of, is_by_order, newest_events
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.numbers import money_in_words, shown_count
 from petstore.console.page import ConsolePage, PageRequest
@@ -41,13 +35,7 @@ from petstore.console.stock import stock_of
 from petstore.console.templates import isolated
 from petstore.domain.csv_files import csv_writer
 from petstore.domain.decoding import convert
-from petstore.errors import (
-    InvalidBody,
-    InvalidParameter,
-    NotFound,
-    PetstoreError,
-    UnknownPet,
-)
+from petstore.errors import InvalidBody, InvalidParameter, NotFound, PetstoreError, UnknownPet
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.interface.rate_limit_headers import require_admitted

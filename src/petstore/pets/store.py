@@ -60,12 +60,7 @@ _SELECT_CATEGORIES = Statement(
 
 
 async def list_pets(
-    store: Reader,
-    wanted: PetFilter,
-    after: int | None,
-    limit: int,
-    *,
-    newest_first: bool = False,
+    store: Reader, wanted: PetFilter, after: int | None, limit: int, *, newest_first: bool = False
 ) -> Page[Pet]:
     """Return the first ``limit`` pets with an id above ``after``, by ascending id.
 

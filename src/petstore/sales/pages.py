@@ -222,10 +222,7 @@ def _charts(periods: Iterable[_Period], of: str, currency: str) -> list[Bars]:
 
 
 def _by_category(
-    rows: Iterable[SalesRow],
-    before: Iterable[SalesRow],
-    total: SalesRow,
-    names: Mapping[int, str],
+    rows: Iterable[SalesRow], before: Iterable[SalesRow], total: SalesRow, names: Mapping[int, str]
 ) -> list[_CategoryRow]:
     """Return the rows in the currency of a total, the largest first.
 

@@ -20,13 +20,7 @@ from petstore.errors import EventNotKept
 from petstore.events.model import EventType, NewEvent, readable_by
 from petstore.events.store import record
 from petstore.webhooks.model import Delivery, DeliveryState, Webhook
-from petstore.webhooks.schedule import (
-    GONE,
-    HOLD,
-    NOTICED_FAILURES,
-    DisabledReason,
-    WebhookHealth,
-)
+from petstore.webhooks.schedule import GONE, HOLD, NOTICED_FAILURES, DisabledReason, WebhookHealth
 from petstore.webhooks.store import COLUMNS, LeasedWebhook, lock_enabled, webhook_of
 
 DELIVERY_COLUMNS = (
@@ -117,11 +111,7 @@ class Backlog(NamedTuple):
 
 
 async def list_deliveries(
-    store: Reader,
-    webhook_id: int,
-    state: DeliveryState | UnsetType,
-    before: int | None,
-    limit: int,
+    store: Reader, webhook_id: int, state: DeliveryState | UnsetType, before: int | None, limit: int
 ) -> Page[Delivery]:
     """Return ``limit`` deliveries of a webhook with an id below ``before``, the newest first.
 
@@ -493,10 +483,7 @@ def _update_webhook(
         "UPDATE webhooks SET failures = ?1, failing_since = ?2, last_success_at = ?3,"  # noqa: S608
         " paused_until = ?4, enabled = ?5, disabled_reason = coalesce(?6, disabled_reason)"
         f" WHERE id = ?7 RETURNING {COLUMNS}",
-        (
-            *(*health, max(pauses, default=paused)),
-            *(0 if reason else enabled, reason, webhook_id),
-        ),
+        (*(*health, max(pauses, default=paused)), *(0 if reason else enabled, reason, webhook_id)),
         name="update_webhook_health",
     )
     if reason is not None:

@@ -74,8 +74,7 @@ Description = Annotated[
     ),
 ]
 _Flag = Annotated[
-    bool,
-    Meta(description="Whether the webhook is enabled.", extra={"expected": "true or false"}),
+    bool, Meta(description="Whether the webhook is enabled.", extra={"expected": "true or false"})
 ]
 _Time = Annotated[datetime, Meta(tz=True)]
 _Milliseconds = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]

@@ -231,11 +231,7 @@ def rotate_webhook(
 def delete_webhook(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[None]:
     """Delete a webhook that passes ``check``. ``delete_deliveries`` deletes its deliveries."""
     yield from _checked(webhook_id, key_id, check)
-    yield Statement(
-        "DELETE FROM webhooks WHERE id = ?1",
-        (webhook_id,),
-        name="delete_webhook",
-    )
+    yield Statement("DELETE FROM webhooks WHERE id = ?1", (webhook_id,), name="delete_webhook")
 
 
 def record_test(

@@ -40,10 +40,7 @@ def component_schemas(operations: Sequence[Operation]) -> dict[str, Any]:
     _, found = msgspec.json.schema_components(kinds, ref_template=_REF)
     of_requests = {body.__name__ for body in bodies}
     components = {
-        name: {
-            "title": name,
-            **_without_defaults(_documented(schema), is_body=name in of_requests),
-        }
+        name: {"title": name, **_without_defaults(_documented(schema), is_body=name in of_requests)}
         for name, schema in found.items()
     }
     # The interface names these two. In the code they are aliases, which have no name.
