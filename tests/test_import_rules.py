@@ -76,7 +76,7 @@ ORDER = (
 
 LAYERS = {
     "operations": ("operations",),
-    "pages": ("pages", "form", "sale", "selection"),
+    "pages": ("pages", "form", "selection"),
     "commands": ("commands",),
 }
 """The last word of the names of the modules in each layer of a resource.
@@ -91,7 +91,7 @@ LISTS = {
 }
 """The modules that list what each resource has in a layer, and so import what is after them."""
 
-SHARED = ("orders.form", "orders.sale")  # an animal is sold on its own page, which tells its sale
+SHARED = ("orders.form",)  # an animal is sold on its own page, which tells its sale
 """The modules of the upper layers that another resource imports."""
 
 

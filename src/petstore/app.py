@@ -5,12 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from petstore import __version__
-from petstore.backends import (
-    create_limiter,
-    database_of,
-    secret_file_of,
-    watched_files,
-)
+from petstore.backends import create_limiter, database_of, secret_file_of, watched_files
 from petstore.chores import PeriodicTask, background
 from petstore.clock import Clock, system_clock
 from petstore.console.console import Console
@@ -21,12 +16,11 @@ from petstore.events.store import publishing
 from petstore.interface.application import Application, HttpRules, Pages, PublicPage, RequestHooks
 from petstore.interface.bodies import BodyReader
 from petstore.interface.documentation import Documentation
-from petstore.interface.health import HealthPages
 from petstore.interface.openapi.page import DocumentPage
 from petstore.interface.operation import BASE, Services
 from petstore.interface.operations import OPERATIONS
 from petstore.interface.routes import Addresses, Routes
-from petstore.interface.well_known import well_known_pages
+from petstore.interface.well_known import HealthPages, well_known_pages
 from petstore.keys.notices import KeyNotices
 from petstore.limits.contract import RateLimiter, limiter_chores
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
@@ -108,7 +102,6 @@ def observers_of(settings: Settings, registry: Registry | None) -> list[Observer
 
 
 def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> list[PeriodicTask]:
-    """Return the periodic tasks of a running service."""
     store, clock = services.store, services.clock
     save_seconds = settings.limits_save_seconds
     days: RetentionDays = {
@@ -138,7 +131,6 @@ async def _running(
     observers: Observers,
     chores: list[PeriodicTask],
 ) -> AsyncIterator[None]:
-    """Open the parts, and do the chores until the block ends."""
     async with AsyncExitStack() as opened:
         opened.callback(log.close)
         await services.store.open()

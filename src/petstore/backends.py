@@ -146,13 +146,7 @@ def create_limiter(
     from petstore.limits.redis import RedisLimiter
     from petstore.redis_client import RedisClient
 
-    limiter = RedisLimiter(
-        RedisClient(settings.redis),
-        states,
-        clock,
-        rules,
-        settings.workers,
-    )
+    limiter = RedisLimiter(RedisClient(settings.redis), states, clock, rules, settings.workers)
     return observed_limiter(limiter, observers)
 
 

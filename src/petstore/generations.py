@@ -32,7 +32,6 @@ class Generations(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value, or replace one."""
         if self._size_of is None or self._takes_room(key, value, self._size_of):
             self._newer[key] = value
 

@@ -141,11 +141,9 @@ class RequestLog(logging.Handler):
         self._append(line)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log a record of ``logging``."""
         self._append(self._raw(record))
 
     def close(self) -> None:
-        """Write what is left."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(_FLUSH_SECONDS * 10)

@@ -97,7 +97,6 @@ def _setting(
 
 
 def _flag(description: str) -> bool:
-    """Declare a setting that is off by default."""
     return _setting(default=False, description=description)
 
 
@@ -184,10 +183,7 @@ class Settings:
         730, "How many days events about keys and people are kept, if longer.", ge=7, le=3650
     )
     history_days: int = _setting(
-        730,
-        "How many days ended tokens and daily usage are kept; 0 is forever.",
-        ge=0,
-        le=36_500,
+        730, "How many days ended tokens and daily usage are kept; 0 is forever.", ge=0, le=36_500
     )
     anonymous_per_minute: int = _setting(
         300, "Requests a minute from one address without a valid key.", ge=1, le=2**31 - 2
@@ -301,13 +297,11 @@ class Settings:
 
     @property
     def listening_url(self) -> str:
-        """The URL of the address that the service listens on."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}"
 
     @property
     def trusted_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """The networks of trusted proxies."""
         return _networks("trusted-proxy", self.trusted_proxy)
 
     @property
@@ -429,7 +423,6 @@ def masked(url: str) -> str:
 
 
 def is_postgres(database: str) -> bool:
-    """Return whether the address ``database`` is one of PostgreSQL."""
     return database.startswith(_POSTGRES_SCHEMES)
 
 

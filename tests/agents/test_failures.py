@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from petstore.agents.failures import explain
+from petstore.agents.server import explain
 from petstore_client import OutcomeUnknown, PetstoreError, errors
 
 NOW = 1_796_126_400_000

@@ -4,7 +4,6 @@ import pytest
 
 from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.categories.store import (
-    first_category_names,
     ids_of_categories,
     names_of_categories,
 )
@@ -59,12 +58,6 @@ def test_a_name_that_becomes_free_meanwhile_is_accepted() -> None:
 
 
 # By name, for people
-
-
-async def test_the_first_names_of_categories_are_sorted_ignoring_case(store: Store) -> None:
-    await add(store, "dogs", "Cats", "Elks", "birds")
-    names = await first_category_names(store, 3)
-    assert [*names.items()] == [(4, "birds"), (2, "Cats"), (1, "dogs")]
 
 
 async def test_many_categories_are_found_by_their_names_in_any_case(

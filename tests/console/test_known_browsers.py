@@ -2,7 +2,7 @@
 
 import pytest
 
-from petstore.console.known_browsers import MAX_MARKS, KnownBrowser, known_browser
+from petstore.console.session_limits import MAX_MARKS, KnownBrowser, known_browser
 
 SEAL, OTHER_SEAL = b"a" * 32, b"b" * 32
 LOGIN = "grace@shop.example"

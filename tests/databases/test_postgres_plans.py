@@ -38,12 +38,12 @@ from petstore.keys.status import list_keys
 from petstore.keys.store import unconditional
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderFilter
-from petstore.orders.search import search_orders
+from petstore.orders.operations import search_orders
 from petstore.orders.store import list_orders
 from petstore.people.store import list_people
 from petstore.pets.model import PetFilter
 from petstore.pets.search import search_pets
-from petstore.pets.store import list_pets, next_pets_after
+from petstore.pets.store import list_pets
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
 from petstore.webhooks.deliveries import (
@@ -167,11 +167,6 @@ def orders(wanted: OrderFilter, *, newest_first: bool = False) -> List:
     return lambda store, after: list_orders(store, wanted, after, PAGE, newest_first=newest_first)
 
 
-def parts(wanted: PetFilter) -> List:
-    """Return the parts of an export of these pets."""
-    return lambda store, after: next_pets_after(store, wanted, after, 50)
-
-
 def search(prefix: str) -> List:
     """Return a search for names."""
     return lambda store, after: search_pets(
@@ -203,11 +198,6 @@ LISTS: dict[str, List] = {
     **{
         f"newest pets {name}": pets(wanted, newest_first=True)
         for name, wanted in PET_FILTERS.items()
-    },
-    **{
-        f"parts of an export {name}": parts(wanted)
-        for name, wanted in PET_FILTERS.items()
-        if wanted.ids is UNSET
     },
     **{f"orders {name}": orders(wanted) for name, wanted in ORDER_FILTERS.items()},
     **{

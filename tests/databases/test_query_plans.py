@@ -59,7 +59,7 @@ from petstore.interface.operations import OPERATIONS
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
-from petstore.keys.search import search_keys
+from petstore.keys.operations import search_keys
 from petstore.keys.status import COLUMNS, list_keys, values_of
 from petstore.keys.store import (
     Owner,
@@ -72,8 +72,8 @@ from petstore.keys.store import (
 from petstore.limits.database import StoredRateLimits
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderStatus
+from petstore.orders.operations import search_orders
 from petstore.orders.reservations import Reservations
-from petstore.orders.search import search_orders
 from petstore.orders.store import (
     count_orders,
     free_if_lapsed,

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 
-from petstore.http.buffers import BufferBudget
+from petstore.http.body import BufferBudget
 
 
 class Waiter:

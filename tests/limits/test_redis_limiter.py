@@ -13,7 +13,7 @@ from petstore.clock import MINUTE, SECOND, system_clock
 from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules, Decision, LimitWindow, RateLimiter
 from petstore.limits.database import StoredRateLimits
-from petstore.limits.redis_judge import RedisRateLimiter
+from petstore.limits.redis import RedisRateLimiter
 from petstore.redis_client import RedisClient
 from support.manual_clock import ManualClock
 from support.outages import LOST, HurriedClient, comes_back

@@ -16,8 +16,7 @@ from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, State
 from petstore.limits.decide import charge, decide, touched
 from petstore.limits.minutes import MinuteLimiter
-from petstore.limits.redis import RedisLimiter
-from petstore.limits.redis_judge import Mode, RedisRateLimiter
+from petstore.limits.redis import Mode, RedisLimiter, RedisRateLimiter
 from petstore.redis_client import RedisClient
 from support.exploration import explored
 from support.limited_key import LimitedKey

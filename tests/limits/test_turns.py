@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from petstore.errors import RateLimitExceeded
-from petstore.limits.turns import Turns
+from petstore.limits.admission import Turns
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from petstore.databases.pages import Matches
 from petstore.domain.names import plain_key
 from petstore.keys.store import unconditional
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch, OrderStatus
-from petstore.orders.search import MAX_SCANNED, search_orders
+from petstore.orders.operations import MAX_SCANNED, search_orders
 from petstore.orders.store import list_orders, place_order, update_order
 from petstore.pets.model import NewPet
 from support.changes import NOW, create_pets

@@ -11,7 +11,7 @@ from petstore.databases.contract import Store
 from petstore.keys.model import SCOPES
 from petstore.pets.model import NewPet, PetFilter, PetStatus
 from petstore.pets.search import search_pets
-from petstore.pets.store import count_pets_after, list_pets, next_pets_after
+from petstore.pets.store import count_pets_after, list_pets
 from support.cases import case
 from support.changes import create_pets
 from support.error_body import assert_error
@@ -118,7 +118,6 @@ async def test_parts_and_counts_agree_with_the_pages(store: Store) -> None:
             while True:
                 page = await list_pets(store, wanted, after, limit)
                 assert all(map(wanted.admits, page.items))
-                assert await next_pets_after(store, wanted, after, limit) == page.next_after
                 assert await count_pets_after(store, wanted, after, limit) == len(page.items)
                 after = page.next_after
                 if after is None:

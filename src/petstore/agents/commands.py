@@ -39,7 +39,7 @@ _MISSING = (
     help="With --http: a name by which clients reach it, such as mcp.shop.example.",
 )
 @settings_options(
-    trusted_proxy="With --http: a network of proxies whose X-Forwarded-For is trusted.",
+    trusted_proxy="With --http: a network of proxies whose X-Forwarded-For is trusted."
 )
 @click.pass_context
 def mcp(

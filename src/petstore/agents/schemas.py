@@ -73,7 +73,6 @@ def _document() -> dict[str, Any]:
 
 
 def _resolved(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item with what it refers to."""
     if "$ref" not in item:
         return item
     _, _, kind, name = item["$ref"].split("/")

@@ -24,7 +24,7 @@ from petstore.interface.authentication import bearer_token
 from petstore.interface.bodies import BodyReader
 from petstore.interface.client_address import client_address
 from petstore.interface.messages import error_response, refusal_response
-from petstore.limits.turns import Turns
+from petstore.limits.admission import Turns
 from petstore.server.listeners import http_server
 from petstore.settings import Settings
 from petstore_client import AsyncClient
@@ -114,7 +114,6 @@ class Endpoint:
             yield
 
     async def __call__(self, request: Request, receive: Receive) -> Response:
-        """Respond to a request."""
         try:
             response = await self._respond(request, receive)
         except errors.PetstoreError as error:

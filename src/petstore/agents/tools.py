@@ -51,7 +51,6 @@ class Tool:
 
     @property
     def writes(self) -> bool:
-        """Whether it changes the store."""
         return self.operation.method != "GET"
 
     @cached_property
@@ -70,7 +69,6 @@ class Tool:
         )
 
     async def call(self, client: AsyncClient, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Call it and return its structured result."""
         fitting = fitted(self.described.input_schema, arguments)
         named = {
             _RENAMED.get(name) or _WORD.sub("_", name).lower(): value

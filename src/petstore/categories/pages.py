@@ -55,7 +55,6 @@ async def _create(visit: PageRequest) -> Response:
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page of a category, with the form as it was sent and what is wrong with it."""
     if isinstance(error, NotFound):
         return await _list(visit, _not_found(visit))
     try:
@@ -113,7 +112,6 @@ def _resource(visit: PageRequest) -> str:
 
 
 async def _get(visit: PageRequest) -> Result[Any]:
-    """Return the category of the path and its version, or raise ``NotFound``."""
     try:
         return await visit.execute("getCategory")
     except NotFound:

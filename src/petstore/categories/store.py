@@ -60,18 +60,10 @@ async def search_categories(
 
 
 async def get_category(store: Reader, category_id: int) -> Category:
-    """Return one category, or raise ``NotFound``."""
     select = Statement(
         f"{_SELECT} WHERE id = ?1", (category_id,), by_id=True, name="select_category"
     )
     return found(await store.read(select), _category_of, "category", category_id)
-
-
-async def first_category_names(store: Reader, limit: int) -> dict[int, str]:
-    """Return the first ``limit`` names of categories by their ids, sorted ignoring case."""
-    sql = "SELECT id, name FROM categories ORDER BY name_key LIMIT ?1"
-    rows = await store.read(Statement(sql, (limit,), name="select_first_category_names"))
-    return dict(rows)
 
 
 async def names_of_categories(store: Reader, ids: Collection[int]) -> dict[int, str]:
@@ -107,7 +99,6 @@ def id_of_category(name: str) -> Unit[int]:
 def create_category(
     new: CategoryCreate, *, now: Milliseconds, by: Author = SERVICE
 ) -> Unit[Category]:
-    """Add a category and return it."""
     insert = Statement(
         "INSERT INTO categories (name, name_key, description) VALUES (?1, ?2, ?3)"
         " ON CONFLICT (name_key) DO NOTHING RETURNING id",
@@ -129,7 +120,6 @@ def update_category(
     *,
     by: Author = SERVICE,
 ) -> Unit[Category]:
-    """Change a category that passes ``check``, and return it."""
     category = yield from _locked(category_id)
     check(category)
     changed = merged(category, patch)
@@ -151,13 +141,8 @@ def update_category(
 
 
 def delete_category(
-    category_id: int,
-    now: Milliseconds,
-    check: Callable[[Category], None],
-    *,
-    by: Author = SERVICE,
+    category_id: int, now: Milliseconds, check: Callable[[Category], None], *, by: Author = SERVICE
 ) -> Unit[None]:
-    """Delete a category that passes ``check``."""
     category = yield from _locked(category_id)
     check(category)
     pets = yield Statement(

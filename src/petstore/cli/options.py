@@ -221,15 +221,6 @@ database_option = click.option(
     help=f"The store: {_DATABASES}",
 )
 
-database_or_service_option = click.option(
-    "--database",
-    cls=SecretOption,
-    envvar="PETSTORE_DATABASE",
-    type=database_url,
-    metavar="URL",
-    help=f"Work on this database itself, not over HTTP: {_DATABASES}",
-)
-
 
 def _only_form(ctx: click.Context, _param: click.Parameter, value: bool) -> bool:  # noqa: FBT001
     """Refuse ``--json`` with ``--json-page``: the second of them finds the first."""

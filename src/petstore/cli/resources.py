@@ -118,9 +118,7 @@ def resource_options(
 def list_options(command: Command, client: Callable[[Command], Command] = client_option) -> Command:
     """Give a command the options that ``show_list`` takes."""
     limit = click.option(
-        "--limit",
-        type=Integer(1, _MAX_PAGE),
-        help=f"How many at most. [default: {_DEFAULT_LIMIT}]",
+        "--limit", type=Integer(1, _MAX_PAGE), help=f"How many at most. [default: {_DEFAULT_LIMIT}]"
     )
     is_all = click.option("--all", "is_all", is_flag=True, help="All of them, page after page.")
     cursor = click.option("--cursor", type=TEXT, help="Start where an earlier list has ended.")

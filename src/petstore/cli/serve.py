@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from petstore.cli.options import (
-    SecretOption,
-    SettingsCommand,
-    settings_options,
-    warnings_of,
-)
+from petstore.cli.options import SecretOption, SettingsCommand, settings_options, warnings_of
 from petstore.cli.output import plain_failures, print_table, printable
 from petstore.logs import LogEvent, is_for_person, record_json
 from petstore.settings import Settings, masked

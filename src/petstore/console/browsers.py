@@ -7,7 +7,7 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
-from petstore.console.known_browsers import KnownBrowser, known_browser
+from petstore.console.session_limits import KnownBrowser, known_browser
 from petstore.errors import CrossSiteRequest
 from petstore.http.messages import Request
 from petstore.sessions.store import STAYS

@@ -26,9 +26,7 @@ _REQUIRED = {"aria-required": "true"}
 # What the list has for a new category.
 _NEW = "+"
 _NEW_NAME = Field(
-    *(_ADDED, "New category"),
-    caption="What is it called?",
-    attributes={"maxlength": _MAX_NAME},
+    *(_ADDED, "New category"), caption="What is it called?", attributes={"maxlength": _MAX_NAME}
 )
 
 
@@ -191,7 +189,6 @@ def texts_of(names: Mapping[int, str]) -> dict[str, str]:
 def _list_of(
     names: Mapping[int, str], text: str, any_: str, hint: str, *, may_add: bool
 ) -> tuple[Field, ...]:
-    """Return the list to choose from, and the name of a new category if the list offers one."""
     options = texts_of(names)
     if any_ or not text:
         options = {"": any_ or "Choose…", **options}
@@ -203,7 +200,6 @@ def _list_of(
 
 
 def _typed_field(names: Mapping[int, str], hint: str, *, is_filter: bool) -> Field:
-    """Return the field of a name, which suggests some while a person types."""
     if not names:
         hint = "There are no categories yet. Type the name of the first one."
     return Field(

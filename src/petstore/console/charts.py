@@ -106,12 +106,7 @@ class Meter(NamedTuple):
 
 
 def bars(
-    id_: str,
-    title: str,
-    unit: str,
-    of: str,
-    values: Sequence[tuple[str, int]],
-    currency: str = "",
+    id_: str, title: str, unit: str, of: str, values: Sequence[tuple[str, int]], currency: str = ""
 ) -> Bars:
     """Return a chart of at least one labelled value, in the given order.
 

@@ -60,7 +60,6 @@ from petstore.orders import pages as orders
 from petstore.people import account_pages as account
 from petstore.people import invitation_pages as invitations
 from petstore.people import pages as people
-from petstore.pets import export_pages as exports
 from petstore.pets import pages as pets
 from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
@@ -114,7 +113,6 @@ PAGES: tuple[ConsolePage, ...] = (
     *sales.PAGES,
     *categories.PAGES,
     *imports.PAGES,
-    *exports.PAGES,
     *usage.PAGES,
     *deprecations.PAGES,
     *webhooks.PAGES,
@@ -135,12 +133,7 @@ class Console:
 
     path = HOME
 
-    def __init__(
-        self,
-        services: Services,
-        bodies: BodyReader,
-        public_url: str,
-    ) -> None:
+    def __init__(self, services: Services, bodies: BodyReader, public_url: str) -> None:
         self._services = services
         self._bodies = bodies
         self._public_url = public_url
@@ -344,7 +337,6 @@ class Console:
 
 
 def _with_cookie(visit: PageRequest, response: Response) -> Response:
-    """Return a response that keeps the cookie of a session that stays, unless it sets another."""
     sets_cookie = any(line.startswith(b"set-cookie:") for line in response.headers)
     if not visit.renews_cookie or sets_cookie:
         return response

@@ -114,7 +114,6 @@ class ShownForm(NamedTuple):
 
     @property
     def is_changed(self) -> bool:
-        """Whether the person has changed anything."""
         return any(self.typed[name] != text for name, text in self.opened.items())
 
 

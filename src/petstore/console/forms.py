@@ -61,7 +61,6 @@ class UploadedFile(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
         return self.content.seek(0, 2)
 
 
@@ -212,7 +211,6 @@ class _Parts:
             self._texts[-1][1].extend(event)
 
     def form(self) -> Form:
-        """Return the form."""
         fields: dict[str, list[str]] = {}
         for name, content in self._texts:
             fields.setdefault(name, []).append(content.decode("utf-8", "replace"))

@@ -13,13 +13,7 @@ from petstore.categories.store import names_of_categories
 from petstore.clock import Milliseconds
 from petstore.console.notices import Undo
 from petstore.console.page import HOME, PageRequest
-from petstore.console.sentences import (
-    PastEvent,
-    SentenceFacts,
-    begins_order,
-    past_event,
-    sentence,
-)
+from petstore.console.sentences import PastEvent, SentenceFacts, begins_order, past_event, sentence
 from petstore.errors import CursorExpired, InvalidParameter, MissingScope, NotFound
 from petstore.events.model import IN_FEED, Position
 from petstore.events.store import orders_at
@@ -255,7 +249,6 @@ def _category_ids(event: PastEvent) -> Iterable[int]:
 
 
 async def _names(visit: PageRequest, events: Iterable[PastEvent]) -> dict[str, str]:
-    """Return what to call the authors of events."""
     authors = {each.actor for each in events}
     ids = {_id_of(author) for author in authors if "/" in author}
     found = await names_of_callers(visit.services.store, ids) if ids else {}

@@ -47,7 +47,6 @@ def shown_count(count: int, noun: str, plural: str = "") -> Markup:
 
 
 def _decimals_of(currency: str) -> int:
-    """Return how many decimals prices in a currency have (ISO 4217)."""
     return _DECIMALS.get(currency, _HUNDREDTHS)
 
 

@@ -31,9 +31,9 @@ from petstore.errors import (
 from petstore.events.model import Author
 from petstore.http.messages import Request, Response
 from petstore.interface.authentication import require_network, require_scope
-from petstore.interface.entity_tags import NO_CONDITIONS, Conditions
 from petstore.interface.idempotency import request_digest
 from petstore.interface.idempotency_records import Attempt
+from petstore.interface.messages import NO_CONDITIONS, Conditions
 from petstore.interface.operation import (
     BASE,
     Call,
@@ -105,7 +105,6 @@ class ConsolePage:
 
     @property
     def takes_files(self) -> bool:
-        """Whether its form may have a file."""
         return self.has_file and self.method == "POST" and self.max_bytes > MAX_FORM
 
 
@@ -173,7 +172,6 @@ class PageRequest(Struct):
 
     @property
     def author(self) -> Author:
-        """The author of the events that this request causes."""
         return Author(self.caller.actor, self.id)
 
     @property
@@ -207,7 +205,6 @@ class PageRequest(Struct):
 
     @property
     def _secret(self) -> bytes:
-        """The secret of the session, which nobody else has."""
         return session_secret(self.request, self.root).encode("latin-1")
 
     def may(self, operation_id: str) -> bool:

@@ -8,12 +8,7 @@ from petstore.errors import Unavailable
 from petstore.http.messages import Response
 from petstore.sessions.store import rebind_session
 
-GRACES = (
-    ("86400", "in 1 day"),
-    ("604800", "in 7 days"),
-    ("3600", "in 1 hour"),
-    ("0", "at once"),
-)
+GRACES = (("86400", "in 1 day"), ("604800", "in 7 days"), ("3600", "in 1 hour"), ("0", "at once"))
 """When the old token ends: what the field ``graceSeconds`` of the form has, and words for it."""
 
 

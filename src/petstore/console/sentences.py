@@ -183,13 +183,11 @@ def _about_caller(event: PastEvent, it: Markup) -> Markup | None:
 
 
 def _told(members: Collection[str]) -> list[str]:
-    """Return the members that a sentence is about."""
     implied = {name for each in members for name in _IMPLIED.get(each, ())}
     return [name for name in members if name not in implied]
 
 
 def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup, of_it: Markup) -> Markup:
-    """Return how a member changed."""
     before, after = (event.previous or {})[name], event.data.get(name)
     if name == "status" and (before, after) in _MOVED:
         return _MOVED[before, after].format(it)
@@ -227,7 +225,6 @@ def _value(name: str, value: Any, facts: SentenceFacts) -> Markup:
 
 
 def _link(event: PastEvent, facts: SentenceFacts) -> Markup:
-    """Return the name of the resource of an event, with a link to its page."""
     kind, _, number = event.resource.partition("/")
     if kind == "order":
         return _linked(kind, number, Markup("order {}").format(number), facts)

@@ -16,13 +16,7 @@ from petstore.console.browsers import (
 from petstore.console.failures import failure_of
 from petstore.console.forms import EMPTY, Form, PendingForm, kept_in, page_address
 from petstore.console.notices import Notice
-from petstore.console.page import (
-    HOME,
-    ConsolePage,
-    PageRequest,
-    redirect,
-    with_notice,
-)
+from petstore.console.page import HOME, ConsolePage, PageRequest, redirect, with_notice
 from petstore.console.scopes import scopes_in_words
 from petstore.console.session_limits import login_digest
 from petstore.errors import InvalidKey, PetstoreError
@@ -140,7 +134,6 @@ async def _session_by_key(visit: PageRequest) -> str:
 
 
 async def _sign_in_person(visit: PageRequest) -> Response:
-    """Sign a person in whose login and password are right."""
     limits, address, services = visit.limits, visit.client, visit.services
     login, password = _login_of(visit.form), visit.form.raw("password")
     known = known_of(visit.request, visit.root)
@@ -235,7 +228,6 @@ async def _use_link(visit: PageRequest) -> Response:
 
 
 async def _session_by_link(visit: PageRequest) -> str:
-    """Begin a session with the link of the address, and return its secret."""
     services, link, now = visit.services, visit.parameter, visit.services.clock()
     environment, secret = services.keys.environment, None
     # Read first: a made-up link must not cost a write.

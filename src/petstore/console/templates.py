@@ -57,11 +57,7 @@ class _Asset:
         stem, _, ending = name.rpartition(".")
         digest = blake2b(self._content, digest_size=6).hexdigest()
         self.name = f"{stem}.{digest}.{ending}"
-        self._headers = [
-            b"content-type: " + _ASSETS[name],
-            _IMMUTABLE,
-            b"vary: Accept-Encoding",
-        ]
+        self._headers = [b"content-type: " + _ASSETS[name], _IMMUTABLE, b"vary: Accept-Encoding"]
 
     @cached_property
     def _compressed(self) -> bytes:

@@ -67,7 +67,6 @@ async def _oldest(visit: PageRequest, status: OrderStatus) -> _OrderList:
 
 
 async def _animals(visit: PageRequest, orders: Sequence[Order]) -> dict[int, str]:
-    """Return the names of the animals of orders, as far as the caller may see them."""
     pets = await visit.pets_of({order.pet_id for order in orders})
     return {pet.id: pet.name for pet in pets.values()}
 

@@ -111,24 +111,6 @@ def _descending(before: int | None, beyond: int | None) -> range:
     return range(beyond or 0, LAST_ID + 1 if before is None else before)
 
 
-async def read_next_after(
-    reader: Reader,
-    name: str,
-    select: str,
-    filters: Mapping[str, Filter],
-    after: int | None,
-    limit: int,
-) -> int | None:
-    """Return the ``next_after`` of ``read_page`` without its items, for large pages.
-
-    ``select`` selects the id alone.
-    """
-    kinds, parameters = _bound(filters, after)
-    sql = _page_sql(select, kinds, "LIMIT 2 OFFSET ?", has_start=after is not None)
-    rows = await reader.read(Statement(sql, (*parameters, limit - 1), name=name))
-    return rows[0][0] if len(rows) > 1 else None
-
-
 async def read_count(
     reader: Reader,
     name: str,

@@ -174,7 +174,6 @@ class PostgresStore:
 
     @contextmanager
     def _in_progress(self) -> Iterator[None]:
-        """Let ``close`` wait until the block ends."""
         self._units += 1
         self._has_no_unit.clear()
         try:
@@ -209,7 +208,6 @@ class PostgresStore:
         return [None] * len(batch)
 
     async def _transact(self, work: UnitInProgress[Any]) -> None:
-        """Run the rest of a unit of work between BEGIN and COMMIT."""
         async with self._pool.acquire(self._begin) as connection:
             try:
                 while (statement := work.statement) is not None:

@@ -82,7 +82,6 @@ def _leave_closed_home() -> None:
 
 
 async def _execute_first(connection: Connection, sql: str) -> None:
-    """Run ``sql`` on a new connection; if that fails or is cancelled, close it."""
     try:
         await connection.execute(sql)
     except BaseException:

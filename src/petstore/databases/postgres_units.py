@@ -65,7 +65,6 @@ class UnitInProgress(Generic[T]):
         return Deferred(sql, parameters)
 
     async def run_deferred(self, connection: Connection) -> None:
-        """Run all that waits."""
         if deferred := self.take_deferred():
             await connection.fetch(deferred.sql, *deferred.parameters)
 
@@ -95,7 +94,6 @@ class UnitInProgress(Generic[T]):
 
 
 async def fetch(connection: Connection, statement: Statement) -> list[Row]:
-    """Run ``statement`` and return its rows."""
     rows = await connection.fetch(postgres_sql(statement.sql), *statement.parameters)
     return [tuple(row) for row in rows]
 
@@ -109,7 +107,6 @@ def postgres_sql(sql: str, first: int = 1) -> str:
 
 @lru_cache(maxsize=1024)
 def _sql_of_all(*statements: tuple[str, int]) -> str:
-    """Return the SQL of all ``statements``, given with the numbers of their parameters, as one."""
     counts = [count for _, count in statements]
     *others, last = (
         postgres_sql(sql, 1 + sum(counts[:at])) for at, (sql, _) in enumerate(statements)

@@ -7,13 +7,7 @@ from typing import TypeAlias
 from petstore.chores import PeriodicTask
 from petstore.clock import DAY, Clock, Milliseconds
 from petstore.databases.contract import Statement, Store, Unit
-from petstore.databases.schema import (
-    ADMIN_EVENTS,
-    TABLES,
-    TABLES_BY_NAME,
-    RetentionSetting,
-    Table,
-)
+from petstore.databases.schema import ADMIN_EVENTS, TABLES, TABLES_BY_NAME, RetentionSetting, Table
 
 _PAUSE_SECONDS = 0.05
 

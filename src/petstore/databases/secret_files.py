@@ -48,7 +48,6 @@ class SecretFile:
             raise self._unusable(error) from error
 
     def read(self) -> bytes:
-        """Return the master secret."""
         if self._master is None:
             if self._path is None:
                 msg = (

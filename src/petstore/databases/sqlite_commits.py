@@ -151,13 +151,11 @@ class GroupCommit:
                 settle(waiting.done, error)
 
     async def _begin(self) -> None:
-        """Take the write lock, unless a file was deleted."""
         if self._connections.lost or self._connections.files.lost():
             raise await self._connections.refusal()
         await self._lock()
 
     async def _lock(self) -> None:
-        """Take the write lock, waiting for another process's transaction."""
         connections = self._connections
         try:
             connections.writer.set_busy_timeout(0)

@@ -88,7 +88,6 @@ async def copy_store(path: Path, url: str, on_progress: OnProgress) -> dict[str,
 
 @asynccontextmanager
 async def _filling(url: str) -> AsyncIterator[Connection]:
-    """Give a transaction on the store at ``url``, which nobody else changes meanwhile."""
     connection = await connect(url, _WAIT_SECONDS)
     try:
         await connection.execute("BEGIN")
@@ -174,7 +173,6 @@ async def _continue_ids(source: apsw.Connection, target: Connection, name: str) 
 
 
 async def _count_animals(target: Connection) -> None:
-    """Count the inventory: the triggers that do so were off."""
     statuses = get_args(PetStatus)
     counts = [f"sum(CASE status WHEN '{status}' THEN 1 ELSE 0 END)" for status in statuses]
     await target.execute(

@@ -27,17 +27,11 @@ _is_special = re.compile(rf"[{_OPERATORS}{_BREAKS}]").search
 class Output(Protocol):
     """A text file to write to."""
 
-    def write(self, text: str, /) -> object:
-        """Write ``text``."""
-        ...
+    def write(self, text: str, /) -> object: ...
 
 
 def csv_writer(
-    file: Output,
-    columns: Sequence[str],
-    *,
-    spreadsheet_safe: bool,
-    delimiter: Delimiter = ",",
+    file: Output, columns: Sequence[str], *, spreadsheet_safe: bool, delimiter: Delimiter = ","
 ) -> Callable[[dict[str, Any]], Any]:
     """Write the header of ``columns``, and return what writes a row.
 

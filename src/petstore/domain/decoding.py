@@ -225,7 +225,6 @@ def _found(refusal: str) -> str:
 
 @cache
 def _decoders(struct: type) -> tuple[Callable[[bytes], Any], list[_Member]]:
-    """Return what splits an object into members, and the decoder of each."""
     found = fields(struct)
     raw = [(field.name, msgspec.Raw, msgspec.Raw()) for field in found]
     renamed = {field.name: field.encode_name for field in found}

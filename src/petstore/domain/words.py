@@ -132,7 +132,6 @@ def position_within(word_key: str, item_id: int) -> MatchPosition:
 
 
 def first_word(key: str) -> str:
-    """Return the first word of the key of a name."""
     return _END_OF_WORD.split(key)[0]
 
 

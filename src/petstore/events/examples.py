@@ -140,7 +140,6 @@ _OF_SERVICE = ("order.lapsed", "webhook.disabled")
 
 
 def example_of(event_type: EventType) -> dict[str, Any]:
-    """Return an example of an event of this type."""
     data = _DATA[event_type]
     kind = event_type.partition(".")[0]
     is_of_key = "keyId" in data

@@ -59,15 +59,10 @@ class Feed:
 
     @property
     def waiting(self) -> int:
-        """How many wait now."""
         return len(self._waiters)
 
     async def wait(
-        self,
-        after: int,
-        wanted: EventFilter,
-        seconds: float,
-        client: Client | None = None,
+        self, after: int, wanted: EventFilter, seconds: float, client: Client | None = None
     ) -> bool:
         """Wait for a wanted event after the place ``after``; return whether there may be one.
 
@@ -182,7 +177,6 @@ class FeedLag:
         self.seconds = 0.0
 
     async def refresh(self) -> None:
-        """Look once."""
         recorded_at = await oldest_unpublished(self._store)
         waited = 0 if recorded_at is None else self._clock() - recorded_at
         self.seconds = max(0, waited) / SECOND

@@ -121,10 +121,7 @@ class Event(Struct, frozen=True):
     """Something that happened. ``previous`` is absent where something began or ended."""
 
     id: Annotated[str, Meta(description="Unique, and the same in the feed and in every delivery.")]
-    type: Annotated[
-        str,
-        Meta(description=type_description(EVENT_TYPES)),
-    ]
+    type: Annotated[str, Meta(description=type_description(EVENT_TYPES))]
     timestamp: Annotated[
         str,
         Meta(
@@ -164,13 +161,7 @@ class Event(Struct, frozen=True):
         ]
         | UnsetType
     ) = UNSET
-    actor: (
-        Annotated[
-            Actor,
-            Meta(description="Who caused it."),
-        ]
-        | UnsetType
-    ) = UNSET
+    actor: Annotated[Actor, Meta(description="Who caused it.")] | UnsetType = UNSET
     request_id: (
         Annotated[
             str, Meta(description="The `X-Request-Id` of the request that caused it, if one did.")
@@ -291,7 +282,6 @@ def scope_of_kind(kind: str) -> Scope | None:
 
 
 def _changed_members(before: Struct, after: Struct) -> dict[str, Any]:
-    """Return the members of ``before`` that differ in ``after``; ``None`` for an absent one."""
     # Equal moments may differ in their offset, and so in JSON.
     old, new = to_builtins(before), to_builtins(after)
     return {name: old.get(name) for name in old | new if old.get(name) != new.get(name)}

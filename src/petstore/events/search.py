@@ -292,7 +292,6 @@ def listing(store: Store) -> PeriodicTask:
 
 
 def _list_some() -> Unit[None]:
-    """Add the first events that are missing."""
     rows = yield Statement(
         "WITH new AS MATERIALIZED (SELECT sequence, resource, actor, key_id FROM events"  # noqa: S608
         f" WHERE sequence > {_LISTED} ORDER BY sequence LIMIT ?1)"

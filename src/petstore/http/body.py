@@ -1,9 +1,62 @@
 """The body of a request that is still on its way."""
 
 import asyncio
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
+from typing import Protocol
 
 from petstore.http.messages import Request
+
+
+class Holding(Protocol):
+    """A connection that buffers something for its ``holder``, such as its client's address."""
+
+    @property
+    def holder(self) -> Hashable:
+        """Who is charged for it."""
+        ...
+
+    def give_up(self) -> None:
+        """Drop what is buffered, if possible with a response that says so."""
+
+
+class BufferBudget:
+    """Bounds what all connections buffer: unfinished requests and unread responses.
+
+    Beyond ``max_bytes`` connections give up what they buffer, first those of the holder that has
+    most, and of these the one with most; of equal ones the one that has been silent for longest.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.largest = max_bytes // 4
+        """The most bytes that a response counts, so that none ends itself."""
+        self._max = max_bytes
+        self._total = 0
+        self._totals: Counter[Hashable] = Counter()
+        # A connection that is not silent moves to the end.
+        self._sizes: dict[Hashable, dict[Holding, int]] = {}
+
+    def note(self, member: Holding, size: int) -> None:
+        """Note that a connection buffers ``size`` bytes, and is not silent now."""
+        self._drop(member)
+        if size:
+            self._sizes.setdefault(member.holder, {})[member] = size
+            self._totals[member.holder] += size
+            self._total += size
+        while self._total > self._max:
+            sizes = self._sizes[max(self._totals, key=self._totals.__getitem__)]
+            most = max(sizes, key=sizes.__getitem__)
+            self._drop(most)
+            most.give_up()
+
+    def _drop(self, member: Holding) -> None:
+        sizes = self._sizes.get(member.holder, {})
+        size = sizes.pop(member, 0)
+        if size:
+            self._total -= size
+            self._totals[member.holder] -= size
+            if not sizes:
+                del self._sizes[member.holder], self._totals[member.holder]
 
 
 class RequestBody:
@@ -13,10 +66,7 @@ class RequestBody:
     """
 
     def __init__(
-        self,
-        request: Request,
-        send_continue: Callable[[], None],
-        on_taken: Callable[[], None],
+        self, request: Request, send_continue: Callable[[], None], on_taken: Callable[[], None]
     ) -> None:
         self._request = request
         self._send_continue = send_continue  # tells the client to send it
@@ -37,7 +87,6 @@ class RequestBody:
         return head + (self.size if self._request.keeps_body else self.unread)
 
     def add(self, piece: bytes, *, is_last: bool) -> None:
-        """Take a piece that has arrived."""
         self._pieces.append(piece)
         self.size += len(piece)
         self.unread += len(piece)

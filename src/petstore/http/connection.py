@@ -12,16 +12,8 @@ from typing import IO, cast
 
 from msgspec.structs import replace
 
-from petstore.http.body import RequestBody, receive_nothing
-from petstore.http.buffers import BufferBudget
-from petstore.http.messages import (
-    Overload,
-    Receive,
-    Refusal,
-    Request,
-    Respond,
-    Response,
-)
+from petstore.http.body import BufferBudget, RequestBody, receive_nothing
+from petstore.http.messages import Overload, Receive, Refusal, Request, Respond, Response
 from petstore.http.parser import MAX_HEAD, RequestParser
 from petstore.http.writer import ResponseWriter
 from petstore.time_slices import Rounds
@@ -104,7 +96,6 @@ class Connection(asyncio.BufferedProtocol):
     # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
         self._transport = cast("asyncio.Transport", transport)
         self._writer = ResponseWriter(self._transport)
         self._shared.connections.add(self)
@@ -282,13 +273,11 @@ class Connection(asyncio.BufferedProtocol):
             self._await_turn()
 
     def _read_on(self) -> None:
-        """Go on with a body whose last piece was taken."""
         if not (self.awaits_turn or self._transport.is_closing()):
             self._advance()
         self._regulate()
 
     def _end_request(self) -> None:
-        """Note that the request in progress has arrived as a whole."""
         if self._parser.keeps_alive:
             self._input = _PIPELINED
         else:

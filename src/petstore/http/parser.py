@@ -93,7 +93,6 @@ class RequestParser:
         return piece
 
     def _check_beginning(self, data: bytes) -> None:
-        """Refuse early what cannot become a head."""
         self.head_begins = False
         if data in (b"", b"\r"):
             return

@@ -78,7 +78,6 @@ class HttpServer:
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
         return len(self._shared.connections) + len(self._connecting)
 
     async def serve(self) -> None:

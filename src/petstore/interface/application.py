@@ -39,15 +39,17 @@ from petstore.interface.bodies import BodyReader
 from petstore.interface.client_address import Network, client_address
 from petstore.interface.cross_origin import cross_origin_headers, is_preflight, preflight_response
 from petstore.interface.deprecation_headers import check_sunset, deprecation_headers
-from petstore.interface.entity_tags import (
+from petstore.interface.idempotency import idempotency_key, request_digest
+from petstore.interface.idempotency_records import Attempt
+from petstore.interface.messages import (
     NO_CONDITIONS,
+    NO_STORE,
     Conditions,
     conditional,
     conditions_of,
+    error_response,
+    refusal_response,
 )
-from petstore.interface.idempotency import idempotency_key, request_digest
-from petstore.interface.idempotency_records import Attempt
-from petstore.interface.messages import NO_STORE, error_response, refusal_response
 from petstore.interface.operation import (
     Call,
     Context,
@@ -561,7 +563,6 @@ def _idempotent(
 
 
 def _without_content(response: Response) -> Response:
-    """Return the response to HEAD."""
     if response.file is not None:
         response.file.close()
     return replace(response, body=b"", file=None)

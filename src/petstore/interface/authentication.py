@@ -13,7 +13,6 @@ _INVALID = {"WWW-Authenticate": f'{_CHALLENGE}, error="invalid_token"'}
 
 
 async def authenticate(token: bytes, keys: ApiKeyCache) -> Caller:
-    """Return the key of a token."""
     key = await keys.find(token)
     if key is None:
         raise invalid_key()

@@ -31,7 +31,6 @@ def is_preflight(request: Request, allowed: Collection[str]) -> bool:
 
 
 def preflight_response(methods: list[str]) -> Response:
-    """Return the response to a preflight request to a path with ``methods``."""
     allow = f"access-control-allow-methods: {', '.join(methods)}".encode("ascii")
     patches = [_ACCEPT_PATCH] if "PATCH" in methods else []
     return Response(204, b"", [allow, *patches, *_PREFLIGHT])

@@ -10,7 +10,7 @@ from petstore.errors import NotFound
 from petstore.http.messages import Headers, Request, Response
 from petstore.interface.application import PublicPage
 from petstore.interface.content_codings import choose_coding
-from petstore.interface.entity_tags import conditional, conditions_of, entity_tag
+from petstore.interface.messages import conditional, conditions_of, entity_tag
 
 FOLDER = Path(__file__).parent.parent / "site"
 """The folder that ``make docs`` writes."""
@@ -62,7 +62,6 @@ class Documentation:
 
     @property
     def is_built(self) -> bool:
-        """Whether the folder has the files."""
         return bool(self._manifest.files)
 
     def pages(self) -> dict[str, PublicPage]:

@@ -19,9 +19,8 @@ from petstore.events.feed import Client, Feed
 from petstore.events.model import Author
 from petstore.http.messages import Response
 from petstore.interface.authentication import authenticate, require_network
-from petstore.interface.entity_tags import NO_CONDITIONS, Conditions, entity_tag
 from petstore.interface.idempotency_records import Attempt, SafeRetries
-from petstore.interface.messages import encode_json
+from petstore.interface.messages import NO_CONDITIONS, Conditions, encode_json, entity_tag
 from petstore.interface.parameters import Values
 from petstore.keys.cache import ApiKeyCache, find_key
 from petstore.keys.model import Caller, Scope, digest

@@ -3,8 +3,7 @@
 from typing import Any
 
 from petstore.http.messages import Headers, Response
-from petstore.interface.entity_tags import entity_tag
-from petstore.interface.messages import JSON, encode_json
+from petstore.interface.messages import JSON, encode_json, entity_tag
 from petstore.interface.operation import Operation, Result, Target
 
 _CREATED = 201

@@ -47,7 +47,6 @@ class Route(Generic[R]):
         self.operations: dict[str, R] = {}
 
     def add(self, operation: R) -> None:
-        """Add an operation."""
         self.operations[operation.method] = operation
         if operation.method == "GET":
             self.operations["HEAD"] = operation

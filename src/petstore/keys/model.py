@@ -172,7 +172,6 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
         return _NEVER if self.expires_at is None else self.expires_at
 
     def state(self, now: Milliseconds) -> KeyState:
-        """Return the state at ``now``."""
         if self.revoked_at is not None:
             return "revoked"
         if self.expires_at is not None and now >= self.expires_at:

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import SECOND, Milliseconds, milliseconds
-from petstore.databases.contract import T, Unit
+from petstore.databases.contract import Reader, Row, T, Unit
+from petstore.databases.pages import Page, read_page
 from petstore.domain.fields import given_fields
-from petstore.domain.names import MAX_SEARCHED
+from petstore.domain.names import MAX_SEARCHED, name_key
 from petstore.domain.networks import canonical_networks
 from petstore.errors import (
     BeyondOwnRights,
@@ -26,6 +27,7 @@ from petstore.interface.operation import Call, Context, Operation, Result, Succe
 from petstore.interface.pages import PageQuery, page_result
 from petstore.keys.model import (
     LONGEST_LIFE,
+    Environment,
     Key,
     KeyCreate,
     KeyFields,
@@ -33,8 +35,7 @@ from petstore.keys.model import (
     KeyWithToken,
     digest,
 )
-from petstore.keys.search import search_keys
-from petstore.keys.status import get_key, list_keys
+from petstore.keys.status import SELECT_KEYS, get_key, list_keys, stored_key
 from petstore.keys.store import (
     MAX_OWN_ROTATIONS,
     Owner,
@@ -46,6 +47,7 @@ from petstore.keys.store import (
     unban_key,
 )
 from petstore.sessions.store import find_own_token
+from petstore.time_slices import TimeSlices
 
 
 class Rotation(Struct, frozen=True, rename="camel"):
@@ -303,3 +305,39 @@ OPERATIONS = (
         success=Success(204, "The key is not banned."),
     ),
 )
+
+
+_AT_ONCE = 100
+
+
+async def search_keys(
+    store: Reader,
+    environment: Environment,
+    text: str,
+    after: int | None,
+    limit: int,
+    now: Milliseconds,
+) -> Page[Key]:
+    """Return the first ``limit`` keys with an id above ``after``, by id.
+
+    These are the keys with every word of ``text`` in their name, or with that number. A search
+    reads keys until it has found enough.
+    """
+    wanted, slices = name_key(text).split(), TimeSlices()
+    await slices.begin()
+    found: list[Key] = []
+    start: int | None = after or 0
+    while start is not None and len(found) <= limit:
+        filters = {"environment": environment}
+        page = await read_page(
+            store, "search_keys", SELECT_KEYS, filters, start, _AT_ONCE, lambda row: row
+        )
+        found += [stored_key(row).shown(now) for row in page.items if _matches(row, wanted)]
+        start = page.next_after
+        await slices.rest()
+    return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
+
+
+def _matches(row: Row, words: list[str]) -> bool:
+    key_id, name = row[:2]
+    return words == [str(key_id)] or all(word in name_key(name) for word in words)

@@ -7,12 +7,7 @@ from petstore.console.fields import Field, FieldSet
 from petstore.console.forms import Problem
 from petstore.console.history import history_of
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import (
-    ConsolePage,
-    PageRequest,
-    again_if_used,
-    operation_in_words,
-)
+from petstore.console.page import ConsolePage, PageRequest, again_if_used, operation_in_words
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
@@ -21,11 +16,7 @@ from petstore.domain.plans import UNLIMITED
 from petstore.errors import PetstoreError, PreconditionFailed, SecretAlreadyShown
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.keys.form import (
-    key_form,
-    new_fields,
-    undo_of,
-)
+from petstore.keys.form import key_form, new_fields, undo_of
 from petstore.keys.model import Key
 
 _SEARCH = FieldSet(

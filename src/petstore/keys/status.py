@@ -13,13 +13,7 @@ from petstore.databases.pages import Page, read_page
 from petstore.databases.planner import looked_up
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import NotFound
-from petstore.keys.model import (
-    ROLES,
-    Caller,
-    Environment,
-    Key,
-    KeyFields,
-)
+from petstore.keys.model import ROLES, Caller, Environment, Key, KeyFields
 from petstore.limits.contract import NEVER
 
 COLUMNS = ("id", *(name for name in Caller.__struct_fields__ if name != "id"))

@@ -78,7 +78,6 @@ class Owner(NamedTuple):
 def create_key(
     new: KeyFields[Milliseconds], environment: Environment, by: Principal, now: Milliseconds
 ) -> Unit[KeyWithToken]:
-    """Create a key and its first token."""
     _check_own_limits(new.plan, new.per_minute, new.per_day)
     by = yield from begin_change(by, now)
     values = values_of(new) | {"environment": environment, "created_at": now}
@@ -121,11 +120,7 @@ def change_key(
 
 
 def rotate_key(
-    key_id: int,
-    grace: Milliseconds,
-    by: Principal,
-    now: Milliseconds,
-    check: Callable[[Key], None],
+    key_id: int, grace: Milliseconds, by: Principal, now: Milliseconds, check: Callable[[Key], None]
 ) -> Unit[KeyWithToken]:
     """Issue a new token for a key that passes ``check``; the old one is valid for ``grace``."""
     by = yield from begin_change(by, now)
@@ -306,7 +301,6 @@ def _administers(key: Caller, now: Milliseconds) -> bool:
 
 
 def _require_other_admin_key(key: Caller) -> Unit[None]:
-    """Refuse to end the last admin key: another must live at least as long."""
     others = yield Statement(
         "SELECT id FROM api_keys WHERE environment = ?1 AND id <> ?2"
         " AND role IS NULL AND scopes LIKE '%keys:admin%' AND revoked_at IS NULL"

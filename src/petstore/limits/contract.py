@@ -106,13 +106,11 @@ class Decision(Struct, frozen=True, gc=False):
 
     @property
     def minute(self) -> LimitWindow:
-        """The minute's window."""
         left, _, _ = self.left()
         return LimitWindow(self.limits.per_minute, left, seconds_up(self.minute_started + MINUTE))
 
     @property
     def day(self) -> LimitWindow:
-        """The day's window."""
         _, left, _ = self.left()
         return LimitWindow(self.limits.per_day, left, seconds_up((self.day_number + 1) * DAY))
 

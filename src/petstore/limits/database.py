@@ -33,7 +33,6 @@ class StoredRateLimits:
         self._store = store
 
     async def load(self, key_id: int) -> State | None:
-        """Return the saved state of a key."""
         rows = await self._store.read(
             Statement(
                 f"SELECT {_COLUMNS} FROM rate_limits WHERE key_id = ?1",  # noqa: S608 - only names
@@ -80,11 +79,7 @@ def _save(states: Iterable[tuple[int, State]]) -> Unit[None]:
 
 
 def _upsert(
-    table: str,
-    key: tuple[str, ...],
-    values: tuple[str, ...],
-    condition: str,
-    rows: Sequence[Row],
+    table: str, key: tuple[str, ...], values: tuple[str, ...], condition: str, rows: Sequence[Row]
 ) -> Unit[None]:
     """Insert ``rows``. Update an existing row only on ``condition``."""
     updates = ", ".join(f"{name} = excluded.{name}" for name in values)

@@ -106,9 +106,7 @@ def _clock_jump_corrected(state: State, now: Milliseconds) -> State:
     if state.minute_started <= now + MINUTE and (state.day - 1) * DAY <= now:
         return state
     return replace(
-        state,
-        minute_started=min(state.minute_started, now),
-        day=min(state.day, now // DAY),
+        state, minute_started=min(state.minute_started, now), day=min(state.day, now // DAY)
     )
 
 

@@ -21,7 +21,6 @@ class UnsavedStates:
         self._ended_days: list[tuple[int, State]] = []
 
     async def load(self, key_id: int) -> State | None:
-        """Return the latest state of a key."""
         return self._states.get(key_id) or await self._store.load(key_id)
 
     def put(self, key_id: int, state: State) -> None:
@@ -55,12 +54,7 @@ class MemoryLimiter:
     they are saved.
     """
 
-    def __init__(
-        self,
-        store: RateLimitStore,
-        clock: Clock,
-        rules: BanRules,
-    ) -> None:
+    def __init__(self, store: RateLimitStore, clock: Clock, rules: BanRules) -> None:
         self._clock = clock
         self._rules = rules
         # Apart, or a flood of addresses would have wrong passwords forgotten.

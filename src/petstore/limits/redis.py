@@ -2,16 +2,157 @@
 
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
+from importlib.resources import files
+from typing import Literal, TypeAlias
+from uuid import uuid4
 
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.msgpack import Decoder, Encoder
+from msgspec.structs import asdict, replace
 
-from petstore.clock import Clock, Milliseconds
+from petstore.clock import DAY, MINUTE, Clock, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
-from petstore.limits.contract import BanRules, Budget, Decision, RateLimitStore, State
-from petstore.limits.memory import MemoryLimiter
-from petstore.limits.redis_judge import Mode, RedisRateLimiter
-from petstore.redis_client import RedisClient, RedisUnavailable
+from petstore.limits.contract import (
+    NEVER,
+    NO_BANS,
+    BanRules,
+    Budget,
+    Decision,
+    RateLimitStore,
+    State,
+    Verdict,
+)
+from petstore.limits.decide import decision, describe
+from petstore.limits.memory import MemoryLimiter, UnsavedStates
+from petstore.redis_client import BatchedScript, Command, RedisClient, RedisUnavailable
+
+Mode: TypeAlias = Literal["take", "charge", "look"]
+
+# An idle hash expires; the store has a copy of the state of a key.
+_KEY_LIFETIME = DAY
+_MINUTE_LIFETIME = 2 * MINUTE
+_FRESH = State()
+_FOLDER = files("petstore.limits")
+_DEFAULTS = ", ".join(f"{name} = {default}" for name, default in asdict(_FRESH).items())
+_JUDGE = f"local DEFAULTS = {{ {_DEFAULTS} }}\n{_FOLDER.joinpath('judge.lua').read_text('utf-8')}"
+_HEARTBEAT = _FOLDER.joinpath("heartbeat.lua").read_text("utf-8")
+_PROCESSES = "petstore:processes"
+_SILENT_SECONDS = 5
+
+
+class JudgeCall(Struct, omit_defaults=True):
+    """The argument of ``judge.lua``, with the state to begin with if Redis has none.
+
+    ``requests`` is how many to charge to the day; ``day`` is that of a request to give back.
+    """
+
+    mode: Mode
+    per_minute: int
+    per_day: int
+    unbanned_at: Milliseconds
+    rules: BanRules
+    threshold: int
+    last_level: int
+    expires_after: Milliseconds
+    state: State | None = None
+    requests: int = 0
+    day: int | None = None
+
+
+class Judgement(Struct, gc=False):
+    """The result of ``judge.lua``: the verdict at ``now`` and the state after it."""
+
+    verdict: Verdict
+    now: Milliseconds
+    state: State
+    begins_ban: bool = False
+
+
+_encode = Encoder().encode
+_decode = Decoder(Judgement).decode
+
+
+class RedisRateLimiter:
+    """Keeps the states of keys and addresses in Redis, and a copy of those of keys in the store.
+
+    The time is that of the Redis server. If Redis does not know a key, because it is new or Redis
+    has lost its memory, the limiter recalls it from the store. Every method that asks Redis raises
+    ``RedisUnavailable``.
+    """
+
+    def __init__(
+        self, client: RedisClient, store: RateLimitStore, rules: BanRules, timeout: float
+    ) -> None:
+        self._client = client
+        self._rules = rules
+        self._script = BatchedScript(client, _JUDGE.encode(), timeout)
+        self._unsaved = UnsavedStates(store)
+        self._timeout = timeout
+        self._process = uuid4().hex
+        self.load, self.save = self._unsaved.load, self._unsaved.save
+        self.bans = 0
+
+    async def judge(
+        self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
+    ) -> Decision:
+        """Judge a request with ``key``, and charge it if it is admitted; or only look.
+
+        To ``charge`` is to charge so many ``requests`` to the day, or to give back the one that was
+        ``taken`` with them.
+        """
+        name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
+        unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
+        call = JudgeCall(
+            mode, *limits, unbanned_at, rules, threshold, rules.last_level, _KEY_LIFETIME
+        )
+        call.requests = requests
+        if taken is not None:
+            call.day = taken.day_number
+        reply = await self._script.run(name, _encode(call))
+        if reply is None:
+            call.state = await self.load(key.id) or _FRESH
+            reply = await self._script.run(name, _encode(call))
+        judged = _decode(reply)
+        self.bans += judged.begins_ban
+        self._unsaved.put(key.id, judged.state)
+        return _decision(call, limits, judged)
+
+    async def judge_minute(self, mode: Mode, budget: Budget, holder: str) -> Decision:
+        """Judge what ``holder`` does within a ``budget``, and charge it; or only look."""
+        limits = Limits(budget.per_minute, UNLIMITED)
+        call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _MINUTE_LIFETIME, _FRESH)
+        name = f"petstore:{budget.name}:{{{holder}}}"
+        return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
+
+    async def heartbeat(self) -> tuple[int, Milliseconds]:
+        """Announce this process; return how many processes there are, and the server's time.
+
+        Its timeout is longer than that of a request: no client waits for it.
+        """
+        command: Command = ("EVAL", _HEARTBEAT, 1, _PROCESSES, self._process, _SILENT_SECONDS)
+        try:
+            ((processes, now),) = await self._client.execute([command], 3 * self._timeout)
+        except RedisUnavailable:
+            # Another server may have the address by now, and this one refuse changes.
+            await self._client.close()
+            raise
+        return processes, now
+
+    async def close(self) -> None:
+        """Remove this process from the count, and disconnect."""
+        with suppress(RedisUnavailable):
+            await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
+        await self._client.close()
+
+
+def _decision(call: JudgeCall, limits: Limits, judged: Judgement) -> Decision:
+    if call.mode == "look":
+        return describe(judged.state, limits, judged.now, call.unbanned_at)
+    of_day = call.mode == "charge" and judged.verdict == "limited"
+    return decision(judged.state, limits, judged.now, judged.verdict, of_day=of_day)
+
 
 _TIMEOUT = 0.14
 _LOG = logging.getLogger(__name__)
@@ -90,7 +231,6 @@ class RedisLimiter:
             _LOG.warning("Redis is back; processes share limits again")
 
     async def close(self) -> None:
-        """Disconnect."""
         await self._shared.close()
 
     async def _judge(

@@ -58,14 +58,12 @@ Observers: TypeAlias = Sequence[Observer]
 
 
 def observed_store(store: Store, observers: Observers) -> Store:
-    """Return ``store`` with its ``observers``."""
     for observer in [each.database(store) for each in observers]:
         store = _ObservedStore(store, observer)
     return store
 
 
 def observed_limiter(limiter: RateLimiter, observers: Observers) -> RateLimiter:
-    """Return ``limiter`` with its ``observers``."""
     for begin in [each.limiter(limiter) for each in observers]:
         limiter = _ObservedLimiter(limiter, begin)
     return limiter

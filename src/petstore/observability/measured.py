@@ -114,7 +114,6 @@ class _StoreMetrics:
         self._events = registry.samples(metrics.EVENTS)
 
     def check(self) -> End:
-        """Count a check that fails."""
         return self._note_failure
 
     def read(self, statement: Statement) -> End:

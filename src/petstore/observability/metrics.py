@@ -26,7 +26,6 @@ class Metric(NamedTuple):
     bounds: tuple[float, ...] = ()
 
     def zero(self) -> Sample:
-        """Return a sample of nothing."""
         return [0] * (len(self.bounds) + 2 if self.bounds else 1)
 
 
@@ -136,7 +135,6 @@ METRICS = [metric for metric in list(globals().values()) if isinstance(metric, M
 
 
 def observe(sample: Sample, metric: Metric, value: float) -> None:
-    """Add one observed ``value`` to a sample of a histogram."""
     sample[bisect_left(metric.bounds, value)] += 1
     sample[-1] += value
 

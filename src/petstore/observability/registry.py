@@ -175,7 +175,6 @@ def _write(file: Path, encoded: bytes) -> None:
 
 
 def _read_live(file: Path) -> Samples:
-    """Return the samples in a file, without gauges if its worker no longer writes it."""
     samples = _decode(file.read_bytes())
     if time.time() - file.stat().st_mtime > _GAUGES_LAST_SECONDS:
         _drop_gauges(samples)

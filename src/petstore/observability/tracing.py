@@ -14,13 +14,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
-from opentelemetry.trace import (
-    Span,
-    SpanKind,
-    StatusCode,
-    get_current_span,
-    set_span_in_context,
-)
+from opentelemetry.trace import Span, SpanKind, StatusCode, get_current_span, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from petstore.databases.contract import Statement, Store
@@ -71,10 +65,7 @@ class Tracing:
             request.method if is_known else "HTTP",
             _propagator.extract(trace_context),
             SpanKind.SERVER,
-            {
-                "http.request.method": request.method if is_known else "_OTHER",
-                "url.scheme": "http",
-            },
+            {"http.request.method": request.method if is_known else "_OTHER", "url.scheme": "http"},
         )
         attach(set_span_in_context(span))
 
@@ -141,11 +132,9 @@ class _StoreSpans:
         self._system = system
 
     def check(self) -> End:
-        """Ignore a check."""
         return _ignore
 
     def read(self, statement: Statement) -> End:
-        """Make a read a span."""
         return self._begin(statement.name, self._attributes(statement))
 
     def write(self) -> tuple[Callable[[Statement], End], End]:

@@ -142,7 +142,6 @@ def _is_of(order: Order, buyer: str) -> bool:
 
 
 def _forget(orders: list[Order], now: Milliseconds, by: Author) -> Unit[None]:
-    """Remove personal data from orders, whose rows are locked."""
     if not orders:
         return
     yield Statement(

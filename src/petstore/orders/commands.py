@@ -179,13 +179,7 @@ def show(*, order_id: int, client: "Client", as_json: bool) -> None:
 )
 @resource_options
 def change(
-    *,
-    order_id: int,
-    no_buyer: bool,
-    no_note: bool,
-    client: "Client",
-    as_json: bool,
-    **options: Any,
+    *, order_id: int, no_buyer: bool, no_note: bool, client: "Client", as_json: bool, **options: Any
 ) -> None:
     """Change an order. Fields without an option do not change."""
     for name, removes in (("buyer", no_buyer), ("note", no_note)):

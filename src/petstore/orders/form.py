@@ -1,14 +1,19 @@
 """The fields of orders in forms: what a sale leaves, and when to ship it."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from msgspec import UNSET, UnsetType
 
+from petstore.clock import Milliseconds, milliseconds, utc
 from petstore.console.fields import Field, FieldSet, choice, optional, utc_moment
+from petstore.console.history import History
 from petstore.console.numbers import plain_amount, typed_amount
-from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus
+from petstore.console.page import PageRequest
+from petstore.orders.model import OPEN_STATUSES, Order, OrderStatus, can_be_undone
+from petstore.pets.model import Pet
 
 _STATUSES = tuple((status, status) for status in get_args(OrderStatus))
 STATUS_FILTER = choice("status", "Status", ("", "any"), *_STATUSES, parse=optional)
@@ -23,12 +28,10 @@ _NOTE = Field(
 
 
 def sale_form(currency: str) -> FieldSet:
-    """Return the form of a sale over the counter."""
     return FieldSet(_BUYER, _price(currency))
 
 
 def new_order_form(currency: str) -> FieldSet:
-    """Return the form of a new order."""
     animal = Field(
         *("petId", "Animal"),
         show=lambda order: str(order.pet_id),
@@ -77,3 +80,42 @@ def exact(moment: datetime | UnsetType) -> str:
 
 
 _SHIP_DATE = Field("shipDate", "Ship date", shown_ship_date, utc_moment, "moment")
+
+
+class Sale(NamedTuple):
+    """What is known of a sale: perhaps its ``order``, and who sold the animal.
+
+    ``who`` is empty if that is no longer kept. ``can_be_undone`` is whether the order can still be
+    cancelled.
+    """
+
+    order: Order | None
+    who: str
+    at: Milliseconds
+    can_be_undone: bool
+
+
+async def latest_order(visit: PageRequest, pet: Pet) -> Order | None:
+    """Return the newest order of an animal, if the person may see it. No other one can be open."""
+    if not visit.may("listOrders"):
+        return None
+    latest = {"petId": pet.id, "sort": "-id", "limit": 1}
+    orders: Sequence[Order] = (await visit.execute("listOrders", query=latest)).value
+    return orders[0] if orders else None
+
+
+async def sale_of(visit: PageRequest, pet: Pet, history: History) -> Sale | None:
+    """Return how a sold animal was sold, ``None`` if it is not sold or nothing is known."""
+    if pet.status != "sold":
+        return None
+    line, order = history.change_of("status"), await latest_order(visit, pet)
+    # Somebody may have taken the animal back since, and marked it as sold.
+    if (
+        order is None
+        or not order.delivered_at
+        or (line is not None and line.at > milliseconds(order.delivered_at))
+    ):
+        return None if line is None else Sale(None, line.who, line.at, can_be_undone=False)
+    at = milliseconds(order.delivered_at)
+    who = "" if line is None else line.who
+    return Sale(order, who, at, can_be_undone(order, utc(visit.services.clock())))

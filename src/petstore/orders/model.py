@@ -211,7 +211,6 @@ class OrderFilter(Struct, frozen=True):
     placed_before: datetime | UnsetType = UNSET
 
     def admits(self, order: Order) -> bool:
-        """Return whether ``order`` passes."""
         return (
             (self.status is UNSET or self.status == order.status)
             and (self.pet_id is UNSET or self.pet_id == order.pet_id)
@@ -256,7 +255,6 @@ def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Or
 
 
 def moved(order: Order, wanted: OrderStatus, now: datetime, moves: OrderMoves = _MOVES) -> Order:
-    """Return ``order`` in the status ``wanted``, from ``now`` on."""
     following = moves[order.status]
     if wanted not in following:
         msg = f"status: {order.status} is final; it cannot become {wanted}"

@@ -66,7 +66,6 @@ class _Card(NamedTuple):
 
     @property
     def animal(self) -> str:
-        """The name of the animal."""
         return f"animal {self.order.pet_id}" if self.pet is None else self.pet.name
 
     @property
@@ -136,7 +135,6 @@ async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Resp
 
 
 async def _search(visit: PageRequest, wanted: Texts) -> _OrderSearch:
-    """Return what the first field of the filters means, with the other filters as they are."""
     typed, others = wanted["find"], {**wanted, "find": ""}
     if not typed:
         return _OrderSearch(others)
@@ -155,7 +153,6 @@ async def _search(visit: PageRequest, wanted: Texts) -> _OrderSearch:
 
 
 async def _search_number(visit: PageRequest, kind: str, number: str, others: Texts) -> _OrderSearch:
-    """Return the order with a number, or the orders of the animal that has it."""
     of_animal = {**others, "petId": number}
     if kind == "animal":
         return _OrderSearch(of_animal)
@@ -171,7 +168,6 @@ async def _search_number(visit: PageRequest, kind: str, number: str, others: Tex
 async def _found_lanes(
     visit: PageRequest, search: _OrderSearch, animals: Sequence[Pet]
 ) -> Sequence[_Lane]:
-    """Return what a search finds, empty if nothing is found or several animals are meant."""
     wanted = search.wanted
     if search.order is not None:
         return [_Lane("", await _cards(visit, [search.order]), "", "")]
@@ -182,7 +178,6 @@ async def _found_lanes(
 
 
 async def _category_names(visit: PageRequest, lanes: Sequence[_Lane]) -> Mapping[int, str]:
-    """Return the names of the categories of the animals in lanes."""
     pets = [card.pet for lane in lanes for card in lane.cards]
     return await visit.category_names({pet.category_id for pet in pets if pet is not None})
 
@@ -372,7 +367,6 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
 
 
 def _page_after(visit: PageRequest, order: Order) -> str:
-    """Return the page that follows a change of an order: the order, if the person may see it."""
     if visit.form.text("back") == "pet" and visit.may("listPets"):
         return f"/pets/{order.pet_id}"
     if visit.may("getOrder"):

@@ -8,14 +8,7 @@ from msgspec.structs import replace
 
 from petstore.clock import MINUTE, Milliseconds, milliseconds, milliseconds_up, utc
 from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholders
-from petstore.databases.pages import (
-    Below,
-    Filter,
-    Page,
-    found,
-    read_count,
-    read_page,
-)
+from petstore.databases.pages import Below, Filter, Page, found, read_count, read_page
 from petstore.databases.planner import LAST_ID, unplanned
 from petstore.domain.names import plain_key
 from petstore.errors import PetNotAvailable, UnknownPet
@@ -71,12 +64,7 @@ _EVENTS: dict[OrderStatus, ResourceEventType] = {
 
 
 async def list_orders(
-    store: Reader,
-    wanted: OrderFilter,
-    after: int | None,
-    limit: int,
-    *,
-    newest_first: bool = False,
+    store: Reader, wanted: OrderFilter, after: int | None, limit: int, *, newest_first: bool = False
 ) -> Page[Order]:
     """Return the first ``limit`` orders with an id above ``after``, by ascending id.
 
@@ -119,7 +107,6 @@ async def _placed_before(store: Reader, moment: datetime) -> Below:
 
 
 async def get_order(store: Reader, order_id: int) -> Order:
-    """Return one order, or raise ``NotFound``."""
     select = Statement(f"{_SELECT} WHERE id = ?1", (order_id,), by_id=True, name="select_order")
     return found(await store.read(select), order_of, "order", order_id)
 
@@ -168,7 +155,6 @@ def place_order(
 def _begun(
     new: OrderCreate, now: Milliseconds, reserved_until: Milliseconds | None, currency: str
 ) -> Order:
-    """Return a new order, which has no id yet."""
     placed_at = utc(now)
     # In the order of the fields: names would take as long as all the rest.
     return Order(
@@ -331,7 +317,6 @@ def _event_type(stored: Order, order: Order, changed: Order) -> ResourceEventTyp
 
 
 def _free(rows: list[Row], now: Milliseconds) -> Unit[None]:
-    """Cancel lapsed orders, whose rows are locked, and free their pets."""
     if not rows:
         return
     ids = placeholders(len(rows))
@@ -361,7 +346,6 @@ def order_event(kind: ResourceEventType, order: Order, before: Order | None = No
 
 
 def _moved(pet: Pet, before: PetStatus) -> NewEvent:
-    """Return the event that an order has changed the status of a pet."""
     return NewEvent("pet.updated", f"pet/{pet.id}", pet, {"status": before})
 
 
@@ -379,7 +363,6 @@ def _refuse(pet_id: int) -> Unit[None]:
 
 
 def order_of(row: Row) -> Order:
-    """Return the order in a row of ``COLUMNS``."""
     order_id, pet_id, status, ship_date, placed_at, reserved_until, *others = row
     buyer, note, amount, currency, approved_at, delivered_at, cancelled_at, cancel_reason = others
     return Order(

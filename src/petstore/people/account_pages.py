@@ -131,7 +131,6 @@ async def _end_others(visit: PageRequest) -> Response:
 
 
 def _session_of(visit: PageRequest) -> Session:
-    """Return the session of a person."""
     session = visit.session
     if session is None or session.caller.role is None:
         msg = "only people have an account; a key has a session"

@@ -62,7 +62,6 @@ async def find_account(store: Reader, login: str, environment: Environment) -> A
 
 
 async def read_account(store: Reader, person_id: int) -> Account:
-    """Return the account of a person who is signed in."""
     (row,) = await store.read(_select(person_id))
     return _account_of(row)
 
@@ -172,9 +171,7 @@ def _set_password(
     """
     before = yield from read_person(caller.id, caller.environment)
     yield Statement(
-        "UPDATE people SET password = ?1 WHERE id = ?2",
-        (hashed, caller.id),
-        name="update_password",
+        "UPDATE people SET password = ?1 WHERE id = ?2", (hashed, caller.id), name="update_password"
     )
     yield Statement(
         "UPDATE api_key_tokens SET expires_at = ?1"

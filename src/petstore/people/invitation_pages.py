@@ -5,12 +5,7 @@ from contextlib import suppress
 from petstore.console.failures import failure_of
 from petstore.console.notices import Notice
 from petstore.console.page import ConsolePage, PageRequest
-from petstore.console.sign_in import (
-    browser_of,
-    signed_in_person,
-    told_to_nobody,
-    wants_to_stay,
-)
+from petstore.console.sign_in import browser_of, signed_in_person, told_to_nobody, wants_to_stay
 from petstore.errors import InvalidBody, NotFound, PetstoreError, Unavailable
 from petstore.http.messages import Response
 from petstore.people.accounts import Account, accept_invitation, find_invitation
@@ -29,7 +24,6 @@ async def _show(visit: PageRequest) -> Response:
 
 
 async def _accept(visit: PageRequest) -> Response:
-    """Set the password of the person who is invited, and sign them in."""
     account = await _invited(visit)
     secret = None if account is None else await _session_of(visit, account)
     if account is None or secret is None:
@@ -49,25 +43,18 @@ async def _session_of(visit: PageRequest, account: Account) -> str | None:
     browser = browser_of(visit, stays=wants_to_stay(visit))
     return await services.store.write(
         accept_invitation(
-            visit.parameter,
-            hashed,
-            services.keys.environment,
-            services.clock(),
-            browser,
-            visit.id,
+            visit.parameter, hashed, services.keys.environment, services.clock(), browser, visit.id
         )
     )
 
 
 async def _invited(visit: PageRequest) -> Account | None:
-    """Return the account of the person whom the link of the address invites."""
     services, secret = visit.services, visit.parameter
     environment, now = services.keys.environment, services.clock()
     return await find_invitation(services.store, secret, environment, now)
 
 
 async def _again(visit: PageRequest, error: PetstoreError) -> Response:
-    """Return the page with what is wrong, for a link that may still work."""
     account = None
     with suppress(Unavailable):
         account = await _invited(visit)

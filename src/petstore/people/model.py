@@ -83,8 +83,7 @@ class Person(Struct, frozen=True, rename="camel"):
     created_at: Annotated[_Time, Meta(description="When the person was added.")]
     last_seen_at: (
         Annotated[
-            _Time,
-            Meta(description="When the person last used the console, to about a minute."),
+            _Time, Meta(description="When the person last used the console, to about a minute.")
         ]
         | None
     )

@@ -85,7 +85,6 @@ async def _end_device(context: Context, call: Call[None, None]) -> Result[None]:
 
 
 async def _invited(context: Context, unit: Unit[Added]) -> Result[PersonWithInvitation]:
-    """Run a unit that makes an invitation, and return it with its URL."""
     root, now = context.root, context.services.clock()
     shown = mapped(unit, lambda added: added.shown(root, now))
     told = (

@@ -97,7 +97,6 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
 
 
 def _problem(visit: PageRequest, error: PetstoreError | None) -> Problem | None:
-    """Return what is wrong if the page has words of its own for it."""
     if isinstance(error, SecretAlreadyShown):
         return _SENT_BEFORE
     is_own = visit.path_id == visit.caller.id
@@ -144,7 +143,6 @@ async def _set_state(visit: PageRequest, state: str) -> Response:
 
 
 async def _end_device(visit: PageRequest) -> Response:
-    """Sign a person out on a device."""
     text = "That device is signed out."
     try:
         await visit.execute("endPersonDevice")

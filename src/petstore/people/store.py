@@ -17,13 +17,7 @@ from petstore.databases.contract import Reader, Row, Statement, Unit, placeholde
 from petstore.databases.pages import Page, found, read_page
 from petstore.databases.planner import looked_up
 from petstore.domain.names import name_key
-from petstore.errors import (
-    BeyondOwnRights,
-    LastAdministrator,
-    LoginTaken,
-    NotFound,
-    PersonDisabled,
-)
+from petstore.errors import BeyondOwnRights, LastAdministrator, LoginTaken, NotFound, PersonDisabled
 from petstore.events.model import AdminEventType, Author, admin_event
 from petstore.events.store import record
 from petstore.keys.model import PREFIXES, ROLES, Caller, Environment, KeyFields, Role
@@ -138,15 +132,10 @@ async def list_people(
 def add_person(
     new: PersonCreate, by: Principal, environment: Environment, now: Milliseconds
 ) -> Unit[Added]:
-    """Add a person, and make an invitation."""
     by = yield from begin_change(by, now)
     yield from _require_free_login(new.login)
     fields = KeyFields[Milliseconds](new.name, "enterprise", scopes=frozenset())
-    values = values_of(fields) | {
-        "environment": environment,
-        "created_at": now,
-        "role": new.role,
-    }
+    values = values_of(fields) | {"environment": environment, "created_at": now, "role": new.role}
     ((person_id,),) = yield Statement(
         f"INSERT INTO api_keys ({', '.join(values)})"  # noqa: S608 - only names
         f" VALUES {placeholders(len(values))} RETURNING id",
@@ -265,7 +254,6 @@ def record_person(
     by: Author,
     now: Milliseconds,
 ) -> Statement:
-    """Return the INSERT of the event of a change to a person."""
     was = None if before is None else before.shown
     return record(now, admin_event(kind, person.caller.environment, person.shown, was), by=by)
 

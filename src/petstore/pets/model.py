@@ -140,7 +140,6 @@ def statuses_after(status: PetStatus | UnsetType) -> tuple[PetStatus | None, ...
 
 
 def patched(pet: Pet, patch: PetPatch) -> Pet:
-    """Return ``pet`` changed by ``patch``."""
     status = status_after(pet, patch)
     if status != pet.status:
         following, wanted = statuses_after(pet.status), None if status is UNSET else status

@@ -183,12 +183,7 @@ OPERATIONS = (
         scope="pets:read",
         cached=True,
         query=ListPetsQuery,
-        success=Success(
-            200,
-            "A page of animals.",
-            list[Pet],
-            [_PET, {"id": 9, **_OSKAR}],
-        ),
+        success=Success(200, "A page of animals.", list[Pet], [_PET, {"id": 9, **_OSKAR}]),
     ),
     _operation(
         id="createPet",

@@ -15,6 +15,7 @@ from petstore.console.categories import (
     with_category,
     with_category_filter,
 )
+from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.fields import (
     Difference,
     Field,
@@ -26,34 +27,24 @@ from petstore.console.fields import (
     undo_fields,
 )
 from petstore.console.forms import EMPTY, Form, typed_id
-from petstore.console.history import (
-    History,
-    gone_page,
-    history_of,
-    is_by_order,
-    newest_events,
-)
+from petstore.console.history import History, gone_page, history_of, is_by_order, newest_events
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.numbers import money_in_words, shown_count
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.stock import stock_of
 from petstore.console.templates import isolated
+from petstore.domain.csv_files import csv_writer
 from petstore.domain.decoding import convert
-from petstore.errors import (
-    InvalidBody,
-    InvalidParameter,
-    NotFound,
-    PetstoreError,
-    UnknownPet,
-)
+from petstore.errors import InvalidBody, InvalidParameter, NotFound, PetstoreError, UnknownPet
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.orders.form import sale_form
+from petstore.interface.rate_limit_headers import require_admitted
+from petstore.limits.admission import KEY
+from petstore.orders.form import latest_order, sale_form, sale_of
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
-from petstore.orders.sale import latest_order, sale_of
-from petstore.pets.model import STATUSES, Pet, PetFilter, PetStatus, statuses_after
-from petstore.pets.operations import ListPetsQuery
+from petstore.pets.model import STATUSES, Pet, PetStatus, statuses_after
 from petstore.pets.selection import box_of
+from petstore.time_slices import TimeSlices
 
 _ON_A_PAGE = 50
 _ADDED_LAST = 10
@@ -83,7 +74,6 @@ def _form(
     statuses: Sequence[tuple[str, str]] = (*_STATUSES, ("", "none")),
     status_hint: str = "",
 ) -> FieldSet:
-    """Return the form of an animal; ``names`` are those of categories."""
     return FieldSet(
         Field("name", "Name", attributes={"aria-required": "true"}),
         Field(
@@ -208,7 +198,6 @@ async def _added(visit: PageRequest) -> list[_Added]:
 
 
 def _undo_of(pet: Pet) -> Undo:
-    """Return what deletes an animal that was just added, and leads back to the form."""
     return Undo(f"/pets/{pet.id}/delete", {"version": Result(pet).version, "back": "new"})
 
 
@@ -281,7 +270,6 @@ def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
 
 
 async def _open_order(visit: PageRequest, pet: Pet) -> Order | None:
-    """Return the order that reserves an animal, if there is one."""
     order = await latest_order(visit, pet) if pet.status == "pending" else None
     return order if order and order.status in OPEN_STATUSES else None
 
@@ -321,7 +309,6 @@ def _change_notice(visit: PageRequest, pet: Pet, before: Texts, now: Texts) -> N
 
 
 def _undo_of_change(pet: Pet, before: Texts, now: Texts) -> Undo:
-    """Return the form that changes an animal back as far as that is allowed."""
     back, label = {**before}, "Undo"
     was = back["status"] or None
     if back["status"] != now["status"] and was not in statuses_after(pet.status):
@@ -355,7 +342,6 @@ async def _reserve(visit: PageRequest) -> Response:
 
 
 async def _sell(visit: PageRequest) -> Response:
-    """Sell an animal over the counter."""
     currency = visit.services.currency
     fields = sale_form(currency)
     sale = fields.body(fields.typed(visit.form))
@@ -398,14 +384,12 @@ async def _undo_of_deletion(visit: PageRequest, history: History) -> Undo | None
 
 
 async def _again(visit: PageRequest, pet: Pet) -> Undo:
-    """Return the form that adds a deleted animal again, once."""
     texts = _form(await visit.category_names([pet.category_id])).texts(pet)
     again = texts | {"once": Result(pet).version, "again": "1"}
     return Undo("/pets", again, "Add it again, with a new number")
 
 
 async def _get(visit: PageRequest) -> Result[Any]:
-    """Return the animal of the path and its version, or raise ``NotFound``."""
     pet = await visit.find_pet(visit.path_id)
     if pet is None:
         raise _not_found(visit)
@@ -433,10 +417,27 @@ async def filters_of(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]
     return query
 
 
-def pet_filter(query: Mapping[str, Any]) -> PetFilter:
-    """Return the filter of the filters of ``listPets``."""
-    values = convert(query, ListPetsQuery, InvalidParameter)
-    return PetFilter(values.status, values.category_id, has_status=values.has_status)
+_PAGE = 100
+_COLUMNS = ("id", "name", "categoryId", "category", "status")
+
+
+async def _download(visit: PageRequest) -> Response:
+    query: dict[str, Any] = await list_query(visit) | {"limit": _PAGE}
+    file, slices = CsvDownload(), TimeSlices()
+    delimiter = delimiter_of(visit.form)
+    write = csv_writer(file, _COLUMNS, spreadsheet_safe=True, delimiter=delimiter)
+    while not visit.is_head:
+        # As the same pages would cost over the interface.
+        require_admitted(await visit.services.limiter.charge(visit.caller, 1), KEY)
+        found = await visit.execute("listPets", query=query)
+        names = await visit.category_names({pet.category_id for pet in found.value})
+        for pet in found.value:
+            write(to_builtins(pet) | {"category": names.get(pet.category_id, "")})
+            await slices.rest()
+        if not found.next:
+            break
+        query["cursor"] = found.next
+    return file.response(dated("pets", visit.services.clock()))
 
 
 PAGES = (
@@ -449,4 +450,5 @@ PAGES = (
     ConsolePage("POST", "/pets/{petId}/reserve", _reserve, "placeOrder", _show),
     ConsolePage("POST", "/pets/{petId}/delete", _delete, "deletePet", _show),
     ConsolePage("GET", "/inventory", _inventory, "getInventory"),
+    ConsolePage("GET", "/pets/export.csv", _download, "listPets", has_file=True),
 )

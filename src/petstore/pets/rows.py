@@ -22,13 +22,11 @@ _WORDS_AT_ONCE = 100
 
 
 def pet_of(row: Row) -> Pet:
-    """Return the pet in a row of ``COLUMNS``."""
     pet_id, name, category_id, status = row
     return Pet(pet_id, name, category_id, UNSET if status is None else status)
 
 
 def values_of(pet: NewPet | Pet) -> tuple[Value, ...]:
-    """Return the values of ``VALUES``."""
     return (pet.name, pet.category_id, None if pet.status is UNSET else pet.status)
 
 
@@ -44,7 +42,6 @@ class NameKeys(NamedTuple):
 
     @property
     def values(self) -> tuple[str, str]:
-        """The values of the columns ``name_key`` and ``words``."""
         return self[:2]
 
 

@@ -38,7 +38,6 @@ def selected_in(form: Form) -> Mapping[int, str]:
 
 
 def ids_in(texts: Sequence[str]) -> list[int]:
-    """Return the ids of animals in texts of a form."""
     if len(texts) > MAX_SELECTED:
         msg = f"select at most {MAX_SELECTED} animals at a time"
         raise InvalidBody(msg)

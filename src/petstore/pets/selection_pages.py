@@ -125,7 +125,6 @@ async def _change(visit: PageRequest) -> Response:
 
 
 async def _patch(visit: PageRequest) -> dict[str, Any]:
-    """Return the members that the selected animals get."""
     typed = SELECTION_FORM.body(SELECTION_FORM.typed(visit.form))
     body = await with_category(visit, "updatePet", typed)
     if not body:
@@ -238,7 +237,6 @@ async def _told(visit: PageRequest, outcome: _Outcome, text: str, label: str = "
 
 
 async def _pets(visit: PageRequest, ids: Collection[int]) -> dict[int, Pet]:
-    """Return those of the animals that are in the store, by their ids."""
     query = {"id": [*ids], "limit": MAX_SELECTED}
     found = await visit.execute("listPets", query=query)
     return {pet.id: pet for pet in found.value}
@@ -260,7 +258,6 @@ def _seen(pet: Pet, seen: str) -> str:
 
 
 def _back(visit: PageRequest) -> str:
-    """Return the address of the list that the person came from."""
     return page_address(visit.form.text("back")) or "/pets"
 
 

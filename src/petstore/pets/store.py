@@ -10,7 +10,7 @@ from msgspec.structs import astuple, replace
 from petstore.categories.store import require_categories, require_category
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Statement, Unit, placeholder_list, placeholders
-from petstore.databases.pages import Filter, Page, found, read_count, read_next_after, read_page
+from petstore.databases.pages import Filter, Page, found, read_count, read_page
 from petstore.errors import PetReserved
 from petstore.events.model import SERVICE, Author, resource_event
 from petstore.events.store import record
@@ -60,12 +60,7 @@ _SELECT_CATEGORIES = Statement(
 
 
 async def list_pets(
-    store: Reader,
-    wanted: PetFilter,
-    after: int | None,
-    limit: int,
-    *,
-    newest_first: bool = False,
+    store: Reader, wanted: PetFilter, after: int | None, limit: int, *, newest_first: bool = False
 ) -> Page[Pet]:
     """Return the first ``limit`` pets with an id above ``after``, by ascending id.
 
@@ -77,15 +72,6 @@ async def list_pets(
     )
 
 
-async def next_pets_after(
-    store: Reader, wanted: PetFilter, after: int | None, limit: int
-) -> int | None:
-    """Return the ``next_after`` of a page of ``list_pets``, without reading its pets."""
-    return await read_next_after(
-        store, "select_pets_after", "SELECT id FROM pets", _filters(wanted), after, limit
-    )
-
-
 async def count_pets_after(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> int:
     """Return how many pets a page of ``list_pets`` has."""
     filters = {**_filters(wanted), "id": wanted.ids}
@@ -93,7 +79,6 @@ async def count_pets_after(store: Reader, wanted: PetFilter, after: int | None, 
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
-    """Return one pet, or raise ``NotFound``."""
     select = Statement(_SELECT_ONE, (pet_id,), by_id=True, name="select_pet")
     return found(await store.read(select), pet_of, "pet", pet_id)
 
@@ -224,7 +209,6 @@ def update_pet(
 def delete_pet(
     pet_id: int, now: Milliseconds, check: Callable[[Pet], None], *, by: Author = SERVICE
 ) -> Unit[None]:
-    """Delete a pet that passes ``check`` as it is at ``now``."""
     pet = yield from _locked(pet_id, now)
     check(pet)
     yield from _require_no_order(pet_id)

@@ -76,18 +76,15 @@ class DayRange(NamedTuple):
 
     @property
     def days(self) -> list[date]:
-        """All the days."""
         count = (self.last - self.first).days + 1
         return [self.first + index * _ONE_DAY for index in range(count)]
 
     @property
     def start(self) -> Milliseconds:
-        """The beginning of the first day."""
         return start_of(self.first, self.zone)
 
     @property
     def end(self) -> Milliseconds:
-        """The end of the last day."""
         return start_of(self.last + _ONE_DAY, self.zone)
 
 

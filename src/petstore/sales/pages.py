@@ -136,7 +136,6 @@ async def _sales(visit: PageRequest, typed: Texts, *, by: str) -> Sales:
 
 
 async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
-    """Return what the page shows of the sales of a range."""
     currency = visit.services.currency
     days = await _sales(visit, typed, by="day")
     categories = (await _sales(visit, typed, by="category")).rows
@@ -223,10 +222,7 @@ def _charts(periods: Iterable[_Period], of: str, currency: str) -> list[Bars]:
 
 
 def _by_category(
-    rows: Iterable[SalesRow],
-    before: Iterable[SalesRow],
-    total: SalesRow,
-    names: Mapping[int, str],
+    rows: Iterable[SalesRow], before: Iterable[SalesRow], total: SalesRow, names: Mapping[int, str]
 ) -> list[_CategoryRow]:
     """Return the rows in the currency of a total, the largest first.
 
@@ -248,7 +244,6 @@ def _by_category(
 
 
 async def _names(visit: PageRequest, rows: Iterable[SalesRow]) -> dict[int, str]:
-    """Return the names of the categories, as far as the caller may see them."""
     return await visit.category_names(
         {row.category_id for row in rows if row.category_id is not UNSET}
     )
@@ -261,7 +256,6 @@ def _name_of(row: SalesRow, names: Mapping[int, str]) -> str:
 
 
 def _ranges(visit: PageRequest, typed: Texts) -> list[_DaysToChoose]:
-    """Return ranges that people often look at."""
     today = _today(visit, typed["timeZone"])
     monday = today - today.weekday() * _ONE_DAY
     month, year = today.replace(day=1), today.replace(month=1, day=1)

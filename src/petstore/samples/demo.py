@@ -1,16 +1,20 @@
 """The demo store: its history, a key in a file beside the database, and an administrator."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
+from random import Random
 from shlex import quote
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from petstore.backends import secret_file_of
-from petstore.clock import HOUR, Clock, Milliseconds, system_clock
-from petstore.databases.contract import Store, Unit
+from petstore.clock import DAY, HOUR, Clock, Milliseconds, system_clock, utc
+from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.databases.private_files import create
+from petstore.databases.schema import TABLES_BY_NAME
+from petstore.databases.upserts import upsert
 from petstore.errors import LoginTaken, WebhooksNotConfigured
 from petstore.events.model import START, Author
 from petstore.events.store import newest_position, publish_all
@@ -23,10 +27,13 @@ from petstore.people.store import add_person
 from petstore.pets.model import PetFilter
 from petstore.pets.store import list_pets
 from petstore.samples.history import LENGTH, Staff, record_history
-from petstore.samples.usage import record_usage
-from petstore.samples.webhook import record_failing_webhook
 from petstore.sessions.store import create_link, note_use
 from petstore.settings import Settings, is_postgres, masked, sqlite_path
+from petstore.usage.counter import first_day, first_hour, text_of
+from petstore.webhooks.deliveries import DueDelivery, Outcome, save_progress
+from petstore.webhooks.model import WebhookCreate
+from petstore.webhooks.schedule import next_attempt
+from petstore.webhooks.store import create_webhook
 
 _BY = Principal()
 _STAFF = (
@@ -92,7 +99,6 @@ def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:
 
 
 async def _add_webhook(store: Store, settings: Settings, owner: Caller, now: Milliseconds) -> None:
-    """Add a webhook that has failed, if the service has a secret for webhooks."""
     secret = secret_file_of(settings)
     with suppress(WebhooksNotConfigured):
         secret.create()
@@ -105,7 +111,6 @@ async def _add_webhook(store: Store, settings: Settings, owner: Caller, now: Mil
 async def _demo_key(
     store: Store, environment: Environment, file: Path, now: Milliseconds
 ) -> tuple[int, str]:
-    """Return the id and the token of the demo's key, which is created if there is none."""
     if file.exists():
         token = file.read_text("ascii", errors="replace").strip()
         keys = ApiKeyCache(store, system_clock, environment)
@@ -121,7 +126,6 @@ async def _demo_key(
 
 
 async def _demo_account(store: Store, environment: Environment, now: Milliseconds) -> Account:
-    """Return the account of the demo's administrator, who is added if there is none."""
     login = _LOGINS[environment]
     account = await find_account(store, login, environment)
     if account is None:
@@ -156,3 +160,90 @@ def _token_file(settings: Settings) -> Path:
     else:
         store = sqlite_path(settings.database)
     return store.with_name(f"{store.name}.{ending}")
+
+
+_WEEKDAYS = (1400, 1350, 1500, 1600, 2100, 2900, 2200)
+_IN_A_THOUSAND = {200: 843, 201: 31, 304: 97, 404: 21, 409: 8}
+_REFUSED = ("listPets", 212)
+_FAILED = 38
+_OLD_PROGRAM = (b"shop-window/1.4", "a5c1e2d09b7f4e638d1c0fa2b3e47d65")
+
+
+def record_usage(key_id: int, now: Milliseconds) -> Unit[None]:
+    """Count the requests of a key on the days before today: most succeed, some got 429."""
+    chance = Random("petstore")  # noqa: S311 - no secret
+    today = now // DAY
+    requests = {
+        day: round(_WEEKDAYS[utc(day * DAY).weekday()] * chance.uniform(0.85, 1.15))
+        for day in range(first_day(now), today)
+    }
+    yield from _insert("usage", ["requests"], ((key_id, *each) for each in requests.items()))
+    responses = [
+        (day, status, count * share // 1000)
+        for day, count in requests.items()
+        for status, share in _IN_A_THOUSAND.items()
+    ]
+    refused_on, (operation, refused) = today - 3, _REFUSED
+    responses += [(refused_on, 429, refused), (today - 12, 503, _FAILED)]
+    counts: list[Row] = [
+        ("response", key_id, str(status), first_hour(day), count, "")
+        for day, status, count in responses
+    ]
+    counts.append(("refused", key_id, operation, first_hour(refused_on) + 11, refused, ""))
+    for day, count in requests.items():
+        latest = text_of((day * DAY + 15 * HOUR, *_OLD_PROGRAM))
+        counts.append(("deprecated", key_id, "getPet", first_hour(day), count // 40, latest))
+    yield from _insert("counts", ["count", "latest"], counts)
+
+
+def _insert(table: str, counts: Sequence[str], rows: Iterable[Row]) -> Unit[None]:
+    key = TABLES_BY_NAME[table].key
+    yield from upsert(table, (*key, *counts), rows, f"({', '.join(key)}) DO NOTHING")
+
+
+_NEW = WebhookCreate(
+    "https://webhooks.example.com/petstore",
+    frozenset({"order.delivered"}),
+    "Tells the accounts what was sold",
+)
+# Enough for the five days of failures after which a webhook is disabled.
+_EVENTS = 20
+_ERROR = "host not found (DNS): Name or service not known"
+_NO_JITTER = 0.5
+
+
+def record_failing_webhook(owner: Caller, now: Milliseconds) -> Unit[None]:
+    """Create a webhook before the last sales, and let all deliveries of them fail until ``now``."""
+    sales = (
+        "FROM (SELECT * FROM events WHERE type = 'order.delivered' ORDER BY sequence DESC LIMIT ?1)"
+        " AS sales"
+    )
+    ((oldest,),) = yield Statement(f"SELECT min(at) {sales}", (_EVENTS,), name="select_last_sales")
+    webhook = (yield from create_webhook(_NEW, owner.id, oldest - HOUR)).webhook
+    deliveries = yield Statement(
+        "INSERT INTO webhook_deliveries"
+        " (webhook_id, sequence, event_id, type, resource, state, created_at, attempts, due_at)"
+        " SELECT CAST(?2 AS BIGINT), sequence, id, type, resource, 'pending', at, 0, at"
+        f" {sales} ORDER BY sequence RETURNING id, webhook_id, sequence, event_id, type, resource,"
+        " attempts, created_at",
+        (_EVENTS, webhook.id),
+        name="insert_failing_deliveries",
+    )
+    outcomes = [
+        outcome
+        for *delivery, created_at in deliveries
+        for outcome in _attempts(DueDelivery._make((*delivery, 0)), created_at, now)
+    ]
+    yield from save_progress(sorted(outcomes, key=attrgetter("at")), [], now)
+
+
+def _attempts(delivery: DueDelivery, at: Milliseconds, now: Milliseconds) -> Iterator[Outcome]:
+    """Yield how all attempts until ``now`` failed, the first one ``at`` a moment."""
+    due_at: Milliseconds | None = at
+    while due_at is not None and due_at <= now:
+        at, due_at = due_at, next_attempt(delivery.attempts + 1, due_at, _NO_JITTER)
+        if due_at is None:
+            yield Outcome(delivery, "failed", at, at, error=_ERROR)
+        else:
+            yield Outcome(delivery, "pending", at, due_at, error=_ERROR)
+        delivery = delivery._replace(attempts=delivery.attempts + 1)

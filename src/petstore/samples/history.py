@@ -115,7 +115,6 @@ class _History:
         return self._now - LENGTH + _ARRIVAL + (week * 7 + 2 * (week > 0)) * DAY
 
     def _chosen_sales(self) -> dict[Milliseconds, int]:
-        """Return which animals are sold when."""
         days = range(_DAYS_OF_SALES)
         weights = [_WEEKDAYS[utc(self._now - day * DAY).weekday()] for day in days]
         some = self._random.choices(days, weights, k=_SALES - _SALES_TODAY)

@@ -39,7 +39,6 @@ class Service:
 
     @property
     def url(self) -> str:
-        """The URL of the address that it listens on."""
         if not self.is_inherited:
             return self.settings.listening_url
         host, port = self.listener.getsockname()[:2]

@@ -116,7 +116,6 @@ class Supervisor:
                 worker.stop(self._shutdown_timeout)
 
     def _missing(self) -> list[int]:
-        """Return the ids of the workers to start."""
         present = {worker.worker_id for worker in self._workers}
         return [worker_id for worker_id in range(len(self._works)) if worker_id not in present]
 
@@ -214,7 +213,6 @@ class _Worker:
         return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
 
     def stop(self, timeout: float) -> None:
-        """Ask it to exit."""
         self._is_stopping = True
         self.deadline = time.monotonic() + timeout
         self._process.terminate()
@@ -228,7 +226,6 @@ class _Worker:
 
 
 def _run_worker(work: Work, worker_id: int, link: Link, supervisor: int) -> None:
-    """Run a worker in its new process, without the signal handlers of the ``supervisor``."""
     if sys.platform == "linux":
         # If the supervisor is killed, its workers must not keep the port.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -100,7 +100,6 @@ async def deliver(
     stop: asyncio.Event,
     report_ready: Callable[[], None],
 ) -> None:
-    """Deliver events to webhooks."""
     registry = shared_metrics and create_registry(shared_metrics, serves=False)
     async with opened_deliverer(settings, registry) as deliverer:
         tune_garbage_collector()

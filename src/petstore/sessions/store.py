@@ -195,9 +195,7 @@ def begin_session(
 def note_use(caller_id: int, now: Milliseconds) -> Statement:
     """Return the UPDATE of the last use of the console. It locks the caller before its sessions."""
     return Statement(
-        "UPDATE api_keys SET seen_at = ?1 WHERE id = ?2",
-        (now, caller_id),
-        name="update_caller_use",
+        "UPDATE api_keys SET seen_at = ?1 WHERE id = ?2", (now, caller_id), name="update_caller_use"
     )
 
 
@@ -272,9 +270,7 @@ def rebind_session(session: Session, token: bytes) -> Unit[None]:
 def end_session(digest: bytes) -> Unit[None]:
     """End the session whose cookie has this digest, if there is one."""
     yield Statement(
-        "DELETE FROM console_sessions WHERE digest = ?1",
-        (digest,),
-        name="delete_session",
+        "DELETE FROM console_sessions WHERE digest = ?1", (digest,), name="delete_session"
     )
 
 

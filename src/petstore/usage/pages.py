@@ -69,7 +69,6 @@ def _short(day: date) -> str:
 
 
 def _window(label: str, window: UsageWindow) -> tuple[Meter, datetime]:
-    """Return the meter of a window, and when the window resets."""
     limit = None if window.limit == UNLIMITED else window.limit
     used = window.limit - window.remaining
     return meter(label, used, limit), datetime.fromtimestamp(window.reset, UTC)

@@ -1,13 +1,7 @@
 """Where a delivery may go: the public internet, and the networks that the operator allows."""
 
 from collections.abc import Collection
-from ipaddress import (
-    IPv4Address,
-    IPv4Network,
-    IPv6Address,
-    IPv6Network,
-    ip_network,
-)
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import TypeAlias
 
 from petstore.errors import ForbiddenAddress

@@ -30,13 +30,7 @@ from petstore.webhooks.deliveries import (
     save_progress,
 )
 from petstore.webhooks.model import DeliveryState
-from petstore.webhooks.schedule import (
-    GONE,
-    is_success,
-    next_attempt,
-    paused_until,
-    status_in_words,
-)
+from petstore.webhooks.schedule import GONE, is_success, next_attempt, paused_until, status_in_words
 from petstore.webhooks.sender import DeliveryFailed, EndpointResponse, Sender
 from petstore.webhooks.signing import signed_headers
 from petstore.webhooks.store import (
@@ -164,7 +158,6 @@ class Deliverer:
         return webhook.leased_by == self._owner and now < (webhook.leased_until or 0)
 
     def _keep(self, webhooks: Iterable[LeasedWebhook]) -> None:
-        """Deliver to these webhooks and no others."""
         before, self._queues = self._queues, {}
         for webhook in webhooks:
             queue = before.get(webhook.id) or _Queue(self, webhook)
@@ -174,7 +167,6 @@ class Deliverer:
             before[webhook_id].close()
 
     async def _follow(self) -> None:
-        """Make deliveries of new events."""
         queues = self._queues
         if not queues:
             return
@@ -293,7 +285,6 @@ class _Queue:
             self.wake()
 
     async def _attempt(self, delivery: DueDelivery) -> None:
-        """Attempt a delivery and save the outcome."""
         deliverer, webhook = self._deliverer, self.webhook
         event = await read_event(deliverer.store, delivery.sequence, delivery.event_id)
         at, started = deliverer.clock(), time.monotonic()

@@ -20,13 +20,7 @@ from petstore.errors import EventNotKept
 from petstore.events.model import EventType, NewEvent, readable_by
 from petstore.events.store import record
 from petstore.webhooks.model import Delivery, DeliveryState, Webhook
-from petstore.webhooks.schedule import (
-    GONE,
-    HOLD,
-    NOTICED_FAILURES,
-    DisabledReason,
-    WebhookHealth,
-)
+from petstore.webhooks.schedule import GONE, HOLD, NOTICED_FAILURES, DisabledReason, WebhookHealth
 from petstore.webhooks.store import COLUMNS, LeasedWebhook, lock_enabled, webhook_of
 
 DELIVERY_COLUMNS = (
@@ -87,7 +81,6 @@ class Outcome(NamedTuple):
 
     @property
     def webhook_id(self) -> int:
-        """The webhook of the delivery."""
         return self.delivery.webhook_id
 
 
@@ -118,11 +111,7 @@ class Backlog(NamedTuple):
 
 
 async def list_deliveries(
-    store: Reader,
-    webhook_id: int,
-    state: DeliveryState | UnsetType,
-    before: int | None,
-    limit: int,
+    store: Reader, webhook_id: int, state: DeliveryState | UnsetType, before: int | None, limit: int
 ) -> Page[Delivery]:
     """Return ``limit`` deliveries of a webhook with an id below ``before``, the newest first.
 
@@ -494,10 +483,7 @@ def _update_webhook(
         "UPDATE webhooks SET failures = ?1, failing_since = ?2, last_success_at = ?3,"  # noqa: S608
         " paused_until = ?4, enabled = ?5, disabled_reason = coalesce(?6, disabled_reason)"
         f" WHERE id = ?7 RETURNING {COLUMNS}",
-        (
-            *(*health, max(pauses, default=paused)),
-            *(0 if reason else enabled, reason, webhook_id),
-        ),
+        (*(*health, max(pauses, default=paused)), *(0 if reason else enabled, reason, webhook_id)),
         name="update_webhook_health",
     )
     if reason is not None:
@@ -511,7 +497,6 @@ def _update_webhook(
 
 
 def delivery_of(row: Row) -> Delivery:
-    """Return the delivery in a row of ``DELIVERY_COLUMNS``."""
     delivery_id, event_id, kind, resource, state, attempts, *times, status, body, error = row
     created_at, last_attempt_at, due_at = times
     return Delivery(

@@ -74,8 +74,7 @@ Description = Annotated[
     ),
 ]
 _Flag = Annotated[
-    bool,
-    Meta(description="Whether the webhook is enabled.", extra={"expected": "true or false"}),
+    bool, Meta(description="Whether the webhook is enabled.", extra={"expected": "true or false"})
 ]
 _Time = Annotated[datetime, Meta(tz=True)]
 _Milliseconds = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
@@ -254,7 +253,6 @@ def wanted_types(types: Collection[str], scopes: frozenset[Scope]) -> frozenset[
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:
-    """Return the address that ``host`` is, or ``None`` if it is a name."""
     try:
         if host.startswith("["):
             return IPv6Address(host[1:-1])

@@ -26,12 +26,7 @@ from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, page_result
 from petstore.keys.model import Caller
-from petstore.webhooks.deliveries import (
-    delete_all_deliveries,
-    list_deliveries,
-    recover,
-    retry,
-)
+from petstore.webhooks.deliveries import delete_all_deliveries, list_deliveries, recover, retry
 from petstore.webhooks.model import (
     Delivery,
     DeliveryState,

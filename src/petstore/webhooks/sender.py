@@ -221,7 +221,6 @@ class _Parser:
 
 
 async def _receive(reader: asyncio.StreamReader) -> EndpointResponse:
-    """Read a response up to the first 1 KiB of its body."""
     parser = _Parser()
     while not parser.status:
         data = await reader.read(_READ_BYTES)

@@ -125,7 +125,6 @@ async def list_webhooks(
 
 
 async def get_webhook(store: Reader, webhook_id: int, caller: Caller) -> Webhook:
-    """Return a webhook that the caller sees."""
     column, value = _seen_by(caller)
     sql = f"{_SELECT} WHERE id = ?1 AND {column} = ?2"
     rows = await store.read(Statement(sql, (webhook_id, value), name="select_webhook"))
@@ -133,7 +132,6 @@ async def get_webhook(store: Reader, webhook_id: int, caller: Caller) -> Webhook
 
 
 async def has_webhooks(store: Reader) -> bool:
-    """Return whether any key has a webhook."""
     select = Statement("SELECT max(id) FROM webhooks", name="select_last_webhook")
     return await store.read(select) != [(None,)]
 
@@ -233,11 +231,7 @@ def rotate_webhook(
 def delete_webhook(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[None]:
     """Delete a webhook that passes ``check``. ``delete_deliveries`` deletes its deliveries."""
     yield from _checked(webhook_id, key_id, check)
-    yield Statement(
-        "DELETE FROM webhooks WHERE id = ?1",
-        (webhook_id,),
-        name="delete_webhook",
-    )
+    yield Statement("DELETE FROM webhooks WHERE id = ?1", (webhook_id,), name="delete_webhook")
 
 
 def record_test(
@@ -319,7 +313,6 @@ def release_leases(owner: str) -> Unit[None]:
 
 
 def webhook_of(row: Row) -> Webhook:
-    """Return the webhook in a row of ``COLUMNS``."""
     webhook_id, url, types, description, enabled, reason, created_at, *times, key_id, role = row
     last_success_at, failing_since = (None if at is None else utc_second(at) for at in times)
     return Webhook(

@@ -67,7 +67,6 @@ async def _upgrade(connection: Connection, known: tuple[str, ...]) -> None:
 
 
 async def _require_rights(connection: Connection, known: tuple[str, ...]) -> None:
-    """Refuse a user who could start the service, but not read or change what is in it."""
     made = _TABLE.findall("".join(known))
     tables = await connection.fetchval(_WITHOUT_RIGHTS, [name for name, _ in made])
     if tables:

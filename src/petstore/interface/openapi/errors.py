@@ -11,7 +11,7 @@ from petstore import errors
 from petstore.domain.decoding import decode_json
 from petstore.errors import PetstoreError
 from petstore.events.model import EVENT_TYPES
-from petstore.interface.entity_tags import LONGEST
+from petstore.interface.messages import LONGEST
 from petstore.interface.operation import Operation
 from petstore.interface.parameters import decode_query
 

@@ -6,8 +6,9 @@ from msgspec import Struct
 
 from petstore.categories.model import Category
 from petstore.deprecations.model import DeprecationNoticeData
+from petstore.events.examples import example_of
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, EventType, type_description
-from petstore.interface.openapi.components import reference
+from petstore.interface.openapi.schemas import json_content, reference
 from petstore.keys.model import Key, KeyNoticeData
 from petstore.orders.model import PERSONAL, Order
 from petstore.people.model import Person
@@ -42,7 +43,6 @@ _NULL = {"type": "null"}
 
 
 def event_schema(event_type: EventType) -> str:
-    """Return the name of the schema of events of a type."""
     return _event_name(_subject(event_type))
 
 
@@ -160,3 +160,60 @@ def _any_event(
     for member in own.values():
         del member["type"]
     return event | {"properties": members | own}
+
+
+TAG = "Deliveries"
+"""The operations on webhooks have another tag: generated clients name a class after each."""
+
+_SIGNATURE: dict[str, dict[str, Any]] = {
+    "webhook-id": {
+        "description": "The `id` of the event, the same at each attempt.",
+        "schema": {"type": "string"},
+        "example": "evt_5f1c3c6a9a3d2b3f0a7e9d01",
+    },
+    "webhook-timestamp": {
+        "description": "When it was sent, in Unix seconds.",
+        "schema": {"type": "integer", "format": "int64"},
+        "example": 1795255500,
+    },
+    "webhook-signature": {
+        "description": (
+            "`v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; more may follow a space."
+        ),
+        "schema": {"type": "string"},
+        "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+    },
+}
+
+SIGNATURE: dict[str, dict[str, Any]] = {
+    name: {"name": name, "in": "header", "required": True, **about}
+    for name, about in _SIGNATURE.items()
+}
+"""The parameters of every delivery, by the names of their components."""
+
+_DESCRIPTION = (
+    "The request that the service sends to the URL of a webhook. Check `webhook-signature`, and"
+    " respond within 15 seconds."
+)
+
+
+def deliveries() -> dict[str, Any]:
+    """Describe the delivery of each type of events."""
+    return {kind: {"post": _delivery(kind)} for kind in EVENT_TYPES}
+
+
+def _delivery(kind: EventType) -> dict[str, Any]:
+    event = reference("schemas", event_schema(kind))
+    return {
+        "operationId": kind,
+        "tags": [TAG],
+        "summary": kind,
+        "description": _DESCRIPTION,
+        "security": [],
+        "parameters": [reference("parameters", name) for name in SIGNATURE],
+        "requestBody": {"required": True, "content": json_content(event, example_of(kind))},
+        "responses": {
+            "2XX": {"description": "The event is taken. Whatever else comes, it is sent again."},
+            "410": {"description": "The webhook is disabled at once."},
+        },
+    }

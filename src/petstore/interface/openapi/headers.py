@@ -4,7 +4,7 @@ from typing import Any, TypeAlias
 
 from petstore.domain.plans import UNLIMITED
 from petstore.interface.bodies import ACCEPT_PATCH
-from petstore.interface.openapi.components import reference
+from petstore.interface.openapi.schemas import reference
 
 References: TypeAlias = dict[str, dict[str, Any]]
 """Headers by their names in a response, each a reference to a component."""

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from petstore.http.messages import Request, Response
 from petstore.interface.content_codings import choose_coding
-from petstore.interface.entity_tags import conditional, conditions_of, entity_tag
-from petstore.interface.messages import JSON, encode_json
+from petstore.interface.messages import JSON, conditional, conditions_of, encode_json, entity_tag
 from petstore.interface.openapi.document import document
 from petstore.interface.operation import Operation
 

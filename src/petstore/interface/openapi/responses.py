@@ -8,7 +8,6 @@ from typing import Any, TypeAlias
 
 from petstore import errors
 from petstore.interface.messages import encode_json
-from petstore.interface.openapi.components import file_content, json_content, reference
 from petstore.interface.openapi.errors import COMMON_ERRORS, PossibleError, possible_errors
 from petstore.interface.openapi.headers import (
     ALWAYS,
@@ -19,7 +18,7 @@ from petstore.interface.openapi.headers import (
     References,
     header_references,
 )
-from petstore.interface.openapi.schemas import schema_of
+from petstore.interface.openapi.schemas import file_content, json_content, reference, schema_of
 from petstore.interface.operation import Operation
 
 Described: TypeAlias = dict[str, Any]
@@ -144,7 +143,6 @@ def _always(operation: Operation) -> References:
 
 
 def _errors(group: Sequence[PossibleError], headers: References) -> Described:
-    """Describe the errors of one status."""
     examples = {
         error.code: reference("examples", error.code)
         if error.code in COMMON_ERRORS

@@ -1,7 +1,7 @@
 """The schemas of the document, from the structs of bodies, parameters and responses."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any, get_args, get_origin
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 
@@ -9,7 +9,6 @@ from petstore.deprecations.model import DeprecationNoticeData
 from petstore.domain.decoding import MAX_ITEMS
 from petstore.domain.fields import INT64_MAX, INT64_MIN, NO_U0000, NOT_BLANK, PRINTABLE, VISIBLE
 from petstore.interface.messages import encode_json
-from petstore.interface.openapi.components import reference
 from petstore.interface.operation import Operation
 from petstore.keys.model import KeyNoticeData
 from petstore.pets.model import Pet, PetStatus
@@ -41,10 +40,7 @@ def component_schemas(operations: Sequence[Operation]) -> dict[str, Any]:
     _, found = msgspec.json.schema_components(kinds, ref_template=_REF)
     of_requests = {body.__name__ for body in bodies}
     components = {
-        name: {
-            "title": name,
-            **_without_defaults(_documented(schema), is_body=name in of_requests),
-        }
+        name: {"title": name, **_without_defaults(_documented(schema), is_body=name in of_requests)}
         for name, schema in found.items()
     }
     # The interface names these two. In the code they are aliases, which have no name.
@@ -70,7 +66,6 @@ def schema_of(content: Any, *, min_items: int = 0) -> dict[str, Any]:
 
 
 def parameter_schemas(query: type[Any]) -> dict[str, Any]:
-    """Return the schema of each parameter of a query."""
     _, components = msgspec.json.schema_components([query], ref_template=_REF)
     properties: dict[str, Any] = _documented(components[query.__name__])["properties"]
     return properties
@@ -159,3 +154,26 @@ def _words(default: Any) -> str:
         return ", ".join(_words(item) for item in sorted(default)) or "none"
     text = default if isinstance(default, str) else encode_json(default).decode()
     return f"`{text}`"
+
+
+Kind: TypeAlias = Literal["schemas", "headers", "parameters", "responses", "examples"]
+
+
+def reference(kind: Kind, name: str) -> dict[str, Any]:
+    """Return a reference to a component."""
+    return {"$ref": f"#/components/{kind}/{name}"}
+
+
+def file_content(media_types: Iterable[str], example: Any) -> dict[str, Any]:
+    """Describe a body that is a file of one of these media types, with an example of a text."""
+    text = {"type": "string", "description": "The content of the file."}
+    binary = text | {"format": "binary"}
+    return {
+        name: {"schema": text, "example": example} if "text/" in name else {"schema": binary}
+        for name in media_types
+    }
+
+
+def json_content(schema: dict[str, Any], example: Any) -> dict[str, Any]:
+    """Describe a body in JSON with one example."""
+    return {"application/json": {"schema": schema, "example": example}}
