@@ -20,7 +20,7 @@ MAX_FILE = 8 * 2**20
 """Bytes of a file."""
 
 _AT_ONCE = 65_536
-_SECONDS = 60
+_SECONDS = 15  # with the wait for a turn, less than proxies wait
 _TOO_LARGE = (
     "The file is too large once it is unpacked, or it is damaged. Save the sheet with the pets as"
     " “CSV UTF-8”, and choose that file."
