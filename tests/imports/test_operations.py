@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import io
+from time import thread_time
 from typing import Any, TypeAlias
 
 import httpx
@@ -487,3 +488,24 @@ async def test_one_file_is_read_at_a_time_and_batches_do_not_wait_for_it(
             assert response.status_code == 201, response.text
         assert not sending.done()
     assert (await sending).status_code == 201
+
+
+async def test_no_step_of_a_large_file_keeps_others_waiting(
+    service: Service, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, longest = asyncio.Handle._run, 0.0  # noqa: SLF001 - there is no public way
+
+    def timed(handle: asyncio.Handle) -> None:
+        nonlocal longest
+        start = thread_time()
+        run(handle)
+        longest = max(longest, thread_time() - start)
+
+    rows = "".join(f"Pet {number},Kind {number},Word {number}\n" for number in range(19_999))
+    monkeypatch.setattr(asyncio.Handle, "_run", timed)
+    found = await sent(service, token, f"name,category,status\n{rows}")
+    await patch(service, token, found["id"], unknownCategories="create", values={"Word 1": "sold"})
+    assert len(await refused(service, token, found["id"])) == 1 + 19_998
+    await step(service, token, found["id"])
+    await step(service, token, found["id"], "undo")
+    assert longest < 0.05

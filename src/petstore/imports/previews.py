@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 from msgspec import UNSET, UnsetType
@@ -17,7 +18,8 @@ from petstore.domain.names import name_key
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.imports.columns import (
     FIRST_ROWS,
-    ColumnMapping,
+    ImportMapping,
+    ImportMappingPatch,
     Layout,
     Words,
     find_layout,
@@ -28,14 +30,13 @@ from petstore.imports.model import (
     MAX_LISTED,
     MAX_ROWS,
     MAX_WORD,
-    ImportMappingPatch,
     ImportPatch,
     ImportPreview,
     ImportSettings,
     ImportWord,
     Meaning,
 )
-from petstore.imports.reading import Row, read_table
+from petstore.imports.reading import Row, read_table, rows_in
 from petstore.imports.store import (
     CategoryIds,
     StoredImport,
@@ -66,11 +67,12 @@ async def store_file(
         TooManyImports: the caller has ``MAX_UNFINISHED``.
         Unavailable: the database is unreachable.
     """
-    with await asyncio.to_thread(read_table, file) as table:
-        lines = table.rows
+    with TemporaryFile() as table:
+        head = await asyncio.to_thread(read_table, file, table)
+        lines = rows_in(table)
         first = [*islice(lines, FIRST_ROWS)]
-        layout = find_layout(first, table.head.last_from)
-        settings = ImportSettings(table.head.encoding, table.head.notes, layout)
+        layout = find_layout(first, head.last_from)
+        settings = ImportSettings(head.encoding, head.notes, layout)
         start = rows_above(first, settings)
         if start == len(first):
             msg = "The file has no row for a pet."
@@ -127,9 +129,10 @@ def _changed_layout(layout: Layout, patch: ImportPatch, rows: Sequence[Row]) -> 
     return find_layout(rows, layout.last_from, has_header=has_header, mapping=mapping)
 
 
-def _changed_mapping(layout: Layout, patch: ImportMappingPatch) -> ColumnMapping:
-    mapping = replace(layout.mapping, **given_fields(patch))
-    places = [place for place in astuple(mapping) if place is not None]
+def _changed_mapping(layout: Layout, patch: ImportMappingPatch) -> ImportMapping:
+    given = {field: UNSET if at is None else at for field, at in given_fields(patch).items()}
+    mapping = replace(layout.mapping, **given)
+    places = [place for place in astuple(mapping) if place is not UNSET]
     if any(place >= len(layout.columns) for place in places):
         msg = f"mapping: expected places of columns, from 0 to {len(layout.columns) - 1}"
         raise InvalidBody(msg)

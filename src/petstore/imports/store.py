@@ -41,12 +41,10 @@ from petstore.imports.model import (
     MAX_UNFINISHED,
     ROWS_AT_ONCE,
     Import,
-    ImportColumn,
     ImportPreview,
     ImportSettings,
     ImportState,
     KeptPet,
-    shown_mapping,
     shown_name,
 )
 from petstore.imports.reading import Row as FileRow
@@ -124,10 +122,10 @@ class StoredImport(NamedTuple):
             deleted=self.deleted,
             kept=self.kept,
             kept_pets=self.kept_pets,
-            columns=[ImportColumn(each.name, each.values) for each in layout.columns],
+            columns=layout.columns,
             has_header=layout.header_line is not None,
             header_line=_given(layout.header_line),
-            mapping=shown_mapping(layout.mapping),
+            mapping=layout.mapping,
             default_status=_given(settings.default_status),
             default_category_id=_given(settings.default_category),
             unknown_categories=settings.unknown_categories,
@@ -160,7 +158,7 @@ class CategoryIds:
     async def find(self, rows: Sequence[FileRow], layout: Layout) -> dict[str, int]:
         """Return the ids of those categories of rows that are registered, and perhaps of others."""
         ids, place = self._ids, layout.mapping.category_id
-        cells = (row.cells[place] for row in rows if place is not None and place < len(row.cells))
+        cells = (row.cells[place] for row in rows if place is not UNSET and place < len(row.cells))
         words = {" ".join(cell.splitlines()) for cell in cells}
         new = [word for word in words if word and name_key(word) not in ids]
         names = [word for word in new if integer_in(word) is None]
@@ -374,7 +372,7 @@ async def prepare(reader: Reader, present: StoredImport, categories: CategoryIds
         following = rows[present.done - first :]
         ids = await categories.find(following, layout)
         place = layout.mapping.name
-        cells = [] if place is None else [row.cells[place : place + 1] for row in following]
+        cells = [] if place is UNSET else [row.cells[place : place + 1] for row in following]
         names = await keys_of_each(text for each in cells for text in each if len(text) <= _LONGEST)
         return Prepared(following, ids, names)
     return Prepared([], {}, {})

@@ -138,6 +138,8 @@ class ImportColumn(Model, frozen=True, kw_only=True):
 class ImportMapping(Model, frozen=True, kw_only=True):
     """Which column has which field. A field without a column is ``None``.
 
+    A column is ``id`` only if it has exactly that name, as in an export.
+
     Attributes:
         name: The place in ``columns``, from 0, of the name of a pet.
         category_id: The place in ``columns``, from 0, of its category, a name or a number.
