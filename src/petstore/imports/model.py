@@ -70,7 +70,6 @@ class ImportPreview(Struct, frozen=True, rename="camel"):
         int, _count("Pets that would be added although a pet in the store has the same name.")
     ] = 0
     without_category: Annotated[int, _count("Rows without a category of their own.")] = 0
-    without_status: Annotated[int, _count("Rows without a status of their own.")] = 0
     categories: Annotated[
         list[ImportWord],
         Meta(description="Categories that are not in the store: the first 200."),

@@ -44,11 +44,9 @@ from petstore.imports.store import (
     begin,
     complete,
     discard,
-    judge,
+    judge_now,
     names_here,
-    pets_here,
     read_batches,
-    with_created,
 )
 from petstore.pets.model import STATUSES, NewPet
 from petstore.pets.rows import keys_of_each
@@ -159,15 +157,12 @@ async def preview_of(
 ) -> ImportPreview:
     """Return what a run would do now."""
     categories, slices, words = CategoryIds(store), TimeSlices(), Words()
-    known: dict[str, int] = {}
     added = refused = already_here = 0
     async for first, records, _ in read_batches(store, import_id, start):
         await slices.rest()
         rows = records[max(0, start - first) :]
         words.count(rows, settings.layout)
-        known = await categories.find(rows, settings.layout)
-        decided = with_created(rows, settings, known)
-        judged = judge(rows, settings, decided, await pets_here(store, rows, settings))
+        judged = await judge_now(store, rows, settings, categories)
         names = [pet.name for pet in judged if isinstance(pet, NewPet)]
         keys = await keys_of_each(names)
         here = await names_here(store, {each.name_key for each in keys.values()})
@@ -177,7 +172,7 @@ async def preview_of(
     means: dict[str, Meaning | UnsetType] = {}
     for word, count in words.categories.items():
         await slices.rest()
-        if word and name_key(word) not in known:
+        if word and name_key(word) not in categories.known:
             unknown[word] = count
     for word, count in words.statuses.items():
         await slices.rest()
@@ -190,7 +185,6 @@ async def preview_of(
         refused=refused,
         already_here=already_here,
         without_category=words.categories[""],
-        without_status=words.statuses[""],
         categories=[
             ImportWord(word[:MAX_WORD], count) for word, count in unknown.most_common(MAX_LISTED)
         ],

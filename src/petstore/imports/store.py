@@ -153,11 +153,11 @@ class CategoryIds:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._ids: dict[str, int] = {}
+        self.known: dict[str, int] = {}
 
     async def find(self, rows: Sequence[FileRow], layout: Layout) -> dict[str, int]:
         """Return the ids of those categories of rows that are registered, and perhaps of others."""
-        ids, place = self._ids, layout.mapping.category_id
+        ids, place = self.known, layout.mapping.category_id
         cells = (row.cells[place] for row in rows if place is not UNSET and place < len(row.cells))
         words = {" ".join(cell.splitlines()) for cell in cells}
         new = [word for word in words if word and name_key(word) not in ids]
@@ -315,12 +315,6 @@ async def read_batches(
         yield first, _rows_in(records), _places_in(refused)
 
 
-async def pets_here(reader: Reader, rows: Sequence[FileRow], settings: ImportSettings) -> set[int]:
-    """Return those of the ids in rows of which a pet is in the store."""
-    select = _select_here(rows, settings)
-    return set() if select is None else {row[0] for row in await reader.read(select)}
-
-
 async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
     """Return those of the search keys of names that pets in the store have."""
     if not names:
@@ -337,14 +331,17 @@ async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
     return {row[0] for row in rows}
 
 
-def with_created(
-    rows: Sequence[FileRow], settings: ImportSettings, ids: dict[str, int]
-) -> dict[str, int]:
-    """Return the ids of categories, 0 for those that a run of the import would create."""
-    if settings.unknown_categories == "refuse":
-        return ids
-    words = Words().count(rows, settings.layout).categories
-    return ids | {name_key(word): 0 for word in words if can_create(word, ids)}
+async def judge_now(
+    reader: Reader, rows: Sequence[FileRow], settings: ImportSettings, categories: CategoryIds
+) -> list[NewPet | list[str]]:
+    """Return what a run would do with each row now: its pet, or every reason that it has none."""
+    ids = await categories.find(rows, settings.layout)
+    if settings.unknown_categories == "create":
+        words = Words().count(rows, settings.layout).categories
+        ids |= {name_key(word): 0 for word in words if can_create(word, ids)}
+    select = _select_here(rows, settings)
+    here = set() if select is None else {row[0] for row in await reader.read(select)}
+    return judge(rows, settings, ids, here)
 
 
 def judge(
@@ -390,8 +387,7 @@ async def refused_rows(
         rows = [records[place] for place in places]
         if present.state == "open":
             rows = records[max(0, present.start - first) :]
-        ids = with_created(rows, settings, await categories.find(rows, settings.layout))
-        judged = judge(rows, settings, ids, await pets_here(reader, rows, settings))
+        judged = await judge_now(reader, rows, settings, categories)
         for row, pet in zip(rows, judged, strict=True):
             await slices.rest()
             if not isinstance(pet, NewPet):

@@ -510,7 +510,6 @@ class ImportPreview(Model, frozen=True, kw_only=True):
         already_here: Pets that would be added although a pet in the store has the same
             name. By default ``0``.
         without_category: Rows without a category of their own. By default ``0``.
-        without_status: Rows without a status of their own. By default ``0``.
         categories: Categories that are not in the store: the first 200.
         statuses: Other words than a status, undecided ones first.
     """
@@ -519,7 +518,6 @@ class ImportPreview(Model, frozen=True, kw_only=True):
     refused: int = 0
     already_here: int = 0
     without_category: int = 0
-    without_status: int = 0
     categories: list[ImportWord] = field(default_factory=list[ImportWord])
     statuses: list[ImportWord] = field(default_factory=list[ImportWord])
 
