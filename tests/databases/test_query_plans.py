@@ -32,7 +32,7 @@ from petstore.events.store import (
     read_event,
     recent_events,
 )
-from petstore.imports.columns import ColumnMapping, find_layout
+from petstore.imports.columns import ImportMapping, find_layout
 from petstore.imports.model import ImportPreview, ImportSettings
 from petstore.imports.reading import Row as FileRow
 from petstore.imports.store import (
@@ -275,7 +275,7 @@ IMPORTED = [FileRow(1, ["7", "New", "dogs"])]
 IMPORT_SETTINGS = ImportSettings(
     "UTF-8",
     [],
-    find_layout(IMPORTED, 2, has_header=False, mapping=ColumnMapping(name=1, category_id=2, id=0)),
+    find_layout(IMPORTED, 2, has_header=False, mapping=ImportMapping(name=1, category_id=2, id=0)),
     unknown_categories="create",
 )
 IMPORT_ROW = (

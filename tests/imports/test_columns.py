@@ -14,8 +14,8 @@ from petstore.imports.columns import (
     STATUS_WORDS,
     TOTAL_WORDS,
     Choices,
-    Column,
-    ColumnMapping,
+    ImportColumn,
+    ImportMapping,
     Layout,
     Words,
     id_of_row,
@@ -31,8 +31,8 @@ from support.imported import understood
 PAGE = Path(__file__).parents[2] / "docs" / "importing.md"
 LAYOUT = Layout(
     1,
-    [Column(name, []) for name in ("name", "kind", "status", "id")],
-    ColumnMapping(0, 1, 2, 3),
+    [ImportColumn(name, []) for name in ("name", "kind", "status", "id")],
+    ImportMapping(0, 1, 2, 3),
     last_from=100,
 )
 
@@ -40,16 +40,16 @@ LAYOUT = Layout(
 @pytest.mark.parametrize(
     ("header", "mapping"),
     [
-        ("name,categoryId,status,id", ColumnMapping(0, 1, 2, 3)),
-        ("STATUS, category_id ,Pet-Name,ID", ColumnMapping(2, 1, 0)),
-        ("Weight (kg),Name (as called),Espèce", ColumnMapping(1, 2)),
-        ("species,type,breed,title,animal", ColumnMapping(4, 0)),
-        ("Nmae,Speices,Stauts,ident", ColumnMapping()),  # nothing is guessed
-        ("inv_name,owner name,animal id", ColumnMapping()),
-        ("name,Name,species,status,Status", ColumnMapping(None, 2)),  # two of one name
+        ("name,categoryId,status,id", ImportMapping(0, 1, 2, 3)),
+        ("STATUS, category_id ,Pet-Name,ID", ImportMapping(2, 1, 0)),
+        ("Weight (kg),Name (as called),Espèce", ImportMapping(1, 2)),
+        ("species,type,breed,title,animal", ImportMapping(4, 0)),
+        ("Nmae,Speices,Stauts,ident", ImportMapping()),  # nothing is guessed
+        ("inv_name,owner name,animal id", ImportMapping()),
+        ("name,Name,species,status,Status", ImportMapping(category_id=2)),  # two of one name
     ],
 )
-def test_columns_are_understood_by_their_names(header: str, mapping: ColumnMapping) -> None:
+def test_columns_are_understood_by_their_names(header: str, mapping: ImportMapping) -> None:
     layout, _ = understood(f"{header}\na,b,c,d,e\n", has_header=True)
     assert layout.mapping == mapping
 

@@ -1,5 +1,6 @@
 """The pages of imports, as a clerk uses them."""
 
+import asyncio
 import csv
 import io
 
@@ -205,3 +206,13 @@ async def test_another_person_sees_nothing_of_it(staff: Visitor, service: Servic
 async def test_whoever_may_not_add_pets_cannot_import(service: Service) -> None:
     reader = await signed_in(service, scopes=frozenset({"pets:read"}))
     assert (await reader.get("/import")).status_code == 403
+
+
+async def test_two_clicks_on_the_button_add_every_pet_once(
+    staff: Visitor, service: Service
+) -> None:
+    path = await preview(staff, LIST)
+    form = form_to(await staff.get(path), f"{path}/run").fields
+    clicks = await asyncio.gather(*(staff.post(f"{path}/run", **form) for _ in range(2)))
+    assert [click.status_code for click in clicks] == [303, 303]
+    assert len((await service.request("GET", "/v1/pets", staff.token)).json()) == 1

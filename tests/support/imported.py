@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from io import BytesIO
 from itertools import groupby, islice
 
+from msgspec import UNSET
 from msgspec.json import Decoder
 
 from petstore.domain.names import name_key
@@ -52,11 +53,11 @@ def seen(head: TableHead, rows: list[Row]) -> Iterable[str]:
     yield f"header: line {layout.header_line}" if layout.header_line else "no header"
     for field in ("name", "category_id", "status", "id"):
         place = getattr(layout.mapping, field)
-        if place is not None:
+        if place is not UNSET:
             column = layout.columns[place]
             yield f"{field}: {column.name} ({' | '.join(column.values)})"
     yield f"categories: {', '.join(words.categories)}"[:100]
-    if layout.mapping.status is not None:
+    if layout.mapping.status is not UNSET:
         meanings = ((word, status_of(word, choices)) for word in words.statuses)
         found = (f"{word} → {status or UNDECIDED}" for word, status in meanings if word)
         yield f"statuses: {', '.join(found)}"

@@ -3,10 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Self
+from typing import Annotated, Self
 from unicodedata import normalize
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.domain.decoding import integer_in
 from petstore.domain.names import name_key
@@ -83,23 +83,42 @@ _LOST = "\N{REPLACEMENT CHARACTER}"
 _FORMULA_GUARD = re.compile(r"(^|[,;])'(?=\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 
-class ColumnMapping(Struct, frozen=True, rename="camel"):
-    """Which column, from 0, is which field; ``None`` for a field that has none.
+def _place(what: str) -> Meta:
+    return Meta(ge=0, le=2**31 - 1, description=f"The place in `columns`, from 0, of {what}.")
+
+
+_Name = Annotated[int, _place("the name of a pet")]
+_Category = Annotated[int, _place("its category, a name or a number")]
+_Status = Annotated[int, _place("its status")]
+_Id = Annotated[int, _place("its id in this store, in an edited export")]
+
+
+class ImportMapping(Struct, frozen=True, rename="camel"):
+    """Which column has which field. A field without a column is absent.
 
     A column is ``id`` only if it has exactly that name, as in an export.
     """
 
-    name: int | None = None
-    category_id: int | None = None
-    status: int | None = None
-    id: int | None = None
+    name: _Name | UnsetType = UNSET
+    category_id: _Category | UnsetType = UNSET
+    status: _Status | UnsetType = UNSET
+    id: _Id | UnsetType = UNSET
 
 
-class Column(Struct, frozen=True):
-    """A column: its name, empty without a header, and its first three values that are not empty."""
+class ImportMappingPatch(Struct, frozen=True, rename="camel"):
+    """Changes to a mapping; null leaves a field without a column."""
 
-    name: str
-    values: list[str]
+    name: _Name | UnsetType | None = UNSET
+    category_id: _Category | UnsetType | None = UNSET
+    status: _Status | UnsetType | None = UNSET
+    id: _Id | UnsetType | None = UNSET
+
+
+class ImportColumn(Struct, frozen=True):
+    """A column of a file."""
+
+    name: Annotated[str, Meta(description="Its name, empty if there is no header.")]
+    values: Annotated[list[str], Meta(description="Its first three values that are not empty.")]
 
 
 class Layout(Struct, frozen=True, rename="camel"):
@@ -110,8 +129,8 @@ class Layout(Struct, frozen=True, rename="camel"):
     """
 
     header_line: int | None
-    columns: list[Column]
-    mapping: ColumnMapping
+    columns: list[ImportColumn]
+    mapping: ImportMapping
     last_from: int
 
 
@@ -170,7 +189,7 @@ def find_layout(
     last_from: int,
     *,
     has_header: bool | None = None,
-    mapping: ColumnMapping | None = None,
+    mapping: ImportMapping | None = None,
 ) -> Layout:
     """Return how a table is understood, by its first ``FIRST_ROWS`` rows.
 
@@ -188,7 +207,7 @@ def find_layout(
         [row[place] for row in below if place < len(row) and row[place]] for place in range(width)
     ]
     columns = [
-        Column(_line(names[place]) if names else "", [*map(_line, column[:_SHOWN_VALUES])])
+        ImportColumn(_line(names[place]) if names else "", [*map(_line, column[:_SHOWN_VALUES])])
         for place, column in enumerate(cells)
     ]
     found = mapping or _find_mapping(names, cells)
@@ -239,12 +258,12 @@ def _text_fault(field: str, text: str, longest: int) -> str:
     return f"The {field} has more than {longest} characters." if len(text) > longest else ""
 
 
-def _cells(row: Row, mapping: ColumnMapping) -> list[str]:
+def _cells(row: Row, mapping: ImportMapping) -> list[str]:
     """Return the name, category, status and id of a row, empty where it has none."""
     places = (mapping.name, mapping.category_id, mapping.status, mapping.id)
     width = len(row.cells)
     cells = [
-        row.cells[place][:_LONGEST] if place is not None and place < width else ""
+        row.cells[place][:_LONGEST] if place is not UNSET and place < width else ""
         for place in places
     ]
     return ["" if cell.lower() in _EMPTY_KEYS else " ".join(cell.splitlines()) for cell in cells]
@@ -309,10 +328,10 @@ def _heads_numbers(top: Row, rows: Sequence[Row]) -> bool:
     return False
 
 
-def _find_mapping(names: Sequence[str], cells: Sequence[Sequence[str]]) -> ColumnMapping:
+def _find_mapping(names: Sequence[str], cells: Sequence[Sequence[str]]) -> ImportMapping:
     """Return the columns whose names are understood; two of the same name leave a field open."""
     keys = [word_key(name) for name in names]
-    places: dict[str, int | None] = {"id": names.index("id") if names.count("id") == 1 else None}
+    places = {"id": names.index("id")} if names.count("id") == 1 else {}
     for field, understood in _COLUMN_KEYS.items():
         for rank, key in enumerate(understood):
             if key in keys and (
@@ -320,9 +339,10 @@ def _find_mapping(names: Sequence[str], cells: Sequence[Sequence[str]]) -> Colum
                 or rank < _SURE_STATUS_NAMES
                 or _are_statuses(cells[keys.index(key)])
             ):
-                places[field] = keys.index(key) if keys.count(key) == 1 else None
+                if keys.count(key) == 1:
+                    places[field] = keys.index(key)
                 break
-    return ColumnMapping(**places)
+    return ImportMapping(**places)
 
 
 def _are_statuses(cells: Sequence[str]) -> bool:

@@ -1,12 +1,19 @@
 """Imports, as docs/importing.md describes them."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.domain.fields import Id, Int64
-from petstore.imports.columns import Choices, ColumnMapping, Layout, word_key
+from petstore.imports.columns import (
+    Choices,
+    ImportColumn,
+    ImportMapping,
+    ImportMappingPatch,
+    Layout,
+    word_key,
+)
 from petstore.pets.model import CategoryId, PetStatus, Status
 
 ImportState: TypeAlias = Literal["open", "running", "finished", "undone"]
@@ -41,41 +48,6 @@ def _time(description: str) -> Meta:
     return Meta(tz=True, description=description, extra_json_schema={"readOnly": True})
 
 
-def _place(what: str) -> Meta:
-    return Meta(ge=0, le=2**31 - 1, description=f"The place in `columns`, from 0, of {what}.")
-
-
-_Name = Annotated[int, _place("the name of a pet")]
-_Category = Annotated[int, _place("its category, a name or a number")]
-_Status = Annotated[int, _place("its status")]
-_Id = Annotated[int, _place("its id in this store, in an edited export")]
-
-
-class ImportMapping(Struct, frozen=True, rename="camel"):
-    """Which column has which field. A field without a column is absent."""
-
-    name: _Name | UnsetType = UNSET
-    category_id: _Category | UnsetType = UNSET
-    status: _Status | UnsetType = UNSET
-    id: _Id | UnsetType = UNSET
-
-
-class ImportMappingPatch(Struct, frozen=True, rename="camel"):
-    """Changes to a mapping; null leaves a field without a column."""
-
-    name: _Name | UnsetType | None = UNSET
-    category_id: _Category | UnsetType | None = UNSET
-    status: _Status | UnsetType | None = UNSET
-    id: _Id | UnsetType | None = UNSET
-
-
-class ImportColumn(Struct, frozen=True):
-    """A column of a file."""
-
-    name: Annotated[str, Meta(description="Its name, empty if there is no header.")]
-    values: Annotated[list[str], Meta(description="Its first three values that are not empty.")]
-
-
 class ImportWord(Struct, frozen=True):
     """A category of a file that is not in the store, or a word of its status column."""
 
@@ -98,7 +70,6 @@ class ImportPreview(Struct, frozen=True, rename="camel"):
         int, _count("Pets that would be added although a pet in the store has the same name.")
     ] = 0
     without_category: Annotated[int, _count("Rows without a category of their own.")] = 0
-    without_status: Annotated[int, _count("Rows without a status of their own.")] = 0
     categories: Annotated[
         list[ImportWord],
         Meta(description="Categories that are not in the store: the first 200."),
@@ -257,12 +228,6 @@ class ImportSettings(Struct, frozen=True, omit_defaults=True):
             for word, meaning in self.values.items()
         }
         return Choices(self.default_status, statuses, categories)
-
-
-def shown_mapping(mapping: ColumnMapping) -> ImportMapping:
-    """Return a mapping as the interface has it."""
-    places: dict[str, Any] = {name: getattr(mapping, name) for name in mapping.__struct_fields__}
-    return ImportMapping(**{name: place for name, place in places.items() if place is not None})
 
 
 def shown_name(file_name: str) -> str:

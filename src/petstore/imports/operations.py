@@ -19,16 +19,11 @@ from petstore.errors import (
     UnknownCategory,
 )
 from petstore.http.messages import Response
-from petstore.imports.columns import (
-    FIRST_ROWS,
-)
 from petstore.imports.model import (
-    MAX_ROWS,
     Import,
     ImportPatch,
 )
 from petstore.imports.previews import patched, preview_of, rows_above, store_file
-from petstore.imports.reading import Row
 from petstore.imports.store import (
     CategoryIds,
     StoredImport,
@@ -96,23 +91,6 @@ class ListImportsQuery(PageQuery, frozen=True):
     cursor: Annotated[str, cursor_of(NEWEST_FIRST)] | UnsetType = UNSET
 
 
-class RefusedQuery(Struct, frozen=True):
-    """The query parameters of ``getImportRefused``."""
-
-    limit: (
-        Annotated[
-            int,
-            Meta(
-                ge=1,
-                le=MAX_ROWS,
-                description="Maximum number of rows. Default: all of them.",
-                extra={"expected": f"an integer from 1 to {MAX_ROWS}, in plain digits"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-
-
 class _Charges:
     """What the rows of a call cost a key: each a request, of which the call itself is the first."""
 
@@ -166,11 +144,7 @@ async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Imp
     store, patch, present = context.services.store, call.body, await _find(context, call)
     context.conditions.check(present.shown)
     require_open(present)
-    first: list[Row] = []
-    async for _, rows, _ in read_batches(store, present.id):
-        first += rows
-        if len(first) >= FIRST_ROWS:
-            break
+    _, first, _ = await anext(read_batches(store, present.id), (0, [], []))
     settings = patched(present.settings, patch, first)
     if isinstance(patch.default_category_id, int):
         known = await names_of_categories(store, [patch.default_category_id])
@@ -245,7 +219,7 @@ class _Work:
         return self._rows >= _RUN_ROWS or monotonic() >= self._ends
 
 
-async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[None]:
+async def _refused(context: Context, call: Call[None, None]) -> Result[None]:
     present = await _find(context, call)
     # Without the mark, a spreadsheet expects the encoding of the country.
     file = TemporaryFile()  # noqa: SIM115 - the server closes it
@@ -260,13 +234,9 @@ async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[N
             of_places |= {layout.mapping.category_id: "category"}
             names = [of_places.get(place, "") for place, _ in enumerate(layout.columns)]
         write([*names, *_ADDED_COLUMNS])
-        left = MAX_ROWS if call.query.limit is UNSET else call.query.limit
         async for row, reasons in refused_rows(context.services.store, present):
             cells = [*row.cells, *[""] * len(names)][: len(names)]
             write([*cells, row.line, " ".join(reasons)])
-            left -= 1
-            if not left:
-                break
     except BaseException:
         text.close()
         raise
@@ -311,7 +281,6 @@ _EXAMPLE = {
         "refused": 2,
         "alreadyHere": 0,
         "withoutCategory": 0,
-        "withoutStatus": 1,
         "categories": [{"text": "Ferrets", "rows": 1}],
         "statuses": [{"text": "Adopted", "rows": 1, "means": "sold"}],
     },
@@ -433,7 +402,6 @@ OPERATIONS = (
             " Cells that a spreadsheet would run as a formula begin with an apostrophe."
         ),
         handler=_refused,
-        query=RefusedQuery,
         in_turn=True,
         tagged=False,
         success=Success(

@@ -1,8 +1,6 @@
 """The pages of imports: send a file, see how it is read, add its pets, undo that."""
 
-import csv
 from collections.abc import Mapping, Sequence
-from io import StringIO
 from typing import Any
 
 from msgspec import UNSET, to_builtins
@@ -17,6 +15,8 @@ from petstore.domain.decoding import integer_in
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.http.messages import Response
 from petstore.imports.model import MAX_ROWS, Import, ImportPreview
+from petstore.imports.reading import Row
+from petstore.imports.store import get_import, refused_rows
 from petstore.interface.bodies import MAX_UPLOAD, digest_of
 from petstore.interface.operation import FileBody
 from petstore.pets.model import STATUSES
@@ -86,15 +86,12 @@ async def _page(
 
     Between two steps of a run or an undo, ``continues`` is the path of the next one.
     """
-    refused: list[list[str]] = []
-    if found.refused or _preview(found).refused:
-        refused = await _refused_rows(visit)
     return visit.page(
         "import_preview.html" if found.state == "open" else "import.html",
         error=error,
         found=found,
         continues=continues,
-        refused=refused,
+        refused=await _refused_rows(visit) if found.refused or _preview(found).refused else [],
         kept_because=_KEPT,
         form=(await _form(visit, found)).new(visit.form, error, _texts(found)),
         fields_of_words=_words_form(found).new(visit.form, error, _texts(found)),
@@ -107,15 +104,15 @@ def _preview(found: Import) -> ImportPreview:
     return ImportPreview() if found.preview is UNSET else found.preview
 
 
-async def _refused_rows(visit: PageRequest) -> list[list[str]]:
-    """Return the first refused rows: their cells, and then the line and the reasons."""
-    result = await visit.execute("getImportRefused", query={"limit": _REFUSED})
-    assert result.response is not None  # noqa: S101 - it is a file
-    assert result.response.file is not None  # noqa: S101
-    with result.response.file as file:
-        file.seek(0)
-        text = file.read().decode("utf-8-sig")
-    return [*csv.reader(StringIO(text, newline=""))][1:]
+async def _refused_rows(visit: PageRequest) -> Sequence[tuple[Row, list[str]]]:
+    """Return the first refused rows, each with the reasons."""
+    store, refused = visit.services.store, list[tuple[Row, list[str]]]()
+    present = await get_import(store, visit.path_id, visit.caller.id)
+    async for each in refused_rows(store, present):
+        refused.append(each)
+        if len(refused) == _REFUSED:
+            break
+    return refused
 
 
 async def _form(visit: PageRequest, found: Import) -> FieldSet:
@@ -205,17 +202,14 @@ async def _apply(visit: PageRequest, found: Import) -> Import:
     if texts.get("hasHeader", now["hasHeader"]) != now["hasHeader"]:
         patch["hasHeader"] = texts["hasHeader"] == "true"  # and the columns are found anew
     else:
-        chosen = {name: texts[name] for name in _FIELDS if texts.get(name, now[name]) != now[name]}
-        if chosen:
-            patch["mapping"] = {name: integer_in(text) for name, text in chosen.items()}
+        patch["mapping"] = {name: integer_in(texts[name]) for name in _FIELDS if name in texts}
     if "defaultStatus" in texts:
         patch["defaultStatus"] = texts["defaultStatus"] or None
     if "defaultCategoryId" in texts:
         patch["defaultCategoryId"] = integer_in(texts["defaultCategoryId"])
     if "unknownCategories" in texts:
         patch["unknownCategories"] = texts["unknownCategories"]
-    if values := _values(visit, found):
-        patch["values"] = values
+    patch["values"] = _values(visit, found)
     changed: Import = (await visit.execute("updateImport", patch)).value
     return changed
 

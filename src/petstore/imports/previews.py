@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 from msgspec import UNSET, UnsetType
@@ -17,7 +18,8 @@ from petstore.domain.names import name_key
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.imports.columns import (
     FIRST_ROWS,
-    ColumnMapping,
+    ImportMapping,
+    ImportMappingPatch,
     Layout,
     Words,
     find_layout,
@@ -28,14 +30,13 @@ from petstore.imports.model import (
     MAX_LISTED,
     MAX_ROWS,
     MAX_WORD,
-    ImportMappingPatch,
     ImportPatch,
     ImportPreview,
     ImportSettings,
     ImportWord,
     Meaning,
 )
-from petstore.imports.reading import Row, read_table
+from petstore.imports.reading import Row, read_table, rows_in
 from petstore.imports.store import (
     CategoryIds,
     StoredImport,
@@ -43,11 +44,9 @@ from petstore.imports.store import (
     begin,
     complete,
     discard,
-    judge,
+    judge_now,
     names_here,
-    pets_here,
     read_batches,
-    with_created,
 )
 from petstore.pets.model import STATUSES, NewPet
 from petstore.pets.rows import keys_of_each
@@ -66,11 +65,12 @@ async def store_file(
         TooManyImports: the caller has ``MAX_UNFINISHED``.
         Unavailable: the database is unreachable.
     """
-    with await asyncio.to_thread(read_table, file) as table:
-        lines = table.rows
+    with TemporaryFile() as table:
+        head = await asyncio.to_thread(read_table, file, table)
+        lines = rows_in(table)
         first = [*islice(lines, FIRST_ROWS)]
-        layout = find_layout(first, table.head.last_from)
-        settings = ImportSettings(table.head.encoding, table.head.notes, layout)
+        layout = find_layout(first, head.last_from)
+        settings = ImportSettings(head.encoding, head.notes, layout)
         start = rows_above(first, settings)
         if start == len(first):
             msg = "The file has no row for a pet."
@@ -127,9 +127,10 @@ def _changed_layout(layout: Layout, patch: ImportPatch, rows: Sequence[Row]) -> 
     return find_layout(rows, layout.last_from, has_header=has_header, mapping=mapping)
 
 
-def _changed_mapping(layout: Layout, patch: ImportMappingPatch) -> ColumnMapping:
-    mapping = replace(layout.mapping, **given_fields(patch))
-    places = [place for place in astuple(mapping) if place is not None]
+def _changed_mapping(layout: Layout, patch: ImportMappingPatch) -> ImportMapping:
+    given = {field: UNSET if at is None else at for field, at in given_fields(patch).items()}
+    mapping = replace(layout.mapping, **given)
+    places = [place for place in astuple(mapping) if place is not UNSET]
     if any(place >= len(layout.columns) for place in places):
         msg = f"mapping: expected places of columns, from 0 to {len(layout.columns) - 1}"
         raise InvalidBody(msg)
@@ -156,15 +157,12 @@ async def preview_of(
 ) -> ImportPreview:
     """Return what a run would do now."""
     categories, slices, words = CategoryIds(store), TimeSlices(), Words()
-    known: dict[str, int] = {}
     added = refused = already_here = 0
     async for first, records, _ in read_batches(store, import_id, start):
         await slices.rest()
         rows = records[max(0, start - first) :]
         words.count(rows, settings.layout)
-        known = await categories.find(rows, settings.layout)
-        decided = with_created(rows, settings, known)
-        judged = judge(rows, settings, decided, await pets_here(store, rows, settings))
+        judged = await judge_now(store, rows, settings, categories)
         names = [pet.name for pet in judged if isinstance(pet, NewPet)]
         keys = await keys_of_each(names)
         here = await names_here(store, {each.name_key for each in keys.values()})
@@ -174,7 +172,7 @@ async def preview_of(
     means: dict[str, Meaning | UnsetType] = {}
     for word, count in words.categories.items():
         await slices.rest()
-        if word and name_key(word) not in known:
+        if word and name_key(word) not in categories.known:
             unknown[word] = count
     for word, count in words.statuses.items():
         await slices.rest()
@@ -187,7 +185,6 @@ async def preview_of(
         refused=refused,
         already_here=already_here,
         without_category=words.categories[""],
-        without_status=words.statuses[""],
         categories=[
             ImportWord(word[:MAX_WORD], count) for word, count in unknown.most_common(MAX_LISTED)
         ],

@@ -41,12 +41,10 @@ from petstore.imports.model import (
     MAX_UNFINISHED,
     ROWS_AT_ONCE,
     Import,
-    ImportColumn,
     ImportPreview,
     ImportSettings,
     ImportState,
     KeptPet,
-    shown_mapping,
     shown_name,
 )
 from petstore.imports.reading import Row as FileRow
@@ -124,10 +122,10 @@ class StoredImport(NamedTuple):
             deleted=self.deleted,
             kept=self.kept,
             kept_pets=self.kept_pets,
-            columns=[ImportColumn(each.name, each.values) for each in layout.columns],
+            columns=layout.columns,
             has_header=layout.header_line is not None,
             header_line=_given(layout.header_line),
-            mapping=shown_mapping(layout.mapping),
+            mapping=layout.mapping,
             default_status=_given(settings.default_status),
             default_category_id=_given(settings.default_category),
             unknown_categories=settings.unknown_categories,
@@ -155,12 +153,12 @@ class CategoryIds:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
-        self._ids: dict[str, int] = {}
+        self.known: dict[str, int] = {}
 
     async def find(self, rows: Sequence[FileRow], layout: Layout) -> dict[str, int]:
         """Return the ids of those categories of rows that are registered, and perhaps of others."""
-        ids, place = self._ids, layout.mapping.category_id
-        cells = (row.cells[place] for row in rows if place is not None and place < len(row.cells))
+        ids, place = self.known, layout.mapping.category_id
+        cells = (row.cells[place] for row in rows if place is not UNSET and place < len(row.cells))
         words = {" ".join(cell.splitlines()) for cell in cells}
         new = [word for word in words if word and name_key(word) not in ids]
         names = [word for word in new if integer_in(word) is None]
@@ -317,12 +315,6 @@ async def read_batches(
         yield first, _rows_in(records), _places_in(refused)
 
 
-async def pets_here(reader: Reader, rows: Sequence[FileRow], settings: ImportSettings) -> set[int]:
-    """Return those of the ids in rows of which a pet is in the store."""
-    select = _select_here(rows, settings)
-    return set() if select is None else {row[0] for row in await reader.read(select)}
-
-
 async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
     """Return those of the search keys of names that pets in the store have."""
     if not names:
@@ -339,14 +331,17 @@ async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
     return {row[0] for row in rows}
 
 
-def with_created(
-    rows: Sequence[FileRow], settings: ImportSettings, ids: dict[str, int]
-) -> dict[str, int]:
-    """Return the ids of categories, 0 for those that a run of the import would create."""
-    if settings.unknown_categories == "refuse":
-        return ids
-    words = Words().count(rows, settings.layout).categories
-    return ids | {name_key(word): 0 for word in words if can_create(word, ids)}
+async def judge_now(
+    reader: Reader, rows: Sequence[FileRow], settings: ImportSettings, categories: CategoryIds
+) -> list[NewPet | list[str]]:
+    """Return what a run would do with each row now: its pet, or every reason that it has none."""
+    ids = await categories.find(rows, settings.layout)
+    if settings.unknown_categories == "create":
+        words = Words().count(rows, settings.layout).categories
+        ids |= {name_key(word): 0 for word in words if can_create(word, ids)}
+    select = _select_here(rows, settings)
+    here = set() if select is None else {row[0] for row in await reader.read(select)}
+    return judge(rows, settings, ids, here)
 
 
 def judge(
@@ -374,7 +369,7 @@ async def prepare(reader: Reader, present: StoredImport, categories: CategoryIds
         following = rows[present.done - first :]
         ids = await categories.find(following, layout)
         place = layout.mapping.name
-        cells = [] if place is None else [row.cells[place : place + 1] for row in following]
+        cells = [] if place is UNSET else [row.cells[place : place + 1] for row in following]
         names = await keys_of_each(text for each in cells for text in each if len(text) <= _LONGEST)
         return Prepared(following, ids, names)
     return Prepared([], {}, {})
@@ -392,8 +387,7 @@ async def refused_rows(
         rows = [records[place] for place in places]
         if present.state == "open":
             rows = records[max(0, present.start - first) :]
-        ids = with_created(rows, settings, await categories.find(rows, settings.layout))
-        judged = judge(rows, settings, ids, await pets_here(reader, rows, settings))
+        judged = await judge_now(reader, rows, settings, categories)
         for row, pet in zip(rows, judged, strict=True):
             await slices.rest()
             if not isinstance(pet, NewPet):

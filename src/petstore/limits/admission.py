@@ -98,5 +98,5 @@ class Admission:
         self.files = Turns("console_files", 64, each=4, refusal=msg)
         """Files of the console, from the request to the end of the response."""
         self.working_files = Turns("console_files", 2)  # each has a batch of rows in memory
-        self.readings = Turns("files", 1, seconds=30)  # each may take 200 MiB and a processor
+        self.readings = Turns("files", 1, seconds=10)  # each may take 200 MiB and a processor
         self.passwords = Turns("passwords", 2, seconds=5)  # each takes 64 MiB meanwhile

@@ -85,6 +85,8 @@ class ImportColumn(Model, frozen=True, kw_only=True):
 class ImportMapping(Model, frozen=True, kw_only=True):
     """Which column has which field. A field without a column is ``None``.
 
+    A column is ``id`` only if it has exactly that name, as in an export.
+
     Attributes:
         name: The place in ``columns``, from 0, of the name of a pet.
         category_id: The place in ``columns``, from 0, of its category, a name or a number.
@@ -372,7 +374,7 @@ class WebhookOwner(Model, frozen=True, kw_only=True):
 
     Attributes:
         type: ``key`` or ``person``.
-        id: Unique identifier, assigned by the service on creation.
+        id: The id of the key or person.
     """
 
     type: WebhookOwnerType | str
@@ -455,7 +457,6 @@ class ImportPreview(Model, frozen=True, kw_only=True):
         already_here: Pets that would be added although a pet in the store has the same
             name. By default ``0``.
         without_category: Rows without a category of their own. By default ``0``.
-        without_status: Rows without a status of their own. By default ``0``.
         categories: Categories that are not in the store: the first 200.
         statuses: Other words than a status, undecided ones first.
     """
@@ -464,7 +465,6 @@ class ImportPreview(Model, frozen=True, kw_only=True):
     refused: int = 0
     already_here: int = 0
     without_category: int = 0
-    without_status: int = 0
     categories: list[ImportWord] = field(default_factory=list[ImportWord])
     statuses: list[ImportWord] = field(default_factory=list[ImportWord])
 
