@@ -536,7 +536,7 @@ class Imports(Resource[D]):
         )
 
     @operation
-    def refused(self, import_id: int) -> Call[str]:
+    def refused(self, import_id: int, *, limit: int | None = None) -> Call[str]:
         """Get the refused rows.
 
         Returns the rows that were refused as CSV, with their lines and every reason that holds
@@ -546,9 +546,14 @@ class Imports(Resource[D]):
 
         Args:
             import_id: The ``id`` of the import.
+            limit: The size of a page, from 1 to 100. By default 100.
         """
         return Call(
-            "getImportRefused", "GET", f"/imports/{number(import_id=import_id)}/refused", text
+            "getImportRefused",
+            "GET",
+            f"/imports/{number(import_id=import_id)}/refused",
+            text,
+            query=parameters(limit=limit),
         )
 
     @operation
