@@ -20,6 +20,7 @@ from petstore.errors import (
 )
 from petstore.http.messages import Response
 from petstore.imports.model import (
+    MAX_ROWS,
     Import,
     ImportPatch,
 )
@@ -89,6 +90,23 @@ class ListImportsQuery(PageQuery, frozen=True):
 
     limit: Annotated[int, limit_of("imports")] = 20
     cursor: Annotated[str, cursor_of(NEWEST_FIRST)] | UnsetType = UNSET
+
+
+class RefusedQuery(Struct, frozen=True):
+    """The query parameters of ``getImportRefused``."""
+
+    limit: (
+        Annotated[
+            int,
+            Meta(
+                ge=1,
+                le=MAX_ROWS,
+                description="Maximum number of rows. Default: all of them.",
+                extra={"expected": f"an integer from 1 to {MAX_ROWS}, in plain digits"},
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class _Charges:
@@ -219,7 +237,7 @@ class _Work:
         return self._rows >= _RUN_ROWS or monotonic() >= self._ends
 
 
-async def _refused(context: Context, call: Call[None, None]) -> Result[None]:
+async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[None]:
     present = await _find(context, call)
     # Without the mark, a spreadsheet expects the encoding of the country.
     file = TemporaryFile()  # noqa: SIM115 - the server closes it
@@ -234,9 +252,13 @@ async def _refused(context: Context, call: Call[None, None]) -> Result[None]:
             of_places |= {layout.mapping.category_id: "category"}
             names = [of_places.get(place, "") for place, _ in enumerate(layout.columns)]
         write([*names, *_ADDED_COLUMNS])
+        left = MAX_ROWS if call.query.limit is UNSET else call.query.limit
         async for row, reasons in refused_rows(context.services.store, present):
             cells = [*row.cells, *[""] * len(names)][: len(names)]
             write([*cells, row.line, " ".join(reasons)])
+            left -= 1
+            if not left:
+                break
     except BaseException:
         text.close()
         raise
@@ -402,6 +424,7 @@ OPERATIONS = (
             " Cells that a spreadsheet would run as a formula begin with an apostrophe."
         ),
         handler=_refused,
+        query=RefusedQuery,
         in_turn=True,
         tagged=False,
         success=Success(

@@ -1,6 +1,8 @@
 """The pages of imports: send a file, see how it is read, add its pets, undo that."""
 
+import csv
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from typing import Any
 
 from msgspec import UNSET, to_builtins
@@ -15,8 +17,6 @@ from petstore.domain.decoding import integer_in
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.http.messages import Response
 from petstore.imports.model import MAX_ROWS, Import, ImportPreview
-from petstore.imports.reading import Row
-from petstore.imports.store import get_import, refused_rows
 from petstore.interface.bodies import MAX_UPLOAD, digest_of
 from petstore.interface.operation import FileBody
 from petstore.pets.model import STATUSES
@@ -104,15 +104,15 @@ def _preview(found: Import) -> ImportPreview:
     return ImportPreview() if found.preview is UNSET else found.preview
 
 
-async def _refused_rows(visit: PageRequest) -> Sequence[tuple[Row, list[str]]]:
-    """Return the first refused rows, each with the reasons."""
-    store, refused = visit.services.store, list[tuple[Row, list[str]]]()
-    present = await get_import(store, visit.path_id, visit.caller.id)
-    async for each in refused_rows(store, present):
-        refused.append(each)
-        if len(refused) == _REFUSED:
-            break
-    return refused
+async def _refused_rows(visit: PageRequest) -> list[list[str]]:
+    """Return the first refused rows: their cells, and then the line and the reasons."""
+    result = await visit.execute("getImportRefused", query={"limit": _REFUSED})
+    assert result.response is not None  # noqa: S101 - it is a file
+    assert result.response.file is not None  # noqa: S101
+    with result.response.file as file:
+        file.seek(0)
+        text = file.read().decode("utf-8-sig")
+    return [*csv.reader(StringIO(text, newline=""))][1:]
 
 
 async def _form(visit: PageRequest, found: Import) -> FieldSet:

@@ -427,7 +427,7 @@ class Imports(Resource[D]):
         return called(Import, "undoImport", "POST", "/imports/{import_id}/undo", locals())
 
     @operation
-    def refused(self, import_id: int) -> Call[str]:
+    def refused(self, import_id: int, *, limit: int | None = None) -> Call[str]:
         """Get the refused rows.
 
         Returns the rows that were refused as CSV, with their lines and every reason that holds
@@ -437,6 +437,7 @@ class Imports(Resource[D]):
 
         Args:
             import_id: The ``id`` of the import.
+            limit: The size of a page, from 1 to 100. By default 100.
         """
         return called(str, "getImportRefused", "GET", "/imports/{import_id}/refused", locals())
 
