@@ -15,8 +15,8 @@ from petstore.clock import system_clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.events.model import EVENT_TYPES, NewEvent
 from petstore.events.store import record
+from petstore.imports.model import MAX_UNFINISHED
 from petstore.imports.previews import store_file
-from petstore.imports.store import MAX_UNFINISHED
 from petstore.keys.model import SCOPES, digest, new_token
 from petstore.keys.store import create_key
 from petstore.orders.model import OrderCreate

@@ -372,7 +372,7 @@ class WebhookOwner(Model, frozen=True, kw_only=True):
 
     Attributes:
         type: ``key`` or ``person``.
-        id: Unique identifier, assigned by the service on creation.
+        id: The id of the key or person.
     """
 
     type: WebhookOwnerType | str
