@@ -159,18 +159,21 @@ class EventFeed(Resource[D]):
         *,
         types: Iterable[str] | None = None,
         resource: str | None = None,
+        actor: str | None = None,
+        sort: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
         wait: int | None = None,
     ) -> Listing[Event]:
         """Iterate over the events until now, oldest first, each as the class of its type.
 
-        With a ``resource``, such as ``pet/17``, these are the events of that resource. It begins
+        With a ``resource``, such as ``pet/17``, these are the events of that resource, and with an
+        ``actor``, such as ``key/3``, what that did. ``sort="-sequence"`` is newest first. It begins
         with the oldest event that is kept, or at a ``cursor``: that of an earlier page, or
         ``latest``, which is behind the newest event. The ``cursor`` of the last page is where to go
         on later. ``wait`` is how many seconds to wait for an event if there is none, up to 25.
         """
-        return _listing(types, resource, limit, cursor, wait)
+        return _listing(types, resource, limit, cursor, wait, actor=actor, sort=sort)
 
     @operation
     def latest(self) -> Call[str]:
@@ -232,8 +235,11 @@ def _listing(
     limit: int | None,
     cursor: str | None,
     wait: int | None = None,
+    **others: str | None,
 ) -> Feed:
-    query = parameters(type=types, resource=resource, limit=limit, cursor=cursor, wait=wait)
+    query = parameters(
+        type=types, resource=resource, limit=limit, cursor=cursor, wait=wait, **others
+    )
     return Feed("listEvents", "/events", Event, query, wait=wait or 0)
 
 
