@@ -435,7 +435,7 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: get_pet(store, 7)),
         *statements_of(lambda store: get_category(store, 7)),
         *statements_of(lambda store: get_import(store, 7, 7), ROWS),
-        *statements_of(lambda store: find_same(store, 7, b"7")),
+        *statements_of(lambda store: find_same(store, 7, b"7"), ROWS),
         *statements_of(lambda store: prepare(store, STORED_IMPORT, CategoryIds(store)), ROWS),
         *statements_of(lambda store: names_here(store, {"bella", "rex"})),
         *statements_of(lambda store: count_next_pets(store, 7), ROWS),
