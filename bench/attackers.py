@@ -96,9 +96,7 @@ class Caller:
         asking = _Asking(requests, self.seen, ended)
         try:
             await loop.create_connection(
-                lambda: asking,
-                *("127.0.0.1", self.target.port),
-                local_addr=(self._address, 0),
+                lambda: asking, *("127.0.0.1", self.target.port), local_addr=(self._address, 0)
             )
             raise await ended or EOFError
         finally:
@@ -112,10 +110,7 @@ class _Asking(asyncio.Protocol):
     """
 
     def __init__(
-        self,
-        requests: Iterator[bytes],
-        seen: Counter[str],
-        ended: asyncio.Future[Exception | None],
+        self, requests: Iterator[bytes], seen: Counter[str], ended: asyncio.Future[Exception | None]
     ) -> None:
         self._requests = requests
         self._seen = seen

@@ -137,10 +137,7 @@ def main() -> None:
             for tree in trees
         ]
     attacks = Attacks(
-        machine=machine.machine(),
-        system=machine.system(),
-        load_average=load,
-        outcomes=outcomes,
+        machine=machine.machine(), system=machine.system(), load_average=load, outcomes=outcomes
     )
     print(report(attacks))
     if options.json:

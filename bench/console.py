@@ -28,14 +28,7 @@ import machine
 from growth import INSERT_ANIMALS
 from petstore.keys.model import SCOPES
 from rounds import measure
-from servers import (
-    Server,
-    allow_many_files,
-    exact_cpu_seconds,
-    free_port,
-    leave_one_core,
-    running,
-)
+from servers import Server, allow_many_files, exact_cpu_seconds, free_port, leave_one_core, running
 from stock import issue_key
 from tables import table
 from works import get, page_path

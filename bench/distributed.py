@@ -29,14 +29,7 @@ from petstore.databases.postgres import PostgresStore
 from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
 from scale import PAGE, tables
-from servers import (
-    Server,
-    cpu_seconds,
-    free_port,
-    only_child,
-    running,
-    tree_cpu_seconds,
-)
+from servers import Server, cpu_seconds, free_port, only_child, running, tree_cpu_seconds
 from stage import postgres_server
 from stock import ANIMALS, fill, issue_many
 from support.postgres import PostgresServer

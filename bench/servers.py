@@ -69,13 +69,7 @@ def running(
     whole = ("setpriv", "--pdeathsig", "TERM", *pinned, *command)
     started = time.perf_counter()
     with log.open("wb") as out:
-        process = subprocess.Popen(
-            whole,
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            env=env,
-        )
+        process = subprocess.Popen(whole, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env)
     try:
         _wait_for_response(process, port, path, log)
         yield Server(process.pid, port, time.perf_counter() - started)

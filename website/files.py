@@ -12,14 +12,7 @@ from pathlib import Path
 import msgspec
 import zstandard
 
-from petstore.interface.documentation import (
-    CODINGS,
-    HOME,
-    MANIFEST,
-    MISSING,
-    Manifest,
-    SiteFile,
-)
+from petstore.interface.documentation import CODINGS, HOME, MANIFEST, MISSING, Manifest, SiteFile
 from website.search import searchable
 
 _TYPES = {

@@ -27,10 +27,7 @@ class _Way(NamedTuple):
     rows: int
 
 
-_WAYS = (
-    _Way("by the command", by_command, 4_000),
-    _Way("in the console", Person, 4_000),
-)
+_WAYS = (_Way("by the command", by_command, 4_000), _Way("in the console", Person, 4_000))
 
 
 def _run(trial: Trial) -> None:

@@ -132,11 +132,7 @@ async def _kill_again_and_again(
 EXPERIMENTS = [
     *(
         Experiment(f"kill -9, {name}", _PROMISE, _METHOD, partial(_run, _Form(name)), share, 5)
-        for name, share in (
-            ("SQLite", 4),
-            ("SQLite and Redis", 2.4),
-            ("PostgreSQL and Redis", 6),
-        )
+        for name, share in (("SQLite", 4), ("SQLite and Redis", 2.4), ("PostgreSQL and Redis", 6))
     ),
     *(
         Experiment(

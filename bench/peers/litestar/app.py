@@ -255,11 +255,7 @@ async def place_order(body: bytes, state: State) -> Response[Order]:
             raise Problem(400, "unknown_pet", f"petId: there is no pet {new.pet_id}")
         raise Problem(409, "pet_not_available", f"pet {new.pet_id} is not available")
     order = Order(
-        id=order_id,
-        pet_id=new.pet_id,
-        placed_at=now,
-        reserved_until=end,
-        ship_date=new.ship_date,
+        id=order_id, pet_id=new.pet_id, placed_at=now, reserved_until=end, ship_date=new.ship_date
     )
     return Response(order, headers={"Location": f"/v1/store/orders/{order_id}"})
 

@@ -71,12 +71,10 @@ class ImportPreview(Struct, frozen=True, rename="camel"):
     ] = 0
     without_category: Annotated[int, _count("Rows without a category of their own.")] = 0
     categories: Annotated[
-        list[ImportWord],
-        Meta(description="Categories that are not in the store: the first 200."),
+        list[ImportWord], Meta(description="Categories that are not in the store: the first 200.")
     ] = []
     statuses: Annotated[
-        list[ImportWord],
-        Meta(description="Other words than a status, undecided ones first."),
+        list[ImportWord], Meta(description="Other words than a status, undecided ones first.")
     ] = []
 
 

@@ -13,17 +13,9 @@ from petstore.categories.store import names_of_categories, unknown_category
 from petstore.domain.csv_files import cells_writer
 from petstore.domain.cursors import NEWEST_FIRST
 from petstore.domain.fields import NO_U0000
-from petstore.errors import (
-    ImportClosed,
-    TooManyImports,
-    UnknownCategory,
-)
+from petstore.errors import ImportClosed, TooManyImports, UnknownCategory
 from petstore.http.messages import Response
-from petstore.imports.model import (
-    MAX_ROWS,
-    Import,
-    ImportPatch,
-)
+from petstore.imports.model import MAX_ROWS, Import, ImportPatch
 from petstore.imports.previews import patched, preview_of, rows_above, store_file
 from petstore.imports.store import (
     CategoryIds,
@@ -44,14 +36,7 @@ from petstore.imports.store import (
     undo_rows,
 )
 from petstore.interface.idempotency import change, find_replay
-from petstore.interface.operation import (
-    Call,
-    Context,
-    FileBody,
-    Operation,
-    Result,
-    Success,
-)
+from petstore.interface.operation import Call, Context, FileBody, Operation, Result, Success
 from petstore.interface.pages import PageQuery, cursor_of, limit_of, page_result
 
 MEDIA_TYPES = (
@@ -405,10 +390,7 @@ OPERATIONS = (
         in_turn=True,
         waits=True,
         success=Success(
-            200,
-            "The import as it is now.",
-            Import,
-            _FINISHED | {"state": "undone", "deleted": 1},
+            200, "The import as it is now.", Import, _FINISHED | {"state": "undone", "deleted": 1}
         ),
         errors=(ImportClosed,),
     ),

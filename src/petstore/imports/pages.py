@@ -76,11 +76,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
 
 
 async def _page(
-    visit: PageRequest,
-    found: Import,
-    error: PetstoreError | None = None,
-    *,
-    continues: str = "",
+    visit: PageRequest, found: Import, error: PetstoreError | None = None, *, continues: str = ""
 ) -> Response:
     """Return the page of an import: its preview, or what it has done.
 

@@ -19,15 +19,7 @@ from petstore.categories.store import (
     names_of_categories,
 )
 from petstore.clock import HOUR, Milliseconds, utc
-from petstore.databases.contract import (
-    Reader,
-    Row,
-    Statement,
-    T,
-    Unit,
-    Value,
-    placeholder_list,
-)
+from petstore.databases.contract import Reader, Row, Statement, T, Unit, Value, placeholder_list
 from petstore.databases.pages import Page, found
 from petstore.databases.planner import LAST_ID
 from petstore.domain.decoding import convert, integer_in
