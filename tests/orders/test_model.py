@@ -83,7 +83,7 @@ ODD_DATES: list[Any] = [
     *("2026-12-24T10:00:00.Z", "2026-12-24T10:00:00,5Z", "9999-12-31T23:59:59.9999999Z"),
 ]
 EXPECTED = {
-    "petId": "a whole number of ",
+    "petId": "a whole number from -2",
     "quantity": "1, because every animal is unique",
     "shipDate": "a date and time as in ",
     "status": "one of 'placed', 'approved', 'delivered', 'cancelled'",
