@@ -5,6 +5,7 @@ import pytest
 from petstore.clock import DAY, SECOND, Milliseconds
 from petstore.databases.contract import Store
 from petstore.errors import EventNotKept, NotFound, WebhookDisabled
+from petstore.events.model import ADMINISTRATORS
 from petstore.keys.model import Caller
 from petstore.keys.store import unconditional
 from petstore.webhooks.deliveries import has_room, recover, recover_batch, retry
@@ -115,6 +116,17 @@ async def test_only_events_that_the_webhook_gets_are_recovered(store: Store, key
     assert await recovered(store, key, webhook_id=1) == [1, 2, 3]
     assert await recovered(store, key, webhook_id=2) == [2, 3]
     assert await recovered(store, reader, webhook_id=3) == [2, 4]
+
+
+async def test_events_of_keys_are_recovered_for_an_administrator_of_their_environment(
+    store: Store, key: Caller
+) -> None:
+    reader = await issue_key(store, scopes=frozenset({"webhooks:write", "pets:read"}))
+    await add_webhook(store, reader)
+    for environment in ADMINISTRATORS.values():
+        await add_events(store, [NOW], "key.created", environment)
+    assert await recovered(store, key, webhook_id=1) == [1]
+    assert await recovered(store, reader, webhook_id=2) == []
 
 
 async def test_a_long_recovery_is_made_in_batches_and_waits_for_pending_deliveries(
