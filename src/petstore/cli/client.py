@@ -188,15 +188,15 @@ def client_of(
 def _reported(
     connect: Callable[[], "Client"], resume_hint: Callable[[], str] | None = None
 ) -> Iterator["Client"]:
-    from petstore_client import PetstoreError
+    from petstore_client.errors import BadRequest, PetstoreError
 
     try:
         with connect() as client:
             yield client
     except PetstoreError as error:
         failure = failure_of(error, system_clock())
-        message = f"{failure.message}; {resume_hint()}" if resume_hint else failure.message
-        raise CommandFailure(message, failure.exit_code) from error
+        hint = f"; {resume_hint()}" if resume_hint and not isinstance(error, BadRequest) else ""
+        raise CommandFailure(failure.message + hint, failure.exit_code) from error
     except KeyboardInterrupt:
         if resume_hint is None:
             raise click.exceptions.Exit(INTERRUPTED) from None

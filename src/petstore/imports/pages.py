@@ -68,7 +68,8 @@ async def _upload(visit: PageRequest) -> Response:
     found: Import = (await visit.execute("createImport", body, query=query)).value
     if found.state == "open" and not found.default_status:
         await visit.execute("updateImport", {"defaultStatus": STATUSES[0]}, path_id=found.id)
-    return await visit.redirect(f"/import/{found.id}")
+    told = None if found.state == "open" else Notice("You sent this file before. Nothing is added.")
+    return await visit.redirect(f"/import/{found.id}", told)
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -212,11 +213,10 @@ async def _apply(visit: PageRequest, found: Import) -> Import:
 
 def _values(visit: PageRequest, found: Import) -> Mapping[str, str | None]:
     """Return what the form says of words whose status is not known."""
-    words = [word.text for word in _preview(found).statuses]
     others = visit.form.line(_OTHERS)
     return {
         word: visit.form.line(_VALUE + word) or others or None
-        for word in words
+        for word in (each.text for each in _preview(found).statuses)
         if _VALUE + word in visit.form.fields or others
     }
 
