@@ -90,9 +90,9 @@ def _difference(check: Check, api: Api) -> str | None:
 
 
 def issue_keys(database: str) -> Keys:
-    """Issue, in a new store, the keys that the checks ask with."""
+    """Issue the keys that the checks ask with, in a store whose one key is that of ``fill``."""
     revoked, revoked_later = issue_key(database), issue_unlimited(database)
-    _revoke(1, database)
+    _revoke(2, database)
     return Keys(
         unlimited=issue_unlimited(database),
         free=issue_key(database, plan="free"),
@@ -338,7 +338,7 @@ def a_revoked_key_is_refused_within_a_second(api: Api) -> None:
     """Though it was good just before."""
     token = api.keys.revoked_later
     _expect_status(api.get("/v1/pets/1", token=token), 200)
-    _revoke(2, api.database)
+    _revoke(3, api.database)
     time.sleep(1)
     _expect_status(api.get("/v1/pets/1", token=token), 401)
 

@@ -112,10 +112,7 @@ async def test_a_file_is_read_and_nothing_is_added(service: Service, token: str)
         "alreadyHere": 0,
         "withoutCategory": 0,
         "categories": [{"text": "Wolves", "rows": 1}],
-        "statuses": [
-            {"text": "lost", "rows": 1},
-            {"text": "adopted", "rows": 1, "means": "sold"},
-        ],
+        "statuses": [{"text": "lost", "rows": 1}, {"text": "adopted", "rows": 1, "means": "sold"}],
     }
     assert await pets(service, token) == []
 

@@ -185,10 +185,7 @@ def test_a_table_has_a_line_for_each_delivery() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "body"),
-    [
-        (["create", URL], {"url": URL, "types": []}),
-        (["rotate", "7"], {"graceSeconds": 86400}),
-    ],
+    [(["create", URL], {"url": URL, "types": []}), (["rotate", "7"], {"graceSeconds": 86400})],
 )
 def test_a_secret_that_would_control_the_terminal_is_escaped(
     arguments: list[str], body: dict[str, object]

@@ -676,10 +676,7 @@ async def test_an_attempt_that_is_cut_off_by_a_stop_stays_pending(
 
 
 async def test_without_the_secret_nothing_is_sent_and_the_log_says_so_once(
-    store: Store,
-    clock: ManualClock,
-    endpoint: Receiver,
-    caplog: pytest.LogCaptureFixture,
+    store: Store, clock: ManualClock, endpoint: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = 0
 

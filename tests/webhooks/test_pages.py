@@ -280,9 +280,7 @@ async def follow(visitor: Visitor, page: httpx.Response, text: str) -> httpx.Res
     return await visitor.get(link[1].replace("&amp;", "&"))
 
 
-async def test_a_page_is_named_after_what_the_webhook_is_for_or_its_address(
-    staff: Visitor,
-) -> None:
+async def test_a_page_is_named_after_what_the_webhook_is_for_or_its_address(staff: Visitor) -> None:
     await create(staff)
     await create(staff, description="")
     for number, name in ((1, "Till"), (2, URL)):
