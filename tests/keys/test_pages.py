@@ -64,10 +64,7 @@ class TestCreating:
         again = form_to(refused, "/keys").fields
         assert again.pop("once")
         again["scopes"].sort()
-        assert again == typed | {
-            "perDay": "",
-            "allowedNetworks": "2001:db8::1\n203.0.113.0/24",
-        }
+        assert again == typed | {"perDay": "", "allowedNetworks": "2001:db8::1\n203.0.113.0/24"}
 
     async def test_custom_limits_need_the_enterprise_plan(
         self, staff: Visitor, service: Service

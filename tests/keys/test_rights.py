@@ -91,10 +91,7 @@ def has_no_more(key: Caller, other: Caller) -> bool:
             {"scopes": frozenset({"pets:write", "orders:read", "pets:read"})},
             "scopes: your key cannot give orders:read, pets:write, because it does not have it",
         ),
-        (
-            {"plan": "business"},
-            "plan: your key cannot give a higher perMinute than its own, 300",
-        ),
+        ({"plan": "business"}, "plan: your key cannot give a higher perMinute than its own, 300"),
         (
             {"plan": "enterprise", "per_minute": 300},
             "plan: your key cannot give a higher perDay than its own, 10000",

@@ -91,12 +91,7 @@ async def test_concurrent_changes_are_all_kept(store: Store, clock: ManualClock)
         unban(store, clock, key_id),
     )
     key = await stored_key(store, key_id)
-    assert (key.name, key.plan, key.revoked_at, key.unbanned_at) == (
-        "new",
-        "pro",
-        clock(),
-        clock(),
-    )
+    assert (key.name, key.plan, key.revoked_at, key.unbanned_at) == ("new", "pro", clock(), clock())
 
 
 async def test_a_rotation_keeps_the_key_and_replaces_the_token(

@@ -167,9 +167,7 @@ async def test_whoever_found_an_open_console_cannot_guess_the_password(
     assert not await is_signed_in(thief)
 
 
-async def test_who_signed_in_by_a_link_and_has_no_password_sets_the_first(
-    service: Service,
-) -> None:
+async def test_who_signed_in_by_a_link_and_has_no_password_sets_the_first(service: Service) -> None:
     person = await signed_in_person(service)
     await service.store.write(do("UPDATE people SET password = NULL WHERE id = ?1", person.key_id))
     page = await person.get("/account")

@@ -100,10 +100,7 @@ async def test_what_a_key_did_to_people_is_known(store: Store, clock: ManualCloc
         for event in await told_of(store)
         if event["actor"] == {"type": "key", "id": by.caller.id}
     ]
-    assert did == [
-        (f"person/{person_id}", "person.invited"),
-        (f"key/{made}", "key.created"),
-    ]
+    assert did == [(f"person/{person_id}", "person.invited"), (f"key/{made}", "key.created")]
 
 
 async def test_no_operation_of_the_interface_takes_a_person_for_a_key(service: Service) -> None:

@@ -13,13 +13,7 @@ from petstore.people.model import INVITATION_LIFE
 from support.cases import case
 from support.error_body import assert_error
 from support.history import told_of
-from support.people import (
-    add,
-    add_active,
-    set_some_password,
-    signed_in_again,
-    signed_in_person,
-)
+from support.people import add, add_active, set_some_password, signed_in_again, signed_in_person
 from support.service import SERVICE_URL, Service
 
 pytestmark = pytest.mark.anyio
@@ -109,12 +103,7 @@ async def test_a_new_person_is_shown_with_an_invitation_once(admin: Admin) -> No
     assert response.headers["Cache-Control"] == "no-store"
     created = response.json()
     invitation = created.pop("invitation")
-    assert created == GRACE | {
-        "id": 2,
-        "state": "invited",
-        "createdAt": NOON,
-        "lastSeenAt": None,
-    }
+    assert created == GRACE | {"id": 2, "state": "invited", "createdAt": NOON, "lastSeenAt": None}
     assert LINK.fullmatch(invitation["url"])
     ends_at = rfc3339(admin.service.clock() + INVITATION_LIFE)
     assert invitation["expiresAt"] == ends_at

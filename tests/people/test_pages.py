@@ -12,13 +12,7 @@ from petstore.keys.model import SCOPES
 from petstore.people.store import find_person
 from petstore.sessions.store import list_devices
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
-from support.people import (
-    add,
-    add_active,
-    alter,
-    signed_in_again,
-    signed_in_person,
-)
+from support.people import add, add_active, alter, signed_in_again, signed_in_person
 from support.races import just_before_a_write
 from support.service import Service
 from support.stores import do
@@ -426,9 +420,7 @@ class TestKeys:
         assert (await ada.post("/people", **GRACE)).status_code == 403
 
 
-async def test_a_page_beyond_a_role_says_which_role_and_who_can_change_it(
-    service: Service,
-) -> None:
+async def test_a_page_beyond_a_role_says_which_role_and_who_can_change_it(service: Service) -> None:
     viewer = await signed_in_person(service, role="viewer")
     refused = await viewer.get("/pets/new")
     assert refused.status_code == 403
@@ -444,9 +436,7 @@ async def test_a_person_is_offered_no_events_about_keys(service: Service) -> Non
     assert "This key" not in page
 
 
-async def test_the_page_of_a_person_refreshes_the_name_and_says_what_they_may(
-    ada: Visitor,
-) -> None:
+async def test_the_page_of_a_person_refreshes_the_name_and_says_what_they_may(ada: Visitor) -> None:
     page = await ada.get(f"/people/{ada.key_id}")
     assert '<h1 id="heading" data-refresh="10"><bdi>Ada</bdi></h1>' in page.text
     assert "MaySee animals and categories; add, change and delete" in words(page)

@@ -27,13 +27,7 @@ from petstore.people.store import (
     invite_person,
     list_people,
 )
-from petstore.sessions.store import (
-    Session,
-    create_link,
-    find_session,
-    list_devices,
-    use_link,
-)
+from petstore.sessions.store import Session, create_link, find_session, list_devices, use_link
 from petstore.webhooks.store import active_webhooks
 from support.history import acts_on
 from support.keys import OPERATOR, actor, change, issue, new_key, revoke, rotate
