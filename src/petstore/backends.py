@@ -2,19 +2,16 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from petstore.chores import PeriodicTask, background
 from petstore.clock import SECOND, Clock, Milliseconds
-from petstore.databases.backups import back_up
 from petstore.databases.contract import Statement, Store, T
 from petstore.databases.private_files import obstacle
 from petstore.databases.secret_files import SecretFile
 from petstore.databases.sqlite import SqliteStore, file_has_webhooks
-from petstore.databases.sqlite_connection import why_read_only
 from petstore.errors import LostFiles, UnusableDatabase
 from petstore.limits.contract import BanRules, RateLimiter
 from petstore.limits.database import StoredRateLimits
@@ -84,18 +81,6 @@ def require_store(database: str, hint: str = "") -> None:
     if not exists:
         msg = f"there is no store {place}; petstore serve or petstore keys create creates one{hint}"
         raise UnusableDatabase(msg)
-
-
-@contextmanager
-def readable(database: str) -> Iterator[str]:
-    """Give the address of a store to read: that of a copy, if the file system is read-only."""
-    if is_postgres(database) or not why_read_only(path := sqlite_path(database)):
-        yield database
-        return
-    with TemporaryDirectory() as folder:
-        copy = Path(folder, path.name)
-        back_up(path, copy, lambda _copied, _pages: None)
-        yield f"sqlite:///{copy}"
 
 
 def has_file(path: Path) -> bool:
