@@ -314,8 +314,13 @@ class Application:
             admission = self.services.admission
             open_ones = admission.files if operation.media_types else admission.batches
             with await open_ones.take(key.id):
-                return await self._respond_in_turn(exchange, operation, key, receive)
-        return await self._respond_at_once(exchange, operation, key, receive)
+                response = await self._respond_in_turn(exchange, operation, key, receive)
+        else:
+            response = await self._respond_at_once(exchange, operation, key, receive)
+        if operation.waits:
+            key = await self._find_caller_again(exchange)
+            exchange.decision = await self.services.limiter.look(key)
+        return response
 
     async def _respond_at_once(
         self, exchange: Exchange, operation: Operation, key: Caller, receive: Receive
@@ -331,11 +336,7 @@ class Application:
             if operation.is_batch:
                 with await self.services.admission.batches.take(key.id):
                     return await self._respond_to_batch(exchange, operation, key, body)
-        response = await self._execute(exchange, operation, key, body)
-        if operation.waits:
-            key = await self._find_caller_again(exchange)
-            exchange.decision = await self.services.limiter.look(key)
-        return response
+        return await self._execute(exchange, operation, key, body)
 
     async def _respond_without_key(self, exchange: Exchange) -> Response:
         request, page = exchange.request, exchange.page
@@ -409,11 +410,7 @@ class Application:
             with await working.take(key.id):
                 key = await self._find_caller_again(exchange)
                 require_scope(key, operation.scope)
-                response = await self._execute(exchange, operation, key, body)
-        if operation.waits:
-            key = await self._find_caller_again(exchange)
-            exchange.decision = await self.services.limiter.look(key)
-        return response
+                return await self._execute(exchange, operation, key, body)
 
     async def _find_caller_again(self, exchange: Exchange) -> Caller:
         """Return the key as it is after a wait for the client."""

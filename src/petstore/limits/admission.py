@@ -96,7 +96,7 @@ class Admission:
         self.working_batches = Turns("batches", 2)
         msg = "you have 4 files on their way: wait until one has arrived"
         self.files = Turns("console_files", 64, each=4, refusal=msg)
-        """Files of the console, from the request to the end of the response."""
+        """Files of a caller: in the console to the end of the response, over the interface too."""
         self.working_files = Turns("console_files", 2)  # each has a batch of rows in memory
         self.readings = Turns("files", 1, seconds=10)  # each may take 200 MiB and a processor
         self.passwords = Turns("passwords", 2, seconds=5)  # each takes 64 MiB meanwhile
