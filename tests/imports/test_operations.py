@@ -16,6 +16,7 @@ from petstore.databases.retention import prune_all
 from petstore.imports.model import MAX_UNFINISHED
 from support.changes import create_category, without_event
 from support.error_body import assert_error
+from support.full_disk import full_disk
 from support.retention import DAYS_KEPT
 from support.service import Service
 
@@ -384,6 +385,19 @@ async def test_a_caller_has_at_most_twenty_unfinished_imports(service: Service, 
     assert_error(unreadable, 409, "too_many_imports")
     assert (await service.request("DELETE", f"{PATH}/1", token)).status_code == 204
     assert (await send(service, token, many(1, "One more"))).status_code == 201
+
+
+async def test_a_disk_without_room_is_a_503_and_not_the_fault_of_the_file(
+    service: Service, token: str
+) -> None:
+    found = await sent(service, token, "name,category\n" + "Rex,Wolves\n" * 5_000)
+    with full_disk():
+        responses = [
+            await send(service, token, "name,category\n" + "Rex,Dogs\n" * 5_000),
+            await service.request("GET", f"{PATH}/{found['id']}/refused", token),
+        ]
+    for response in responses:
+        assert "room for the file" in assert_error(response, 503, "service_unavailable")
 
 
 @pytest.mark.parametrize(

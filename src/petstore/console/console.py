@@ -49,7 +49,7 @@ from petstore.http.messages import Receive, Request, Response
 from petstore.imports import pages as imports
 from petstore.interface.application import Exchange
 from petstore.interface.authentication import require_network, require_scope
-from petstore.interface.bodies import BodyReader
+from petstore.interface.bodies import BodyReader, room_for_file
 from petstore.interface.operation import Services
 from petstore.interface.rate_limit_headers import require_admitted
 from petstore.interface.routes import Route, Routes, decode_path_id
@@ -211,11 +211,8 @@ class Console:
     ) -> Response:
         """Respond to a request that has a file or gets one, which ends with that file."""
         with await self._services.admission.files.take(visit.caller.id) as begun:
-            try:
+            with room_for_file():
                 response = await self._respond_in_turn(page, visit, receive)
-            except OSError as error:
-                detail = f"cannot write a file: {error}"
-                raise Unavailable(detail, "there is no room for the file now; try again") from error
             if response.file is not None:
                 finalize(response.file, begun.pop_all().close)
             return response

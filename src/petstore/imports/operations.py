@@ -4,12 +4,13 @@ from functools import partial
 from io import TextIOWrapper
 from tempfile import TemporaryFile
 from time import monotonic
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from petstore.categories.store import names_of_categories, unknown_category
+from petstore.databases.contract import Reader
 from petstore.domain.csv_files import cells_writer
 from petstore.domain.cursors import NEWEST_FIRST
 from petstore.domain.fields import NO_U0000
@@ -35,6 +36,7 @@ from petstore.imports.store import (
     shown,
     undo_rows,
 )
+from petstore.interface.bodies import room_for_file
 from petstore.interface.idempotency import change, find_replay
 from petstore.interface.operation import Call, Context, FileBody, Operation, Result, Success
 from petstore.interface.pages import PageQuery, cursor_of, limit_of, page_result
@@ -127,19 +129,12 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Import]:
 async def _create(context: Context, call: Call[FileBody, CreateImportQuery]) -> Result[Import]:
     if replay := await find_replay(context):
         return replay
-    caller_id, name = context.caller.id, call.query.file_name
-    present = await find_same(context.services.store, caller_id, call.body.digest)
+    services, caller_id, name = context.services, context.caller.id, call.query.file_name
+    present = await find_same(services.store, caller_id, call.body.digest)
     if present is None:
-        file_name = "" if name is UNSET else name
-        services = context.services
-        present = await store_file(
-            services.store,
-            caller_id,
-            call.body.content,
-            call.body.digest,
-            file_name,
-            services.clock(),
-        )
+        file = call.body.content, call.body.digest, "" if name is UNSET else name
+        with room_for_file():
+            present = await store_file(services.store, caller_id, *file, services.clock())
     return await change(context, shown(current(present.id, caller_id)))
 
 
@@ -224,6 +219,14 @@ class _Work:
 
 async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[None]:
     present = await _find(context, call)
+    with room_for_file():
+        file = await _file_of_refused(context.services.store, present, call.query.limit)
+    return Result(None, response=Response(200, b"", [*_CSV_HEADERS], file=file))
+
+
+async def _file_of_refused(
+    store: Reader, present: StoredImport, limit: int | UnsetType
+) -> BinaryIO:
     # Without the mark, a spreadsheet expects the encoding of the country.
     file = TemporaryFile()  # noqa: SIM115 - the server closes it
     text = TextIOWrapper(file, "utf-8-sig", newline="")
@@ -237,8 +240,8 @@ async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[N
             of_places |= {layout.mapping.category_id: "category"}
             names = [of_places.get(place, "") for place, _ in enumerate(layout.columns)]
         write([*names, *_ADDED_COLUMNS])
-        left = MAX_ROWS if call.query.limit is UNSET else call.query.limit
-        async for row, reasons in refused_rows(context.services.store, present):
+        left = MAX_ROWS if limit is UNSET else limit
+        async for row, reasons in refused_rows(store, present):
             cells = [*row.cells, *[""] * len(names)][: len(names)]
             write([*cells, row.line, " ".join(reasons)])
             left -= 1
@@ -247,7 +250,7 @@ async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[N
     except BaseException:
         text.close()
         raise
-    return Result(None, response=Response(200, b"", [*_CSV_HEADERS], file=text.detach()))
+    return cast("BinaryIO", text.detach())
 
 
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:

@@ -4,6 +4,8 @@ A workbook of 8 MiB can unpack to gigabytes, and a library in Rust that runs out
 process. So ``tables.py`` reads every file in a child, and this process gets only rows.
 """
 
+import errno
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -66,6 +68,7 @@ def read_table(file: BinaryIO, rows: BinaryIO) -> TableHead:
 
     Raises:
         InvalidBody: it cannot be read; the message tells a clerk why, and what to do.
+        OSError: there is no room for the rows.
     """
     file.seek(0)
     try:
@@ -78,8 +81,10 @@ def read_table(file: BinaryIO, rows: BinaryIO) -> TableHead:
             timeout=_SECONDS,
             check=True,
         )
-    except subprocess.SubprocessError:  # it used up its memory or its time
-        raise InvalidBody(_TOO_LARGE) from None
+    except subprocess.SubprocessError as error:
+        if isinstance(error, subprocess.CalledProcessError) and error.returncode == os.EX_IOERR:
+            raise OSError(errno.EIO, "the rows of the file cannot be written") from None
+        raise InvalidBody(_TOO_LARGE) from None  # it used up its memory or its time
     head = Decoder(TableHead).decode(child.stdout)
     if head.problem:
         raise InvalidBody(head.problem)

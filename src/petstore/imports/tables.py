@@ -253,8 +253,11 @@ def main(arguments: Sequence[str]) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(10)
-    with os.fdopen(int(arguments[0]), "wb") as rows:
-        head = write_rows(sys.stdin.buffer.read(), rows)
+    try:
+        with os.fdopen(int(arguments[0]), "wb") as rows:
+            head = write_rows(sys.stdin.buffer.read(), rows)
+    except OSError:
+        sys.exit(os.EX_IOERR)
     sys.stdout.buffer.write(encode(head))
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from tempfile import TemporaryFile
 from typing import Any, BinaryIO, cast
@@ -36,6 +36,16 @@ _JSON = b"application/json"
 # With every character escaped, 100 animals with the longest names are not five times as large.
 _LIST_FACTOR = 8
 _PATCHES = (_JSON, MERGE_PATCH.encode("ascii"))
+
+
+@contextmanager
+def room_for_file() -> Iterator[None]:
+    """Tell the client that the disk is full if the block cannot write a file (``OSError``)."""
+    try:
+        yield
+    except OSError as error:
+        detail = f"cannot write a file: {error}"
+        raise Unavailable(detail, "there is no room for the file now; try again") from error
 
 
 class BodyReader:
