@@ -18,9 +18,7 @@ def verdicts(limiter: MinuteLimiter[int], holder: int, times: int, **lower: int)
     return [limiter.take(holder, **lower).verdict == "admitted" for _ in range(times)]
 
 
-def test_each_holder_has_so_many_requests_a_minute_and_is_never_banned(
-    clock: ManualClock,
-) -> None:
+def test_each_holder_has_so_many_requests_a_minute_and_is_never_banned(clock: ManualClock) -> None:
     limiter = limiter_of(clock, 2)
     for _ in range(100):  # a strike each time, of a key
         assert verdicts(limiter, 1, 30) == [True] * 2 + [False] * 28

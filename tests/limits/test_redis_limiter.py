@@ -56,18 +56,13 @@ async def test_processes_share_one_count(
             await stack.enter_async_context(redis_limiter(redis.url, states, clock))
             for _ in range(4)
         ]
-        decisions = await asyncio.gather(
-            *(limiters[n % 4].take(key) for n in range(400)),
-        )
+        decisions = await asyncio.gather(*(limiters[n % 4].take(key) for n in range(400)))
     remaining = [d.minute.remaining for d in decisions if d.verdict == "admitted"]
     assert sorted(remaining) == list(range(60))
 
 
 async def test_the_shared_count_is_saved_whichever_process_saves_last(
-    redis: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    key: Caller,
+    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
     async with (
         redis_limiter(redis.url, states, clock) as one,
@@ -555,11 +550,7 @@ async def test_the_url_selects_the_redis_database(
 
 @pytest.mark.parametrize("ahead", [-20, 20])
 async def test_without_redis_the_limiter_continues_with_the_time_of_redis(
-    ahead: int,
-    server: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    key: Caller,
+    ahead: int, server: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
     """So a client that waited as Redis said has waited long enough for the limiter in memory."""
     there = ManualClock(clock() + ahead * SECOND)

@@ -231,11 +231,7 @@ async def test_without_such_an_order_the_first_field_finds_buyers_and_animals(
 
 
 @pytest.mark.parametrize(
-    ("field", "expected"),
-    [
-        ("status", "expected one of"),
-        ("cursor", "expected the"),
-    ],
+    ("field", "expected"), [("status", "expected one of"), ("cursor", "expected the")]
 )
 async def test_an_invalid_filter_is_reported(staff: Visitor, field: str, expected: str) -> None:
     query = {"status": "placed", field: "x"}
@@ -599,7 +595,7 @@ async def test_a_conflict_of_two_changes_shows_both(service: Service, staff: Vis
     assert refused.status_code == 412
     assert "Somebody else changed this order while you were looking at it." in words(refused)
     assert conflict_of(refused, "Ship date") == [
-        *("2026-12-24T10:00", "2026-12-25T08:30", "2026-12-26T09:00"),
+        *("2026-12-24T10:00", "2026-12-25T08:30", "2026-12-26T09:00")
     ]
     assert conflict_of(refused, "Buyer") == ["Ada", "Grace", "the same as now"]
     saved = await succeed(staff, refused, "Save mine anyway")

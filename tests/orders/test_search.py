@@ -20,20 +20,7 @@ from support.stores import do
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 BUYERS = ("Jane Doe", "JÄNE", "jan", "Zoë", "J\u0301ack", "日本語", "\u0301", "x" * 200, "ß" * 200)
-PREFIXES = (
-    "j",
-    "JA",
-    "jäne",
-    "zoe",
-    "zoë",
-    "jack",
-    "日",
-    "ss",
-    "x" * 100,
-    "ß" * 100,
-    "\u0301",
-    "",
-)
+PREFIXES = ("j", "JA", "jäne", "zoe", "zoë", "jack", "日", "ss", "x" * 100, "ß" * 100, "\u0301", "")
 
 
 class CountingReader:
