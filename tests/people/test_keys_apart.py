@@ -19,9 +19,9 @@ from support.error_body import assert_error
 from support.history import told_of
 from support.keys import actor, change, issue, revoke, rotate, unban
 from support.manual_clock import ManualClock
-from support.people import add_active, invite, signed_in_person
+from support.people import add_active, invite
 from support.service import Service
-from support.visitor import signed_in
+from support.visitor import signed_in, signed_in_person
 
 pytestmark = pytest.mark.anyio
 
