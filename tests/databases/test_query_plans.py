@@ -297,7 +297,7 @@ KEY_ROW = tuple(values_of(KEY)[name] for name in COLUMNS)
 PERSON_ROW = (*KEY_ROW[:-1], "clerk")
 RECOVERING = LeasedWebhook(1, 7, "pets:read", "", "", 1, None, 9, None, 5, *[None] * 3)
 WEBHOOK_ROW = (7, "https://shop.example", "", None, 0, None, 0, None, None, 7, None)
-NEVER_USED = (None, None, None, None)
+NEVER_USED = (None, None, None, None, "x7Qm")
 DEPRECATED = deprecated_operations(OPERATIONS)
 ROWS: dict[str, list[Row]] = {
     "insert_pet": [(9_999,)],

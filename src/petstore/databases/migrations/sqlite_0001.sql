@@ -137,7 +137,7 @@ END;
 
 -- A person is a caller, as a key is, and so a row here: one with a role and without scopes. seen_at is
 -- the last use of the console. Networks are text, such as 203.0.113.0/24, separated by spaces; none is
--- anywhere.
+-- anywhere. token_ends are the last four characters of each token, the newest first.
 CREATE TABLE api_keys (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,
@@ -152,6 +152,7 @@ CREATE TABLE api_keys (
     unbanned_at INTEGER,
     allowed_networks TEXT NOT NULL DEFAULT '',
     role TEXT,
+    token_ends TEXT NOT NULL DEFAULT '',
     seen_at INTEGER
 ) STRICT;
 
