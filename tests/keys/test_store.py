@@ -80,6 +80,19 @@ async def test_concurrent_changes_are_all_kept(store: Store, clock: ManualClock)
     assert (key.name, key.plan, key.revoked_at, key.unbanned_at) == ("new", "pro", clock(), clock())
 
 
+async def test_a_rotation_keeps_the_key_and_replaces_the_token(
+    store: Store, clock: ManualClock
+) -> None:
+    old = await issue(store, clock, environment="staging")
+    before = await stored_key(store, old.id)
+    new = await rotate(store, clock, old.id)
+    assert replace(new, token=old.token, token_ends=old.token_ends) == old
+    assert new.token.endswith(new.token_ends)
+    assert await stored_key(store, old.id) == before
+    assert new.token != old.token
+    assert is_token(new.token.encode(), "staging")
+
+
 async def test_each_unban_is_later_than_the_previous_one(store: Store, clock: ManualClock) -> None:
     issued = await issue(store, clock)
     await unban(store, clock, issued.id)
