@@ -1,13 +1,17 @@
-"""The accounts of people: their logins, and the hashes of their passwords."""
+"""The accounts of people: who they are, and what they sign in with."""
 
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from petstore.clock import Milliseconds
+from msgspec.structs import replace
+
+from petstore.clock import Milliseconds, utc_second
 from petstore.databases.contract import Row, Statement, Unit
 from petstore.domain.names import name_key
-from petstore.keys.model import Caller, Environment
+from petstore.keys.model import ROLES, Caller, Environment
 from petstore.keys.status import PERSON, caller_of
+from petstore.people.model import Person, PersonState
 
 MAX_LOGIN = 64
 """The maximum length of a login, in characters."""
@@ -15,20 +19,57 @@ MAX_LOGIN = 64
 FIRST = 0
 """The id of nobody yet: the first person of a store, who has been invited."""
 
-_SELECT = f"SELECT {', '.join(PERSON.values())}, p.login, p.password FROM people p"  # noqa: S608 - only names
+SELECT_ACCOUNTS = (
+    f"SELECT {', '.join(PERSON.values())}, p.login, p.password,"  # noqa: S608 - only names
+    " (SELECT seen_at FROM callers WHERE callers.id = p.id) FROM people p"
+)
 
 
 class Account(NamedTuple):
-    """A person, and the hash of the password, ``None`` while there is none."""
+    """A person as stored: who calls, what they sign in with, and the last use of the console.
+
+    ``password`` is a hash, ``None`` while there is none.
+    """
 
     caller: Caller
-    login: str
-    password: str | None
+    login: str = ""
+    password: str | None = None
+    seen_at: Milliseconds | None = None
 
     @property
     def credential(self) -> bytes:
         """What sessions of the person end with: the digest of the hash."""
         return sha256((self.password or "").encode("utf-8")).digest()
+
+    @property
+    def state(self) -> PersonState:
+        """Whether the person may sign in, and can."""
+        if self.caller.revoked_at is not None:
+            return "disabled"
+        return "active" if self.password else "invited"
+
+    @property
+    def administers(self) -> bool:
+        return self.caller.role == "administrator" and self.state == "active"
+
+    @property
+    def shown(self) -> Person:
+        """The person as administrators see it."""
+        caller, seen_at = self.caller, self.seen_at
+        assert caller.role is not None  # noqa: S101 - or it would be a key
+        return Person(
+            *(caller.id, caller.name, self.login, caller.role, self.state),
+            created_at=utc_second(caller.created_at),
+            last_seen_at=None if seen_at is None else utc_second(seen_at),
+        )
+
+    def changed(self, changes: Mapping[str, Any], now: Milliseconds) -> "Account":
+        """Return it with other fields, by their names in ``PersonPatch``."""
+        before, after = self.shown, replace(self.shown, **changes)
+        caller = replace(self.caller, name=after.name, role=after.role, scopes=ROLES[after.role])
+        if after.state != before.state:
+            caller = replace(caller, revoked_at=now if after.state == "disabled" else None)
+        return self._replace(caller=caller, login=after.login)
 
 
 def first_account(environment: Environment, now: Milliseconds) -> Account:
@@ -36,24 +77,26 @@ def first_account(environment: Environment, now: Milliseconds) -> Account:
     caller = Caller(
         *("", "enterprise"), id=FIRST, environment=environment, created_at=now, role="administrator"
     )
-    return Account(caller, "", None)
+    return Account(caller)
 
 
 def find_account(person_id: int) -> Unit[Account | None]:
-    rows = yield Statement(f"{_SELECT} WHERE p.id = ?1", (person_id,), name="select_account")
-    return _account_of(rows)
+    sql = f"{SELECT_ACCOUNTS} WHERE p.id = ?1"
+    rows = yield Statement(sql, (person_id,), name="select_account")
+    return account_of(rows[0]) if rows else None
 
 
-def find_account_by_login(login: str, environment: Environment) -> Unit[Account | None]:
+def find_account_by_login(
+    login: str, environment: Environment | None = None
+) -> Unit[Account | None]:
     """Return the account with a login, in any case; ``None`` if there is none."""
     # What PostgreSQL cannot store, and what is too long, is no login. It is looked for anyway, so
     # that it costs as much.
     key, is_login = name_key(login[:MAX_LOGIN].replace("\0", "")), len(login) <= MAX_LOGIN
-    sql = f"{_SELECT} WHERE p.login_key = ?1"
-    account = _account_of((yield Statement(sql, (key,), name="select_account_by_login")))
-    if account is None or not is_login or "\0" in login:
-        return None
-    return account if account.caller.environment == environment else None
+    sql = f"{SELECT_ACCOUNTS} WHERE p.login_key = ?1"
+    rows = yield Statement(sql, (key,), name="select_account_by_login")
+    account = account_of(rows[0]) if rows and is_login and "\0" not in login else None
+    return account if account and environment in (account.caller.environment, None) else None
 
 
 def any_person(environment: Environment) -> Unit[bool]:
@@ -62,5 +105,5 @@ def any_person(environment: Environment) -> Unit[bool]:
     return bool((yield Statement(sql, (environment,), name="select_any_person")))
 
 
-def _account_of(rows: list[Row]) -> Account | None:
-    return Account(caller_of(rows[0], PERSON), *rows[0][len(PERSON) :]) if rows else None
+def account_of(row: Row) -> Account:
+    return Account(caller_of(row, PERSON), *row[len(PERSON) :])

@@ -7,25 +7,31 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from petstore.clock import Milliseconds, utc_second
-from petstore.databases.contract import Reader, Row, Statement, Unit
-from petstore.databases.pages import Page, found, read_page
+from petstore.databases.contract import Reader, Statement, Unit
+from petstore.databases.pages import Page, read_page
 from petstore.domain.names import name_key
 from petstore.errors import BeyondOwnRights, LastAdministrator, LoginTaken, NotFound, PersonDisabled
 from petstore.events.model import AdminEventType, Author, admin_event
 from petstore.events.store import record
-from petstore.keys.model import ROLES, Caller, Environment, Role
-from petstore.keys.status import PERSON, caller_of, new_caller
+from petstore.keys.model import Caller, Environment
+from petstore.keys.status import new_caller
 from petstore.keys.store import Principal, begin_change, unconditional
+from petstore.people.accounts import (
+    SELECT_ACCOUNTS,
+    Account,
+    account_of,
+    find_account,
+    find_account_by_login,
+)
 from petstore.people.model import (
     INVITATION_LIFE,
     Invitation,
     Person,
     PersonCreate,
     PersonDevice,
-    PersonState,
     PersonWithInvitation,
     check_role,
 )
@@ -37,56 +43,6 @@ from petstore.sessions.store import (
     list_devices,
     read_unit,
 )
-
-_SELECT = (
-    f"SELECT {', '.join(PERSON.values())},"  # noqa: S608 - only names
-    " (SELECT seen_at FROM callers WHERE callers.id = p.id), p.login, p.password IS NOT NULL"
-    " FROM people p"
-)
-
-
-class StoredPerson(NamedTuple):
-    """A person as stored: the caller, the last use of the console, and how to sign in."""
-
-    caller: Caller
-    seen_at: Milliseconds | None
-    login: str
-    has_password: bool
-
-    @property
-    def state(self) -> PersonState:
-        """Whether the person may sign in, and can."""
-        if self.caller.revoked_at is not None:
-            return "disabled"
-        return "active" if self.has_password else "invited"
-
-    @property
-    def administers(self) -> bool:
-        """Whether it is an administrator who is not disabled, though perhaps only invited."""
-        return self.caller.role == "administrator" and self.state != "disabled"
-
-    @property
-    def shown(self) -> Person:
-        """The person as administrators see it."""
-        caller, seen_at = self.caller, self.seen_at
-        assert caller.role is not None  # noqa: S101 - or it would be a key
-        return Person(
-            *(caller.id, caller.name, self.login, caller.role, self.state),
-            created_at=utc_second(caller.created_at),
-            last_seen_at=None if seen_at is None else utc_second(seen_at),
-        )
-
-    def changed(self, changes: Mapping[str, Any], now: Milliseconds) -> "StoredPerson":
-        """Return it with other fields, by their names in ``PersonPatch``."""
-        rest = dict(changes)
-        login, state = rest.pop("login", self.login), rest.pop("state", None)
-        if state == "active":
-            rest["revoked_at"] = None
-        elif state == "disabled" and self.state != "disabled":
-            rest["revoked_at"] = now
-        role: Role = rest.pop("role", self.shown.role)
-        caller = replace(self.caller, **rest, role=role, scopes=ROLES[role])
-        return self._replace(caller=caller, login=login)
 
 
 class Added(NamedTuple):
@@ -103,17 +59,16 @@ class Added(NamedTuple):
 
 
 async def find_person(store: Reader, person_id: int, environment: Environment | None) -> Person:
-    """Return one person, or raise ``NotFound`` (see ``_read``)."""
-    return _found((await store.read(_select(person_id))), person_id, environment).shown
+    return (await read_unit(store, read_person(person_id, environment))).shown
 
 
 async def list_people(
     store: Reader, environment: Environment | None, after: int | None, limit: int
 ) -> Page[Person]:
     """Return the first ``limit`` people with an id above ``after``, of ``environment`` if given."""
-    filters = {"environment": environment or UNSET}
     return await read_page(
-        *(store, "select_people", _SELECT, filters, after, limit, lambda row: _stored(row).shown)
+        *(store, "select_people", SELECT_ACCOUNTS, {"environment": environment or UNSET}),
+        *(after, limit, lambda row: account_of(row).shown),
     )
 
 
@@ -170,16 +125,25 @@ def change_person(
     after = before.changed(changes, now)
     if after == before:
         return before.shown
-    was_disabled, is_disabled = before.state == "disabled", after.state == "disabled"
-    is_enabled = was_disabled and not is_disabled
+    is_enabled = before.state == "disabled" and after.state != "disabled"
     gets_more = is_enabled or not after.caller.scopes <= before.caller.scopes
     if by.caller is not None and (gets_more or after.login != before.login):
         check_role(by.caller, after.caller)
-    yield from _require_administrator(before, after, by)
+    if before.administers and not after.administers:
+        yield from _require_other_administrator(before.caller)
     if name_key(after.login) != name_key(before.login):
         yield from _require_free_login(after.login)
-    yield from _save(after)
-    if is_disabled and not was_disabled:
+    caller = after.caller
+    yield Statement(
+        "UPDATE people SET name = ?2, role = ?3, disabled_at = ?4, login = ?5, login_key = ?6"
+        " WHERE id = ?1",
+        (
+            *(person_id, caller.name, caller.role, caller.revoked_at),
+            *(after.login, name_key(after.login)),
+        ),
+        name="update_person",
+    )
+    if after.state == "disabled" and before.state != "disabled":
         yield delete_invitations(person_id)
         yield from end_sessions(person_id)
     yield record_person("person.updated", after, before, by.author, now)
@@ -218,40 +182,23 @@ def _shown_device(device: Device) -> PersonDevice:
     return PersonDevice(device.id, device.device, since, used, device.stays)
 
 
-def _select(person_id: int) -> Statement:
-    return Statement(f"{_SELECT} WHERE p.id = ?1", (person_id,), name="select_person")
-
-
-def read_person(person_id: int, environment: Environment | None) -> Unit[StoredPerson]:
-    """Return a person as it is within a unit of work, or raise ``NotFound``."""
-    return _found((yield _select(person_id)), person_id, environment)
-
-
-def record_person(
-    kind: AdminEventType,
-    person: StoredPerson,
-    before: StoredPerson | None,
-    by: Author,
-    now: Milliseconds,
-) -> Statement:
-    was = None if before is None else before.shown
-    return record(now, admin_event(kind, person.caller.environment, person.shown, was), by=by)
-
-
-def _found(rows: list[Row], person_id: int, environment: Environment | None) -> StoredPerson:
-    person = found(rows, _stored, "person", person_id)
-    if environment not in (person.caller.environment, None):
+def read_person(person_id: int, environment: Environment | None) -> Unit[Account]:
+    """Return a person of ``environment``, if given, as they are within a unit of work."""
+    person = yield from find_account(person_id)
+    if person is None or environment not in (person.caller.environment, None):
         msg = f"there is no person {person_id}"
         raise NotFound(msg)
     return person
 
 
-def _stored(row: Row) -> StoredPerson:
-    seen_at, login, has_password = row[len(PERSON) :]
-    return StoredPerson(caller_of(row, PERSON), seen_at, login, bool(has_password))
+def record_person(
+    kind: AdminEventType, person: Account, before: Account | None, by: Author, now: Milliseconds
+) -> Statement:
+    was = None if before is None else before.shown
+    return record(now, admin_event(kind, person.caller.environment, person.shown, was), by=by)
 
 
-def _invite(person: StoredPerson, by: Principal, now: Milliseconds) -> Unit[Added]:
+def _invite(person: Account, by: Principal, now: Milliseconds) -> Unit[Added]:
     if by.caller is not None:
         if by.caller.id == person.caller.id:
             msg = "this is your own account: change your password there"
@@ -262,36 +209,10 @@ def _invite(person: StoredPerson, by: Principal, now: Milliseconds) -> Unit[Adde
     return Added(person.shown, secret)
 
 
-def _save(person: StoredPerson) -> Unit[None]:
-    caller = person.caller
-    yield Statement(
-        "UPDATE people SET name = ?2, role = ?3, disabled_at = ?4, login = ?5, login_key = ?6"
-        " WHERE id = ?1",
-        (
-            *(caller.id, caller.name, caller.role, caller.revoked_at),
-            *(person.login, name_key(person.login)),
-        ),
-        name="update_person",
-    )
-
-
 def _require_free_login(login: str) -> Unit[None]:
-    rows = yield Statement(
-        "SELECT id FROM people WHERE login_key = ?1",
-        (name_key(login),),
-        name="select_person_by_login",
-    )
-    if rows:
+    if (yield from find_account_by_login(login)):
         msg = f"login: another person already has the login {login!r}"
         raise LoginTaken(msg)
-
-
-def _require_administrator(before: StoredPerson, after: StoredPerson, by: Principal) -> Unit[None]:
-    # Who is only invited may be signed in by a link, and could never undo it.
-    is_own = by.caller is not None and by.caller.id == before.caller.id
-    counts = before.has_password or is_own
-    if before.administers and counts and not after.administers:
-        yield from _require_other_administrator(before.caller)
 
 
 def _require_other_administrator(person: Caller) -> Unit[None]:

@@ -264,7 +264,7 @@ def _set_password(
     )
     yield from end_sessions(caller.id)
     yield delete_invitations(caller.id)
-    after, by = before._replace(has_password=True), Author(caller.actor, request_id)
+    after, by = before._replace(password=hashed), Author(caller.actor, request_id)
     yield record_person("person.updated", after, before, by, now)
     secret = yield from begin_session(caller, changed.credential, now, browser)
     return SignedIn(caller, secret, changed.credential, browser.stays)
