@@ -11,8 +11,7 @@ from petstore.databases.contract import Duplicate, Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Conflict, InternalError, Unavailable
 from petstore.events.store import publish_all
-from petstore.keys.status import get_key
-from petstore.keys.store import unconditional
+from petstore.keys.store import get_key, unconditional
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet

@@ -34,8 +34,7 @@ from petstore.events.search import EventFilter, read_events
 from petstore.events.store import newest_position, recent_events
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES, Caller
-from petstore.keys.status import list_keys
-from petstore.keys.store import unconditional
+from petstore.keys.store import list_keys, unconditional
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderFilter
 from petstore.orders.operations import search_orders

@@ -60,14 +60,16 @@ from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
 from petstore.keys.operations import search_keys
-from petstore.keys.status import COLUMNS, list_keys, values_of
 from petstore.keys.store import (
+    COLUMNS,
     Owner,
     change_key,
     create_key,
+    list_keys,
     rotate_key,
     rotate_own_key,
     unconditional,
+    values_of,
 )
 from petstore.limits.database import StoredRateLimits
 from petstore.orders.buyers import forget_batch, forget_buyer

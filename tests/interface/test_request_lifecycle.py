@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from petstore.clock import utc_second
-from petstore.keys.status import get_key
+from petstore.keys.store import get_key
 from support.bare_app import bare_app
 from support.service import Service, running_service
 

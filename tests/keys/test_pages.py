@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from petstore.clock import DAY, MINUTE
-from petstore.keys.status import get_key
+from petstore.keys.store import get_key
 from support.keys import change, issue
 from support.page_forms import form_to, succeed
 from support.races import just_before_a_write

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from petstore.clock import MINUTE, SECOND, utc_second
 from petstore.databases.contract import Statement, Store
-from petstore.keys.status import get_key, list_keys
+from petstore.keys.store import get_key, list_keys
 from petstore.limits.contract import NEVER, State
 from petstore.limits.database import StoredRateLimits
 from support.keys import issue, unban

@@ -5,7 +5,7 @@ import pytest
 from petstore.databases.contract import Statement, Store
 from petstore.errors import LastAdminKey, NotFound
 from petstore.keys.model import SCOPES
-from petstore.keys.status import get_key, list_keys
+from petstore.keys.store import get_key, list_keys
 from support.history import told_of
 from support.keys import actor, change, issue, revoke, rotate, unban
 from support.manual_clock import ManualClock
@@ -13,7 +13,7 @@ from support.people import add_active, invite
 
 pytestmark = pytest.mark.anyio
 
-TABLES = ("api_keys", "people", "api_key_tokens", "events", "console_links")
+TABLES = ("api_keys", "people", "api_key_tokens", "events", "invitations")
 
 
 async def stored(store: Store) -> list[list[str]]:

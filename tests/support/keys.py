@@ -8,13 +8,14 @@ from petstore.databases.contract import Row, Statement, Store
 from petstore.events.model import Author
 from petstore.keys.cache import find_key
 from petstore.keys.model import Caller, Environment, Key, KeyFields, KeyWithToken, digest
-from petstore.keys.status import caller_of, select_key
 from petstore.keys.store import (
     Principal,
+    caller_of,
     change_key,
     create_key,
     revoke_key,
     rotate_key,
+    select_key,
     unban_key,
     unconditional,
 )

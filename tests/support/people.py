@@ -5,8 +5,7 @@ from typing import Any
 from petstore.clock import Clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.keys.model import Caller, Environment, Role
-from petstore.keys.status import new_caller
-from petstore.keys.store import Principal
+from petstore.keys.store import Principal, new_caller
 from petstore.people.accounts import find_account
 from petstore.people.model import Person, PersonCreate
 from petstore.people.store import Added, add_person, change_person, find_person, invite_person

@@ -19,7 +19,7 @@ from petstore.events.model import IN_FEED, Position
 from petstore.events.store import orders_at
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.keys.status import names_of_callers
+from petstore.keys.store import names_of_callers
 from petstore.pets.store import names_of_pets
 
 ON_A_PAGE = 20

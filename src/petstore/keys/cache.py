@@ -10,7 +10,7 @@ from petstore.clock import Clock
 from petstore.coalescing import SharedCalls
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.keys.model import Caller, Environment, digest, is_token
-from petstore.keys.status import COLUMNS, caller_of
+from petstore.keys.store import COLUMNS, caller_of
 
 _SELECT_BY_DIGEST = (
     f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)}, t.expires_at"  # noqa: S608 - only names

@@ -23,7 +23,7 @@ from petstore.domain.plans import UNLIMITED
 from petstore.events.model import KeyEventType, NewEvent
 from petstore.events.store import record
 from petstore.keys.model import KeyNoticeData
-from petstore.keys.status import COLUMNS, caller_of
+from petstore.keys.store import COLUMNS, caller_of
 from petstore.limits.contract import NEVER
 from petstore.usage.counter import first_hour
 

@@ -27,6 +27,7 @@ from petstore.interface.operation import Call, Context, Operation, Result, Succe
 from petstore.interface.pages import PageQuery, page_result
 from petstore.keys.model import (
     LONGEST_LIFE,
+    Caller,
     Environment,
     Key,
     KeyCreate,
@@ -34,15 +35,18 @@ from petstore.keys.model import (
     KeyPatch,
     KeyWithToken,
 )
-from petstore.keys.status import SELECT_KEYS, StoredKey, get_key, list_keys, stored_key
 from petstore.keys.store import (
     MAX_OWN_ROTATIONS,
-    Owner,
+    SELECT_KEYS,
+    StoredKey,
     change_key,
     create_key,
+    get_key,
+    list_keys,
     revoke_key,
     rotate_key,
     rotate_own_key,
+    stored_key,
     unban_key,
 )
 from petstore.time_slices import TimeSlices
@@ -87,15 +91,11 @@ class ListKeysQuery(PageQuery, frozen=True):
 
 
 async def _list(context: Context, call: Call[None, ListKeysQuery]) -> Result[list[Key]]:
-    query, services, own = call.query, context.services, context.caller.environment
-    if query.name is not UNSET:
-        now = services.clock()
-        return page_result(
-            await search_keys(services.store, own, query.name, query.after, query.limit, now)
-        )
-    return page_result(
-        await list_keys(services.store, own, query.after, query.limit, services.clock)
-    )
+    query, own, clock = call.query, context.caller.environment, context.services.clock
+    store, after, limit = context.services.store, query.after, query.limit
+    if query.name is UNSET:
+        return page_result(await list_keys(store, own, after, limit, clock))
+    return page_result(await search_keys(store, own, query.name, after, limit, clock()))
 
 
 async def _create(context: Context, call: Call[KeyCreate, None]) -> Result[KeyWithToken]:
@@ -125,7 +125,8 @@ async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWit
 
 async def _rotate_own(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
     grace, now = call.body.grace_seconds * SECOND, context.services.clock()
-    unit = rotate_own_key(grace, partial(_find_owner, context), context.author, now)
+    found = partial(_find_own, context)
+    unit = rotate_own_key(grace, found, context.credential, context.author, now)
     return await _change(context, unit, shown_once=_ROTATED)
 
 
@@ -147,13 +148,13 @@ async def _change(context: Context, unit: Unit[T], *, shown_once: str | None = N
     return result
 
 
-def _find_owner(context: Context) -> Unit[Owner]:
-    """Return the key of the client as it is within a unit of work, and the token of the client."""
+def _find_own(context: Context) -> Unit[Caller]:
+    """Return the key of the client as it is within a unit of work."""
     caller = yield from context.find_caller_in_unit()
     if caller is None or caller.state(context.services.clock()) != "active":
         raise invalid_key()
     require_network(caller, context.address)
-    return Owner(caller, context.credential)
+    return caller
 
 
 def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:

@@ -1,24 +1,38 @@
-"""Create, change, rotate, revoke and unban API keys.
+"""List, create, change, rotate, revoke and unban API keys.
 
 Each change is one unit of work. It begins by counting up the revision of all keys, so changes to
 keys and people happen one after another, and a running service learns of them. It ends by
 recording an event.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
-from petstore.clock import DAY, Milliseconds, seconds_up
-from petstore.databases.contract import Statement, Unit, placeholders
-from petstore.domain.plans import PlanName
+from petstore.clock import DAY, Clock, Milliseconds, seconds_up, utc_second
+from petstore.databases.contract import (
+    Reader,
+    Row,
+    Statement,
+    Unit,
+    Value,
+    placeholder_list,
+    placeholders,
+)
+from petstore.databases.pages import Page, read_page
+from petstore.databases.planner import looked_up
+from petstore.domain.plans import UNLIMITED, PlanName
 from petstore.errors import (
     BeyondOwnRights,
     InvalidBody,
     KeyEnded,
     LastAdminKey,
     MissingScope,
+    NotFound,
     TooManyRotations,
 )
 from petstore.events.model import OPERATOR, AdminEventType, Author, admin_event
@@ -26,6 +40,7 @@ from petstore.events.search import count_since
 from petstore.events.store import record
 from petstore.keys.model import (
     Caller,
+    CallerKind,
     Environment,
     Key,
     KeyFields,
@@ -34,13 +49,53 @@ from petstore.keys.model import (
     digest,
     new_token,
 )
-from petstore.keys.status import COLUMNS, StoredKey, found, new_caller, select_key, values_of
+from petstore.limits.contract import NEVER
 
 MAX_OWN_ROTATIONS = 5
 """How often a key may rotate itself on one day (UTC)."""
 
-_VALUES = ", ".join(f"{name} = ?{n}" for n, name in enumerate(COLUMNS[1:], 2))
-_UPDATE = f"UPDATE api_keys SET {_VALUES} WHERE id = ?1"  # noqa: S608 - only names
+COLUMNS = ("id", *(name for name in Caller.__struct_fields__ if name not in {"id", "role"}))
+"""The columns of a key in SQL, of which the first is its id."""
+
+SELECT_KEYS = (
+    f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)},"  # noqa: S608 - only names
+    " (SELECT seen_at FROM callers WHERE callers.id = k.id), r.used_at, r.banned_at,"
+    " r.banned_until, k.token_ends"
+    f" FROM api_keys k {looked_up('LEFT JOIN', 'rate_limits', 'r', 'key_id', 'k.id')}"
+)
+
+
+class StoredKey(NamedTuple):
+    """A key as stored, its last use in the console, and what the limiter has saved about it.
+
+    ``token_ends`` are the last characters of its tokens, the newest first.
+    """
+
+    key: Caller
+    seen_at: Milliseconds | None
+    used_at: Milliseconds | None
+    banned_at: Milliseconds | None
+    banned_until: Milliseconds | None
+    token_ends: str
+
+    def shown(self, now: Milliseconds) -> Key:
+        """Return the key as its managers see it at ``now``."""
+        key, until = self.key, self.banned_until
+        unbanned_at = key.unbanned_at or NEVER
+        is_banned = until is not None and now < until and (self.banned_at or NEVER) > unbanned_at
+        per_minute, per_day = (None if each == UNLIMITED else each for each in key.limits)
+        return Key(
+            *(key.id, key.name, key.plan, per_minute, per_day),
+            scopes=sorted(key.scopes),
+            allowed_networks=list(key.allowed_networks),
+            environment=key.environment,
+            token_ends=self.token_ends.partition(" ")[0],
+            state=key.state(now),
+            banned_until=_time(until if is_banned else None),
+            created_at=utc_second(key.created_at),
+            expires_at=_time(key.expires_at),
+            last_used_at=_time(max(self.used_at or 0, self.seen_at or 0) or None),
+        )
 
 
 class Principal(NamedTuple):
@@ -63,11 +118,70 @@ class Principal(NamedTuple):
         return self.caller.environment if self.caller else None
 
 
-class Owner(NamedTuple):
-    """A key whose client changes it, and the digest of the token that the client has."""
+async def get_key(store: Reader, key_id: int, environment: Environment | None, clock: Clock) -> Key:
+    """Return one key, or raise ``NotFound`` (see ``found``)."""
+    return found(await store.read(select_key(key_id)), key_id, environment).shown(clock())
 
-    key: Caller
-    token: bytes
+
+async def list_keys(
+    store: Reader, environment: Environment | None, after: int | None, limit: int, clock: Clock
+) -> Page[Key]:
+    """Return the first ``limit`` keys with an id above ``after``, of ``environment`` if given."""
+    return await read_page(
+        *(store, "select_keys", SELECT_KEYS, {"environment": environment or UNSET}, after, limit),
+        partial(_shown, now=clock()),
+    )
+
+
+async def names_of_callers(store: Reader, ids: Collection[int]) -> dict[int, str]:
+    """Return the names of these keys and people."""
+    wanted = f"WHERE id IN ({placeholder_list(1, ids)})"
+    sql = f"SELECT id, name FROM api_keys {wanted} UNION ALL SELECT id, name FROM people {wanted}"  # noqa: S608 - only parameters
+    return dict(await store.read(Statement(sql, tuple(ids), name="select_names_of_callers")))
+
+
+def select_key(key_id: int) -> Statement:
+    """Return the SELECT of one key, with what the limiter has saved about it."""
+    return Statement(f"{SELECT_KEYS} WHERE k.id = ?1", (key_id,), name="select_key")
+
+
+def found(rows: list[Row], key_id: int, environment: Environment | None) -> StoredKey:
+    """Return the key in the rows of ``select_key``."""
+    stored = stored_key(rows[0]) if rows else None
+    if stored is None or environment not in (stored.key.environment, None):
+        msg = f"there is no key {key_id}"
+        raise NotFound(msg)
+    return stored
+
+
+def caller_of(row: Row) -> Caller:
+    """Return the key in a row that begins with ``COLUMNS``."""
+    values = dict(zip(COLUMNS, row, strict=False))
+    values["scopes"] = frozenset(values["scopes"].split())
+    values["allowed_networks"] = tuple(values["allowed_networks"].split())
+    return Caller(**values)
+
+
+def stored_key(row: Row) -> StoredKey:
+    """Return the key in a row of ``SELECT_KEYS``."""
+    return StoredKey(caller_of(row), *row[len(COLUMNS) :])
+
+
+def _shown(row: Row, now: Milliseconds) -> Key:
+    return stored_key(row).shown(now)
+
+
+def values_of(key: KeyFields[Milliseconds]) -> dict[str, Value]:
+    """Return the fields of a key as the database stores them."""
+    scopes, networks = " ".join(sorted(key.scopes)), " ".join(key.allowed_networks)
+    return asdict(key) | {"scopes": scopes, "allowed_networks": networks}
+
+
+def new_caller(kind: CallerKind) -> Statement:
+    """Return the INSERT that gives a key or a person its id."""
+    return Statement(
+        "INSERT INTO callers (kind) VALUES (?1) RETURNING id", (kind,), name="insert_caller"
+    )
 
 
 def create_key(
@@ -85,10 +199,7 @@ def create_key(
     stored = yield from _read(key_id, by)
     if by.caller is not None:
         check_rights(by.caller, stored.key)
-    token = yield from _issue_token(stored.key)
-    shown = stored._replace(token_ends=token[-4:]).shown(now)
-    yield _recorded("key.created", shown, None, by.author, now)
-    return KeyWithToken(**asdict(shown), token=token)
+    return (yield from _issue_token("key.created", stored, None, by.author, now))
 
 
 def change_key(
@@ -131,18 +242,38 @@ def rotate_key(
 
 
 def rotate_own_key(
-    grace: Milliseconds, find_owner: Callable[[], Unit[Owner]], by: Author, now: Milliseconds
+    grace: Milliseconds,
+    find_own: Callable[[], Unit[Caller]],
+    token: bytes,
+    by: Author,
+    now: Milliseconds,
 ) -> Unit[KeyWithToken]:
     """Issue a new token for the key of a client, which needs no scope for it.
 
-    ``find_owner`` finds the key once more, if it is still valid. An old token in its grace period
-    cannot rotate: whoever has found it could lock out the owner, who has the new one.
+    ``find_own`` finds the key once more, if it is still valid. The client has the ``token`` with
+    this digest. An old one in its grace period cannot rotate: whoever has found it could lock out
+    the owner, who has the new one.
     """
     yield count_up_revision()
-    key, token = yield from find_owner()
+    key = yield from find_own()
+    newest = yield Statement(
+        "SELECT 1 FROM api_key_tokens WHERE digest = ?1 AND expires_at IS NULL",
+        (token,),
+        name="select_newest_token",
+    )
+    if not newest:
+        msg = "this token ends soon, because the key was rotated: only its newest token can do that"
+        raise BeyondOwnRights(msg)
+    today = now // DAY  # rotations by others are free
+    ((rotations,),) = yield count_since(today * DAY, f"key/{key.id}", "key.rotated", by.actor)
+    if rotations >= MAX_OWN_ROTATIONS:
+        seconds = seconds_up((today + 1) * DAY - now)
+        msg = (
+            f"this key has rotated itself {MAX_OWN_ROTATIONS} times today, the maximum: wait"
+            f" {seconds} seconds, or ask an administrator of the keys"
+        )
+        raise TooManyRotations(msg, {"Retry-After": str(seconds)})
     stored = found((yield select_key(key.id)), key.id, key.environment)
-    yield from _require_newest(token)
-    yield from _require_rotations_left(key, by, now)
     return (yield from _rotate(stored, grace, by, now))
 
 
@@ -205,9 +336,15 @@ def _change(
         if _administers(before, now) and not stays and by.caller.kind != "operator":
             yield from _require_other_admin_key(before)
     values = values_of(after)
-    yield Statement(_UPDATE, tuple(values[name] for name in COLUMNS), name="update_key")
+    changed = ", ".join(f"{name} = ?{number}" for number, name in enumerate(COLUMNS[1:], 2))
+    yield Statement(
+        f"UPDATE api_keys SET {changed} WHERE id = ?1",  # noqa: S608 - only names
+        tuple(values[name] for name in COLUMNS),
+        name="update_key",
+    )
     shown = stored._replace(key=after).shown(now)
-    yield _recorded(kind, shown, stored.shown(now), by.author, now)
+    event = admin_event(kind, shown.environment, shown, stored.shown(now))
+    yield record(now, event, by=by.author)
     return shown
 
 
@@ -235,64 +372,33 @@ def _read(key_id: int, by: Principal) -> Unit[StoredKey]:
 def _rotate(
     stored: StoredKey, grace: Milliseconds, by: Author, now: Milliseconds
 ) -> Unit[KeyWithToken]:
-    key, shown = stored.key, stored.shown(now)
     yield Statement(
         "UPDATE api_key_tokens SET expires_at = ?1"
         " WHERE key_id = ?2 AND (expires_at IS NULL OR expires_at > ?1)",
-        (now + grace, key.id),
+        (now + grace, stored.key.id),
         name="end_tokens",
     )
-    token = yield from _issue_token(key)
-    before, shown = shown, replace(shown, token_ends=token[-4:])
-    yield _recorded("key.rotated", shown, before, by, now)
-    return KeyWithToken(**asdict(shown), token=token)
+    return (yield from _issue_token("key.rotated", stored, stored.shown(now), by, now))
 
 
-def _recorded(
-    kind: AdminEventType, key: Key, before: Key | None, by: Author, now: Milliseconds
-) -> Statement:
-    return record(now, admin_event(kind, key.environment, key, before), by=by)
-
-
-def _require_newest(token: bytes) -> Unit[None]:
-    """Refuse any token of a key but the newest one, which has no end."""
-    newest = yield Statement(
-        "SELECT 1 FROM api_key_tokens WHERE digest = ?1 AND expires_at IS NULL",
-        (token,),
-        name="select_newest_token",
-    )
-    if not newest:
-        msg = "this token ends soon, because the key was rotated: only its newest token can do that"
-        raise BeyondOwnRights(msg)
-
-
-def _require_rotations_left(key: Caller, by: Author, now: Milliseconds) -> Unit[None]:
-    """Refuse a key that has rotated itself often enough today; rotations by others are free."""
-    today = now // DAY
-    ((rotations,),) = yield count_since(today * DAY, f"key/{key.id}", "key.rotated", by.actor)
-    if rotations >= MAX_OWN_ROTATIONS:
-        seconds = seconds_up((today + 1) * DAY - now)
-        msg = (
-            f"this key has rotated itself {MAX_OWN_ROTATIONS} times today, the maximum: wait"
-            f" {seconds} seconds, or ask an administrator of the keys"
-        )
-        raise TooManyRotations(msg, {"Retry-After": str(seconds)})
-
-
-def _issue_token(key: Caller) -> Unit[str]:
-    token = new_token(key.environment)
+def _issue_token(
+    kind: AdminEventType, stored: StoredKey, before: Key | None, by: Author, now: Milliseconds
+) -> Unit[KeyWithToken]:
+    token = new_token(stored.key.environment)
     yield Statement(
         "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)",
-        (digest(token.encode("ascii")), key.id),
+        (digest(token.encode("ascii")), stored.key.id),
         name="insert_token",
     )
     # The last 20 of them: each has a space behind it.
     yield Statement(
         "UPDATE api_keys SET token_ends = substr(?2 || ' ' || token_ends, 1, 100) WHERE id = ?1",
-        (key.id, token[-4:]),
+        (stored.key.id, token[-4:]),
         name="update_token_ends",
     )
-    return token
+    shown = stored._replace(token_ends=token[-4:]).shown(now)
+    yield record(now, admin_event(kind, shown.environment, shown, before), by=by)
+    return KeyWithToken(**asdict(shown), token=token)
 
 
 def _administers(key: Caller, now: Milliseconds) -> bool:
@@ -320,3 +426,7 @@ def _check_own_limits(plan: PlanName, per_minute: int | None, per_day: int | Non
         if value is not None and plan != "enterprise":
             msg = f"{name}: only a key of the plan enterprise has its own limits, not {plan}"
             raise InvalidBody(msg)
+
+
+def _time(moment: Milliseconds | None) -> datetime | None:
+    return None if moment is None else utc_second(moment)

@@ -10,7 +10,6 @@ from petstore.clock import Milliseconds, utc_second
 from petstore.databases.contract import Row, Statement, Unit
 from petstore.domain.names import name_key
 from petstore.keys.model import ROLES, Caller, Environment
-from petstore.keys.status import PERSON, caller_of
 from petstore.people.model import Person, PersonState
 
 MAX_LOGIN = 64
@@ -20,8 +19,8 @@ FIRST = 0
 """The id of nobody yet: the first person of a store, who has been invited."""
 
 SELECT_ACCOUNTS = (
-    f"SELECT {', '.join(PERSON.values())}, p.login, p.password,"  # noqa: S608 - only names
-    " (SELECT seen_at FROM callers WHERE callers.id = p.id) FROM people p"
+    "SELECT id, name, role, environment, created_at, disabled_at, login, password,"
+    " (SELECT seen_at FROM callers WHERE callers.id = people.id) FROM people"
 )
 
 
@@ -81,7 +80,7 @@ def first_account(environment: Environment, now: Milliseconds) -> Account:
 
 
 def find_account(person_id: int) -> Unit[Account | None]:
-    sql = f"{SELECT_ACCOUNTS} WHERE p.id = ?1"
+    sql = f"{SELECT_ACCOUNTS} WHERE id = ?1"
     rows = yield Statement(sql, (person_id,), name="select_account")
     return account_of(rows[0]) if rows else None
 
@@ -93,7 +92,7 @@ def find_account_by_login(
     # What PostgreSQL cannot store, and what is too long, is no login. It is looked for anyway, so
     # that it costs as much.
     key, is_login = name_key(login[:MAX_LOGIN].replace("\0", "")), len(login) <= MAX_LOGIN
-    sql = f"{SELECT_ACCOUNTS} WHERE p.login_key = ?1"
+    sql = f"{SELECT_ACCOUNTS} WHERE login_key = ?1"
     rows = yield Statement(sql, (key,), name="select_account_by_login")
     account = account_of(rows[0]) if rows and is_login and "\0" not in login else None
     return account if account and environment in (account.caller.environment, None) else None
@@ -106,4 +105,14 @@ def any_person(environment: Environment) -> Unit[bool]:
 
 
 def account_of(row: Row) -> Account:
-    return Account(caller_of(row, PERSON), *row[len(PERSON) :])
+    person_id, name, role, environment, created_at, disabled_at, *rest = row
+    caller = Caller(
+        *(name, "enterprise"),
+        scopes=ROLES[role],
+        id=person_id,
+        environment=environment,
+        created_at=created_at,
+        revoked_at=disabled_at,
+        role=role,
+    )
+    return Account(caller, *rest)

@@ -17,8 +17,7 @@ from petstore.errors import BeyondOwnRights, LastAdministrator, LoginTaken, NotF
 from petstore.events.model import AdminEventType, Author, admin_event
 from petstore.events.store import record
 from petstore.keys.model import Caller, Environment
-from petstore.keys.status import new_caller
-from petstore.keys.store import Principal, begin_change, unconditional
+from petstore.keys.store import Principal, begin_change, new_caller, unconditional
 from petstore.people.accounts import (
     SELECT_ACCOUNTS,
     Account,

@@ -15,7 +15,7 @@ from petstore.domain.plans import PLANS
 from petstore.events.examples import DEPRECATED_USE
 from petstore.interface.operation import Call, Context, Operation, Result, Services, Success
 from petstore.keys.model import SCOPES, Caller
-from petstore.keys.status import found, select_key
+from petstore.keys.store import found, select_key
 from petstore.limits.contract import NEVER, Decision, State
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import describe

@@ -20,7 +20,6 @@ from petstore.errors import TooManyWebhooks, WebhookDisabled
 from petstore.events.model import SERVICE, Author, EventType, NewEvent, readable_types
 from petstore.events.store import record
 from petstore.keys.model import ROLES, Caller, Environment, Scope
-from petstore.keys.status import join_caller
 from petstore.webhooks.model import (
     MAX_WEBHOOKS,
     Webhook,
@@ -141,7 +140,8 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
     """Create a webhook, which gets the events from now on."""
     # So two requests at once cannot both create the last one.
     rows = yield Statement(
-        f"SELECT coalesce(k.environment, p.environment) FROM callers c {join_caller('c.id')}"  # noqa: S608
+        "SELECT coalesce(k.environment, p.environment) FROM callers c"
+        " LEFT JOIN api_keys k ON k.id = c.id LEFT JOIN people p ON p.id = c.id"
         " WHERE c.id = ?1 /*pg FOR NO KEY UPDATE OF c */",
         (key_id,),
         name="lock_key",
@@ -274,7 +274,8 @@ async def active_webhooks(
             "  /*sqlite*/ d.webhook_id = w.id ORDER BY d.due_at /*end*/"
             "  /*pg d.webhook_id >= w.id AND d.webhook_id <= w.id"
             "  ORDER BY d.webhook_id, d.due_at */ LIMIT 1)"
-            f" FROM webhooks w {join_caller('w.key_id')}"
+            " FROM webhooks w LEFT JOIN api_keys k ON k.id = w.key_id"
+            " LEFT JOIN people p ON p.id = w.key_id"
             " WHERE w.enabled = 1 AND w.environment = ?1"
             " AND coalesce(k.revoked_at, p.disabled_at) IS NULL"
             " AND (k.expires_at IS NULL OR k.expires_at > ?2)"
