@@ -25,7 +25,7 @@ from support.visitor import signed_in, signed_in_person
 
 pytestmark = pytest.mark.anyio
 
-TABLES = ("api_keys", "people", "api_key_tokens", "events", "console_links")
+TABLES = ("api_keys", "people", "api_key_tokens", "events", "invitations")
 
 
 async def stored(store: Store) -> list[list[str]]:
@@ -128,7 +128,7 @@ async def test_no_page_of_keys_takes_a_person_for_a_key(service: Service) -> Non
     person = await signed_in_person(service, name="Lovelace")
     await person.get("/pets")
     assert (await staff.get(f"/keys/{person.key_id}")).status_code == 404
-    for path in ("", "/rotate", "/revoke", "/unban", "/link"):
+    for path in ("", "/rotate", "/revoke", "/unban"):
         refused = await staff.post(f"/keys/{person.key_id}{path}", graceSeconds="0")
         assert refused.status_code == 404, path
     assert "Lovelace" not in (await staff.get("/keys")).text

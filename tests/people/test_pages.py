@@ -10,7 +10,7 @@ import pytest
 from petstore.databases.contract import Statement
 from petstore.keys.model import SCOPES
 from petstore.people.store import find_person
-from petstore.sessions.store import list_devices
+from petstore.sessions.store import list_devices, read_unit
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.people import add, add_active, alter
 from support.races import just_before_a_write
@@ -27,7 +27,7 @@ LINK = re.compile(r"http://petstore\.test/console/invitation/([\w-]+)<")
 @pytest.fixture
 async def ada(service: Service) -> Visitor:
     """An administrator at the console, who is person 1."""
-    return await signed_in_person(service)
+    return await signed_in_person(service, login="ada@shop.example")
 
 
 async def person_id_of(service: Service, login: str = "grace@shop.example") -> int:
@@ -56,14 +56,6 @@ class TestAccess:
             assert (await visitor.get(path)).status_code == 403, path
         for path in ("", "/1", "/1/invite", "/1/disable", "/1/enable", "/1/devices/7/end"):
             assert (await visitor.post(f"/people{path}")).status_code == 403, path
-
-    async def test_a_key_that_administers_keys_manages_people_too(self, staff: Visitor) -> None:
-        shown = (await staff.get("/help")).text
-        assert '<a href="/console/people">People</a>' in shown
-        for keys, path in (("g p", "/people"), ("g t", "/activity")):
-            assert f'<a href="/console{path}" data-key="{keys}">' in shown
-        page = await press(staff, await staff.get("/people/new"), "Add and get the link", **GRACE)
-        assert page.status_code == 201
 
     async def test_an_unknown_person_and_a_key_are_not_found(
         self, service: Service, ada: Visitor
@@ -119,18 +111,6 @@ class TestAdding:
         assert refused.status_code == 400
         assert "expected 3 to 64 visible characters, without white space" in words(refused)
 
-    async def test_only_roles_that_the_key_can_give_are_offered(self, service: Service) -> None:
-        scopes = frozenset({"keys:admin", "pets:read", "orders:read"})
-        weak = await signed_in(service, scopes=scopes)
-        page = await weak.get("/people/new")
-        assert re.findall(r'<option value="(.*?)"', page.text) == ["viewer"]
-        refused = await weak.post("/people", **GRACE)
-        assert refused.status_code == 403
-        assert "Role: your key cannot give" in words(refused)
-        full = await (await signed_in(service)).get("/people/new")
-        assert form_to(full, "/people").fields["role"] == "clerk"
-        assert "Clerk: sees and changes animals and orders" in words(full)
-
 
 class TestTheList:
     async def test_people_are_listed_with_role_state_and_last_use(
@@ -147,9 +127,6 @@ class TestTheList:
         first = await ada.get("/people")
         (more,) = re.findall(r'<a href="/console/people\?cursor=(.*?)" rel="next"', first.text)
         assert "grace49" in (await ada.get("/people", cursor=more)).text
-
-    async def test_an_empty_list_says_what_to_do(self, staff: Visitor) -> None:
-        assert "Nobody yet. Add the people who work here" in words(await staff.get("/people"))
 
 
 class TestChanging:
@@ -209,7 +186,7 @@ class TestChanging:
         await succeed(ada, await ada.get(f"/people/{person.id}"), "Save", role="clerk")
         assert (await grace.get("/pets/new")).status_code == 200
 
-    async def test_the_last_administrator_stays(self, service: Service, ada: Visitor) -> None:
+    async def test_the_last_administrator_stays(self, ada: Visitor) -> None:
         path = f"/people/{ada.key_id}"
         page = await ada.get(path)
         assert "This is you." in words(page)
@@ -223,9 +200,6 @@ class TestChanging:
                 "You are the last administrator. First make somebody an administrator who has set"
                 " a password."
             ) in words(refused)
-        key = await signed_in(service)
-        refused = await press(key, await key.get(path), "Disable Ada")
-        assert "is the last active administrator" in words(refused)
 
     async def test_who_disables_themselves_is_told_that_they_are_out(
         self, service: Service, ada: Visitor
@@ -236,14 +210,7 @@ class TestChanging:
         page = await ada.get(f"/people/{ada.key_id}")
         assert told in words(page)
         assert (await press(ada, page, "Disable Ada")).status_code == 303
-        assert "You may no longer sign in here." in words(await ada.get("/sign-in"))
-
-    async def test_who_has_no_password_yet_is_told_to_set_one(self, service: Service) -> None:
-        demo = (await add(service.store, service.clock, role="administrator")).person
-        visitor = await signed_in_again(service, demo.id)
-        page = await visitor.get(f"/people/{demo.id}")
-        assert "Set a password under Your account, or you cannot come back." in words(page)
-        assert '<a href="/console/account">Your account</a>' in page.text
+        assert "You were signed out" in words(await ada.get("/sign-in"))
 
     async def test_who_is_no_administrator_any_more_leaves_these_pages(
         self, service: Service, ada: Visitor
@@ -252,16 +219,6 @@ class TestChanging:
         form = await fields_of(ada, ada.key_id)
         left = await ada.post(f"/people/{ada.key_id}", **form | {"role": "clerk"})
         assert (left.status_code, left.headers["location"]) == (303, "/console")
-
-    async def test_a_role_that_the_key_cannot_give_stays_as_it_is(self, service: Service) -> None:
-        scopes = frozenset({"keys:admin", "pets:read", "orders:read"})
-        weak = await signed_in(service, scopes=scopes)
-        person = await add_active(service.store, service.clock, role="manager")
-        page = await weak.get(f"/people/{person.id}")
-        offered = re.findall(r'<option value="(.*?)"', page.text)
-        assert offered == ["viewer", "manager"]
-        await succeed(weak, page, "Save", name="Grace H.")
-        assert (await find_person(service.store, person.id, None)).role == "manager"
 
 
 class TestInviting:
@@ -290,18 +247,6 @@ class TestInviting:
 
 
 class TestDisabling:
-    async def test_the_links_that_a_person_made_end_with_them(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        other = await signed_in_person(service, name="Eve", login="eve")
-        await press(other, await other.get("/people/new"), "Add and get the link", **GRACE)
-        select = Statement("SELECT key_id FROM console_links ORDER BY key_id")
-        made_by_operator = [(ada.key_id,), (other.key_id,)]
-        invited = (await person_id_of(service),)
-        assert await service.store.read(select) == [*made_by_operator, invited]
-        await succeed(ada, await ada.get(f"/people/{other.key_id}"), "Disable Eve")
-        assert await service.store.read(select) == [(ada.key_id,)]
-
     async def test_a_disabled_person_is_out_at_once_and_can_be_enabled_again(
         self, service: Service, ada: Visitor
     ) -> None:
@@ -312,7 +257,7 @@ class TestDisabling:
         disabled = await succeed(ada, await ada.get(path), "Disable Grace")
         assert "Grace is disabled, and signed out everywhere." in words(disabled)
         assert (await grace.get("/pets")).status_code == 303
-        assert "You may no longer sign in here." in words(await grace.get("/sign-in"))
+        assert "You were signed out" in words(await grace.get("/sign-in"))
         assert "Disable Grace" not in buttons_of(disabled)
         assert "Make a password link" not in buttons_of(disabled)
         refused = await ada.post(f"{path}/invite")
@@ -327,16 +272,6 @@ class TestDisabling:
         assert (await find_person(service.store, person.id, None)).state == "active"
         assert (await grace.get("/pets")).status_code == 303
 
-    async def test_enabling_somebody_with_more_rights_is_refused(self, service: Service) -> None:
-        scopes = frozenset({"keys:admin", "pets:read", "orders:read"})
-        weak = await signed_in(service, scopes=scopes)
-        person = await add_active(service.store, service.clock)
-        path = f"/people/{person.id}"
-        disabled = await succeed(weak, await weak.get(path), "Disable Grace")
-        refused = await press(weak, disabled, "Enable Grace")
-        assert refused.status_code == 403
-        assert "Role: your key cannot give" in words(refused)
-
 
 class TestDevices:
     async def test_an_administrator_signs_a_person_out_on_one_device(
@@ -350,13 +285,13 @@ class TestDevices:
         assert "(this one)" not in page.text
         service.clock.advance(120)
         await second.get("/pets")  # the last used comes first
-        newest, oldest = await list_devices(service.store, person.id, service.clock())
+        newest, oldest = await read_unit(service.store, list_devices(person.id, service.clock()))
         assert newest.used_at > oldest.used_at
         for text in ("That device is signed out.", "That device was signed out already."):
             ended = await ada.submit(f"{path}/devices/{oldest.id}/end")
             assert text in words(ended)
         assert (await first.get("/pets")).status_code == 303
-        assert "You were signed out here by an administrator" in words(await first.get("/sign-in"))
+        assert "You were signed out" in words(await first.get("/sign-in"))
         assert (await second.get("/pets")).status_code == 200
 
     async def test_the_own_device_is_marked(self, ada: Visitor) -> None:
@@ -387,7 +322,7 @@ class TestHistory:
             "The operator made a password link for this person",
             "The operator added this person",
         ]
-        for author, name in ((f"person/{ada.key_id}", "Ada"), (f"key/{key.key_id}", "Till")):
+        for author, name in ((f"person/{ada.key_id}", "Ada"), (f"person/{key.key_id}", "Till")):
             assert f'href="/console/activity?actor={author}"><bdi>{name}</bdi></a>' in page.text
         assert added.secret not in page.text
 
@@ -400,7 +335,6 @@ class TestKeys:
         key_id = ada.key_id + 1
         form = form_to(await ada.get(f"/keys/{key_id}"), f"/keys/{key_id}").fields
         await ada.submit(f"/keys/{key_id}", **form | {"name": "Till 2"})
-        assert (await ada.post(f"/keys/{key_id}/link")).status_code == 200
         assert (await ada.post(f"/keys/{key_id}/rotate", graceSeconds="0")).status_code == 200
         await service.issue(scopes=frozenset(SCOPES))
         await ada.submit(f"/keys/{key_id}/revoke")
