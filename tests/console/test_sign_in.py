@@ -317,8 +317,8 @@ async def test_signing_out_works_without_a_session(stranger: Visitor) -> None:
 
 
 async def test_each_caller_has_pages_of_their_own_in_each_network(database: Path) -> None:
-    settings = {"console_per_minute": 3, "trusted_proxy": ("127.0.0.0/8",)}
-    async with running_service(database, **settings) as service:
+    proxies = ("127.0.0.0/8",)
+    async with running_service(database, console_per_minute=3, trusted_proxy=proxies) as service:
         thief, colleague = await signed_in(service), await signed_in(service)
         statuses = [(await thief.get("/pets")).status_code for _ in range(4)]
         assert statuses == [200, 200, 200, 429]

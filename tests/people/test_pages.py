@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from petstore.databases.contract import Statement
-from petstore.keys.model import SCOPES
+from petstore.keys.model import SCOPES, Role
 from petstore.people.store import find_person
 from petstore.sessions.store import list_devices, read_unit
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
@@ -49,7 +49,7 @@ async def fields_of(visitor: Visitor, person_id: int) -> dict[str, Any]:
 
 class TestAccess:
     @pytest.mark.parametrize("role", ["viewer", "clerk", "manager"])
-    async def test_only_administrators_see_people(self, service: Service, role: str) -> None:
+    async def test_only_administrators_see_people(self, service: Service, role: Role) -> None:
         visitor = await signed_in_person(service, role=role)
         assert "/console/people" not in (await visitor.get("/help")).text
         for path in ("/people", "/people/new", "/people/1"):

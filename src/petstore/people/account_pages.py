@@ -1,5 +1,7 @@
 """The page of one's own account: name and password of a person, and where a caller is signed in."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from petstore.console.fields import Field, FieldSet, undo_fields
@@ -55,7 +57,7 @@ async def _page(
     if isinstance(error, (MissingKey, NotFound)):
         raise type(error)(error.message)
     session, caller, wrong = visit.session, visit.caller, problem
-    account, forms = None, {}
+    account, forms = None, dict[str, Any]()
     if caller.kind == "person":
         account = await visit.sessions.read_account(caller.id)
         texts = _FORM.texts(account.caller)
