@@ -17,11 +17,12 @@ from petstore.clock import DAY, HOUR, MINUTE
 from petstore.databases.contract import Statement
 from petstore.events.store import publish_all
 from petstore.keys.store import unconditional
-from petstore.people.accounts import find_account
+from petstore.people.accounts import find_account_by_login
 from petstore.people.store import list_people
 from petstore.pets.model import NewPet
 from petstore.pets.store import create_pet, delete_pet
 from petstore.samples.demo import prepare_demo
+from petstore.sessions.store import read_unit
 from petstore.settings import Settings, is_postgres
 from support.manual_clock import ManualClock
 from support.people import add, alter
@@ -174,10 +175,10 @@ async def test_changes_are_those_of_people_and_the_key(
 async def test_nobody_can_be_the_staff_of_the_demo(address: str, clock: ManualClock) -> None:
     async with demo(address, clock) as store:
         for login in ("amina@petstore.example", "jonas@petstore.example"):
-            account = await find_account(store, login, "production")
+            account = await read_unit(store, find_account_by_login(login, "production"))
             assert account is not None
             assert account.password is None
-            links = "SELECT expires_at FROM console_links WHERE key_id = {}"
+            links = "SELECT expires_at FROM invitations WHERE person_id = {}"
             ((ends,),) = await rows(store, links.format(account.caller.id))
             assert ends < clock.now
             await alter(store, clock, account.caller.id, state="disabled")

@@ -17,16 +17,20 @@ def issue_for_console(shop: ServerProcess) -> str:
     return shop.issue("enterprise", *(word for scope in SCOPES for word in ("--scope", scope)))
 
 
-def cookies_of_administrator(shop: ServerProcess, token: str) -> httpx.Cookies:
-    """Add an administrator with the key of ``token``, and return the cookies of their browser."""
+def invitation(shop: ServerProcess, token: str) -> str:
+    """Add an administrator with the key of ``token``, and return the link of the invitation."""
     login = f"ada-{uuid4().hex[:8]}"
     person = {"name": "Ada", "login": login, "role": "administrator"}
     headers = {"Authorization": f"Bearer {token}"}
     added = httpx.post(f"{shop.url}/v1/people", headers=headers, json=person)
     assert added.status_code == 201, added.text
+    return str(added.json()["invitation"]["url"])
+
+
+def cookies_of_administrator(shop: ServerProcess, token: str) -> httpx.Cookies:
+    """Add an administrator with the key of ``token``, and return the cookies of their browser."""
     data = {"password": "correct horse"}
-    link = added.json()["invitation"]["url"]
-    response = httpx.post(link, data=data, headers=SAME_ORIGIN)
+    response = httpx.post(invitation(shop, token), data=data, headers=SAME_ORIGIN)
     assert response.status_code == 303, response.text
     return response.cookies
 

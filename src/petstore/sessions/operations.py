@@ -1,6 +1,7 @@
 """Signing in, and what people do with their own sessions and accounts: all that pages may use."""
 
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from petstore.clock import Clock, Milliseconds, system_clock
@@ -9,7 +10,7 @@ from petstore.errors import InvalidBody, InvalidKey, MissingKey
 from petstore.events.model import Author
 from petstore.interface.authentication import look_up, require_network
 from petstore.interface.operation import Services
-from petstore.interface.rate_limit_headers import require_admitted
+from petstore.interface.rate_limit_headers import limit_reached, require_admitted
 from petstore.keys.model import Caller, Environment, digest
 from petstore.keys.store import Principal, count_up_revision
 from petstore.limits.admission import PASSWORD, PASSWORD_OF_NETWORK
@@ -113,27 +114,39 @@ class Sessions:
         found = find_account_by_login(login, self._environment)
         account = await read_unit(self._store, found)
         is_known = account is not None and known.knows(account.credential)
-        with await self._attempt(login, address, known.id if is_known else ""):
+        async with self._attempt(login, address, known.id if is_known else ""):
             is_right = await self._passwords.verify(password, account and account.password)
-        now = self._services.clock()
-        if account is None or not is_right or account.caller.state(now) != "active":
-            raise InvalidKey(_WRONG)
+            now = self._services.clock()
+            if account is None or not is_right or account.caller.state(now) != "active":
+                raise InvalidKey(_WRONG)
         self.charge(account.caller, address)
         unit = begin_session(account.caller, account.credential, now, browser)
         secret = await self._store.write(unit)
         return SignedIn(account.caller, secret, account.credential, browser.stays)
 
-    async def _attempt(self, login: str, address: str, known_by: str) -> ExitStack:
-        """Charge an attempt, and wait for a turn; a browser or session ``known_by`` goes first."""
+    @asynccontextmanager
+    async def _attempt(self, login: str, address: str, known_by: str) -> AsyncIterator[None]:
+        """Take a turn to check a password, and charge a wrong one (an error in the block).
+
+        A browser or a session ``known_by`` goes first.
+        """
+        limiter, turns = self._services.limiter, self._services.admission.passwords
         network, name = network_of(address, _NETWORK), login_digest(login)
         counts = {network: PASSWORD_OF_NETWORK, f"{name} {network}": PASSWORD}
         if known_by:
             counts = {f"{name} {known_by}": PASSWORD}
-        for holder, budget in counts.items():
-            decision = await self._services.limiter.take_of(budget, holder)
-            require_admitted(decision, budget)
-        turns = self._services.admission.passwords
-        return await turns.take(object(), goes_first=bool(known_by))
+        # Those of a name come one after another, so many at once are counted as well.
+        with await turns.take(name if known_by else network, goes_first=bool(known_by)):
+            for holder, budget in counts.items():
+                decision = await limiter.look_at(budget, holder)
+                if not decision.minute.remaining:
+                    raise limit_reached(decision, budget)
+            try:
+                yield
+            except (InvalidKey, InvalidBody):
+                for holder, budget in counts.items():
+                    await limiter.take_of(budget, holder)
+                raise
 
     async def find_invited(self, secret: str) -> Account | None:
         """Return whom a link invites: it can set their password."""
@@ -194,7 +207,7 @@ class Sessions:
     async def confirm(self, session: Session, password: str) -> None:
         """Refuse whoever does not know the password of the person of a session."""
         account = await self.read_account(session.caller.id)
-        with await self._attempt(account.login, "", session.device.digest.hex()):
+        async with self._attempt(account.login, "", session.device.digest.hex()):
             if not await self._passwords.verify(password, account.password):
                 msg = "current: this is not your password"
                 raise InvalidBody(msg)
@@ -224,8 +237,9 @@ class Sessions:
         await self._store.write(end_sessions(caller_id, only=digest))
 
     async def end_others(self, session: Session) -> None:
-        unit = end_sessions(session.caller.id, kept=session.device.digest)
-        await self._store.write(unit)
+        if len(await self.devices(session.caller.id)) > 1:  # else anybody could wake all long polls
+            unit = end_sessions(session.caller.id, kept=session.device.digest)
+            await self._store.write(unit)
 
 
 async def invite_first(store: Store, environment: Environment, clock: Clock = system_clock) -> str:
