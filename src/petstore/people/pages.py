@@ -1,5 +1,6 @@
 """The pages of people, for administrators: list, add, change, invite and disable them."""
 
+from functools import partial
 from typing import Any
 
 from petstore.clock import HOUR
@@ -13,21 +14,24 @@ from petstore.console.templates import isolated
 from petstore.errors import LastAdministrator, NotFound, PetstoreError, SecretAlreadyShown
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.keys.model import ROLES, Caller, Role
+from petstore.keys.model import ROLES, Role
 from petstore.people.model import INVITATION_LIFE, Person
 
-_ROLE_NAMES: dict[Role, str] = {
-    "viewer": "Viewer",
-    "clerk": "Clerk",
-    "manager": "Manager",
-    "administrator": "Administrator",
+_ROLES: dict[Role, str] = {
+    "viewer": "Viewer: sees animals and orders",
+    "clerk": "Clerk: sees and changes animals and orders",
+    "manager": "Manager: as a clerk, and manages webhooks for programs",
+    "administrator": "Administrator: everything, people and keys too",
 }
-_ROLE_HINTS: dict[Role, str] = {
-    "viewer": "sees animals and orders",
-    "clerk": "sees and changes animals and orders",
-    "manager": "as a clerk, and manages webhooks for programs",
-    "administrator": "everything, people and keys too",
-}
+_FORM = FieldSet(
+    Field("name", "Name", hint="As others see it.", attributes={"aria-required": "true"}),
+    Field(
+        *("login", "Login"),
+        hint="What the person signs in with, such as their e-mail address.",
+        attributes={"aria-required": "true", "autocapitalize": "none", "spellcheck": "false"},
+    ),
+    choice("role", "Role", *_ROLES.items()),
+)
 _SENT_BEFORE = Problem(
     "",
     "This form was sent before, and the link was shown then. It cannot be shown again. Find the"
@@ -40,83 +44,60 @@ _LAST = Problem(
 _HOURS = INVITATION_LIFE // HOUR
 
 
-def _form(own: Caller, now: str = "") -> FieldSet:
-    """Return the form of a person whose role is ``now``: it offers what ``own`` can give."""
-    roles = [
-        (role, f"{_ROLE_NAMES[role]}: {hint}")
-        for role, hint in _ROLE_HINTS.items()
-        if role == now or ROLES[role] <= own.scopes
-    ]
-    return FieldSet(
-        Field("name", "Name", hint="As others see it.", attributes={"aria-required": "true"}),
-        Field(
-            *("login", "Login"),
-            hint="What the person signs in with, such as their e-mail address.",
-            attributes={"aria-required": "true", "autocapitalize": "none", "spellcheck": "false"},
-        ),
-        choice("role", "Role", *roles),
-    )
-
-
 async def _list(visit: PageRequest) -> Response:
     people = await visit.list_page("listPeople")
-    return visit.page("people.html", people=people, role_names=_ROLE_NAMES)
+    return visit.page("people.html", people=people)
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    form = _form(visit.caller).new(visit.form, error, {"role": "clerk"})
+    form = _FORM.new(visit.form, error, {"role": "clerk"})
     problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
     return visit.page("person_new.html", error=error, form=form, problem=problem)
 
 
 async def _create(visit: PageRequest) -> Response:
     await _confirm(visit)
-    fields = _form(visit.caller)
-    created = await visit.execute("createPerson", fields.body(fields.typed(visit.form)))
+    created = await visit.execute("createPerson", _FORM.body(_FORM.typed(visit.form)))
     return visit.page("person_invited.html", 201, person=created.value, hours=_HOURS)
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     """Return the page of a person as they are now, with what was typed and what is wrong."""
     person: Person = (await _get(visit)).value
-    texts = _form(visit.caller).texts(person)
-    form = _form(visit.caller, person.role).shown(texts, "", visit.form, error)
+    form = _FORM.shown(_FORM.texts(person), "", visit.form, error)
+    is_own, problem = person.id == visit.caller.id, form.problem
+    if isinstance(error, SecretAlreadyShown):
+        problem = _SENT_BEFORE
+    elif isinstance(error, LastAdministrator) and is_own:
+        problem = _LAST
     return visit.page(
         "person.html",
         error=error,
         person=person,
         form=form,
         history=await history_of(visit, f"person/{person.id}"),
-        problem=_problem(visit, error) or form.problem,
-        role=_ROLE_NAMES[person.role],
+        problem=problem,
         may_do=scopes_in_words(ROLES[person.role]),
         devices=(await visit.execute("listPersonDevices")).value,
         own_device=visit.session.device.id if visit.session else 0,
-        is_own=person.id == visit.caller.id,
+        is_own=is_own,
         hours=_HOURS,
     )
 
 
-def _problem(visit: PageRequest, error: PetstoreError | None) -> Problem | None:
-    if isinstance(error, SecretAlreadyShown):
-        return _SENT_BEFORE
-    is_own = visit.path_id == visit.caller.id
-    return _LAST if isinstance(error, LastAdministrator) and is_own else None
-
-
 @again_if_used
 async def _update(visit: PageRequest) -> Response:
-    before, fields = await _get(visit), _form(visit.caller)
+    before = await _get(visit)
     # The form has no version: a person who works has another one every minute.
-    fields.require_unchanged(visit.form, before.value)
-    changes = fields.patch(visit.form)
+    _FORM.require_unchanged(visit.form, before.value)
+    changes = _FORM.patch(visit.form)
     if changes.keys() & {"login", "role"}:
         await _confirm(visit)
     changed = await visit.execute("updatePerson", changes, if_match=before.version)
     person: Person = changed.value
     if person.id == visit.caller.id and person.role != "administrator":
         return await visit.redirect("")  # these pages are no longer for this person
-    undo = Undo(_path(visit), undo_fields(fields.texts(before.value), fields.texts(person)))
+    undo = Undo(_path(visit), undo_fields(_FORM.texts(before.value), _FORM.texts(person)))
     name = isolated(person.name)
     notice = change_notice(name, f"{name} is changed.", undo, visit.form.text("undo"))
     return await visit.redirect(_path(visit), notice)
@@ -128,15 +109,7 @@ async def _invite(visit: PageRequest) -> Response:
     return visit.page("person_invited.html", person=invited.value, hours=_HOURS)
 
 
-async def _disable(visit: PageRequest) -> Response:
-    return await _set_state(visit, "disabled")
-
-
-async def _enable(visit: PageRequest) -> Response:
-    return await _set_state(visit, "active")
-
-
-async def _set_state(visit: PageRequest, state: str) -> Response:
+async def _set_state(state: str, visit: PageRequest) -> Response:
     changed = await visit.execute("updatePerson", {"state": state})
     person: Person = changed.value
     name, path = isolated(person.name), _path(visit)
@@ -145,6 +118,9 @@ async def _set_state(visit: PageRequest, state: str) -> Response:
     else:
         text, undo = f"{name} is enabled again.", Undo(f"{path}/disable")
     return await visit.redirect(path, Notice(text, undo))
+
+
+_disable, _enable = partial(_set_state, "disabled"), partial(_set_state, "active")
 
 
 async def _end_device(visit: PageRequest) -> Response:
