@@ -282,7 +282,7 @@ async def test_a_use_is_noted_with_the_caller(grace: Door) -> None:
     grace.clock.advance(60)
     await grace.sign_in()
     rows = await grace.store.read(
-        Statement("SELECT seen_at FROM api_keys WHERE id = ?1", (grace.who.id,))
+        Statement("SELECT seen_at FROM callers WHERE id = ?1", (grace.who.id,))
     )
     assert rows == [(grace.clock(),)]
     assert await caller(grace.store, grace.who.id)
