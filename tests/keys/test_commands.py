@@ -20,7 +20,6 @@ from petstore.keys.model import is_token
 from support.command import Command
 from support.process import ServerProcess, free_port
 from support.shop import Shop
-from support.terminal import shown_on_terminal
 from support.waiting import within
 
 BY_ID = ("show", "change", "rotate", "revoke", "unban")
@@ -264,40 +263,6 @@ def test_many_keys_are_listed_page_by_page(command: Command) -> None:
     some = command("keys", "list")
     assert len(some.stdout.splitlines()) == 1 + 20
     assert some.stderr.startswith("(there are more: see --all, --limit, or --cursor ")
-
-
-@pytest.mark.parametrize(
-    ("columns", "left_out"),
-    [
-        (16, None),
-        (64, ["scopes", "created", "environment", "expires", "token ends"]),
-        (120, ["scopes"]),
-        (200, []),
-    ],
-)
-def test_a_narrow_terminal_gets_fewer_columns_rather_than_broken_words(
-    command: Command, columns: int, left_out: list[str] | None
-) -> None:
-    command.create_key(plan="business")
-    header, row, *note = shown_on_terminal(
-        "keys", "list", COLUMNS=str(columns), PETSTORE_DATABASE=command.url
-    ).text.splitlines()
-    assert max(len(header), len(row)) <= columns
-    if left_out is not None:
-        assert row.split()[:3] == ["1", "app", "business"]
-        assert all(
-            (name in header) == (name not in left_out)
-            for name in (
-                "scopes",
-                "created",
-                "environment",
-                "state",
-                "expires",
-                "token ends",
-                "last used",
-            )
-        )
-        assert note == ([f"(no room for {', '.join(left_out)}: see --json)"] if left_out else [])
 
 
 def test_a_name_cannot_control_the_terminal(command: Command) -> None:

@@ -19,7 +19,6 @@ from petstore.limits.database import StoredRateLimits
 from petstore.usage.counter import Counter, first_hour
 from support.keys import change, issue, revoke, unban
 from support.manual_clock import ManualClock
-from support.retention import prune_table
 from support.stores import do
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -85,11 +84,6 @@ async def call(store: Store, clock: ManualClock, key_id: int = 1, name: str = "g
     counter, latest = Counter(store, clock), (clock(), b"shop/1", "r1")
     counter.count("deprecated", key_id, name, first_hour(clock() // DAY), latest)
     await counter.save()
-
-
-async def test_a_store_without_keys_has_no_notices(notices: KeyNotices, events: Events) -> None:
-    await notices.look()
-    assert await events.new() == []
 
 
 # The limit of the day
@@ -359,12 +353,3 @@ class FullStore:
         unit.close()
         msg = "full"
         raise Unavailable(msg)
-
-
-async def test_old_notices_are_deleted(
-    store: Store, clock: ManualClock, notices: KeyNotices
-) -> None:
-    await issue(store, clock, expires_at=clock() + DAY)
-    await notices.look()
-    assert await store.write(prune_table("key_notices", clock())) == 0
-    assert await store.write(prune_table("key_notices", clock() + 1)) == 1

@@ -12,7 +12,7 @@ from petstore.people.model import INVITATION_LIFE
 from support.cases import case
 from support.error_body import assert_error
 from support.history import told_of
-from support.people import add, add_active, set_some_password
+from support.people import add_active, set_some_password
 from support.service import SERVICE_URL, Service
 from support.visitor import signed_in_again
 
@@ -21,7 +21,6 @@ pytestmark = pytest.mark.anyio
 GRACE = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
 NOON = "2026-12-01T12:00:00Z"
 LINK = re.compile(rf"{SERVICE_URL}/console/invitation/[\w-]{{43}}")
-BY_ID = [("GET", ""), ("PATCH", ""), ("POST", "/invite"), ("GET", "/devices")]
 BAD_VALUES: dict[str, list[Any]] = {
     "name": ["", "   ", "n" * 101, "two\nlines", "\u202e", 7, None],
     "login": ["", "ab", "a" * 65, "two words", "grace\n", "\u200bgrace", 7, None],
@@ -70,19 +69,6 @@ async def test_an_invalid_value_is_refused_naming_the_field(
     if field in GRACE:
         message = assert_error(await admin.ask("POST", "", known), 400, "invalid_body")
         assert message.startswith(f"{field}: required")
-
-
-async def test_a_key_and_a_person_of_the_other_environment_are_not_found(
-    service: Service, admin: Admin
-) -> None:
-    other = await add(service.store, service.clock, environment="staging")
-    for person_id in (1, other.person.id, 99):
-        for method, rest in BY_ID:
-            with case(method, rest):
-                response = await admin.ask(method, f"/{person_id}{rest}", {})
-                message = assert_error(response, 404, "not_found")
-                assert message == f"there is no person {person_id}"
-    assert (await admin.ask("GET", "")).json() == []
 
 
 @pytest.mark.each_database
