@@ -184,7 +184,7 @@ async def test_the_console_has_no_cors_headers(database: Path) -> None:
         person = await signed_in(service)
         headers = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
         for method in ("OPTIONS", "GET", "POST"):
-            response = await person.client.request(method, "/console/session", headers=headers)
+            response = await person.client.request(method, "/console/account", headers=headers)
             assert not [name for name in response.headers if name.startswith("access-control")]
             assert "Origin" not in response.headers.get("vary", "")
 
