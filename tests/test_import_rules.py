@@ -149,16 +149,8 @@ PAST_OPERATIONS = {
     "cli.backup",
     "cli.copy",
     "cli.operator",
-    # Find out who calls: operations are executed for them, and so come later.
-    "console.browsers",
+    # Where the feed of events is, before a page is read: no operation gives it alone.
     "console.console",
-    "console.page",
-    "console.rotation",
-    "console.session_limits",
-    "console.sign_in",
-    "people.account_pages",
-    "people.invitation_pages",
-    "sessions.pages",
     # Names of callers, and the order before a pet's event: no operation gives them.
     "console.history",
     # Until the command line carries out operations alone.

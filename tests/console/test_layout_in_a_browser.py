@@ -15,7 +15,7 @@ PATHS = (
     *("/today", "/pets", "/pets/3", "/pets/new", "/orders", "/orders/1", "/orders/new", "/sales"),
     *("/inventory", "/categories", "/categories/1", "/import", "/orders/export"),
     *("/usage", "/webhooks", "/webhooks/new", "/keys", "/keys/1", "/keys/new", "/people"),
-    *("/people/new", "/activity", "/session", "/help", "/nothing", "/pets/999999999"),
+    *("/people/new", "/activity", "/account", "/help", "/nothing", "/pets/999999999"),
     "/orders?status=approved",
 )
 EDGES = """() => {

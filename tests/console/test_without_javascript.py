@@ -164,7 +164,7 @@ def test_the_help_explains_the_terms(page: Page) -> None:
 def test_a_link_from_another_site_keeps_the_person_signed_in(
     shop: ServerProcess, page: Page
 ) -> None:
-    wanted = f"{shop.url}/console/session"
+    wanted = f"{shop.url}/console/account"
     link = f'<a href="{wanted}">Your session</a>'
     mail = "http://mail.example/"
     page.route(mail, lambda route: route.fulfill(content_type="text/html", body=link))

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from petstore.clock import DAY, SECOND
 from petstore.databases.contract import Statement
 from petstore.people.accounts import find_account
 from petstore.sessions.store import end_sessions, read_unit
@@ -271,3 +272,31 @@ async def test_nothing_changes_if_there_is_no_other_device_and_no_other_name(
     await grace.submit("/account", name="Grace", was_name="Grace")
     assert await service.store.read(select) == before
     assert await is_signed_in(grace)
+
+
+async def test_in_an_old_session_a_change_to_who_signs_in_needs_the_own_password(
+    service: Service,
+) -> None:
+    ada = await person_at(service, stays=True, name="Ada", role="administrator", login="ada")
+    clerk = await add_with_password(service)
+    path, wanted = f"/people/{clerk}", {"name": "Eve", "login": "eve@shop.example", "role": "clerk"}
+    assert 'name="current"' not in (await ada.get(path)).text
+    service.clock.advance(DAY / SECOND + 1)
+    page = await ada.get(path)
+    assert 'name="current"' in page.text
+    for sent, typed in (
+        (path, form_to(page, path).fields | {"role": "manager"}),
+        (path, form_to(page, path).fields | {"login": "grace"}),
+        (f"{path}/invite", {}),
+        ("/people", wanted),
+    ):
+        for current in ("", WRONG_PASSWORD):
+            refused = await ada.post(sent, **typed | {"current": current})
+            assert refused.status_code == 400
+            assert "this is not your password" in words(refused)
+        accepted = await ada.post(sent, **typed | {"current": PASSWORD})
+        assert accepted.status_code in (200, 201, 303), words(accepted)
+        await ada.post(path, **form_to(await ada.get(path), path).fields | {"name": "Hopper"})
+    late = newcomer(service)
+    kept = await late.post(path, role="manager", current=PASSWORD)
+    assert PASSWORD not in kept.text

@@ -141,6 +141,7 @@ class TestChanging:
     async def test_only_what_is_named_changes(self, store: Store, clock: ManualClock) -> None:
         before = await add_active(store, clock)
         told = await history(store, before.id)
+        same: dict[str, Any]
         for same in ({}, {"name": "Grace"}, {"state": "active"}, {"login": before.login}):
             assert await alter(store, clock, before.id, **same) == before
         assert await history(store, before.id) == told

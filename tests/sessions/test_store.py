@@ -10,8 +10,8 @@ from petstore.databases.contract import Statement, Store, Unit
 from petstore.databases.retention import prune_all
 from petstore.keys.model import Caller, digest
 from petstore.keys.store import Principal
-from petstore.people.accounts import FIRST, Account, find_account
-from petstore.people.model import INVITATION_LIFE
+from petstore.people.accounts import find_account
+from petstore.people.model import FIRST, INVITATION_LIFE, Account
 from petstore.sessions.model import Browser, Device, Session, known_browser
 from petstore.sessions.operations import invite_first
 from petstore.sessions.store import (
@@ -174,13 +174,6 @@ async def test_each_use_extends_a_session_up_to_its_maximum_lifetime(
     unused = await grace.sign_in(browser)
     clock.advance(idle / SECOND)
     assert not await grace.is_found(unused)
-
-
-async def test_a_use_is_worth_a_write_once_a_minute(owner: Door) -> None:
-    session = await owner.find(await owner.sign_in())
-    assert session is not None
-    assert not session.device.needs_touch(owner.clock() + 60 * SECOND - 1)
-    assert session.device.needs_touch(owner.clock() + 60 * SECOND)
 
 
 async def test_a_new_session_ends_the_one_it_replaces(owner: Door) -> None:

@@ -1,18 +1,27 @@
 """People: who works in the console, by which login and with which role."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal, TypeAlias
+from hashlib import sha256
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
-from petstore.clock import HOUR, Milliseconds
+from petstore.clock import HOUR, Milliseconds, utc_second
 from petstore.domain.fields import VISIBLE, Id, printable_text
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import BeyondOwnRights
-from petstore.keys.model import ROLES, Caller, Role, check_rights
+from petstore.keys.model import ROLES, Caller, Environment, Role, check_rights
 
 INVITATION_LIFE: Milliseconds = 72 * HOUR
 """How long a link works that lets a person set a password."""
+
+MAX_LOGIN = 64
+"""The maximum length of a login, in characters."""
+
+FIRST = 0
+"""The id of nobody yet: the first person of a store, who has been invited."""
 
 PersonState: TypeAlias = Literal["invited", "active", "disabled"]
 """Only an active person can sign in. One who is invited has no password yet."""
@@ -22,7 +31,7 @@ Login = Annotated[
     str,
     Meta(
         min_length=3,
-        max_length=64,
+        max_length=MAX_LOGIN,
         pattern=VISIBLE,
         description=(
             "What the person signs in with, unique ignoring case. An e-mail address is a good one."
@@ -87,6 +96,61 @@ class Person(Struct, frozen=True, rename="camel"):
         ]
         | None
     )
+
+
+class Account(NamedTuple):
+    """A person as stored: who calls, what they sign in with, and the last use of the console.
+
+    ``password`` is a hash, ``None`` while there is none.
+    """
+
+    caller: Caller
+    login: str = ""
+    password: str | None = None
+    seen_at: Milliseconds | None = None
+
+    @property
+    def credential(self) -> bytes:
+        """What sessions of the person end with: the digest of the hash."""
+        return sha256((self.password or "").encode("utf-8")).digest()
+
+    @property
+    def state(self) -> PersonState:
+        """Whether the person may sign in, and can."""
+        if self.caller.revoked_at is not None:
+            return "disabled"
+        return "active" if self.password else "invited"
+
+    @property
+    def administers(self) -> bool:
+        return self.caller.role == "administrator" and self.state == "active"
+
+    @property
+    def shown(self) -> Person:
+        """The person as administrators see it."""
+        caller, seen_at = self.caller, self.seen_at
+        assert caller.role is not None  # noqa: S101 - or it would be a key
+        return Person(
+            *(caller.id, caller.name, self.login, caller.role, self.state),
+            created_at=utc_second(caller.created_at),
+            last_seen_at=None if seen_at is None else utc_second(seen_at),
+        )
+
+    def changed(self, changes: Mapping[str, Any], now: Milliseconds) -> "Account":
+        """Return it with other fields, by their names in ``PersonPatch``."""
+        before, after = self.shown, replace(self.shown, **changes)
+        caller = replace(self.caller, name=after.name, role=after.role, scopes=ROLES[after.role])
+        if after.state != before.state:
+            caller = replace(caller, revoked_at=now if after.state == "disabled" else None)
+        return self._replace(caller=caller, login=after.login)
+
+
+def first_account(environment: Environment, now: Milliseconds) -> Account:
+    """Return the account that the first person of a store is to have."""
+    caller = Caller(
+        *("", "enterprise"), id=FIRST, environment=environment, created_at=now, role="administrator"
+    )
+    return Account(caller)
 
 
 class Invitation(Struct, frozen=True, rename="camel"):

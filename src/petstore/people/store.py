@@ -20,13 +20,13 @@ from petstore.keys.model import Caller, Environment
 from petstore.keys.store import Principal, begin_change, new_caller, unconditional
 from petstore.people.accounts import (
     SELECT_ACCOUNTS,
-    Account,
     account_of,
     find_account,
     find_account_by_login,
 )
 from petstore.people.model import (
     INVITATION_LIFE,
+    Account,
     Invitation,
     Person,
     PersonCreate,

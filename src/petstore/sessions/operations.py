@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from petstore.clock import Clock, Milliseconds, system_clock
+from petstore.clock import MINUTE, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.errors import InvalidBody, InvalidKey, MissingKey
 from petstore.events.model import Author
@@ -16,13 +16,11 @@ from petstore.keys.store import Principal, count_up_revision
 from petstore.limits.admission import PASSWORD, PASSWORD_OF_NETWORK
 from petstore.limits.minutes import network_of
 from petstore.people.accounts import (
-    FIRST,
-    Account,
     any_person,
     find_account,
     find_account_by_login,
 )
-from petstore.people.model import PersonCreate
+from petstore.people.model import FIRST, Account, PersonCreate
 from petstore.people.passwords import Passwords, check_password, has_length
 from petstore.people.store import add_person, read_person, record_person
 from petstore.sessions.model import (
@@ -81,9 +79,9 @@ class Sessions:
         return await find_session(self._store, secret, self._environment, self._services.clock())
 
     async def touch(self, session: Session) -> bool:
-        """Note the use of a session; return whether its last one was a while ago."""
+        """Note the use of a session once a minute, and return whether it did."""
         now = self._services.clock()
-        if not session.device.needs_touch(now):
+        if now - session.device.used_at < MINUTE:
             return False
         await self._store.write(touch_session(session, now))
         return True
@@ -271,17 +269,18 @@ def _set_password(
 
     The revision of the callers is locked, so no other unit does so meanwhile.
     """
-    caller, changed = account.caller, account._replace(password=hashed)
+    caller = account.caller
     before = yield from read_person(caller.id, caller.environment)
+    after = before._replace(password=hashed)
     yield Statement(
         "UPDATE people SET password = ?1 WHERE id = ?2", (hashed, caller.id), name="update_password"
     )
     yield from end_sessions(caller.id)
     yield delete_invitations(caller.id)
-    after, by = before._replace(password=hashed), Author(caller.actor, request_id)
+    by = Author(caller.actor, request_id)
     yield record_person("person.updated", after, before, by, now)
-    secret = yield from begin_session(caller, changed.credential, now, browser)
-    return SignedIn(caller, secret, changed.credential, browser.stays)
+    secret = yield from begin_session(caller, after.credential, now, browser)
+    return SignedIn(caller, secret, after.credential, browser.stays)
 
 
 def _renamed(digest: bytes, name: str, now: Milliseconds, request_id: str) -> Unit[None]:

@@ -12,8 +12,8 @@ from petstore.databases.retention import are_first
 from petstore.keys.cache import find_key
 from petstore.keys.model import Caller, Environment
 from petstore.keys.store import Principal, count_up_revision
-from petstore.people.accounts import FIRST, Account, any_person, find_account, first_account
-from petstore.people.model import INVITATION_LIFE
+from petstore.people.accounts import any_person, find_account
+from petstore.people.model import FIRST, INVITATION_LIFE, Account, first_account
 from petstore.sessions.model import Browser, Device, Session, expiry
 
 MAX_SESSIONS = 100
