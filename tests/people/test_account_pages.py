@@ -285,8 +285,7 @@ async def test_in_an_old_session_a_change_to_who_signs_in_needs_the_own_password
     page = await ada.get(path)
     assert 'name="current"' in page.text
     for sent, typed in (
-        (path, form_to(page, path).fields | {"role": "manager"}),
-        (path, form_to(page, path).fields | {"login": "grace"}),
+        (path, form_to(page, path).fields | {"role": "manager", "login": "grace"}),
         (f"{path}/invite", {}),
         ("/people", wanted),
     ):
@@ -296,7 +295,6 @@ async def test_in_an_old_session_a_change_to_who_signs_in_needs_the_own_password
             assert "this is not your password" in words(refused)
         accepted = await ada.post(sent, **typed | {"current": PASSWORD})
         assert accepted.status_code in (200, 201, 303), words(accepted)
-        await ada.post(path, **form_to(await ada.get(path), path).fields | {"name": "Hopper"})
     late = newcomer(service)
     kept = await late.post(path, role="manager", current=PASSWORD)
     assert PASSWORD not in kept.text
