@@ -165,12 +165,12 @@ def test_a_link_from_another_site_keeps_the_person_signed_in(
     shop: ServerProcess, page: Page
 ) -> None:
     wanted = f"{shop.url}/console/account"
-    link = f'<a href="{wanted}">Your session</a>'
+    link = f'<a href="{wanted}">Your account</a>'
     mail = "http://mail.example/"
     page.route(mail, lambda route: route.fulfill(content_type="text/html", body=link))
     page.goto(mail)
-    page.get_by_role("link", name="Your session").click()
-    expect(page.locator("h1")).to_have_text("Your session")
+    page.get_by_role("link", name="Your account").click()
+    expect(page.locator("h1")).to_have_text("Your account")
     assert page.url == wanted
 
 

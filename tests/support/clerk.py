@@ -5,7 +5,7 @@ from typing import Any, Self
 from uuid import uuid4
 
 import httpx
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 from petstore.keys.model import SCOPES
 from support.process import ServerProcess
@@ -35,6 +35,12 @@ def cookies_of_administrator(shop: ServerProcess, token: str) -> httpx.Cookies:
     return response.cookies
 
 
+def sign_in(context: BrowserContext, shop: ServerProcess, token: str) -> None:
+    """Sign a new administrator in."""
+    for name, value in cookies_of_administrator(shop, token).items():
+        context.add_cookies([{"name": name, "value": value, "url": shop.url}])
+
+
 @dataclass
 class Clerk:
     """An administrator on a ``page`` of a browser; ``token`` is that of a key for everything."""
@@ -51,8 +57,7 @@ class Clerk:
     def at(cls, shop: ServerProcess, browser: Browser, token: str, **options: Any) -> Self:
         """Bring in somebody who has signed in; ``options`` are those of the browser."""
         context = browser.new_context(**options)
-        for name, value in cookies_of_administrator(shop, token).items():
-            context.add_cookies([{"name": name, "value": value, "url": shop.url}])
+        sign_in(context, shop, token)
         return cls(shop, context.new_page(), token)
 
     def open(self, path: str) -> None:

@@ -77,9 +77,9 @@ def find_session_in_unit(digest: bytes, now: Milliseconds) -> Unit[Session | Non
     )
     if not rows:
         return None
-    kind, caller_id, credential, *device = rows[0]
+    kind, caller_id, credential = rows[0][:3]
     caller = yield from _find_holder(kind, caller_id, credential, now)
-    return Session(caller, credential, Device._make(device)) if caller else None
+    return Session(caller, credential, _device_of(rows[0][3:])) if caller else None
 
 
 def _find_holder(
@@ -130,7 +130,12 @@ def list_devices(caller_id: int, now: Milliseconds) -> Unit[list[Device]]:
         (caller_id, now),
         name="select_devices",
     )
-    return [Device._make(row) for row in rows]
+    return [*map(_device_of, rows)]
+
+
+def _device_of(row: Row) -> Device:
+    *rest, stays = row
+    return Device(*rest, stays=bool(stays))
 
 
 def end_sessions(caller_id: int, *, kept: bytes = b"", only: bytes = b"") -> Unit[None]:
