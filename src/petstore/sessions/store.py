@@ -134,7 +134,7 @@ def list_devices(caller_id: int, now: Milliseconds) -> Unit[list[Device]]:
 
 
 def _device_of(row: Row) -> Device:
-    return Device(*row[:-1], bool(row[-1]))
+    return Device._make((*row[:-1], bool(row[-1])))
 
 
 def end_sessions(caller_id: int, *, kept: bytes = b"", only: bytes = b"") -> Unit[None]:
