@@ -151,7 +151,7 @@ def test_a_webhook_has_its_actions_before_its_newest_deliveries(clerk: Clerk) ->
     clerk.open("/webhooks/new")
     clerk.field("url").fill(long)
     clerk.save()
-    link = page.get_by_role("link", name="I have copied it").get_attribute("href") or ""
+    link = page.get_by_role("link", name="Go to the webhook").get_attribute("href") or ""
     add_failed_deliveries(clerk.shop.database, int(link.rpartition("/")[2]), "no", 6)
     page.goto(f"{clerk.shop.url}{link}")
     expect(page.locator("#deliveries tbody tr")).to_have_count(5)

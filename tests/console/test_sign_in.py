@@ -325,6 +325,9 @@ async def test_each_caller_has_pages_of_their_own_in_each_network(database: Path
         assert await is_signed_in(colleague)
         thief.client.headers["X-Forwarded-For"] = "192.0.2.1"
         assert await is_signed_in(thief)
+        del thief.client.headers["X-Forwarded-For"]
+        assert (await thief.post("/sign-out")).status_code == 303
+        assert not await is_signed_in(thief)
 
 
 async def test_pages_cost_a_key_nothing(service: Service) -> None:

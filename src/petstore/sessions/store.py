@@ -134,8 +134,7 @@ def list_devices(caller_id: int, now: Milliseconds) -> Unit[list[Device]]:
 
 
 def _device_of(row: Row) -> Device:
-    *rest, stays = row
-    return Device(*rest, stays=bool(stays))
+    return Device._make((*row[:-1], bool(row[-1])))
 
 
 def end_sessions(caller_id: int, *, kept: bytes = b"", only: bytes = b"") -> Unit[None]:
