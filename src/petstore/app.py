@@ -34,7 +34,6 @@ from petstore.settings import Settings, is_postgres
 
 
 def serve_settings(settings: Settings, registry: Registry | None = None) -> Application:
-    """Return the service that ``settings`` describe, logging to standard error."""
     log, observers = open_log(settings), observers_of(settings, registry)
     store = database_of(settings, observers)
     limiter = create_limiter(settings, store, system_clock, observers)
@@ -49,7 +48,6 @@ def create_app(
     clock: Clock = system_clock,
     observers: Observers = (),
 ) -> Application:
-    """Put the service together from its parts."""
     addresses, docs = Addresses(settings.public_url), Documentation()
     services = create_services(settings, store, limiter, clock, secret_file_of(settings))
     for observer in observers:
@@ -82,7 +80,6 @@ def _hooks(log: RequestLog, observers: Observers) -> RequestHooks:
 
 
 def create_registry(shared: SharedMetrics, *, serves: bool = True) -> Registry:
-    """Return the registry of this worker, which reports the process too."""
     registry = Registry(shared, __version__, serves=serves)
     report_process(registry, str(shared.worker_id))
     return registry
@@ -146,7 +143,6 @@ async def _running(
 
 
 def open_log(settings: Settings) -> RequestLog:
-    """Return a log on standard error that takes the records of ``logging`` too."""
     rules = LogRules(settings.log_level, settings.log_health_checks, not settings.omit_addresses)
     log = RequestLog(
         standard_error(), system_clock, for_person=is_for_person(settings.log_format), rules=rules

@@ -28,7 +28,6 @@ _HAS_TABLES = Statement("SELECT to_regclass('petstore_schema') IS NOT NULL", nam
 def database_of(
     settings: Settings, observers: Observers = (), *, brief_locks: bool = False
 ) -> Store:
-    """Return the store that ``settings`` name."""
     timeout = int(settings.database_timeout * SECOND)
     connections = settings.database_connections
     store = store_at(settings.database, timeout, connections, brief_locks=brief_locks)
@@ -48,7 +47,6 @@ def store_at(
 
 
 def migrate(database: str) -> None:
-    """Bring the store at ``database`` up to date, and create it if necessary."""
     store_at(database, COMMAND_TIMEOUT).migrate()
 
 
@@ -84,7 +82,6 @@ def require_store(database: str, hint: str = "") -> None:
 
 
 def has_file(path: Path) -> bool:
-    """Return whether there is a file of a store."""
     if reason := obstacle(path):
         msg = f"{path}: {reason}"
         raise UnusableDatabase(msg)
@@ -114,7 +111,6 @@ async def watched_files(store: Store) -> AsyncIterator[None]:
 def create_limiter(
     settings: Settings, store: Store, clock: Clock, observers: Observers = ()
 ) -> RateLimiter:
-    """Return the limiter of one process, or with ``settings.redis`` of many."""
     rules = BanRules(
         min_strikes=settings.ban_strikes,
         strikes_divisor=settings.ban_strikes_divisor,
@@ -136,7 +132,6 @@ def create_limiter(
 
 
 def secret_file_of(settings: Settings) -> SecretFile:
-    """Return the file with the master secret of all webhooks, if there is one."""
     path = settings.secret_path
     # Instances on PostgreSQL may run on several machines, and each would make another.
     file = SecretFile(path, may_create=not is_postgres(settings.database))

@@ -306,12 +306,10 @@ class Settings:
 
     @property
     def webhook_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """The networks to which webhooks may deliver, whatever they are."""
         return _networks("webhook-network", self.webhook_network)
 
     @property
     def secret_path(self) -> Path | None:
-        """The file with the master secret; ``None`` if there is none."""
         if self.secret_file:
             return Path(self.secret_file)
         if is_postgres(self.database):
@@ -321,11 +319,9 @@ class Settings:
 
     @property
     def delivers(self) -> bool:
-        """Whether the service delivers events to webhooks itself."""
         return not self.no_deliveries and self.secret_path is not None
 
     def check(self) -> None:
-        """Refuse values that do not fit together."""
         check_database(self.database)
         if self.redis:
             _check_url(redis_url, self.redis)
@@ -427,7 +423,6 @@ def is_postgres(database: str) -> bool:
 
 
 def check_database(database: str) -> None:
-    """Raise ``SettingError`` if ``database`` is not the address of a database."""
     if is_postgres(database):
         _check_url(postgres_url, database)
     else:
@@ -435,7 +430,6 @@ def check_database(database: str) -> None:
 
 
 def sqlite_path(database: str) -> Path:
-    """Return the file of the SQLite database at the address ``database``."""
     scheme, separator, path = database.partition(":///")
     # In SQLite, :memory: is a database that nobody else sees.
     _require(
@@ -447,7 +441,6 @@ def sqlite_path(database: str) -> Path:
 
 
 def _is_utf_8(path: str) -> bool:
-    """Return whether ``path`` is text without a NUL, as SQLite takes it."""
     try:
         return b"\0" not in path.encode()
     except UnicodeEncodeError:  # bytes of another encoding

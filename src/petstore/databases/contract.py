@@ -90,7 +90,6 @@ def placeholder_list(first: int, values: Sized) -> str:
 def as_unavailable(
     kinds: tuple[type[Exception], ...], context: str = "the database is not available"
 ) -> Iterator[None]:
-    """Turn errors of these ``kinds`` into ``Unavailable``."""
     try:
         yield
     except kinds as error:
@@ -110,11 +109,7 @@ class Reader(Protocol):
     """Something that runs queries."""
 
     async def read(self, statement: Statement) -> list[Row]:
-        """Run one SELECT on committed data.
-
-        Raises:
-            Unavailable: the database is unreachable or failing.
-        """
+        """Run one SELECT on committed data."""
         ...
 
 
@@ -137,9 +132,7 @@ class Store(Reader, Protocol):
         """Connect. The schema must be up to date (see ``migrate``)."""
         ...
 
-    async def close(self) -> None:
-        """Finish the units of work in progress and disconnect."""
-        ...
+    async def close(self) -> None: ...
 
     async def check(self) -> None:
         """Return if the database can be read."""
@@ -153,11 +146,5 @@ class Store(Reader, Protocol):
         ...
 
     async def write(self, unit: Unit[T]) -> T:
-        """Run a unit of work in a transaction and return its result once it is durable.
-
-        Raises:
-            Unavailable: the database is locked, unreachable, full or failing; the change is not
-                acknowledged.
-            PetstoreError: what the unit itself raised; it changed nothing.
-        """
+        """Run a unit of work in a transaction and return its result once it is durable."""
         ...

@@ -137,7 +137,6 @@ def _below(filters: Mapping[str, Filter]) -> tuple[str, Below | None]:
 def _bound(
     filters: Mapping[str, Filter], after: int | None
 ) -> tuple[tuple[_Kind, ...], list[Value]]:
-    """Return what is filtered, and the parameters of a page."""
     kinds: list[_Kind] = []
     parameters: list[Value] = []
     for column, wanted in filters.items():

@@ -69,18 +69,14 @@ class PostgresStore:
         )
 
     def migrate(self) -> None:
-        """Create the tables if there are none, and bring the schema up to date."""
         self._run_alone(migrate, _MIGRATION_SECONDS)
 
     def schema(self) -> Schema:
-        """Return the version of the schema; change nothing. The errors are those of ``migrate``."""
         return self._run_alone(inspect, self._timeout)
 
     def _run_alone(
         self, action: Callable[[Connection], Coroutine[Any, Any, T]], seconds: float
     ) -> T:
-        """Return what ``action`` makes of a connection of its own."""
-
         async def run() -> T:
             with as_unavailable(ERRORS):
                 async with asyncio.timeout(seconds):
@@ -98,20 +94,16 @@ class PostgresStore:
 
     @property
     def connections_in_use(self) -> int:
-        """How many connections are at work now."""
         return self._pool.in_use
 
     async def close(self) -> None:
-        """Finish the units of work in progress and disconnect."""
         await self._has_no_unit.wait()  # those that have no connection yet, too
         await self._pool.close()
 
     async def check(self) -> None:
-        """Return if the server responds and lets us read a table of the store."""
         await self.read(_PING)
 
     async def version(self) -> str:
-        """Return what changes with every commit: which transactions a statement sees."""
         return await self._versions.call(None)
 
     async def _read_versions(self, calls: Sequence[None]) -> list[str]:
@@ -139,7 +131,6 @@ class PostgresStore:
         return Batches(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, self.connections)
 
     async def _read_by_ids(self, sql: str, ids: Sequence[Value]) -> list[list[Row]]:
-        """Run a ``sql`` by id for all ``ids``, and return for each of them its row, if any."""
         if len(ids) == 1:
             return [await self.read(Statement(sql, ids, name="select_by_id"))]
         select = sql.removesuffix(_ONE_ID) + _MANY_IDS
@@ -158,7 +149,6 @@ class PostgresStore:
             return await fetch(connection, statement)
 
     async def write(self, unit: Unit[T]) -> T:
-        """Run a unit of work in a transaction and return its result once it is durable."""
         with as_unavailable(ERRORS), self._in_progress():
             async with asyncio.timeout(self._timeout):
                 work = UnitInProgress(unit)
@@ -187,7 +177,6 @@ class PostgresStore:
         return Batches(partial(self._run_together, sql), _UNITS_AT_ONCE)
 
     async def _run_with_others(self, deferred: Deferred) -> None:
-        """Run the one statement of a unit of work, with those of others that have the same SQL."""
         try:
             await self._deferred(deferred.sql).call(deferred)
         finally:

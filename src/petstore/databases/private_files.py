@@ -23,7 +23,6 @@ def create(path: Path) -> BinaryIO:
 
 
 def obstacle(path: Path) -> str:
-    """Return why no file can be at ``path``, or nothing."""
     if path.is_symlink() and not path.exists():  # who planted it?
         return "it is a link that leads nowhere"
     folder = path.absolute().parent
@@ -36,9 +35,6 @@ def require_private(path: Path, opened: os.stat_result, *, is_secret: bool = Fal
     The owner of the folder and the groups are the operator's choice. ``opened`` is the status of
     the open file. Others may not read a secret of this user either. Root decides who reads its own,
     and container platforms mount secrets in folders that are open to all, and read-only.
-
-    Raises:
-        PermissionError: the reason alone, without the name.
     """
     if not stat.S_ISREG(opened.st_mode):
         msg = "expected a file, found a folder, link or pipe"
@@ -92,9 +88,6 @@ def create_once(path: Path, content: bytes) -> None:
     """Create a file with ``content``, as a whole and on disk, unless something has its name.
 
     Of several processes that do so at once, the first one decides what is in it.
-
-    Raises:
-        OSError: it cannot be created.
     """
     part = path.with_name(f"{path.name}.{token_hex(8)}.part")
     with create(part) as file:
@@ -110,7 +103,6 @@ def create_once(path: Path, content: bytes) -> None:
 
 
 def sync_names(folder: Path) -> None:
-    """Flush the names in a folder to disk."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -119,7 +111,6 @@ def sync_names(folder: Path) -> None:
 
 
 def part_of(path: Path) -> Path:
-    """Return the name of the file that will replace ``path``."""
     return path.with_name(f"{path.name}.part")
 
 

@@ -23,18 +23,12 @@ class SecretFile:
         self._reported = ""  # not again for each delivery that waits for the file
 
     def check(self) -> None:
-        """Return if the file is in order, or is not there and may be created.
-
-        Raises:
-            ValueError: it does not hold a master secret.
-            OSError: it cannot be read, or other users can read or change it.
-        """
+        """Return if the file is in order, or is not there and may be created."""
         if self._path is not None and (os.path.lexists(self._path) or not self._may_create):
             master_of_text(_content(self._path))
 
     @property
     def is_set_up(self) -> bool:
-        """Whether the service has a file for the secret, which may be missing or wrong."""
         return self._path is not None
 
     def create(self) -> None:
@@ -70,7 +64,6 @@ class SecretFile:
 
 
 def _content(path: Path) -> bytes:
-    """Return what is in a file that is this user's."""
     if reason := obstacle(path):
         raise FileNotFoundError(reason)
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would block

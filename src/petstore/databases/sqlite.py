@@ -47,11 +47,9 @@ class SqliteStore:
 
     @property
     def committed(self) -> Counter[int]:
-        """The number of committed groups, by the number of their units of work."""
         return self._commits.committed
 
     def migrate(self) -> None:
-        """Create the file if necessary, and bring its schema up to date."""
         with suppress(OSError):  # it exists, or SQLite says what is wrong
             create(self.path).close()  # SQLite itself would let everybody read it
         timeout = _MIGRATION_TIMEOUT
@@ -70,36 +68,30 @@ class SqliteStore:
             return inspect(connection)
 
     async def open(self) -> None:
-        """Connect to the file. Call it in the process that uses it: SQLite must not be forked."""
         await self._connections.open()
 
     async def close(self) -> None:
-        """Finish the units of work in progress and close the file."""
         await self._commits.finish()
         await self._connections.close()
 
     async def check(self) -> None:
-        """Return if the file and its log are still there and can be read."""
         if self._connections.has_lost_files():
             await self.write(_nothing())
         await self.version()
 
     async def version(self) -> object:
-        """Return what changes with every commit: the data version of the connection that reads."""
         try:
             return self._connections.read(DATA_VERSION).get
         except OPERATIONAL_ERRORS as error:
             raise unavailable(error) from error
 
     async def read(self, statement: Statement) -> list[Row]:
-        """Run one SELECT on committed data."""
         try:
             return self._connections.read(statement.sql, statement.parameters).fetchall()
         except OPERATIONAL_ERRORS as error:
             raise unavailable(error) from error
 
     async def write(self, unit: Unit[T]) -> T:
-        """Run a unit of work in the next group and return its result once it is durable."""
         return await self._commits.write(unit)
 
 

@@ -64,7 +64,6 @@ class GroupCommit:
         """The number of committed groups, by the number of their units of work."""
 
     async def write(self, unit: Unit[T]) -> T:
-        """Run a unit of work in the next group and return its result once it is durable."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         deadline = loop.time() + self._connections.timeout / SECOND
@@ -77,7 +76,6 @@ class GroupCommit:
             del done  # or it would be in the traceback of its error
 
     async def finish(self) -> None:
-        """Return once no unit of work is in progress."""
         while self._group is not None:
             await self._group
 
@@ -197,7 +195,6 @@ class GroupCommit:
         return outcomes
 
     async def _run(self, waiting: _Waiting, slices: TimeSlices) -> Any:
-        """Run one unit in its savepoint; return its result, or the error that undid it."""
         execute, unit = self._connections.write, waiting.unit
         execute("SAVEPOINT unit")
         try:
@@ -223,7 +220,6 @@ class GroupCommit:
 
 
 def _require_waiting(done: asyncio.Future[Any]) -> None:
-    """Refuse to go on with a change whose caller has got a 503, or has left."""
     if done.done():
         msg = "the change took too long"
         raise Unavailable(msg)

@@ -63,12 +63,7 @@ def connect(
 
 @contextmanager
 def connected(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
-    """Give a connection to the database at ``path``, beside the processes that have it open.
-
-    Raises:
-        apsw.Error: it cannot be opened.
-        Unavailable: another user may change it, or others use files of it that were deleted.
-    """
+    """Give a connection to the database at ``path``, beside the processes that have it open."""
     require_writable(path)
     with files_of(path) as files, ExitStack() as opened:
         with files.opening(timeout):
@@ -79,7 +74,6 @@ def connected(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
 
 @contextmanager
 def reading(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
-    """Give a connection to read the database at ``path``, perhaps on a read-only file system."""
     if not why_read_only(path):
         with connected(path, timeout) as connection:
             yield connection
@@ -101,14 +95,12 @@ def why_read_only(path: Path) -> str:
 
 
 def require_writable(path: Path) -> None:
-    """Raise ``apsw.ReadOnlyError`` with a reason: SQLite has none if it cannot create a log."""
     if reason := why_read_only(path):
         raise apsw.ReadOnlyError(reason)
 
 
 @contextmanager
 def files_of(path: Path) -> Iterator[OpenFiles]:
-    """Give the files of the database at ``path``; raise ``apsw.CantOpenError`` if that fails."""
     try:
         files = OpenFiles(path)
     except OSError as error:
@@ -166,7 +158,6 @@ class SqliteConnections:
         self.lost = ""
 
     async def open(self) -> None:
-        """Connect in the process that uses the file: SQLite must not be forked."""
         with as_unavailable(OPERATIONAL_ERRORS), ExitStack() as opened:
             require_writable(self._path)
             self.files = opened.enter_context(files_of(self._path))
@@ -216,7 +207,6 @@ class SqliteConnections:
         self._opened.close()
 
     async def in_thread(self, function: Callable[[], T]) -> T:
-        """Run a ``function`` that waits for the disk or for a lock."""
         if not self._thread.is_alive():
             msg = "the database is closed"
             raise Unavailable(msg)

@@ -49,7 +49,6 @@ class EventFilter(NamedTuple):
 
     @property
     def indexed(self) -> tuple[str, Value] | None:
-        """The column whose index finds these events, and its value."""
         if self.resource:
             return "resource", self.resource
         if self.actor:
@@ -231,14 +230,12 @@ def _unplanned(column: str, number: int) -> str:
 def _index_range(
     column: str, value: str, after: str, rest: str = "", *, descending: bool = False
 ) -> str:
-    """Return the range of an index of events on PostgreSQL (see ``index_range``)."""
     if column == "key_id":  # the condition of the index
         rest = f"{rest} AND key_id < 0".removeprefix(" AND ")
     return index_range([column], [value], "sequence", after, descending=descending, rest=rest)
 
 
 async def _start(store: Reader) -> int:
-    """Return the place from which on all events are kept."""
     select = "SELECT coalesce((SELECT sequence FROM feed_start), 1)"
     ((sequence,),) = await store.read(Statement(select, name="select_start_of_feed"))
     return int(sequence)
@@ -249,7 +246,6 @@ def _behind(event: Event) -> Position:
 
 
 def _expired() -> CursorExpired:
-    """Return the error of a position whose event is not kept, or is of another history."""
     msg = (
         "cursor: the events after it are no longer kept, or an older backup was restored;"
         " read from the start without a cursor, or continue with cursor=latest"

@@ -101,7 +101,6 @@ class Connection(asyncio.BufferedProtocol):
         self._shared.connections.add(self)
 
     def get_buffer(self, _: int) -> memoryview:
-        """Return where to put what is read next."""
         return self._shared.waste if self._input is _IGNORED else self._shared.buffer
 
     def buffer_updated(self, count: int) -> None:
@@ -165,11 +164,9 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_stalled(self) -> bool:
-        """Whether the client does not read its responses."""
         return self._writer.is_stalled
 
     def resume(self) -> None:
-        """Parse what was read."""
         self.awaits_turn = False
         if self._transport.is_closing():
             return
@@ -194,7 +191,6 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close the connection at once."""
         self.waiting_since = inf
         self._transport.abort()
 
@@ -373,7 +369,6 @@ class Connection(asyncio.BufferedProtocol):
         return response.is_last or not can_stay
 
     async def _send_file(self, response: Response, file: IO[bytes]) -> None:
-        """Send a response with a file. The request stays in progress until the client has it."""
         with file:
             if not self._transport.is_closing():
                 self._writer.write(response, self._shared.date, is_last=self._is_last(response))

@@ -7,12 +7,7 @@ _MIN_CONNECTIONS = 100
 
 
 def require_room(connections: int) -> None:
-    """Check that the limit of open files leaves a sensible number of ``connections``.
-
-    Raises:
-        OSError: it leaves room neither for all of them nor for 100; the message says how many
-            files are needed.
-    """
+    """Check that the limit of open files leaves a sensible number of ``connections``."""
     needed = _OTHER_FILES + min(connections, _MIN_CONNECTIONS)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < needed:

@@ -81,7 +81,6 @@ class HttpServer:
         return len(self._shared.connections) + len(self._connecting)
 
     async def serve(self) -> None:
-        """Serve until ``stop``, and return when the last connection is closed."""
         self._accept_if_room()
         try:
             await self._all_closed.wait()
@@ -151,7 +150,6 @@ class HttpServer:
         return True
 
     def _admit(self, client: socket.socket, address: str) -> None:
-        """Serve a client, unless its address has too many connections."""
         counted_as = self._counted_as(address)
         if counted_as is not None and self._by_address[counted_as] >= self._per_address:
             client.close()

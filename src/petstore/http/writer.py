@@ -48,7 +48,6 @@ class ResponseWriter:
             self._transport.writelines((b"\r\n".join(lines), response.body))
 
     async def write_file(self, file: IO[bytes]) -> None:
-        """Write a file, each piece of it once the client has read the one before."""
         while not self._transport.is_closing() and (piece := file.read(_PIECE_OF_FILE)):
             self._transport.write(piece)
             self._drained = self._loop.create_future()
@@ -57,27 +56,22 @@ class ResponseWriter:
             await self._drained
 
     def write_continue(self) -> None:
-        """Tell the client to send the body of its request."""
         if not self._transport.is_closing():
             self._transport.write(_CONTINUE)
 
     def stall(self) -> None:
-        """Note that the client does not read."""
         self.is_stalled = True
         self._unsent = self.measure_unsent()
 
     def resume(self) -> None:
-        """Note that the client has read."""
         self.is_stalled = False
         self.go_on()
 
     def go_on(self) -> None:
-        """Go on with a file that waits until the client has read."""
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 
     def has_progressed(self) -> bool:
-        """Return whether the client has read something since we last looked."""
         before, self._unsent = self._unsent, self.measure_unsent()
         return self._unsent < before
 

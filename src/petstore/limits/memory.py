@@ -24,14 +24,12 @@ class UnsavedStates:
         return self._states.get(key_id) or await self._store.load(key_id)
 
     def put(self, key_id: int, state: State) -> None:
-        """Have ``state`` saved the next time."""
         before = self._states.get(key_id)
         if before is not None and before.day != state.day and before.day_used:
             self._ended_days.append((key_id, before))
         self._states[key_id] = state
 
     async def save(self) -> None:
-        """Save everything that is not saved yet."""
         states, ended_days = self._states, self._ended_days
         if not states:
             return
@@ -65,7 +63,6 @@ class MemoryLimiter:
         self.bans = 0
 
     async def take(self, key: Caller) -> Decision:
-        """Judge a request with ``key`` and charge it if it is admitted."""
         state = self._states.get(key.id) or await self._load(key.id)
         decision, after = decide(
             state, key.limits, self._rules, self._clock(), key.unbanned_at or NEVER
@@ -76,7 +73,6 @@ class MemoryLimiter:
         return decision
 
     async def look(self, key: Caller) -> Decision:
-        """Describe the windows of ``key`` without charging anything."""
         state = self._states.get(key.id) or await self._load(key.id)
         now = self._clock()
         after = touched(state, now)
@@ -85,7 +81,6 @@ class MemoryLimiter:
         return describe(state, key.limits, now, key.unbanned_at or NEVER)
 
     async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
-        """Charge ``requests`` to the day of ``key``: all of them, or none."""
         state = self._states.get(key.id) or await self._load(key.id)
         decision, after = charge(
             state, key.limits, self._clock(), key.unbanned_at or NEVER, requests, taken
@@ -95,11 +90,9 @@ class MemoryLimiter:
         return decision
 
     async def take_of(self, budget: Budget, holder: str) -> Decision:
-        """Judge what ``holder`` does within a ``budget``, and charge it if it is admitted."""
         return self._minutes_of(budget).take(holder, budget.per_minute)
 
     async def look_at(self, budget: Budget, holder: str) -> Decision:
-        """Describe the window of ``holder`` without charging anything."""
         return self._minutes_of(budget).look(holder, budget.per_minute)
 
     async def save(self) -> None:

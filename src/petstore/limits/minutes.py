@@ -57,12 +57,10 @@ class MinuteLimiter(Generic[H]):
         return decision
 
     def look(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
-        """Describe the window of ``holder`` without charging anything."""
         state = self._states.get(holder, _FRESH)
         return describe(state, self._limits_of(per_minute), self._clock(), NEVER)
 
     def give_back(self, holder: H) -> None:
-        """Take back the charge of one request, if ``holder`` has any."""
         state = self._states.get(holder, _FRESH)
         if state.minute_used > 1:
             self._states[holder] = replace(state, minute_used=state.minute_used - 1)

@@ -28,7 +28,6 @@ _BACKLOG_LASTS: Milliseconds = 15 * SECOND
 
 
 def report_attempts(registry: Registry) -> Callable[[DeliveryState, float], None]:
-    """Return what reports to ``registry`` how an attempt of this process went."""
     counts = registry.samples(DELIVERIES)
     times = registry.samples(DELIVERY_SECONDS)[()]
 

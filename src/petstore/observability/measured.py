@@ -45,14 +45,12 @@ class Metrics:
         """Do nothing: the line of the request has its time."""
 
     def responded(self, line: RequestLine) -> None:
-        """Count a request and the time it took."""
         operation = line.operation or "none"
         method = line.method if line.method in METHODS else "other"
         self._requests[operation, method, line.status][0] += 1
         observe(self._seconds[(operation,)], metrics.SECONDS, line.milliseconds / 1000)
 
     def database(self, store: Store) -> "_StoreMetrics":
-        """Report the files or the connections of ``store``; return what times its queries."""
         registry = self._registry
         if isinstance(store, SqliteStore):
             path = store.path
@@ -72,7 +70,6 @@ class Metrics:
         return _StoreMetrics(registry)
 
     def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
-        """Report the bans and the fallbacks of ``limiter``; return what counts its decisions."""
         registry = self._registry
         if isinstance(limiter, MemoryLimiter):
             registry.report(metrics.BANS, lambda: limiter.bans)
@@ -91,7 +88,6 @@ class Metrics:
         return lambda name: count if name == "take" else _ignore
 
     def services(self, services: Services) -> None:
-        """Report what the other parts count, and what the database has."""
         registry, store, clock = self._registry, services.store, services.clock
         registry.report(metrics.LAPSED, lambda: services.reservations.lapsed)
         registry.report(metrics.REPLAYS, lambda: services.retries.replays)
@@ -128,7 +124,6 @@ class _StoreMetrics:
         return end
 
     def write(self) -> tuple[Callable[[Statement], End], End]:
-        """Time a transaction and its queries, and count its events once it is durable."""
         started = perf_counter()
         recorded: list[str] = []
 

@@ -140,7 +140,6 @@ def observe(sample: Sample, metric: Metric, value: float) -> None:
 
 
 def histogram_sample(metric: Metric, observed: Mapping[int, int]) -> Sample:
-    """Return the sample of values with the number of times that each was ``observed``."""
     sample = metric.zero()
     for value, times in observed.items():
         sample[bisect_left(metric.bounds, value)] += times

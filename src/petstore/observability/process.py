@@ -25,7 +25,6 @@ _FILES = Path("/proc/self/fd")
 
 
 def report_process(registry: Registry, worker: str) -> None:
-    """Have ``registry`` report this process, as this ``worker``. Call it at its start."""
     started = time.time()
     registry.report(CPU_SECONDS, time.process_time, worker)
     registry.report(START_TIME, lambda: started, worker)

@@ -60,7 +60,6 @@ class SharedMetrics(NamedTuple):
 
 @contextmanager
 def share_metrics(listener: socket.socket, workers: int = 1) -> Iterator[SharedMetrics]:
-    """Make a folder for samples, in the process that starts the workers."""
     with tempfile.TemporaryDirectory(prefix="petstore-metrics-") as folder:
         yield SharedMetrics(listener, Path(folder), workers)
 
@@ -111,7 +110,6 @@ class Registry:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Publish the samples of this worker and serve ``/metrics`` until the block ends."""
         publish = PeriodicTask(self._publish, _PUBLISH_SECONDS, "metrics not published")
         await attempt(publish)  # so that a crash in the first second is noticed
         server = HttpServer(self._respond, self._listener, _LIMITS)

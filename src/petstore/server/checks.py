@@ -83,7 +83,6 @@ def _address(host: str, port: int) -> str:
 
 
 def _exists(path: Path) -> bool:
-    """Return whether a regular file exists; refuse one that this user cannot use or create."""
     if reason := obstacle(path) or why_read_only(path):
         msg = f"{path}: {reason}"
         raise OSError(msg)

@@ -35,7 +35,6 @@ _LOG = logging.getLogger(__name__)
 async def opened_deliverer(
     settings: Settings, registry: Registry | None = None
 ) -> AsyncIterator[Deliverer]:
-    """Give what delivers events to webhooks; it logs to standard error until the block ends."""
     # Most of them wait for a response.
     room_for(_CONNECTIONS)
     secret = secret_file_of(settings)
@@ -70,13 +69,7 @@ async def opened_deliverer(
 
 
 def run_deliverer(settings: Settings, warnings: Iterable[str]) -> None:
-    """Deliver until a stop signal. The log begins with ``warnings``.
-
-    Raises:
-        SettingError: the secret file is missing or malformed.
-        OSError: the port of the metrics cannot be used.
-        PetstoreError: the database cannot be opened.
-    """
+    """Deliver until a stop signal. The log begins with ``warnings``."""
     require_secret(settings)
     with ExitStack() as opened:
         shared: SharedMetrics | None = None

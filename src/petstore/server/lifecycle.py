@@ -33,7 +33,6 @@ class Lifecycle:
         self._url = url
 
     def started(self) -> None:
-        """Report that all workers serve."""
         event = LogEvent("started", "the service has started", workers=self._workers, url=self._url)
         _LOG.info(event)
         notify("READY=1", f"STATUS=Serving at {self._url}, processes: {self._workers}")
@@ -45,10 +44,8 @@ class Lifecycle:
         _LOG.error(LogEvent("worker_ended", message, pid=pid))
 
     def stopping(self) -> None:
-        """Report that the service stops."""
         _LOG.info(LogEvent("stop_started", "the service is stopping", workers=self._workers))
         notify("STOPPING=1", "STATUS=Stopping")
 
     def stopped(self, status: int) -> None:
-        """Report that all workers have exited."""
         _LOG.info(LogEvent("stopped", "the service has stopped", status=status))

@@ -84,13 +84,7 @@ class Service:
 
 @contextmanager
 def prepared_service(settings: Settings) -> Iterator[Service]:
-    """Open what a service needs, and migrate its database; close it all when the block ends.
-
-    Raises:
-        SettingError: a setting is invalid.
-        OSError: an address, the socket of systemd or Redis cannot be used.
-        PetstoreError: the database cannot be used.
-    """
+    """Open what a service needs, and migrate its database; close it all when the block ends."""
     settings.check()
     secret_file_of(settings)
     require_room(settings.max_connections)

@@ -70,7 +70,6 @@ class Supervisor:
         self._signals: set[int] = set()
 
     def run(self) -> int:
-        """Supervise until a stop signal and the exit of all workers; return the exit status."""
         with _received_signals(self._signals) as woken:
             # A worker shares the memory of what is loaded until its garbage collector writes there.
             # A KeyboardInterrupt in a finalizer would be lost, so signals are received before.
@@ -187,7 +186,6 @@ class _Worker:
         self.pid = self._process.pid or 0
 
     def receive(self) -> None:
-        """Read whether it has reported that it can serve, or why it cannot."""
         if self.is_ready or not self.link.poll():
             return
         with suppress(EOFError, ConnectionError):  # it exited before

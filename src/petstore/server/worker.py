@@ -31,11 +31,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def work(settings: Settings, link: Link, run: "Run") -> None:
-    """Run a worker until the supervisor or a signal stops it (see ``supervisor.Work``).
-
-    Raises:
-        SystemExit: it cannot work; the reason is in the log and was sent over ``link``.
-    """
+    """Run a worker until the supervisor or a signal stops it (see ``supervisor.Work``)."""
     try:
         uvloop.new_event_loop().run_until_complete(_run(run, link))
     except Exception as error:  # noqa: BLE001 - whatever it is, it belongs in the log
@@ -70,7 +66,6 @@ async def serve(
     *,
     leaves_waiting: bool,
 ) -> None:
-    """Serve clients on ``listener``; at a stop perhaps leave those that wait there to others."""
     registry = shared_metrics and create_registry(shared_metrics)
     app = serve_settings(settings, registry)
     async with app.lifespan():

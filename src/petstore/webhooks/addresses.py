@@ -45,12 +45,7 @@ _SPECIAL: tuple[Network, ...] = tuple(
 
 
 def check_address(address: Address, networks: Collection[Network]) -> None:
-    """Refuse an address that is neither public nor in one of ``networks``.
-
-    Raises:
-        ForbiddenAddress: the message does not name the address, as a name of a private network may
-            have resolved to it.
-    """
+    """Refuse an address that is neither public nor in one of ``networks``."""
     address = _unwrapped(address)
     if _is_in(address, networks):
         return
@@ -63,12 +58,7 @@ def check_address(address: Address, networks: Collection[Network]) -> None:
 def check_target(
     scheme: str, port: int, addresses: Collection[Address], networks: Collection[Network]
 ) -> None:
-    """Refuse a URL that resolves to ``addresses``, of which a delivery may use any.
-
-    Raises:
-        ForbiddenAddress: one of them is forbidden, or it is not https at port 443 and not all of
-            them are in ``networks``.
-    """
+    """Refuse a URL that resolves to ``addresses``, of which a delivery may use any."""
     for address in addresses:
         check_address(address, networks)
     is_own = all(_is_in(_unwrapped(address), networks) for address in addresses)

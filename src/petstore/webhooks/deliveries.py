@@ -374,7 +374,6 @@ async def delete_all_deliveries(store: Store, webhook_id: int) -> None:
 
 
 def delete_deliveries(webhook_id: int) -> Unit[int]:
-    """Delete a batch of the deliveries of a webhook; return how many."""
     which = are_first("webhook_deliveries", "webhook_id = ?1 ORDER BY id LIMIT ?2")
     deleted = yield Statement(
         f"DELETE FROM webhook_deliveries WHERE {which} RETURNING id",  # noqa: S608 - only names
@@ -467,7 +466,6 @@ def _pending_beside(column: str, webhook: str, resource: str, number: str, *, be
 def _update_webhook(
     webhook_id: int, stored: Row, outcomes: Sequence[Outcome], now: Milliseconds
 ) -> Unit[list[WebhookNotice]]:
-    """Save how a webhook fares, and disable it if need be."""
     failures, failing_since, last_success_at, enabled, key_id, paused = stored
     health = WebhookHealth(failures, failing_since, last_success_at)
     for outcome in outcomes:

@@ -198,7 +198,6 @@ async def _recover(context: Context, call: Call[Recovery, None]) -> Result[Webho
 
 
 def _check_types(types: Collection[str], key: Caller) -> None:
-    """Refuse types that do not exist, or that the key may not read."""
     for kind in known_types(types):
         require_scope(key, scope_of(kind), f" to read {kind}")
 

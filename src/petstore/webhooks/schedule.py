@@ -34,12 +34,10 @@ _MAX_FAILING = 5 * DAY
 
 
 def is_success(status: int) -> bool:
-    """Return whether an endpoint has accepted an event by responding with ``status``."""
     return HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
 
 
 def status_in_words(status: int) -> str:
-    """Return a status with its reason phrase, if it has one."""
     return f"{status} {HTTPStatus(status).phrase}" if status in _STATUSES else str(status)
 
 
@@ -79,7 +77,6 @@ class WebhookHealth(NamedTuple):
     last_success_at: Milliseconds | None
 
     def after(self, at: Milliseconds, *, succeeded: bool) -> "WebhookHealth":
-        """Return the health after one more attempt, which began ``at`` a moment."""
         if succeeded:
             return WebhookHealth(0, None, at)
         return self._replace(
