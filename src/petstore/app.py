@@ -25,8 +25,7 @@ from petstore.keys.notices import KeyNotices
 from petstore.limits.contract import RateLimiter, limiter_chores
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.hooks import Observer, Observers
-from petstore.observability.measured import Metrics
-from petstore.observability.process import report_process
+from petstore.observability.measured import Metrics, report_process
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
 from petstore.services import create_services

@@ -9,8 +9,7 @@ from pathlib import Path
 from petstore.chores import PeriodicTask, background
 from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Statement, Store, T
-from petstore.databases.private_files import obstacle
-from petstore.databases.secret_files import SecretFile
+from petstore.databases.private_files import SecretFile, obstacle
 from petstore.databases.sqlite import SqliteStore, file_has_webhooks
 from petstore.errors import LostFiles, UnusableDatabase
 from petstore.limits.contract import BanRules, RateLimiter
@@ -25,21 +24,16 @@ COMMAND_TIMEOUT: Milliseconds = 10 * SECOND
 _HAS_TABLES = Statement("SELECT to_regclass('petstore_schema') IS NOT NULL", name="has_tables")
 
 
-def database_of(
-    settings: Settings, observers: Observers = (), *, brief_locks: bool = False
-) -> Store:
+def database_of(settings: Settings, observers: Observers = ()) -> Store:
     timeout = int(settings.database_timeout * SECOND)
-    connections = settings.database_connections
-    store = store_at(settings.database, timeout, connections, brief_locks=brief_locks)
+    store = store_at(settings.database, timeout, settings.database_connections)
     return observed_store(store, observers)
 
 
-def store_at(
-    database: str, timeout: Milliseconds, connections: int = 1, *, brief_locks: bool = False
-) -> Store:
+def store_at(database: str, timeout: Milliseconds, connections: int = 1) -> Store:
     """Return the store at a valid address, not yet open."""
     if not is_postgres(database):
-        return SqliteStore(sqlite_path(database), timeout, brief_locks=brief_locks)
+        return SqliteStore(sqlite_path(database), timeout)
     # Imported where it is used: it is slow to import.
     from petstore.databases.postgres import PostgresStore
 
@@ -113,12 +107,8 @@ def create_limiter(
 ) -> RateLimiter:
     rules = BanRules(
         min_strikes=settings.ban_strikes,
-        strikes_divisor=settings.ban_strikes_divisor,
         grace=int(settings.ban_grace_seconds * SECOND),
-        window=int(settings.ban_window_seconds * SECOND),
         duration=int(settings.ban_seconds * SECOND),
-        max_duration=int(settings.ban_max_seconds * SECOND),
-        decay=int(settings.ban_decay_seconds * SECOND),
     )
     states = StoredRateLimits(store)
     if not settings.redis:

@@ -4,7 +4,7 @@ from functools import partial
 
 from petstore.clock import Clock
 from petstore.databases.contract import Store
-from petstore.databases.secret_files import SecretFile
+from petstore.databases.private_files import SecretFile
 from petstore.deprecations.operations import deprecated_operations
 from petstore.events.feed import Feed
 from petstore.events.store import publish_first

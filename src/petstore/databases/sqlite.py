@@ -4,7 +4,6 @@ Reads run in the event loop's own thread, on a connection that sees what has bee
 page takes microseconds, a hop to another thread would take longer. Writes commit in groups.
 """
 
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,23 +30,12 @@ _READ_TIMEOUT: Milliseconds = 2 * SECOND
 
 
 class SqliteStore:
-    """A store in the file ``path``; a write that takes longer than ``timeout`` is refused.
+    """A store in the file ``path``; a write that takes longer than ``timeout`` is refused."""
 
-    With ``brief_locks``, nothing waits while it has the write lock, not even for the disk: if the
-    process freezes, others can still write. The price is that others see a change some milliseconds
-    before it is durable.
-    """
-
-    def __init__(
-        self, path: Path, timeout: Milliseconds = 1500, *, brief_locks: bool = False
-    ) -> None:
+    def __init__(self, path: Path, timeout: Milliseconds = 1500) -> None:
         self.path = path
-        self._connections = SqliteConnections(path, timeout, syncs=not brief_locks)
-        self._commits = GroupCommit(self._connections, brief_locks=brief_locks)
-
-    @property
-    def committed(self) -> Counter[int]:
-        return self._commits.committed
+        self._connections = SqliteConnections(path, timeout)
+        self._commits = GroupCommit(self._connections)
 
     def migrate(self) -> None:
         with suppress(OSError):  # it exists, or SQLite says what is wrong

@@ -147,14 +147,12 @@ class SqliteConnections:
 
     The thread of the event loop uses both. What waits for the disk or for a lock is put into
     ``calls``, for a thread that has the writer while the loop waits for it. ``read`` and ``write``
-    execute a statement and return a cursor. With ``syncs``, a COMMIT returns once it is on disk.
-    ``lost`` says which file was deleted or replaced since.
+    execute a statement and return a cursor. ``lost`` says which file was deleted or replaced since.
     """
 
-    def __init__(self, path: Path, timeout: Milliseconds, *, syncs: bool) -> None:
+    def __init__(self, path: Path, timeout: Milliseconds) -> None:
         self.timeout = timeout
         self._path = path
-        self._syncs = syncs
         self.lost = ""
 
     async def open(self) -> None:
@@ -165,7 +163,7 @@ class SqliteConnections:
                 self.writer = self._connect(opened, self.timeout)
                 # A backup that was restored since the migration is in rollback mode.
                 self.writer.pragma("journal_mode", "wal")
-                self.writer.pragma("synchronous", "full" if self._syncs else "normal")
+                self.writer.pragma("synchronous", "full")
                 self.writer.pragma("foreign_keys", "on")
                 # Personal data that is deleted is overwritten.
                 self.writer.pragma("secure_delete", "on")

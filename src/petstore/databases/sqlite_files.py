@@ -68,7 +68,6 @@ class OpenFiles:
         self.log, self.index = (os.fspath(_beside(path, ending)) for ending in (LOG, INDEX))
         self.database = os.fspath(path)
         self._descriptor = _open(path)
-        self._log = -1
         self._opened: list[_Identity] = []
 
     @contextmanager
@@ -85,8 +84,6 @@ class OpenFiles:
             if are_shared and self._opened != before:
                 msg = f"{self._path}: a file beside it was deleted while it was opened"
                 raise Unavailable(msg)
-            if self._opened[1]:  # a database may have no log yet
-                self._log = os.open(self.log, os.O_RDONLY | os.O_NOFOLLOW)
         finally:
             if are_shared and _identity(self.log) != before[1]:
                 # SQLite has just made it, and nobody may take it for the log of the others.
@@ -94,8 +91,6 @@ class OpenFiles:
             fcntl.flock(self._descriptor.number, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        if self._log >= 0:
-            os.close(self._log)
         _close(self._descriptor)
 
     def lost(self) -> str:
@@ -115,9 +110,6 @@ class OpenFiles:
         """Say which other process has the database open, if any."""
         user = self._user()
         return "no other program" if user is None else process_text(user)
-
-    def sync_log(self) -> None:
-        os.fsync(self._log)
 
     def _lock(self, timeout: Milliseconds) -> None:
         deadline = time.monotonic() + timeout / SECOND

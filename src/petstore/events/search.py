@@ -12,7 +12,7 @@ from typing import NamedTuple
 from petstore.chores import PeriodicTask
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Statement, Store, Unit, Value, placeholder_list
-from petstore.databases.planner import LAST_ID, SHORT, index_range, unplanned
+from petstore.databases.pages import LAST_ID, SHORT, index_range, unplanned
 from petstore.errors import CursorExpired
 from petstore.events.model import ADMIN_EVENT_TYPES, START, Event, EventType, Position
 from petstore.events.store import COLUMNS, event_of, last_position

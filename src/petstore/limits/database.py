@@ -6,8 +6,7 @@ from operator import itemgetter
 
 from msgspec.structs import astuple, replace
 
-from petstore.databases.contract import Row, Statement, Store, Unit
-from petstore.databases.upserts import upsert
+from petstore.databases.contract import Row, Statement, Store, Unit, upsert
 from petstore.limits.contract import NEVER, State
 
 # All but the last, the latest unban: the row of the key has that.

@@ -11,7 +11,7 @@ import socket
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from operator import add
@@ -33,7 +33,6 @@ from petstore.observability.metrics import (
     Metric,
     Sample,
     Samples,
-    histogram_sample,
 )
 
 _PUBLISH_SECONDS = 1
@@ -96,10 +95,6 @@ class Registry:
     def report(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
         """Report what ``read`` returns: for a counter, the count since the start of this worker."""
         self._readers[metric, labels] = lambda: [read()]
-
-    def report_histogram(self, metric: Metric, observed: Mapping[int, int]) -> None:
-        """Report how often each value was ``observed`` since the start of this worker."""
-        self._readers[metric, ()] = lambda: histogram_sample(metric, observed)
 
     def report_shared(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
         """Report a gauge that is the same in every worker, such as the free space of the disk.

@@ -6,7 +6,7 @@ import socket
 from petstore.http.messages import Respond
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.interface.client_address import is_in
-from petstore.limits.minutes import network_of
+from petstore.limits.memory import network_of
 from petstore.settings import Settings
 
 _BACKLOG = 4096  # the system may allow fewer

@@ -29,8 +29,14 @@ from petstore.webhooks.deliveries import (
     recover_batch,
     save_progress,
 )
-from petstore.webhooks.model import DeliveryState
-from petstore.webhooks.schedule import GONE, is_success, next_attempt, paused_until, status_in_words
+from petstore.webhooks.model import (
+    GONE,
+    DeliveryState,
+    is_success,
+    next_attempt,
+    paused_until,
+    status_in_words,
+)
 from petstore.webhooks.sender import DeliveryFailed, EndpointResponse, Sender
 from petstore.webhooks.signing import signed_headers
 from petstore.webhooks.store import (

@@ -13,14 +13,21 @@ from msgspec import UNSET, UnsetType
 
 from petstore.clock import SECOND, Milliseconds, rfc3339_milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Store, Unit, placeholder_list
-from petstore.databases.pages import Page, found
-from petstore.databases.planner import LAST_ID, SHORT, in_short, index_range, unplanned
+from petstore.databases.pages import LAST_ID, SHORT, Page, found, in_short, index_range, unplanned
 from petstore.databases.retention import are_first
 from petstore.errors import EventNotKept
 from petstore.events.model import EventType, NewEvent, readable_by
 from petstore.events.store import record
-from petstore.webhooks.model import Delivery, DeliveryState, Webhook
-from petstore.webhooks.schedule import GONE, HOLD, NOTICED_FAILURES, DisabledReason, WebhookHealth
+from petstore.webhooks.model import (
+    GONE,
+    HOLD,
+    NOTICED_FAILURES,
+    Delivery,
+    DeliveryState,
+    DisabledReason,
+    Webhook,
+    WebhookHealth,
+)
 from petstore.webhooks.store import COLUMNS, LeasedWebhook, lock_enabled, webhook_of
 
 DELIVERY_COLUMNS = (

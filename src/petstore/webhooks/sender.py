@@ -20,7 +20,7 @@ import httptools
 
 from petstore.coalescing import SharedCalls, settle
 from petstore.errors import ForbiddenAddress
-from petstore.webhooks.addresses import Address, Network, check_target
+from petstore.webhooks.model import Address, Network, check_target
 
 Resolve: TypeAlias = Callable[[str], Awaitable[Collection[Address]]]
 """Returns the addresses of a host, or raises ``OSError``."""

@@ -22,6 +22,7 @@ from petstore.events.store import record
 from petstore.keys.model import ROLES, Caller, Environment, Scope
 from petstore.webhooks.model import (
     MAX_WEBHOOKS,
+    NOTICED_FAILURES,
     Webhook,
     WebhookCreate,
     WebhookOwner,
@@ -29,7 +30,6 @@ from petstore.webhooks.model import (
     known_types,
     wanted_types,
 )
-from petstore.webhooks.schedule import NOTICED_FAILURES
 
 COLUMNS = (
     "id, url, types, description, enabled, disabled_reason, created_at, last_success_at,"  # noqa: S608 - only names
