@@ -13,7 +13,7 @@ from petstore.databases.contract import Store
 from petstore.databases.retention import RetentionDays, pruning
 from petstore.events.search import listing
 from petstore.events.store import publishing
-from petstore.interface.application import Application, HttpRules, Pages, PublicPage, RequestHooks
+from petstore.interface.application import Application, HttpRules, Pages, RequestHooks
 from petstore.interface.bodies import BodyReader
 from petstore.interface.documentation import Documentation
 from petstore.interface.openapi.page import DocumentPage
@@ -52,29 +52,30 @@ def create_app(
     for observer in observers:
         observer.services(services)
     bodies, health = BodyReader(settings.max_body_bytes, settings.body_timeout), HealthPages(store)
-    robots_and_contacts = well_known_pages(addresses.public_url, settings.security_contact, clock)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
         pages=Pages(
-            _pages(docs, health, addresses, robots_and_contacts),
+            {
+                **well_known_pages(addresses.public_url, settings.security_contact, clock),
+                **docs.pages(),
+                "/healthz": health.live,
+                "/readyz": health.ready,
+                f"{BASE}/openapi.json": DocumentPage(OPERATIONS, addresses.root),
+            },
             docs.missing,
             Console(services, bodies, addresses.public_url),
         ),
         bodies=bodies,
         rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
-        hooks=_hooks(log, observers),
+        hooks=RequestHooks(
+            [observer.requested for observer in observers],
+            [log.add, *(observer.responded for observer in observers)],
+        ),
         lifespan=partial(
             _running, settings, services, log, observers, chores_of(settings, services, bodies)
         ),
         on_retire=health.shut_down,
-    )
-
-
-def _hooks(log: RequestLog, observers: Observers) -> RequestHooks:
-    return RequestHooks(
-        [observer.requested for observer in observers],
-        [log.add, *(observer.responded for observer in observers)],
     )
 
 
@@ -148,18 +149,3 @@ def open_log(settings: Settings) -> RequestLog:
     )
     configure_logging(log)
     return log
-
-
-def _pages(
-    docs: Documentation,
-    health: HealthPages,
-    addresses: Addresses,
-    well_known: dict[str, PublicPage],
-) -> dict[str, PublicPage]:
-    return {
-        **well_known,
-        **docs.pages(),
-        "/healthz": health.live,
-        "/readyz": health.ready,
-        f"{BASE}/openapi.json": DocumentPage(OPERATIONS, addresses.root),
-    }

@@ -98,16 +98,11 @@ async def read_page(
     rows = await reader.read(Statement(sql, (*parameters, limit + 1), name=name))
     next_after = rows[limit - 1][0] if len(rows) > limit else None
     beyond = None if next_after is None else rows[limit][0]
-    ids = _descending(after, beyond) if newest_first else _ascending(after, beyond)
+    if newest_first:
+        ids = range(beyond or 0, LAST_ID + 1 if after is None else after)
+    else:
+        ids = range((after or 0) + 1, (LAST_ID if beyond is None else beyond) + 1)
     return Page([item_of(row) for row in rows[:limit]], next_after, ids)
-
-
-def _ascending(after: int | None, beyond: int | None) -> range:
-    return range((after or 0) + 1, (LAST_ID if beyond is None else beyond) + 1)
-
-
-def _descending(before: int | None, beyond: int | None) -> range:
-    return range(beyond or 0, LAST_ID + 1 if before is None else before)
 
 
 async def read_count(

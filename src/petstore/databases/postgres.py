@@ -54,8 +54,12 @@ class PostgresStore:
         self.connections = connections
         self._versions = Batches[None, str](self._read_versions, _CALLS_AT_ONCE, connections)
         self._ids = Batches[str, int](self._next_ids, _CALLS_AT_ONCE)
-        self._deferred = lru_cache(_SQL_AT_ONCE)(self._new_batches)
-        self._rows = lru_cache(_SQL_AT_ONCE)(self._new_rows)
+        self._deferred: Callable[[str], Batches[Deferred, None]] = lru_cache(_SQL_AT_ONCE)(
+            lambda sql: Batches(partial(self._run_together, sql), _UNITS_AT_ONCE)
+        )
+        self._rows: Callable[[str], Batches[Value, list[Row]]] = lru_cache(_SQL_AT_ONCE)(
+            lambda sql: Batches(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, connections)
+        )
         self._units = 0
         self._reads_by_id = 0
         self._has_no_unit = asyncio.Event()
@@ -127,9 +131,6 @@ class PostgresStore:
                 finally:
                     self._reads_by_id -= 1
 
-    def _new_rows(self, sql: str) -> Batches[Value, list[Row]]:
-        return Batches(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, self.connections)
-
     async def _read_by_ids(self, sql: str, ids: Sequence[Value]) -> list[list[Row]]:
         if len(ids) == 1:
             return [await self.read(Statement(sql, ids, name="select_by_id"))]
@@ -159,7 +160,10 @@ class PostgresStore:
                     async with self._pool.acquire() as connection:
                         await work.run_deferred(connection)
                 elif deferred := work.take_deferred():
-                    await self._run_with_others(deferred)
+                    try:  # together with others that have the same SQL
+                        await self._deferred(deferred.sql).call(deferred)
+                    finally:
+                        deferred.is_withdrawn = True  # in vain if it has run
                 return work.result
 
     @contextmanager
@@ -172,15 +176,6 @@ class PostgresStore:
             self._units -= 1
             if not self._units:
                 self._has_no_unit.set()
-
-    def _new_batches(self, sql: str) -> Batches[Deferred, None]:
-        return Batches(partial(self._run_together, sql), _UNITS_AT_ONCE)
-
-    async def _run_with_others(self, deferred: Deferred) -> None:
-        try:
-            await self._deferred(deferred.sql).call(deferred)
-        finally:
-            deferred.is_withdrawn = True  # in vain if it has run
 
     async def _run_together(self, sql: str, batch: Sequence[Deferred]) -> list[Exception | None]:
         """Run ``sql`` for each unit of a batch, in one transaction: the driver pipelines them."""

@@ -173,7 +173,9 @@ class GroupCommit:
                     # RETURNING would open a table for the one row each time.
                     rows = [(self._connections.writer.last_insert_rowid(),)]
                 await slices.rest()
-                _require_waiting(waiting.done)
+                if waiting.done.done():  # its caller has got a 503, or has left
+                    detail = "the change took too long"
+                    raise Unavailable(detail)  # noqa: TRY301 - it undoes this unit
                 statement = unit.send(rows)
         except StopIteration as finished:
             result = finished.value
@@ -185,9 +187,3 @@ class GroupCommit:
             result = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
         execute("RELEASE unit")
         return result
-
-
-def _require_waiting(done: asyncio.Future[Any]) -> None:
-    if done.done():
-        msg = "the change took too long"
-        raise Unavailable(msg)

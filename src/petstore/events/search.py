@@ -80,7 +80,9 @@ async def read_events(
         return await _read_newest(store, wanted, after, limit)
     first = 0 if after is None else after.sequence
     if after is None and not wanted.is_kept_long:
-        first = await _start(store) - 1
+        select = "SELECT coalesce((SELECT sequence FROM feed_start), 1)"
+        ((start,),) = await store.read(Statement(select, name="select_start_of_feed"))
+        first = start - 1
     index = wanted.indexed
     beyond = first + _SEARCHED_AT_ONCE if index is None else await _end(store, index, first)
     end = await last_position(store, beyond)
@@ -233,12 +235,6 @@ def _index_range(
     if column == "key_id":  # the condition of the index
         rest = f"{rest} AND key_id < 0".removeprefix(" AND ")
     return index_range([column], [value], "sequence", after, descending=descending, rest=rest)
-
-
-async def _start(store: Reader) -> int:
-    select = "SELECT coalesce((SELECT sequence FROM feed_start), 1)"
-    ((sequence,),) = await store.read(Statement(select, name="select_start_of_feed"))
-    return int(sequence)
 
 
 def _behind(event: Event) -> Position:

@@ -103,19 +103,14 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
             metrics = opened.enter_context(listen(settings.host, settings.metrics_port))
             shared_metrics = opened.enter_context(share_metrics(metrics, settings.workers))
         if settings.redis:
-            _check_redis(settings.redis)
+            # Imported where it is used: it takes its time.
+            from petstore.redis_client import check_redis
+
+            with suppress(ConnectionError):  # Redis may be down; a wrong password is refused
+                asyncio.run(check_redis(settings.redis))
         store_at(settings.database, _MIGRATION_TIMEOUT).migrate()
         require_secret(settings)
         yield Service(settings, listener, inherited is not None, shared_metrics)
-
-
-def _check_redis(url: str) -> None:
-    """Refuse a wrong password of Redis. Redis may be down."""
-    # Imported where it is used: it takes its time.
-    from petstore.redis_client import check_redis
-
-    with suppress(ConnectionError):
-        asyncio.run(check_redis(url))
 
 
 def _warn_if_open_to_others(path: Path) -> None:

@@ -130,7 +130,7 @@ class Supervisor:
         the supervisor, and so does one that arrived while it could not run.
         """
         # Signals are read after this: a worker that exited by a stop signal to all was asked to.
-        exited = [worker for worker in self._workers if worker.has_exited]
+        exited = [worker for worker in self._workers if not worker.process.is_alive()]
         for worker in self._workers:
             worker.receive()
         if self._signals:
@@ -144,7 +144,9 @@ class Supervisor:
             return self._workers != []
         if self._missing() and time.monotonic() >= self._starts_at:
             self._start_missing()
-        self._report_start()
+        if not self._has_started and len(self._serving_workers()) == self._serving:
+            self._has_started = True
+            self._lifecycle.started()
         return True
 
     def _stop(self) -> None:
@@ -169,7 +171,7 @@ class Supervisor:
         self._lifecycle.worker_ended(worker.pid, worker.outcome, serves=serves)
         self._starts_at = worker.started + _RESTART_SECONDS
         is_useless = serves and not worker.is_ready and not self._serving_workers()
-        if is_useless or worker.ends_service:
+        if is_useless or worker.process.exitcode == ENDS_SERVICE:
             _LOG.error("no process can serve; the service ends")
             self._status = 1
             self._stop()
@@ -181,11 +183,6 @@ class Supervisor:
         except OSError as error:  # such as too little memory; try again later
             _LOG.error("no process can be started: %s", error)
             self._starts_at = time.monotonic() + _RESTART_SECONDS
-
-    def _report_start(self) -> None:
-        if not self._has_started and len(self._serving_workers()) == self._serving:
-            self._has_started = True
-            self._lifecycle.started()
 
     def _awaited(self) -> Iterator[int | Link]:
         for worker in self._workers:
@@ -216,15 +213,15 @@ class _Worker:
         self.link, other_end = Pipe(duplex=False)
         with other_end:
             arguments = work, worker_id, other_end, os.getpid()
-            self._process = _fork.Process(target=_run_worker, args=arguments, daemon=True)
+            self.process = _fork.Process(target=_run_worker, args=arguments, daemon=True)
             # The worker inherits the signal handlers: none must run before it has its own.
             signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
             try:
-                self._process.start()
+                self.process.start()
             finally:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-        self.sentinel = self._process.sentinel
-        self.pid = self._process.pid or 0
+        self.sentinel = self.process.sentinel
+        self.pid = self.process.pid or 0
 
     def receive(self) -> None:
         if self.is_ready or not self.link.poll():
@@ -237,31 +234,23 @@ class _Worker:
                 self.deadline = math.inf
 
     @property
-    def has_exited(self) -> bool:
-        return not self._process.is_alive()
-
-    @property
-    def ends_service(self) -> bool:
-        return self._process.exitcode == ENDS_SERVICE
-
-    @property
     def outcome(self) -> str:
         if self._failure:
             return self._failure
-        status = self._process.exitcode or 0
+        status = self.process.exitcode or 0
         return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
 
     def stop(self, timeout: float) -> None:
         self._is_stopping = True
         self.deadline = time.monotonic() + timeout
-        self._process.terminate()
+        self.process.terminate()
 
     def kill_if_late(self) -> None:
         if time.monotonic() >= self.deadline:
             self.deadline = math.inf
             action = "end" if self.is_ready or self._is_stopping else "start"
             _LOG.warning("process %d did not %s in time and was killed", self.pid, action)
-            self._process.kill()
+            self.process.kill()
 
 
 def _run_worker(work: Work, worker_id: int, link: Link, supervisor: int) -> None:

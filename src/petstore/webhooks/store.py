@@ -8,7 +8,7 @@ outcomes, until it releases the lease or has not renewed it in time.
 from collections.abc import Callable, Collection
 from operator import itemgetter
 from secrets import randbits
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -305,20 +305,12 @@ def release_leases(owner: str) -> Unit[None]:
 
 
 def webhook_of(row: Row) -> Webhook:
-    webhook_id, url, types, description, enabled, reason, created_at, *times, key_id, role = row
-    last_success_at, failing_since = (None if at is None else utc_second(at) for at in times)
-    return Webhook(
-        id=webhook_id,
-        url=url,
-        types=types.split(),
-        description=description,
-        enabled=bool(enabled),
-        disabled_reason=reason,
-        created_at=utc_second(created_at),
-        last_success_at=last_success_at,
-        failing_since=failing_since,
-        owner=WebhookOwner("key" if role is None else "person", key_id),
-    )
+    webhook_id, url, types, description, enabled, reason, *moments, key_id, role = row
+    times = (None if at is None else utc_second(at) for at in moments)
+    owner = WebhookOwner("key" if role is None else "person", key_id)
+    given = [webhook_id, url, types.split(), description, bool(enabled), reason]
+    values: list[Any] = [*given, *times, owner]
+    return Webhook(*values)
 
 
 def _checked(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[Webhook]:
