@@ -148,7 +148,6 @@ PAST_OPERATIONS = {
     # Work on the database as a whole.
     "cli.backup",
     "cli.copy",
-    "cli.operator",
     # Find out who calls: operations are executed for them, and so come later.
     "console.browsers",
     "console.console",

@@ -24,12 +24,10 @@ def seconds_up(moment: Milliseconds) -> int:
 
 
 def utc(moment: Milliseconds) -> datetime:
-    """Return a moment as a date and time in UTC, exactly."""
     return _EPOCH + timedelta(milliseconds=moment)
 
 
 def milliseconds(moment: datetime) -> Milliseconds:
-    """Return a date and time as a moment, without the fraction of its millisecond."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -54,5 +52,4 @@ def rfc3339_milliseconds(moment: Milliseconds) -> str:
 
 
 def system_clock() -> Milliseconds:
-    """Return the time of the machine."""
     return time.time_ns() // 1_000_000

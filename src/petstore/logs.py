@@ -132,7 +132,6 @@ class RequestLog(logging.Handler):
         self._thread: threading.Thread | None = None
 
     def add(self, line: RequestLine) -> None:
-        """Log a request that has just got its response."""
         if not self._takes_requests or (line.status == _OK and line.route in self._unlogged):
             return
         line.time = self._now()
@@ -194,17 +193,14 @@ def standard_error() -> BinaryIO:
 
 
 def is_for_person(log_format: str) -> bool:
-    """Return whether a person reads the log: ``text``, or ``auto`` on a terminal."""
     return sys.stderr.isatty() if log_format == "auto" else log_format == "text"
 
 
 def record_json(record: logging.LogRecord) -> str:
-    """Return a record as the log writes it for programs."""
     return _JsonFormatter().format(record)
 
 
 def configure_logging(log: RequestLog) -> None:
-    """Send every record of ``logging`` to ``log`` alone."""
     # ``basicConfig`` would close other handlers. One inherited by a fork may have lost its thread
     # with a lock held, and closing it would wait for that lock.
     root = logging.getLogger()

@@ -59,11 +59,7 @@ class RedisClient:
         )
 
     async def execute(self, commands: Sequence[Command], seconds: float) -> list[Any]:
-        """Return the replies to ``commands``, sent in one round trip.
-
-        Raises:
-            RedisUnavailable: a command failed, or its reply took longer than ``seconds``.
-        """
+        """Return the replies to ``commands``, sent in one round trip."""
         replies = await self.try_each(commands, seconds)
         for reply in replies:
             if isinstance(reply, RedisUnavailable):
@@ -74,9 +70,6 @@ class RedisClient:
         """Return for each command its reply, or a ``RedisUnavailable`` for an error reply.
 
         If the connection was cut, the commands are sent again once: they may run twice.
-
-        Raises:
-            RedisUnavailable: there are no replies within ``seconds``.
         """
         try:
             async with _timeout(seconds):
@@ -96,19 +89,13 @@ class RedisClient:
         return replies
 
     async def close(self) -> None:
-        """Close every connection. The next command opens new ones."""
         with suppress(Exception):
             async with asyncio.timeout(_CLOSE_TIMEOUT):
                 await self._client.aclose()
 
 
 async def check_redis(url: str) -> None:
-    """Return if Redis responds at ``url``.
-
-    Raises:
-        PermissionError: it refuses the user or the password.
-        ConnectionError: it is unavailable.
-    """
+    """Return if Redis responds at ``url``."""
     client = RedisClient(url)
     try:
         await client.execute([("PING",)], _CHECK_TIMEOUT)
@@ -171,11 +158,7 @@ class BatchedScript:
         self._calls: Batches[_Call, Any] = Batches(self._run, _MAX_BATCH)
 
     async def run(self, key: str, argument: bytes) -> Any:
-        """Return the result of the script for a key.
-
-        Raises:
-            RedisUnavailable: the script failed, or there was no reply.
-        """
+        """Return the result of the script for a key."""
         return await self._calls.call((key, argument))
 
     async def _run(self, calls: Sequence[_Call]) -> Sequence[Any]:
@@ -201,5 +184,4 @@ class BatchedScript:
 
 
 def _results(group: Sequence[_Call], reply: Any) -> Sequence[Any]:
-    """Return the result for each key, or the error that all of them have."""
     return [reply] * len(group) if isinstance(reply, Exception) else reply

@@ -34,13 +34,11 @@ class Rounds:
             self.end()
 
     async def wait(self) -> None:
-        """Return in a later round."""
         turn = self._loop.create_future()
         self.add(partial(_resume, turn))
         await turn
 
     def end(self) -> None:
-        """Let nobody else continue in this round."""
         self.is_free = False
         self._loop.call_soon(self._begin)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.databases.secret_files import SecretFile
+from petstore.databases.private_files import SecretFile
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from petstore.webhooks.signing import text_of_master

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from petstore.categories.store import list_categories, search_categories
 from petstore.clock import utc
 from petstore.databases.contract import Row, Statement
-from petstore.databases.planner import LAST_ID
+from petstore.databases.pages import LAST_ID
 from petstore.databases.postgres_connection import connect
 from petstore.databases.postgres_units import postgres_sql
 from petstore.deprecations.operations import deprecated_operations

@@ -15,7 +15,7 @@ from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, State
 from petstore.limits.decide import charge, decide, touched
-from petstore.limits.minutes import MinuteLimiter
+from petstore.limits.memory import MinuteLimiter
 from petstore.limits.redis import Mode, RedisLimiter, RedisRateLimiter
 from petstore.redis_client import RedisClient
 from support.exploration import explored

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.server.lifecycle import Lifecycle, notify
+from petstore.server.supervisor import Lifecycle, notify
 
 _ABSTRACT_NAME = f"@petstore-test-{os.getpid()}"
 

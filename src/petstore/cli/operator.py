@@ -8,7 +8,7 @@ import httpx2
 
 from petstore.backends import COMMAND_TIMEOUT, create_limiter, migrate, store_at
 from petstore.clock import system_clock
-from petstore.databases.secret_files import SecretFile
+from petstore.databases.private_files import SecretFile
 from petstore.domain.decoding import decode_json
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import PetstoreError

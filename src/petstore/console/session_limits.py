@@ -14,7 +14,7 @@ from petstore.interface.operation import Services
 from petstore.interface.rate_limit_headers import limit_reached, require_admitted
 from petstore.limits.admission import WRONG_PASSWORD, WRONG_PASSWORD_OF_NETWORK
 from petstore.limits.contract import Budget
-from petstore.limits.minutes import network_of
+from petstore.limits.memory import network_of
 from petstore.people.accounts import has_people
 from petstore.people.passwords import Passwords
 from petstore.sessions.store import seal

@@ -54,8 +54,12 @@ class PostgresStore:
         self.connections = connections
         self._versions = Batches[None, str](self._read_versions, _CALLS_AT_ONCE, connections)
         self._ids = Batches[str, int](self._next_ids, _CALLS_AT_ONCE)
-        self._deferred = lru_cache(_SQL_AT_ONCE)(self._new_batches)
-        self._rows = lru_cache(_SQL_AT_ONCE)(self._new_rows)
+        self._deferred: Callable[[str], Batches[Deferred, None]] = lru_cache(_SQL_AT_ONCE)(
+            lambda sql: Batches(partial(self._run_together, sql), _UNITS_AT_ONCE)
+        )
+        self._rows: Callable[[str], Batches[Value, list[Row]]] = lru_cache(_SQL_AT_ONCE)(
+            lambda sql: Batches(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, connections)
+        )
         self._units = 0
         self._reads_by_id = 0
         self._has_no_unit = asyncio.Event()
@@ -69,18 +73,14 @@ class PostgresStore:
         )
 
     def migrate(self) -> None:
-        """Create the tables if there are none, and bring the schema up to date."""
         self._run_alone(migrate, _MIGRATION_SECONDS)
 
     def schema(self) -> Schema:
-        """Return the version of the schema; change nothing. The errors are those of ``migrate``."""
         return self._run_alone(inspect, self._timeout)
 
     def _run_alone(
         self, action: Callable[[Connection], Coroutine[Any, Any, T]], seconds: float
     ) -> T:
-        """Return what ``action`` makes of a connection of its own."""
-
         async def run() -> T:
             with as_unavailable(ERRORS):
                 async with asyncio.timeout(seconds):
@@ -98,20 +98,16 @@ class PostgresStore:
 
     @property
     def connections_in_use(self) -> int:
-        """How many connections are at work now."""
         return self._pool.in_use
 
     async def close(self) -> None:
-        """Finish the units of work in progress and disconnect."""
         await self._has_no_unit.wait()  # those that have no connection yet, too
         await self._pool.close()
 
     async def check(self) -> None:
-        """Return if the server responds and lets us read a table of the store."""
         await self.read(_PING)
 
     async def version(self) -> str:
-        """Return what changes with every commit: which transactions a statement sees."""
         return await self._versions.call(None)
 
     async def _read_versions(self, calls: Sequence[None]) -> list[str]:
@@ -135,11 +131,7 @@ class PostgresStore:
                 finally:
                     self._reads_by_id -= 1
 
-    def _new_rows(self, sql: str) -> Batches[Value, list[Row]]:
-        return Batches(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, self.connections)
-
     async def _read_by_ids(self, sql: str, ids: Sequence[Value]) -> list[list[Row]]:
-        """Run a ``sql`` by id for all ``ids``, and return for each of them its row, if any."""
         if len(ids) == 1:
             return [await self.read(Statement(sql, ids, name="select_by_id"))]
         select = sql.removesuffix(_ONE_ID) + _MANY_IDS
@@ -158,7 +150,6 @@ class PostgresStore:
             return await fetch(connection, statement)
 
     async def write(self, unit: Unit[T]) -> T:
-        """Run a unit of work in a transaction and return its result once it is durable."""
         with as_unavailable(ERRORS), self._in_progress():
             async with asyncio.timeout(self._timeout):
                 work = UnitInProgress(unit)
@@ -169,7 +160,10 @@ class PostgresStore:
                     async with self._pool.acquire() as connection:
                         await work.run_deferred(connection)
                 elif deferred := work.take_deferred():
-                    await self._run_with_others(deferred)
+                    try:  # together with others that have the same SQL
+                        await self._deferred(deferred.sql).call(deferred)
+                    finally:
+                        deferred.is_withdrawn = True  # in vain if it has run
                 return work.result
 
     @contextmanager
@@ -182,16 +176,6 @@ class PostgresStore:
             self._units -= 1
             if not self._units:
                 self._has_no_unit.set()
-
-    def _new_batches(self, sql: str) -> Batches[Deferred, None]:
-        return Batches(partial(self._run_together, sql), _UNITS_AT_ONCE)
-
-    async def _run_with_others(self, deferred: Deferred) -> None:
-        """Run the one statement of a unit of work, with those of others that have the same SQL."""
-        try:
-            await self._deferred(deferred.sql).call(deferred)
-        finally:
-            deferred.is_withdrawn = True  # in vain if it has run
 
     async def _run_together(self, sql: str, batch: Sequence[Deferred]) -> list[Exception | None]:
         """Run ``sql`` for each unit of a batch, in one transaction: the driver pipelines them."""

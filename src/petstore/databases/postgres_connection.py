@@ -152,7 +152,6 @@ class PostgresPool:
 
 @contextmanager
 def unusable() -> Iterator[None]:
-    """Turn errors of a user without rights, or of foreign tables, into ``UnusableDatabase``."""
     try:
         yield
     except (asyncpg.SyntaxOrAccessError, asyncpg.InvalidSchemaNameError) as error:

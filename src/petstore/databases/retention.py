@@ -16,7 +16,6 @@ RetentionDays: TypeAlias = Mapping[RetentionSetting, int]
 
 
 def pruning(store: Store, clock: Clock, days: RetentionDays) -> PeriodicTask:
-    """Return what deletes each minute what is old."""
     prune = partial(prune_all, store, clock, days)
     return PeriodicTask(prune, 60, "old records not deleted")
 

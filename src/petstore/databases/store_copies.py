@@ -69,11 +69,6 @@ async def copy_store(path: Path, url: str, on_progress: OnProgress) -> dict[str,
 
     Both have the newest schema. Ids stay as they are, and the target does not reuse ids of deleted
     rows. Either everything is copied or nothing.
-
-    Raises:
-        Conflict: the target is not empty.
-        InternalError: the rows that arrived differ from the rows sent.
-        Unavailable: a database is unreachable, full or failing, or refuses the rows.
     """
     # Every error: the statements are ours alone, but the rows may be refused.
     with (

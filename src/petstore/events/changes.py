@@ -127,10 +127,6 @@ class RecentChanges:
             self._position = Position.behind(*following[-1][:2])
 
     def _following(self, published: list[Row]) -> list[Row] | None:
-        """Return the events after the position.
-
-        It is ``None`` if they are of another history: that of a restored backup.
-        """
         if self._position == START:
             return published if not published or published[0][0] == 1 else None
         is_known = published and Position.behind(*published[0][:2]) == self._position
@@ -148,7 +144,6 @@ class RecentChanges:
             changed.append((self.count, integer_in(number) or 0))
 
     def _forget(self, until: int) -> None:
-        """Forget the changes up to the one of this number."""
         self._forgotten = until
         self._changed = {
             source: kept
@@ -158,7 +153,6 @@ class RecentChanges:
 
 
 def _sources(kind: str, item: Mapping[str, Any]) -> set[str]:
-    """Return the lists that have an item, by all their combinations of filters."""
     values = (item.get(name) for name in _FILTERS.get(kind, ()))
     return {_source(kind, chosen) for chosen in product(*((value, None) for value in values))}
 

@@ -109,7 +109,6 @@ class Feed:
             _wake(waiter, is_event=False)
 
     async def close(self) -> None:
-        """End every wait, and stop watching."""
         self.release()
         if self._watching is not None:
             self._watching.cancel()
@@ -153,7 +152,6 @@ class Feed:
 
 
 def _concerns(waiter: _Waiter, newest: _Newest) -> bool:
-    """Return whether a waiter wants one of the ``newest`` events."""
     wanted = waiter.wanted
     return any(
         sequence > waiter.after and kind in wanted.types and key_id in (None, *wanted.key_ids)

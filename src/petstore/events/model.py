@@ -74,7 +74,6 @@ _SCOPES: dict[str, Scope] = {
 
 
 def kind_of(event_type: EventType) -> str:
-    """Return the kind of the resource that events of a type are about, such as ``pet``."""
     kind = event_type.partition(".")[0]
     return "key" if kind == "deprecation" else kind
 
@@ -84,7 +83,6 @@ KINDS = tuple(dict.fromkeys(map(kind_of, EVENT_TYPES)))
 
 
 def type_description(types: Iterable[EventType]) -> str:
-    """Describe the type of an event that has one of these ``types``."""
     return open_list(types, "types")
 
 
@@ -194,7 +192,6 @@ class Position(NamedTuple):
 
     @classmethod
     def behind(cls, sequence: int, event_id: str) -> "Position":
-        """Return the position behind an event."""
         return cls(sequence, bytes.fromhex(event_id[_MARK]))
 
 
@@ -248,13 +245,11 @@ def admin_event(
 
 
 def actor_of(author: str) -> Actor:
-    """Return who an author such as ``key/3`` is."""
     kind, _, number = author.partition("/")
     return convert({"type": kind, "id": int(number)} if number else {"type": kind}, Actor)
 
 
 def author_text(actor: Actor) -> str:
-    """Return an actor as text, such as ``person/2``."""
     return actor.type if actor.id is UNSET else f"{actor.type}/{actor.id}"
 
 

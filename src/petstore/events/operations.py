@@ -158,7 +158,6 @@ async def _list_newest(context: Context, query: ListEventsQuery) -> Result[list[
 
 
 async def _position(query: ListEventsQuery, store: Reader) -> Position | None:
-    """Return where the page begins, ``None`` at the oldest event."""
     if query.cursor is UNSET:
         return None
     if query.cursor == LATEST:
@@ -171,7 +170,6 @@ async def _position(query: ListEventsQuery, store: Reader) -> Position | None:
 
 
 def _wanted(query: ListEventsQuery, caller: Caller) -> EventFilter:
-    """Return which events a request is about, and which of them the caller may read."""
     for name, expected in (("resource", _RESOURCE), ("actor", _ACTOR)):
         number = (getattr(query, name) or "").partition("/")[2]
         if number and not 0 < (integer_in(number) or 0) <= INT64_MAX:

@@ -84,12 +84,10 @@ def recorded_types(statement: Statement) -> Sequence[Any]:
 
 
 async def newest_position(store: Reader) -> Position:
-    """Return the position behind the newest event."""
     return await last_position(store, 2**63 - 1)
 
 
 async def read_event(store: Reader, sequence: int, event_id: str) -> Event | None:
-    """Return one event, or ``None`` if it is no longer kept."""
     select = Statement(
         f"SELECT sequence, {COLUMNS} FROM events WHERE sequence = ?1 AND id = ?2",  # noqa: S608
         (sequence, event_id),
@@ -100,7 +98,6 @@ async def read_event(store: Reader, sequence: int, event_id: str) -> Event | Non
 
 
 async def orders_at(store: Reader, sequences: Collection[int]) -> list[Event]:
-    """Return the events of orders at these places."""
     select = (
         f"SELECT sequence, {COLUMNS} FROM events"  # noqa: S608 - only names
         f" WHERE sequence IN ({placeholder_list(1, sequences)}) AND type LIKE 'order.%'"
@@ -142,12 +139,10 @@ async def publish_first(store: Store) -> None:
 
 
 def publishing(store: Store) -> PeriodicTask:
-    """Return what publishes events soon after their commit (PostgreSQL alone)."""
     return PeriodicTask(partial(publish_all, store), 0.05, "cannot publish events to the feed")
 
 
 async def oldest_unpublished(store: Reader) -> Milliseconds | None:
-    """Return when the oldest event that has no place yet was recorded (PostgreSQL alone)."""
     select = "SELECT at FROM events_outbox ORDER BY position LIMIT 1"
     rows = await store.read(Statement(select, name="select_oldest_unpublished"))
     return rows[0][0] if rows else None
@@ -196,7 +191,6 @@ def _publish(limit: int, lock: str) -> Unit[int | None]:
 
 
 async def last_position(store: Reader, up_to: int) -> Position:
-    """Return the position behind the last event up to a sequence."""
     rows = await store.read(
         Statement(
             "SELECT sequence, id FROM events WHERE sequence <= ?1 ORDER BY sequence DESC LIMIT 1",
@@ -208,7 +202,6 @@ async def last_position(store: Reader, up_to: int) -> Position:
 
 
 def event_of(row: Row) -> Event:
-    """Return the event in a row of its sequence and ``COLUMNS``."""
     sequence, event_id, kind, at, resource, _, data, previous, author, request_id = row
     return Event(
         id=event_id,

@@ -101,7 +101,6 @@ class RequestBody:
         self._wake()
 
     def drop(self) -> None:
-        """Drop what is not yet taken."""
         self._take()
 
     async def receive(self) -> bytes:
@@ -131,5 +130,4 @@ class RequestBody:
 
 
 async def receive_nothing() -> bytes:
-    """Receive the body of a request that has none."""
     return b""

@@ -64,11 +64,7 @@ class RequestParser:
         self.keeps_alive = True  # another request may follow the last one
 
     def next_request(self) -> Request | None:
-        """Return the next request, or ``None`` if its head has not arrived yet.
-
-        Raises:
-            Refusal: the message is malformed, too large or not supported.
-        """
+        """Return the next request, or ``None`` if its head has not arrived yet."""
         data = self.unparsed
         if data.startswith(b"\r"):  # empty lines may precede a request (RFC 9112 section 2.2)
             data = self.unparsed = _EMPTY_LINES.sub(b"", data, 1)
@@ -80,11 +76,7 @@ class RequestParser:
         return self._parse_head(data[:end])
 
     def next_piece(self) -> bytes:
-        """Return what has arrived of the body, of a chunked body some 2 KiB.
-
-        Raises:
-            Refusal: the framing is broken.
-        """
+        """Return what has arrived of the body, of a chunked body some 2 KiB."""
         if self._is_chunked:
             return self._next_chunks()
         piece, self.unparsed = self.unparsed[: self._left], self.unparsed[self._left :]
@@ -242,7 +234,6 @@ class Fields:
         self.repeated: list[bytes] = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field; llhttp calls this for each of them."""
         name, value = name.lower(), value.rstrip(b" \t")
         if name in self.by_name:
             self.repeated.append(name)

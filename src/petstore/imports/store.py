@@ -20,8 +20,7 @@ from petstore.categories.store import (
 )
 from petstore.clock import HOUR, Milliseconds, utc
 from petstore.databases.contract import Reader, Row, Statement, T, Unit, Value, placeholder_list
-from petstore.databases.pages import Page, found
-from petstore.databases.planner import LAST_ID
+from petstore.databases.pages import LAST_ID, Page, found
 from petstore.domain.decoding import convert, integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.names import name_key

@@ -69,7 +69,7 @@ from petstore.interface.routes import Addresses, Route, Routes, decode_path_id, 
 from petstore.keys.model import Caller
 from petstore.limits.admission import KEY
 from petstore.limits.contract import Decision
-from petstore.limits.minutes import network_of
+from petstore.limits.memory import network_of
 from petstore.logs import RequestLine
 from petstore.usage.counter import first_hour
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from petstore.clock import Clock
 from petstore.databases.contract import Store, Unit
-from petstore.databases.secret_files import SecretFile
+from petstore.databases.private_files import SecretFile
 from petstore.deprecations.model import DeprecatedOperation
 from petstore.errors import MissingKey, PetstoreError
 from petstore.events.changes import Extent

@@ -9,8 +9,7 @@ from msgspec.structs import asdict, fields
 
 from petstore.clock import Clock, Milliseconds, utc_second
 from petstore.databases.contract import Reader, Row, Statement, Value, placeholder_list
-from petstore.databases.pages import Page, read_page
-from petstore.databases.planner import looked_up
+from petstore.databases.pages import Page, looked_up, read_page
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import NotFound
 from petstore.keys.model import ROLES, Caller, Environment, Key, KeyFields

@@ -120,7 +120,6 @@ class RedisRateLimiter:
         return _decision(call, limits, judged)
 
     async def judge_minute(self, mode: Mode, budget: Budget, holder: str) -> Decision:
-        """Judge what ``holder`` does within a ``budget``, and charge it; or only look."""
         limits = Limits(budget.per_minute, UNLIMITED)
         call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _MINUTE_LIFETIME, _FRESH)
         name = f"petstore:{budget.name}:{{{holder}}}"
@@ -141,7 +140,6 @@ class RedisRateLimiter:
         return processes, now
 
     async def close(self) -> None:
-        """Remove this process from the count, and disconnect."""
         with suppress(RedisUnavailable):
             await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
         await self._client.close()
@@ -186,7 +184,6 @@ class RedisLimiter:
 
     @property
     def bans(self) -> int:
-        """How many bans began in Redis by a request of this process."""
         return self._shared.bans
 
     @property
@@ -195,23 +192,18 @@ class RedisLimiter:
         return self._local is not None
 
     async def take(self, key: Caller) -> Decision:
-        """Judge a request with ``key`` and charge it if it is admitted."""
         return await self._judge("take", key)
 
     async def look(self, key: Caller) -> Decision:
-        """Describe the windows of ``key`` without charging anything."""
         return await self._judge("look", key)
 
     async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
-        """Charge ``requests`` to the day of ``key``: all of them, or none."""
         return await self._judge("charge", key, requests, taken)
 
     async def take_of(self, budget: Budget, holder: str) -> Decision:
-        """Judge what ``holder`` does within a ``budget``, and charge it if it is admitted."""
         return await self._judge_minute("take", budget, holder)
 
     async def look_at(self, budget: Budget, holder: str) -> Decision:
-        """Describe the window of ``holder`` without charging anything."""
         return await self._judge_minute("look", budget, holder)
 
     async def heartbeat(self) -> None:
@@ -271,8 +263,6 @@ class RedisLimiter:
         return self._local
 
     def _share(self) -> MemoryLimiter:
-        """Return a limiter in memory with what this process may admit alone."""
-
         def clock() -> Milliseconds:
             return self._clock() + self._server_ahead
 

@@ -129,7 +129,6 @@ class _ObservedLimiter:
 
 
 async def _observed(begin: Callable[[], End], call: Awaitable[T]) -> T:
-    """Return the result of ``call``; note its beginning, and its result or its error."""
     end = begin()
     try:
         result = await call

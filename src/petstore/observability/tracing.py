@@ -70,18 +70,15 @@ class Tracing:
         attach(set_span_in_context(span))
 
     def responded(self, line: RequestLine) -> None:
-        """End the span of a request with its outcome."""
         span = get_current_span()
         if span.is_recording():
             _describe(span, line)
         span.end()
 
     def database(self, store: Store) -> "_StoreSpans":
-        """Return what makes queries of ``store`` spans."""
         return _StoreSpans(self, "sqlite" if isinstance(store, SqliteStore) else "postgresql")
 
     def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
-        """Return what makes calls of ``limiter`` spans, if it is one in Redis."""
         if isinstance(limiter, MemoryLimiter):
             return lambda _: _ignore
         return lambda name: self.begin(f"limiter {name}", _REDIS)
@@ -91,7 +88,6 @@ class Tracing:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Send spans until the block ends, and those that are left at its end."""
         try:
             yield
         finally:
@@ -138,7 +134,6 @@ class _StoreSpans:
         return self._begin(statement.name, self._attributes(statement))
 
     def write(self) -> tuple[Callable[[Statement], End], End]:
-        """Make a transaction a span, and its statements spans within it."""
         end = self._begin("store write", {"db.system.name": self._system})
         parent = get_current()
         return lambda each: self._begin(each.name, self._attributes(each), parent), end
@@ -164,7 +159,6 @@ class _Exporter(OTLPSpanExporter):
 
 
 def _describe(span: Span, line: RequestLine) -> None:
-    """Set the outcome, by the conventions of OpenTelemetry for HTTP servers."""
     if line.route is not None:
         span.update_name(f"{line.method if line.method in METHODS else 'HTTP'} {line.route}")
         span.set_attribute("http.route", line.route)

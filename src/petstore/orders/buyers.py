@@ -13,7 +13,7 @@ from msgspec import UNSET, json, msgpack
 from petstore.chores import PeriodicTask
 from petstore.clock import DAY, Clock, Milliseconds
 from petstore.databases.contract import Row, Statement, Store, Unit, placeholder_list
-from petstore.databases.planner import unplanned
+from petstore.databases.pages import unplanned
 from petstore.domain.names import name_key, plain_key
 from petstore.events.model import SERVICE, Author
 from petstore.events.store import record

@@ -7,8 +7,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import milliseconds
 from petstore.databases.contract import Reader, Statement
-from petstore.databases.pages import Matches
-from petstore.databases.planner import SHORT, in_short, unplanned
+from petstore.databases.pages import SHORT, Matches, in_short, unplanned
 from petstore.domain.cursors import BY_ID, BY_NAME, MAX_COUNTED, NEWEST_FIRST
 from petstore.domain.fields import Int64, Moment
 from petstore.domain.names import end_of_prefix, plain_key

@@ -8,8 +8,16 @@ from msgspec.structs import replace
 
 from petstore.clock import MINUTE, Milliseconds, milliseconds, milliseconds_up, utc
 from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholders
-from petstore.databases.pages import Below, Filter, Page, found, read_count, read_page
-from petstore.databases.planner import LAST_ID, unplanned
+from petstore.databases.pages import (
+    LAST_ID,
+    Below,
+    Filter,
+    Page,
+    found,
+    read_count,
+    read_page,
+    unplanned,
+)
 from petstore.domain.names import plain_key
 from petstore.errors import PetNotAvailable, UnknownPet
 from petstore.events.model import SERVICE, Author, NewEvent, ResourceEventType, resource_event

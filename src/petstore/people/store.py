@@ -14,8 +14,7 @@ from msgspec.structs import asdict, replace
 
 from petstore.clock import Milliseconds, utc_second
 from petstore.databases.contract import Reader, Row, Statement, Unit, placeholders
-from petstore.databases.pages import Page, found, read_page
-from petstore.databases.planner import looked_up
+from petstore.databases.pages import Page, found, looked_up, read_page
 from petstore.domain.names import name_key
 from petstore.errors import BeyondOwnRights, LastAdministrator, LoginTaken, NotFound, PersonDisabled
 from petstore.events.model import AdminEventType, Author, admin_event

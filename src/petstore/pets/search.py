@@ -10,8 +10,7 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from petstore.databases.contract import Reader, Row, Statement, Value
-from petstore.databases.pages import Matches
-from petstore.databases.planner import SHORT, in_short, looked_up, unplanned
+from petstore.databases.pages import SHORT, Matches, in_short, looked_up, unplanned
 from petstore.domain.names import MAX_SEARCH_KEY, end_of_prefix
 from petstore.domain.words import (
     MAX_WORD,

@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Reader, Statement
-from petstore.databases.planner import unplanned
+from petstore.databases.pages import unplanned
 from petstore.sales.model import MAX_CATEGORIES, By, DayRange, SalesRow, Stretch, stretches
 from petstore.time_slices import TimeSlices
 

@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 
 from petstore.backends import secret_file_of
 from petstore.clock import DAY, HOUR, Clock, Milliseconds, system_clock, utc
-from petstore.databases.contract import Row, Statement, Store, Unit
+from petstore.databases.contract import Row, Statement, Store, Unit, upsert
 from petstore.databases.private_files import create
 from petstore.databases.schema import TABLES_BY_NAME
-from petstore.databases.upserts import upsert
 from petstore.errors import LoginTaken, WebhooksNotConfigured
 from petstore.events.model import START, Author
 from petstore.events.store import newest_position, publish_all
@@ -31,8 +30,7 @@ from petstore.sessions.store import create_link, note_use
 from petstore.settings import Settings, is_postgres, masked, sqlite_path
 from petstore.usage.counter import first_day, first_hour, text_of
 from petstore.webhooks.deliveries import DueDelivery, Outcome, save_progress
-from petstore.webhooks.model import WebhookCreate
-from petstore.webhooks.schedule import next_attempt
+from petstore.webhooks.model import WebhookCreate, next_attempt
 from petstore.webhooks.store import create_webhook
 
 _BY = Principal()

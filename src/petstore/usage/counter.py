@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from petstore.clock import DAY, HOUR, Clock, Milliseconds
-from petstore.databases.contract import Row, Statement, Store, Unit
-from petstore.databases.upserts import upsert
+from petstore.databases.contract import Row, Statement, Store, Unit, upsert
 
 Kind: TypeAlias = Literal["deprecated", "refused", "response"]
 """What is counted: calls of deprecated operations, requests that a limit refused, responses.

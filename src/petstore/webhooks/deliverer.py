@@ -29,8 +29,14 @@ from petstore.webhooks.deliveries import (
     recover_batch,
     save_progress,
 )
-from petstore.webhooks.model import DeliveryState
-from petstore.webhooks.schedule import GONE, is_success, next_attempt, paused_until, status_in_words
+from petstore.webhooks.model import (
+    GONE,
+    DeliveryState,
+    is_success,
+    next_attempt,
+    paused_until,
+    status_in_words,
+)
 from petstore.webhooks.sender import DeliveryFailed, EndpointResponse, Sender
 from petstore.webhooks.signing import signed_headers
 from petstore.webhooks.store import (
@@ -134,7 +140,6 @@ class Deliverer:
         await asyncio.gather(*map(self._changes.call, changes))
 
     async def _refresh(self) -> None:
-        """Read the webhooks, renew leases and take those that are free."""
         now = self.clock()
         active = await active_webhooks(self.store, self.rules.environment, now)
         own = {webhook.id for webhook in active if self._is_own(webhook, now)}
@@ -233,16 +238,13 @@ class _Queue:
             self.wake()
 
     def wake(self) -> None:
-        """Look for deliveries that are due."""
         self._wake.set()
 
     def close(self) -> None:
-        """Begin no more attempts."""
         self._starting.cancel()
 
     @property
     def _room(self) -> int:
-        """How many attempts may begin."""
         now, webhook = self._deliverer.clock(), self.webhook
         may_begin = (webhook.paused_until or 0) <= now < (webhook.leased_until or 0)
         return _MAX_UNDER_WAY - len(self._under_way) if may_begin else 0

@@ -50,7 +50,6 @@ def signed_headers(
 
 
 def secret_text(secret: bytes) -> str:
-    """Return a secret as its holder gets it (Standard Webhooks 1.0.0)."""
     return _PREFIX + b64encode(secret).decode("ascii")
 
 
@@ -71,16 +70,11 @@ def secret_of_text(text: str) -> bytes:
 
 
 def text_of_master(master: bytes) -> bytes:
-    """Return the content of a file that holds the master secret."""
     return b64encode(master) + b"\n"
 
 
 def master_of_text(text: bytes) -> bytes:
-    """Return the master secret in the content of its file.
-
-    Raises:
-        ValueError: it is not one line with 32 bytes in base64.
-    """
+    """Return the master secret in the content of its file."""
     try:
         master = b64decode(text.removesuffix(b"\n").removesuffix(b"\r"), validate=True)
     except binascii.Error:

@@ -8,7 +8,7 @@ outcomes, until it releases the lease or has not renewed it in time.
 from collections.abc import Callable, Collection
 from operator import itemgetter
 from secrets import randbits
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from petstore.events.store import record
 from petstore.keys.model import ROLES, Caller, Environment, Scope
 from petstore.webhooks.model import (
     MAX_WEBHOOKS,
+    NOTICED_FAILURES,
     Webhook,
     WebhookCreate,
     WebhookOwner,
@@ -29,7 +30,6 @@ from petstore.webhooks.model import (
     known_types,
     wanted_types,
 )
-from petstore.webhooks.schedule import NOTICED_FAILURES
 
 COLUMNS = (
     "id, url, types, description, enabled, disabled_reason, created_at, last_success_at,"  # noqa: S608 - only names
@@ -78,12 +78,10 @@ class LeasedWebhook(NamedTuple):
 
     @property
     def readable(self) -> frozenset[EventType]:
-        """The types of the events that its key may read now."""
         return readable_types(self._scopes)
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The types of the events that it gets."""
         return tuple(sorted(wanted_types(self.types.split(), self._scopes)))
 
     @property
@@ -99,7 +97,6 @@ class IssuedSecret(NamedTuple):
 
 
 def sees_all(caller: Caller) -> bool:
-    """Return whether a caller sees the webhooks of everybody in its environment."""
     return "keys:admin" in caller.scopes
 
 
@@ -137,7 +134,6 @@ async def has_webhooks(store: Reader) -> bool:
 
 
 def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[IssuedSecret]:
-    """Create a webhook, which gets the events from now on."""
     # So two requests at once cannot both create the last one.
     rows = yield Statement(
         "SELECT environment FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */",
@@ -229,7 +225,6 @@ def rotate_webhook(
 
 
 def delete_webhook(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[None]:
-    """Delete a webhook that passes ``check``. ``delete_deliveries`` deletes its deliveries."""
     yield from _checked(webhook_id, key_id, check)
     yield Statement("DELETE FROM webhooks WHERE id = ?1", (webhook_id,), name="delete_webhook")
 
@@ -242,7 +237,6 @@ def record_test(
     *,
     by: Author = SERVICE,
 ) -> Unit[str]:
-    """Record an event for a webhook that passes ``check``, and return its id."""
     webhook = yield from lock_enabled(webhook_id, key_id, check)
     test = NewEvent("webhook.test", f"webhook/{webhook_id}", webhook, None, key_id)
     insert = record(now, test, by=by)
@@ -262,7 +256,6 @@ def lock_enabled(webhook_id: int, key_id: int, check: Callable[[Webhook], None])
 async def active_webhooks(
     store: Reader, environment: Environment, now: Milliseconds
 ) -> list[LeasedWebhook]:
-    """Return the webhooks to deliver to: they and their keys are active."""
     rows = await store.read(
         Statement(
             f"SELECT w.id, w.key_id, {_SCOPES}, w.url, w.types, w.secret_version,"  # noqa: S608
@@ -304,7 +297,6 @@ def take_leases(
 
 
 def release_leases(owner: str) -> Unit[None]:
-    """Let others lease the webhooks of ``owner`` at once."""
     yield Statement(
         "UPDATE webhooks SET leased_by = NULL, leased_until = NULL WHERE leased_by = ?1",
         (owner,),
@@ -313,24 +305,15 @@ def release_leases(owner: str) -> Unit[None]:
 
 
 def webhook_of(row: Row) -> Webhook:
-    webhook_id, url, types, description, enabled, reason, created_at, *times, key_id, role = row
-    last_success_at, failing_since = (None if at is None else utc_second(at) for at in times)
-    return Webhook(
-        id=webhook_id,
-        url=url,
-        types=types.split(),
-        description=description,
-        enabled=bool(enabled),
-        disabled_reason=reason,
-        created_at=utc_second(created_at),
-        last_success_at=last_success_at,
-        failing_since=failing_since,
-        owner=WebhookOwner("key" if role is None else "person", key_id),
-    )
+    webhook_id, url, types, description, enabled, reason, *moments, key_id, role = row
+    times = (None if at is None else utc_second(at) for at in moments)
+    owner = WebhookOwner("key" if role is None else "person", key_id)
+    given = [webhook_id, url, types.split(), description, bool(enabled), reason]
+    values: list[Any] = [*given, *times, owner]
+    return Webhook(*values)
 
 
 def _checked(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[Webhook]:
-    """Return a webhook that passes ``check``, and lock its row."""
     rows = yield Statement(
         f"{_SELECT} WHERE id = ?1 AND key_id = ?2 /*pg FOR UPDATE */",
         (webhook_id, key_id),

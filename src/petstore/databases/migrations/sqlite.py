@@ -34,7 +34,6 @@ def migrate(connection: apsw.Connection) -> None:
 
 
 def inspect(connection: apsw.Connection) -> Schema:
-    """Return the version of the schema; change nothing."""
     _refuse_foreign(connection)
     version, known = _version(connection), scripts("sqlite")
     if missing := _parts_made_by(known[:version]) - _parts(connection):
