@@ -43,10 +43,10 @@ SELECT 'Animal ' || n, n % 12 + 1,
   'animal ' || n, ''
 FROM numbers
 """
+_INSERT_CALLER = "INSERT INTO callers (kind) VALUES ('key') RETURNING id"
 _INSERT_KEY = """
-INSERT INTO api_keys (name, plan, scopes, environment, created_at)
-VALUES ('bench', 'enterprise', 'pets:read', 'production', 0)
-RETURNING id
+INSERT INTO api_keys (id, name, plan, scopes, environment, created_at)
+VALUES (?, 'bench', 'enterprise', 'pets:read', 'production', 0)
 """
 _SEED = 5
 _INSERT_TOKEN = "INSERT INTO api_key_tokens (digest, key_id) VALUES (?, ?)"  # noqa: S105
@@ -218,7 +218,8 @@ def _issue_keys(database: str, keys: int) -> list[str]:
     connection = apsw.Connection(database)
     with connection:
         for token in tokens:
-            ((key_id,),) = connection.execute(_INSERT_KEY)
+            ((key_id,),) = connection.execute(_INSERT_CALLER)
+            connection.execute(_INSERT_KEY, (key_id,))
             connection.execute(_INSERT_TOKEN, (digest(token.encode()), key_id))
     connection.close()
     return tokens

@@ -427,7 +427,7 @@ async def test_the_last_use_of_the_console_is_noted(service: Service) -> None:
     admin = await signed_in(service)
     for visitor in (person, key):
         rows = await service.store.read(
-            next(do("SELECT seen_at FROM api_keys WHERE id = ?1", visitor.key_id))
+            next(do("SELECT seen_at FROM callers WHERE id = ?1", visitor.key_id))
         )
         assert rows == [(service.clock(),)]
     service.clock.advance(600)
@@ -435,7 +435,7 @@ async def test_the_last_use_of_the_console_is_noted(service: Service) -> None:
     shown = await admin.get(f"/people/{person.key_id}")
     assert shown.status_code == 200
     rows = await service.store.read(
-        next(do("SELECT seen_at FROM api_keys WHERE id = ?1", person.key_id))
+        next(do("SELECT seen_at FROM callers WHERE id = ?1", person.key_id))
     )
     assert rows == [(service.clock(),)]
 

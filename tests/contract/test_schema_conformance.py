@@ -68,8 +68,10 @@ def add_key_out_of_reach(token: str) -> Unit[None]:
     So what the requests do to keys is never done to the key they come with.
     """
     yield Statement(
+        "INSERT INTO callers (id, kind) /*pg OVERRIDING SYSTEM VALUE */ VALUES (-1, 'key')"
+    )
+    yield Statement(
         "INSERT INTO api_keys (id, name, plan, scopes, environment, created_at)"
-        " /*pg OVERRIDING SYSTEM VALUE */"
         " VALUES (-1, 'schemathesis', 'enterprise', ?1, 'production', 0)",
         (" ".join(SCOPES),),
     )

@@ -96,10 +96,14 @@ FILL = {
         f" CASE WHEN {FIRST} THEN 'ada ' || n WHEN {OLD} THEN 'bella' ELSE 'rex' END,"
         f" CASE WHEN {OLD} THEN {PACE} * CAST(n AS BIGINT) END, 5, n % 5"
     ),
-    "api_keys (name, plan, scopes, environment, created_at)": (
-        f"'Till', 'free', 'pets:read', CASE WHEN {OLD} THEN 'staging' ELSE 'production' END, 0"
+    "callers (kind)": "'key'",
+    "api_keys (id, name, plan, scopes, environment, created_at)": (
+        f"n, 'Till', 'free', 'pets:read', CASE WHEN {OLD} THEN 'staging' ELSE 'production' END, 0"
     ),
-    "people (id, login, login_key)": "n, 'login ' || n, 'login ' || n",
+    "people (id, name, login, login_key, role, environment, created_at)": (
+        "n, 'Grace', 'login ' || n, 'login ' || n, 'clerk',"
+        f" CASE WHEN {OLD} THEN 'staging' ELSE 'production' END, 0"
+    ),
     "rate_limits": "n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0",
     "events (sequence, id, type, at, resource, data, actor, key_id)": (
         "n, 'evt_' || lpad(n::text, 24, '0'), 'pet.created', n,"
@@ -260,7 +264,7 @@ DELIVERER: Reads = {
     ),
     "room": lambda store: has_room(store, 2),
 }
-WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None, None, 1, None)
+WEBHOOK_ROW = (2, "https://shop.example", "", None, 1, None, 0, None, None, 1, "key")
 KEY_ROW = (
     1,
     "Till",

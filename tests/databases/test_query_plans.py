@@ -163,10 +163,14 @@ FILL = {
     "orders (pet_id, status, placed_at, buyer, buyer_key, amount, delivered_at, category_id)": (
         "n % 5, 'delivered', n, 'Jane', 'jane', 5, n, n % 7"
     ),
-    "api_keys (name, plan, scopes, environment, created_at)": (
-        "'Till', 'free', 'keys:admin', iif(n % 3, 'production', 'staging'), 0"
+    "callers (kind)": "'key'",
+    "callers (id, kind)": "n + 6_000, 'person'",
+    "api_keys (id, name, plan, scopes, environment, created_at)": (
+        "n, 'Till', 'free', 'keys:admin', iif(n % 3, 'production', 'staging'), 0"
     ),
-    "people (id, login, login_key)": "n, 'login ' || n, 'login ' || n",
+    "people (id, name, login, login_key, role, environment, created_at)": (
+        "n, 'Grace', 'login ' || n, 'login ' || n, 'clerk', iif(n % 3, 'production', 'staging'), 0"
+    ),
     "api_key_tokens (digest, key_id, expires_at)": "randomblob(32), n, n",
     "rate_limits": "n, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0",
     "usage": "1 + n % 3, n, 7",
@@ -294,9 +298,9 @@ STORED_IMPORT = StoredImport(
     7, "pets.csv", IMPORT_SETTINGS, ImportPreview(), 9, 0, 0, 0, 0, 0, [], None, None, 0
 )
 KEY_ROW = tuple(values_of(KEY)[name] for name in COLUMNS)
-PERSON_ROW = (*KEY_ROW[:-1], "clerk")
+PERSON_ROW = (7, "Grace", "production", 0, "clerk", None)
 RECOVERING = LeasedWebhook(1, 7, "pets:read", "", "", 1, None, 9, None, 5, *[None] * 3)
-WEBHOOK_ROW = (7, "https://shop.example", "", None, 0, None, 0, None, None, 7, None)
+WEBHOOK_ROW = (7, "https://shop.example", "", None, 0, None, 0, None, None, 7, "key")
 NEVER_USED = (None, None, None, None)
 DEPRECATED = deprecated_operations(OPERATIONS)
 ROWS: dict[str, list[Row]] = {
@@ -314,7 +318,7 @@ ROWS: dict[str, list[Row]] = {
     "lock_lapsed_orders": [order_row(7, 7, reserved_until=5)],
     "lock_orders_with_old_buyers": [order_row(7, 7, "cancelled", buyer="Jane")],
     "lock_orders_of_buyer": [order_row(7, 7, "cancelled", buyer="Jane")],
-    "insert_key": [(7,)],
+    "insert_caller": [(9_999,)],
     "select_key": [(*KEY_ROW, *NEVER_USED)],
     "select_session_token": [(b"a token",)],
     "select_newest_token": [(1,)],
@@ -573,9 +577,9 @@ def steps(connection: apsw.Connection, statement: Statement) -> int:
 def test_no_page_is_sorted_or_searched_row_by_row(connection: apsw.Connection, name: str) -> None:
     for statement in (page_of(name, None), page_of(name, FAR)):
         details = [each for each in plan(connection, statement) if not IN_PARTS(each)]
-        if name.startswith("webhooks"):  # each with a look-up of its owner
+        if name.startswith(("webhooks", "keys", "people")):  # each with a look-up of its caller
             details, owner = details[:-2], details[-2:]
-            assert owner[1] == "SEARCH api_keys USING INTEGER PRIMARY KEY (rowid=?)"
+            assert owner[1] == "SEARCH callers USING INTEGER PRIMARY KEY (rowid=?)"
         if "AS parts" in statement.sql:  # a page of each part is sorted
             details = [each for each in details if each != "USE TEMP B-TREE FOR ORDER BY"]
         # The last parameter is the limit.

@@ -273,8 +273,11 @@ def test_many_keys_are_listed_page_by_page(command: Command) -> None:
     command.make_store()
     command.execute(
         "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 250)"
-        " INSERT INTO api_keys (name, plan, scopes, environment, created_at)"
-        " SELECT 'Till', 'pro', 'pets:read', 'production', 0 FROM n"
+        " INSERT INTO callers (kind) SELECT 'key' FROM n"
+    )
+    command.execute(
+        "INSERT INTO api_keys (id, name, plan, scopes, environment, created_at)"
+        " SELECT id, 'Till', 'pro', 'pets:read', 'production', 0 FROM callers"
     )
     listed = json.loads(command.succeed("keys", "list", "--all", "--json"))
     assert [key["id"] for key in listed] == [*range(1, 251)]

@@ -331,10 +331,13 @@ async def test_many_keys_are_all_checked(
     store: Store, clock: ManualClock, notices: KeyNotices, events: Events
 ) -> None:
     filled = (
-        "INSERT INTO api_keys (name, plan, scopes, environment, created_at, expires_at)"
-        " WITH RECURSIVE numbers (n) AS"
-        " (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 601)"
-        " SELECT 'test', 'free', '', 'production', 0, CAST(?1 AS BIGINT) FROM numbers"
+        "INSERT INTO callers (kind) WITH RECURSIVE numbers (n) AS"
+        " (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 601) SELECT 'key' FROM numbers"
+    )
+    await store.write(do(filled))
+    filled = (
+        "INSERT INTO api_keys (id, name, plan, scopes, environment, created_at, expires_at)"
+        " SELECT id, 'test', 'free', '', 'production', 0, CAST(?1 AS BIGINT) FROM callers"
     )
     await store.write(do(filled, clock() + DAY))
     await notices.look()

@@ -284,7 +284,7 @@ async def test_a_use_of_the_console_is_the_last_use_and_makes_another_version(
 ) -> None:
     await admin.create()
     before = (await admin.ask("GET", "/2")).headers["ETag"]
-    seen = "UPDATE api_keys SET seen_at = ?1 WHERE id = 2"
+    seen = "UPDATE callers SET seen_at = ?1 WHERE id = 2"
     await service.store.write(do(seen, service.clock() + 999))
     response = await admin.ask("GET", "/2")
     assert response.json()["lastUsedAt"] == NOON

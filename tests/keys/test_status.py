@@ -93,7 +93,7 @@ async def test_the_last_use_is_one_of_the_interface_or_of_the_console(
         await StoredRateLimits(store).save([(key_id, State(used_at=start + used * MINUTE))])
     if seen is not None:
         at = start + seen * MINUTE + 999
-        await store.write(do("UPDATE api_keys SET seen_at = ?2 WHERE id = ?1", key_id, at))
+        await store.write(do("UPDATE callers SET seen_at = ?2 WHERE id = ?1", key_id, at))
     expected = utc_second(start + last * MINUTE)
     assert (await get_key(store, key_id, None, clock)).last_used_at == expected
     (listed,) = (await list_keys(store, None, None, 100, clock)).items

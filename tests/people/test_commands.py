@@ -171,7 +171,8 @@ def test_an_empty_list_says_so(command: Command) -> None:
 
 def test_a_list_is_a_table(command: Command) -> None:
     command.succeed("people", "add", *GRACE)
-    command.execute("UPDATE api_keys SET seen_at = 1796126400000, created_at = 1796126400000")
+    command.execute("UPDATE callers SET seen_at = 1796126400000")
+    command.execute("UPDATE people SET created_at = 1796126400000")
     header, line = command.succeed("people", "list").splitlines()
     assert header.split("  ")[0] == "id"
     assert re.split("  +", line.strip()) == [

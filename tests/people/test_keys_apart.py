@@ -1,27 +1,15 @@
 """What is for keys neither shows nor changes a person, though both are callers."""
 
-import json
-from typing import Any
-
 import pytest
 
-from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Statement, Store
 from petstore.errors import LastAdminKey, NotFound
 from petstore.keys.model import SCOPES
-from petstore.keys.notices import KeyNotices
 from petstore.keys.status import get_key, list_keys
-from petstore.limits.contract import State
-from petstore.limits.database import StoredRateLimits
-from support.cases import case
-from support.command import Command
-from support.error_body import assert_error
 from support.history import told_of
 from support.keys import actor, change, issue, revoke, rotate, unban
 from support.manual_clock import ManualClock
-from support.people import add_active, invite, signed_in_person
-from support.service import Service
-from support.visitor import signed_in
+from support.people import add_active, invite
 
 pytestmark = pytest.mark.anyio
 
@@ -71,24 +59,6 @@ async def test_an_administrator_is_no_admin_key(store: Store, clock: ManualClock
 
 
 @pytest.mark.each_database
-async def test_no_notice_is_about_a_person(store: Store, clock: ManualClock) -> None:
-    person_id = (await add_active(store, clock)).id
-    # No person has such a state: people are not limited as keys are.
-    state = State(
-        *(clock(), 10**6),
-        day=clock() // DAY,
-        day_used=10**6,
-        used_at=clock(),
-        banned_at=clock(),
-        banned_until=clock() + 5 * MINUTE,
-        ban_level=1,
-    )
-    await StoredRateLimits(store).save([(person_id, state)])
-    await KeyNotices(store, clock, []).look()
-    assert await store.read(Statement("SELECT * FROM key_notices")) == []
-
-
-@pytest.mark.each_database
 async def test_what_a_key_did_to_people_is_known(store: Store, clock: ManualClock) -> None:
     by = await actor(store, clock, scopes=frozenset(SCOPES))
     assert by.caller is not None
@@ -101,51 +71,3 @@ async def test_what_a_key_did_to_people_is_known(store: Store, clock: ManualCloc
         if event["actor"] == {"type": "key", "id": by.caller.id}
     ]
     assert did == [(f"person/{person_id}", "person.invited"), (f"key/{made}", "key.created")]
-
-
-async def test_no_operation_of_the_interface_takes_a_person_for_a_key(service: Service) -> None:
-    person = await add_active(service.store, service.clock)
-    token = (await service.issue(scopes=frozenset(SCOPES))).token
-    asked: list[tuple[str, str, Any]] = [
-        ("GET", "", None),
-        ("PATCH", "", {"name": "Eve"}),
-        ("DELETE", "", None),
-        ("POST", "/rotate", {}),
-        ("POST", "/unban", None),
-    ]
-    for method, rest, body in asked:
-        with case(method, rest):
-            path = f"/v1/keys/{person.id}{rest}"
-            response = await service.request(method, path, token, json=body)
-            assert_error(response, 404, "not_found")
-    listed = (await service.request("GET", "/v1/keys", token)).json()
-    assert [key["id"] for key in listed] == [person.id + 1]
-    assert (await service.request("GET", "/v1/deprecations", token)).json() == []
-
-
-async def test_no_page_of_keys_takes_a_person_for_a_key(service: Service) -> None:
-    staff = await signed_in(service)
-    person = await signed_in_person(service, name="Lovelace")
-    await person.get("/pets")
-    assert (await staff.get(f"/keys/{person.key_id}")).status_code == 404
-    for path in ("", "/rotate", "/revoke", "/unban", "/link"):
-        refused = await staff.post(f"/keys/{person.key_id}{path}", graceSeconds="0")
-        assert refused.status_code == 404, path
-    assert "Lovelace" not in (await staff.get("/keys")).text
-    assert "Lovelace" not in (await staff.get("/deprecations")).text
-
-
-def test_no_command_takes_a_person_for_a_key(command: Command) -> None:
-    command.succeed("people", "add", "--name", "Grace", "--login", "grace", "--role", "clerk")
-    before = command.succeed("people", "list", "--json")
-    for arguments in (
-        ("keys", "show", "1"),
-        ("keys", "change", "1", "--name", "Eve"),
-        ("keys", "rotate", "1"),
-        ("keys", "revoke", "1"),
-        ("keys", "unban", "1"),
-    ):
-        assert command.fail(*arguments, status=3) == "there is no key 1"
-    assert command.succeed("people", "list", "--json") == before
-    assert command.succeed("keys", "list", "--json") == "[]\n"
-    assert json.loads(before)[0]["name"] == "Grace"

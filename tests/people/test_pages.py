@@ -175,7 +175,7 @@ class TestChanging:
     ) -> None:
         person = await add_active(service.store, service.clock)
         form = await fields_of(ada, person.id)
-        seen = do("UPDATE api_keys SET seen_at = ?1 WHERE id = ?2", service.clock(), person.id)
+        seen = do("UPDATE callers SET seen_at = ?1 WHERE id = ?2", service.clock(), person.id)
         use = partial(service.store.write, seen)
         if is_late:
             just_before_a_write(service.store, use)

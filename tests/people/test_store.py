@@ -176,7 +176,7 @@ class TestFinding:
     ) -> None:
         person_id = (await add_active(store, clock)).id
         seen_at = clock() + 90 * SECOND
-        await store.write(do("UPDATE api_keys SET seen_at = ?2 WHERE id = ?1", person_id, seen_at))
+        await store.write(do("UPDATE callers SET seen_at = ?2 WHERE id = ?1", person_id, seen_at))
         seen = (await find_person(store, person_id, "production")).last_seen_at
         assert seen is not None
         assert int(seen.timestamp()) * SECOND == seen_at

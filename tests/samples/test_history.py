@@ -184,7 +184,7 @@ async def test_nobody_can_be_the_staff_of_the_demo(address: str, clock: ManualCl
 
 
 async def test_the_next_start_adds_nothing(address: str, clock: ManualClock) -> None:
-    counts = "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM api_keys)"
+    counts = "SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM callers)"
     async with demo(address, clock) as store:
         before = await rows(store, counts)
         clock.advance(3600)

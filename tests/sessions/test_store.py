@@ -430,7 +430,7 @@ async def test_a_use_is_noted_with_the_caller(
     session = await found(store, await store.write(open_session(key.id, token, clock())), clock)
     assert session is not None
     for _ in range(2):
-        rows = await store.read(next(do("SELECT seen_at FROM api_keys WHERE id = ?1", key.id)))
+        rows = await store.read(next(do("SELECT seen_at FROM callers WHERE id = ?1", key.id)))
         assert rows == [(clock(),)]
         clock.now += MINUTE
         await store.write(touch_session(session, clock()))

@@ -5,8 +5,8 @@ from typing import Any
 from petstore.clock import Clock
 from petstore.databases.contract import Store
 from petstore.keys.model import Caller, Environment
-from petstore.keys.status import caller_of, select_key
 from petstore.keys.store import Principal
+from petstore.people.accounts import read_account
 from petstore.people.model import Person, PersonCreate
 from petstore.people.store import Added, add_person, change_person, find_person, invite_person
 from petstore.sessions.store import create_link
@@ -55,8 +55,7 @@ async def invite(store: Store, clock: Clock, person_id: int, *, by: Principal = 
 
 async def caller(store: Store, person_id: int) -> Caller:
     """Return a person as the service itself sees one who calls."""
-    (row,) = await store.read(select_key(person_id))
-    return caller_of(row)
+    return (await read_account(store, person_id)).caller
 
 
 async def signed_in_person(service: Service, **wanted: Any) -> Visitor:

@@ -4,6 +4,7 @@ import secrets
 
 from petstore.databases.contract import Statement, Unit
 from petstore.keys.model import Role, digest
+from petstore.keys.status import new_caller
 from petstore.sessions.store import open_session
 from support.service import Service
 from support.visitor import Visitor, newcomer
@@ -24,14 +25,11 @@ async def signed_in_person(
 
 
 def _added(role: Role, name: str, environment: str, token: bytes, now: int) -> Unit[int]:
-    ((person_id,),) = yield Statement(
-        "INSERT INTO api_keys (name, plan, scopes, environment, created_at, role)"
-        " VALUES (?1, 'enterprise', '', ?2, ?3, ?4) RETURNING id",
-        (name, environment, now, role),
-    )
+    ((person_id,),) = yield new_caller("person")
     yield Statement(
-        "INSERT INTO people (id, login, login_key) VALUES (?1, ?2, ?2)",
-        (person_id, f"login-{person_id}"),
+        "INSERT INTO people (id, name, login, login_key, role, environment, created_at)"
+        " VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6)",
+        (person_id, name, f"login-{person_id}", role, environment, now),
     )
     yield Statement(
         "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)", (digest(token), person_id)

@@ -9,6 +9,7 @@ from petstore.keys.store import MAX_OWN_ROTATIONS
 from petstore.limits.contract import BanRules
 from petstore.usage.counter import first_hour
 from support.keys import rotate
+from support.people import signed_in_person
 from support.service import Service
 from support.stores import do
 from support.visitor import Visitor, newcomer, signed_in
@@ -308,9 +309,8 @@ async def test_the_newest_24_refused_rows_are_shown_in_words(service: Service) -
 
 async def test_a_person_has_no_page_of_usage(service: Service, staff: Visitor) -> None:
     assert 'href="/console/usage"' in (await staff.get("/pets")).text
-    role = "UPDATE api_keys SET role = 'administrator' WHERE id = ?1"
-    await service.store.write(do(role, staff.key_id))
-    assert 'href="/console/usage"' not in (await staff.get("/pets")).text
-    page = await staff.get("/usage")
+    person = await signed_in_person(service, role="administrator")
+    assert 'href="/console/usage"' not in (await person.get("/pets")).text
+    page = await person.get("/usage")
     assert (page.status_code, page.headers["location"]) == (303, "/console/account")
-    assert (await staff.post("/usage/rotate", graceSeconds="0")).status_code == 404
+    assert (await person.post("/usage/rotate", graceSeconds="0")).status_code == 404

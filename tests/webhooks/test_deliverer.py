@@ -271,7 +271,7 @@ async def test_a_webhook_stops_when_its_key_ends(
     elif end == "disabled":
         await store.write(do("UPDATE webhooks SET enabled = 0"))
     else:
-        await store.write(do("UPDATE api_keys SET environment = 'staging'"))
+        await store.write(do("UPDATE webhooks SET environment = 'staging'"))
     other = await issue_with_webhooks(store, clock)
     await add_webhook(store, other, f"{endpoint.url}/other")
     await add_pets(store)

@@ -168,15 +168,15 @@ class Event(Struct, frozen=True):
     ) = field(name="requestId", default=UNSET)
 
 
-def readable_by(caller: str, event: str = "") -> str:
-    """Return the SQL condition that an ``event`` is not for others than a caller, by its id.
+def readable_by(caller: str, webhook: str, event: str = "") -> str:
+    """Return the SQL condition that an ``event`` is not for others than the caller of a webhook.
 
-    Whether the caller may read its type is another question.
+    Both are ids. Whether the caller may read its type is another question.
     """
     environments = " ".join(
         f"WHEN '{name}' THEN {key_id}" for name, key_id in ADMINISTRATORS.items()
     )
-    own = f"(SELECT CASE environment {environments} END FROM api_keys WHERE id = {caller})"  # noqa: S608
+    own = f"(SELECT CASE environment {environments} END FROM webhooks WHERE id = {webhook})"  # noqa: S608
     return f"({event}key_id IS NULL OR {event}key_id = {caller} OR {event}key_id = {own})"
 
 

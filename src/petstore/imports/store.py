@@ -598,7 +598,7 @@ def current(import_id: int, caller_id: int) -> Unit[StoredImport]:
 
 
 def _lock_caller(caller_id: int) -> Statement:
-    sql = "SELECT id FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */"
+    sql = "SELECT id FROM callers WHERE id = ?1 /*pg FOR NO KEY UPDATE */"
     return Statement(sql, (caller_id,), name="lock_key")
 
 

@@ -41,7 +41,7 @@ _SELECT = (
     f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)},"  # noqa: S608 - only names
     f" {', '.join(f'r.{name}' for name in _STATE)}"
     " FROM api_keys k LEFT JOIN rate_limits r ON r.key_id = k.id"
-    " WHERE k.id > ?1 AND k.id <= ?2 AND k.role IS NULL"
+    " WHERE k.id > ?1 AND k.id <= ?2"
     " AND (r.used_at >= ?3 OR k.expires_at > ?4 AND k.expires_at <= ?5)"
 )
 

@@ -12,15 +12,27 @@ from petstore.databases.contract import Reader, Row, Statement, Value, placehold
 from petstore.databases.pages import Page, looked_up, read_page
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import NotFound
-from petstore.keys.model import ROLES, Caller, Environment, Key, KeyFields
+from petstore.keys.model import ROLES, Caller, CallerKind, Environment, Key, KeyFields
 from petstore.limits.contract import NEVER
 
-COLUMNS = ("id", *(name for name in Caller.__struct_fields__ if name != "id"))
-"""The columns of a caller in SQL, of which the first is its id."""
+COLUMNS = ("id", *(name for name in Caller.__struct_fields__ if name not in {"id", "role"}))
+"""The columns of a key in SQL, of which the first is its id."""
+
+PERSON = {name: f"p.{name}" for name in ("id", "name", "environment", "created_at", "role")} | {
+    "revoked_at": "p.disabled_at"
+}
+"""The fields of a caller that a person has, and their columns of ``people p``."""
+
+CALLER = {
+    name: f"coalesce(k.{name}, {PERSON[name]})" if name in PERSON else f"k.{name}"
+    for name in COLUMNS
+} | {"role": "p.role"}
+"""The fields of a key or a person, and their columns in ``join_caller``."""
 
 STORED_COLUMNS = (
     *(f"k.{name}" for name in COLUMNS),
-    *("k.seen_at", "r.used_at", "r.banned_at", "r.banned_until"),
+    "(SELECT seen_at FROM callers WHERE callers.id = k.id)",
+    *("r.used_at", "r.banned_at", "r.banned_until"),
 )
 """The columns of a ``StoredKey``, from ``api_keys k`` and ``rate_limits r``."""
 
@@ -37,8 +49,7 @@ _DECODERS = [
 ]
 
 _LIMITS = looked_up("LEFT JOIN", "rate_limits", "r", "key_id", "k.id")
-_SELECT = f"SELECT {', '.join(STORED_COLUMNS)} FROM api_keys k {_LIMITS}"  # noqa: S608 - only names
-SELECT_KEYS = _SELECT.replace("api_keys", "(SELECT * FROM api_keys WHERE role IS NULL)")
+SELECT_KEYS = f"SELECT {', '.join(STORED_COLUMNS)} FROM api_keys k {_LIMITS}"  # noqa: S608 - only names
 
 
 class StoredKey(NamedTuple):
@@ -95,36 +106,46 @@ async def list_keys(
 
 async def names_of_callers(store: Reader, ids: Collection[int]) -> dict[int, str]:
     """Return the names of these keys and people."""
-    sql = f"SELECT id, name FROM api_keys WHERE id IN ({placeholder_list(1, ids)})"  # noqa: S608
+    wanted = f"WHERE id IN ({placeholder_list(1, ids)})"
+    sql = f"SELECT id, name FROM api_keys {wanted} UNION ALL SELECT id, name FROM people {wanted}"  # noqa: S608 - only parameters
     return dict(await store.read(Statement(sql, tuple(ids), name="select_names_of_callers")))
 
 
 def select_key(key_id: int) -> Statement:
     """Return the SELECT of one key, with what the limiter has saved about it."""
-    return Statement(f"{_SELECT} WHERE k.id = ?1", (key_id,), name="select_key")
+    return Statement(f"{SELECT_KEYS} WHERE k.id = ?1", (key_id,), name="select_key")
 
 
 def found(rows: list[Row], key_id: int, environment: Environment | None) -> StoredKey:
     """Return the key in the rows of ``select_key``."""
     stored = stored_key(rows[0]) if rows else None
-    if (
-        stored is None
-        or stored.key.role is not None
-        or environment not in (stored.key.environment, None)
-    ):
+    if stored is None or environment not in (stored.key.environment, None):
         msg = f"there is no key {key_id}"
         raise NotFound(msg)
     return stored
 
 
-def caller_of(row: Row) -> Caller:
-    """Return the key or the person in a row that begins with ``COLUMNS``."""
-    values = dict(zip(COLUMNS, row, strict=False))
+def join_caller(caller_id: str) -> str:
+    """Return the joins of the key ``k`` or the person ``p`` with an id; the other one is null."""
+    return f"LEFT JOIN api_keys k ON k.id = {caller_id} LEFT JOIN people p ON p.id = {caller_id}"
+
+
+def caller_of(row: Row, fields: Collection[str] = COLUMNS) -> Caller:
+    """Return the key or the person in a row that begins with these fields."""
+    values = dict(zip(fields, row, strict=False))
+    if values.get("role") is not None:
+        values |= {"plan": "enterprise", "scopes": ROLES[values["role"]], "allowed_networks": ()}
+        return Caller(**values)
     for name, decode in _DECODERS:
         values[name] = decode(values[name])
-    if values["role"] is not None:
-        values["scopes"] = ROLES[values["role"]]
     return Caller(**values)
+
+
+def new_caller(kind: CallerKind) -> Statement:
+    """Return the INSERT that gives a key or a person its id."""
+    return Statement(
+        "INSERT INTO callers (kind) VALUES (?1) RETURNING id", (kind,), name="insert_caller"
+    )
 
 
 def stored_key(row: Row) -> StoredKey:

@@ -34,7 +34,7 @@ from petstore.keys.model import (
     digest,
     new_token,
 )
-from petstore.keys.status import COLUMNS, StoredKey, found, select_key, values_of
+from petstore.keys.status import COLUMNS, StoredKey, found, new_caller, select_key, values_of
 
 MAX_OWN_ROTATIONS = 5
 """How often a key may rotate itself on one day (UTC)."""
@@ -80,10 +80,10 @@ def create_key(
 ) -> Unit[KeyWithToken]:
     _check_own_limits(new.plan, new.per_minute, new.per_day)
     by = yield from begin_change(by, now)
-    values = values_of(new) | {"environment": environment, "created_at": now}
-    ((key_id,),) = yield Statement(
-        f"INSERT INTO api_keys ({', '.join(values)})"  # noqa: S608 - only names
-        f" VALUES {placeholders(len(values))} RETURNING id",
+    ((key_id,),) = yield new_caller("key")
+    values = {"id": key_id, "environment": environment, "created_at": now} | values_of(new)
+    yield Statement(
+        f"INSERT INTO api_keys ({', '.join(values)}) VALUES {placeholders(len(values))}",  # noqa: S608 - only names
         tuple(values.values()),
         name="insert_key",
     )
@@ -303,7 +303,7 @@ def _administers(key: Caller, now: Milliseconds) -> bool:
 def _require_other_admin_key(key: Caller) -> Unit[None]:
     others = yield Statement(
         "SELECT id FROM api_keys WHERE environment = ?1 AND id <> ?2"
-        " AND role IS NULL AND scopes LIKE '%keys:admin%' AND revoked_at IS NULL"
+        " AND scopes LIKE '%keys:admin%' AND revoked_at IS NULL"
         " AND (expires_at IS NULL OR expires_at >= ?3) LIMIT 1",
         (key.environment, key.id, key.expires_at),
         name="select_other_admin_key",

@@ -10,7 +10,7 @@ from petstore.errors import InvalidBody, MissingKey
 from petstore.events.model import Author
 from petstore.keys.model import Caller, Environment, KeyName
 from petstore.keys.model import digest as token_digest
-from petstore.keys.status import COLUMNS, caller_of
+from petstore.keys.status import PERSON, caller_of
 from petstore.keys.store import count_up_revision
 from petstore.people.store import read_person, record_person
 from petstore.sessions.store import (
@@ -29,8 +29,7 @@ MAX_LOGIN = 64
 _TOKEN_LENGTH = 32
 # One statement finds the password and the token that ends with it: they belong together.
 _SELECT = (
-    f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)}, p.login, p.password, t.digest"  # noqa: S608 - only names
-    " FROM people p JOIN api_keys k ON k.id = p.id"
+    f"SELECT {', '.join(PERSON.values())}, p.login, p.password, t.digest FROM people p"  # noqa: S608 - only names
     " LEFT JOIN api_key_tokens t ON t.key_id = p.id AND t.expires_at IS NULL"
 )
 _OF_ID = f"{_SELECT} WHERE p.id = ?1"
@@ -68,10 +67,7 @@ async def read_account(store: Reader, person_id: int) -> Account:
 
 async def has_people(store: Reader, environment: Environment) -> bool:
     """Return whether anybody can sign in with a login."""
-    sql = (
-        "SELECT 1 FROM people p JOIN api_keys k ON k.id = p.id"
-        " WHERE k.environment = ?1 AND k.revoked_at IS NULL LIMIT 1"
-    )
+    sql = "SELECT 1 FROM people WHERE environment = ?1 AND disabled_at IS NULL LIMIT 1"
     return bool(await store.read(Statement(sql, (environment,), name="select_any_person")))
 
 
@@ -156,7 +152,7 @@ def rename(
     caller = yield from _find_caller_again(session, now)
     before = yield from read_person(caller.id, caller.environment)
     yield Statement(
-        "UPDATE api_keys SET name = ?1 WHERE id = ?2", (name, caller.id), name="update_own_name"
+        "UPDATE people SET name = ?1 WHERE id = ?2", (name, caller.id), name="update_own_name"
     )
     after, by = before.changed({"name": name}, now), Author(caller.actor, request_id)
     yield record_person("person.updated", after, before, by, now)
@@ -209,4 +205,4 @@ def _select(person_id: int) -> Statement:
 
 
 def _account_of(row: Row) -> Account:
-    return Account(caller_of(row), *row[len(COLUMNS) :])
+    return Account(caller_of(row, PERSON), *row[len(PERSON) :])

@@ -1,7 +1,7 @@
 """List, add, change and invite people.
 
-A person is a row of ``api_keys`` with a role, a row of ``people``, and one current row of
-``api_key_tokens``, whose digest no token has: every session of the person ends with it.
+A person has one current row of ``api_key_tokens``, whose digest no token has: every session of the
+person ends with it.
 
 Each change is one unit of work, which begins and ends as a change to a key does.
 """
@@ -10,17 +10,18 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from petstore.clock import Milliseconds, utc_second
-from petstore.databases.contract import Reader, Row, Statement, Unit, placeholders
-from petstore.databases.pages import Page, found, looked_up, read_page
+from petstore.databases.contract import Reader, Row, Statement, Unit
+from petstore.databases.pages import Page, found, read_page
 from petstore.domain.names import name_key
 from petstore.errors import BeyondOwnRights, LastAdministrator, LoginTaken, NotFound, PersonDisabled
 from petstore.events.model import AdminEventType, Author, admin_event
 from petstore.events.store import record
-from petstore.keys.model import PREFIXES, ROLES, Caller, Environment, KeyFields, Role
-from petstore.keys.status import COLUMNS, caller_of, values_of
+from petstore.keys.model import ROLES, Caller, Environment, Role
+from petstore.keys.status import PERSON, caller_of, new_caller
 from petstore.keys.store import Principal, begin_change, unconditional
 from petstore.people.model import (
     INVITATION_LIFE,
@@ -41,19 +42,11 @@ from petstore.sessions.store import (
     list_devices,
 )
 
-_COLUMNS = (
-    # The id is that of the table whose key gives the order of a page.
-    *("p.id AS id", *(f"k.{name} AS {name}" for name in COLUMNS[1:])),
-    *("k.seen_at AS seen_at", "p.login AS login"),
-    "p.password IS NOT NULL AS has_password",
+_SELECT = (
+    f"SELECT {', '.join(PERSON.values())},"  # noqa: S608 - only names
+    " (SELECT seen_at FROM callers WHERE callers.id = p.id), p.login, p.password IS NOT NULL"
+    " FROM people p"
 )
-_JOIN = looked_up("JOIN", "api_keys", "k", "id", "p.id")
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM people p {_JOIN}"  # noqa: S608 - only names
-# People are few among the keys: no database may begin with all keys of an environment.
-_PAGES: dict[Environment | None, str] = {
-    environment: f"SELECT * FROM ({_SELECT} WHERE k.environment || '' = '{environment}') AS person"  # noqa: S608
-    for environment in PREFIXES
-} | {None: f"SELECT * FROM ({_SELECT}) AS person"}  # noqa: S608
 
 
 class StoredPerson(NamedTuple):
@@ -122,9 +115,9 @@ async def list_people(
     store: Reader, environment: Environment | None, after: int | None, limit: int
 ) -> Page[Person]:
     """Return the first ``limit`` people with an id above ``after``, of ``environment`` if given."""
-    select = _PAGES[environment]
+    filters = {"environment": environment or UNSET}
     return await read_page(
-        *(store, "select_people", select, {}, after, limit, lambda row: _stored(row).shown)
+        *(store, "select_people", _SELECT, filters, after, limit, lambda row: _stored(row).shown)
     )
 
 
@@ -133,17 +126,11 @@ def add_person(
 ) -> Unit[Added]:
     by = yield from begin_change(by, now)
     yield from _require_free_login(new.login)
-    fields = KeyFields[Milliseconds](new.name, "enterprise", scopes=frozenset())
-    values = values_of(fields) | {"environment": environment, "created_at": now, "role": new.role}
-    ((person_id,),) = yield Statement(
-        f"INSERT INTO api_keys ({', '.join(values)})"  # noqa: S608 - only names
-        f" VALUES {placeholders(len(values))} RETURNING id",
-        tuple(values.values()),
-        name="insert_key",
-    )
+    ((person_id,),) = yield new_caller("person")
     yield Statement(
-        "INSERT INTO people (id, login, login_key) VALUES (?1, ?2, ?3)",
-        (person_id, new.login, name_key(new.login)),
+        "INSERT INTO people (id, name, login, login_key, role, environment, created_at)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        (person_id, new.name, new.login, name_key(new.login), new.role, environment, now),
         name="insert_person",
     )
     yield from _begin_generation(person_id)
@@ -266,8 +253,8 @@ def _found(rows: list[Row], person_id: int, environment: Environment | None) -> 
 
 
 def _stored(row: Row) -> StoredPerson:
-    seen_at, login, has_password = row[len(COLUMNS) :]
-    return StoredPerson(caller_of(row), seen_at, login, bool(has_password))
+    seen_at, login, has_password = row[len(PERSON) :]
+    return StoredPerson(caller_of(row, PERSON), seen_at, login, bool(has_password))
 
 
 def _invite(person: StoredPerson, by: Principal, now: Milliseconds) -> Unit[Added]:
@@ -300,13 +287,12 @@ def _begin_generation(person_id: int, now: Milliseconds | None = None) -> Unit[N
 def _save(person: StoredPerson) -> Unit[None]:
     caller = person.caller
     yield Statement(
-        "UPDATE api_keys SET name = ?2, role = ?3, revoked_at = ?4 WHERE id = ?1",
-        (caller.id, caller.name, caller.role, caller.revoked_at),
-        name="update_key",
-    )
-    yield Statement(
-        "UPDATE people SET login = ?2, login_key = ?3 WHERE id = ?1",
-        (caller.id, person.login, name_key(person.login)),
+        "UPDATE people SET name = ?2, role = ?3, disabled_at = ?4, login = ?5, login_key = ?6"
+        " WHERE id = ?1",
+        (
+            *(caller.id, caller.name, caller.role, caller.revoked_at),
+            *(person.login, name_key(person.login)),
+        ),
         name="update_person",
     )
 
@@ -332,9 +318,8 @@ def _require_administrator(before: StoredPerson, after: StoredPerson, by: Princi
 
 def _require_other_administrator(person: Caller) -> Unit[None]:
     others = yield Statement(
-        "SELECT k.id FROM people p JOIN api_keys k ON k.id = p.id WHERE k.id <> ?1"
-        " AND k.environment = ?2 AND k.role = 'administrator' AND k.revoked_at IS NULL"
-        " AND p.password IS NOT NULL LIMIT 1",
+        "SELECT id FROM people WHERE id <> ?1 AND environment = ?2 AND role = 'administrator'"
+        " AND disabled_at IS NULL AND password IS NOT NULL LIMIT 1",
         (person.id, person.environment),
         name="select_other_administrator",
     )

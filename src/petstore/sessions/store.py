@@ -12,7 +12,7 @@ from petstore.databases.retention import are_first
 from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
 from petstore.keys.model import Caller, Environment, check_rights
 from petstore.keys.model import digest as token_digest
-from petstore.keys.status import COLUMNS, caller_of, select_key
+from petstore.keys.status import CALLER, caller_of, join_caller
 from petstore.keys.store import Principal, count_up_revision
 from petstore.people.model import INVITATION_LIFE
 
@@ -52,12 +52,14 @@ _SECRET_LENGTH = _SEAL_LENGTH = 32  # bytes
 _SELECT_SEAL = Statement("SELECT secret FROM console_seal", name="select_seal")
 
 
+_CALLER = ", ".join(CALLER.values())
+
+
 def _select(table: str, values: str) -> str:
     """Return the SELECT of a session or a link with its key and the token that ends it."""
-    columns = ", ".join(f"k.{name}" for name in COLUMNS)
     return (
-        f"SELECT {columns}, t.digest, t.expires_at, s.granted_by, {values}"  # noqa: S608 - only names
-        f" FROM {table} s JOIN api_keys k ON k.id = s.key_id"
+        f"SELECT {_CALLER}, t.digest, t.expires_at, s.granted_by, {values}"  # noqa: S608 - only names
+        f" FROM {table} s {join_caller('s.key_id')}"
         " LEFT JOIN api_key_tokens t ON t.digest = s.token_digest WHERE s.digest = ?1"
     )
 
@@ -66,9 +68,9 @@ _SELECT_SESSION = _select(
     "console_sessions", "s.created_at, s.used_at, s.token_digest, s.device, s.stays"
 )
 _SELECT_LINK = _select("console_links", "s.expires_at, s.token_digest") + " AND s.purpose = ?2"
-_TOKEN = slice(len(COLUMNS), len(COLUMNS) + 2)
-_GRANTED_BY = len(COLUMNS) + 2
-_VALUES = slice(len(COLUMNS) + 3, None)
+_TOKEN = slice(len(CALLER), len(CALLER) + 2)
+_GRANTED_BY = len(CALLER) + 2
+_VALUES = slice(len(CALLER) + 3, None)
 _BY_KEY = "key_id = ?1 OR granted_by IN (SELECT digest FROM api_key_tokens WHERE key_id = ?1)"
 _LAST_USED = "key_id = ?1 ORDER BY used_at DESC LIMIT ?2 OFFSET ?3"
 _SELECT_DEVICES = (
@@ -195,7 +197,7 @@ def begin_session(
 def note_use(caller_id: int, now: Milliseconds) -> Statement:
     """Return the UPDATE of the last use of the console. It locks the caller before its sessions."""
     return Statement(
-        "UPDATE api_keys SET seen_at = ?1 WHERE id = ?2", (now, caller_id), name="update_caller_use"
+        "UPDATE callers SET seen_at = ?1 WHERE id = ?2", (now, caller_id), name="update_caller_use"
     )
 
 
@@ -224,7 +226,7 @@ async def find_session(
     row, grants = rows[0], []
     if row[_GRANTED_BY] is not None:
         grants = await store.read(_select_grant(row[_GRANTED_BY]))
-    key = caller_of(row)
+    key = caller_of(row, CALLER)
     return _session_of(digest, key, row, grants, now) if key.environment == environment else None
 
 
@@ -234,7 +236,7 @@ def find_session_caller(digest: bytes, now: Milliseconds) -> Unit[Caller | None]
     if not rows:
         return None
     grants = yield from _grants_of(rows[0])
-    session = _session_of(digest, caller_of(rows[0]), rows[0], grants, now)
+    session = _session_of(digest, caller_of(rows[0], CALLER), rows[0], grants, now)
     return session.caller if isinstance(session, Session) else None
 
 
@@ -342,11 +344,15 @@ def create_link(
     token that made it. Any link ends with the token that is now the newest of its key, if not with
     an older one. A new invitation ends the earlier ones of the same person.
     """
-    rows = yield select_key(caller_id)
+    rows = yield Statement(
+        f"SELECT {_CALLER} FROM callers c {join_caller('c.id')} WHERE c.id = ?1",  # noqa: S608 - only names
+        (caller_id,),
+        name="select_caller",
+    )
     if not rows:
         msg = f"there is no key {caller_id}"
         raise NotFound(msg)
-    caller = caller_of(rows[0])
+    caller = caller_of(rows[0], CALLER)
     state = caller.state(now)
     if state != "active":
         msg = f"{caller.label} is {state}; only an active {caller.kind} can sign somebody in"
@@ -424,7 +430,7 @@ def take_link(
     if not rows:
         return None
     yield Statement(
-        "SELECT id FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */",
+        "SELECT id FROM callers WHERE id = ?1 /*pg FOR NO KEY UPDATE */",
         (rows[0][0],),
         name="lock_caller",
     )
@@ -445,7 +451,7 @@ def _select_link(secret: str, purpose: LinkPurpose) -> Statement:
 def _link_of(
     row: Row, grants: list[Row], environment: Environment, now: Milliseconds
 ) -> Link | None:
-    key, (ends_at, token) = _until_replaced(caller_of(row), row, grants, now), row[_VALUES]
+    key, (ends_at, token) = _until_replaced(caller_of(row, CALLER), row, grants, now), row[_VALUES]
     if not isinstance(key, Caller) or key.environment != environment or now >= ends_at:
         return None
     return Link(key, token, row[_GRANTED_BY])
@@ -453,11 +459,10 @@ def _link_of(
 
 def _select_grant(token: bytes) -> Statement:
     """Return the SELECT of when a token ends, and of its key; it finds none that was revoked."""
-    columns = ", ".join(f"k.{name}" for name in COLUMNS)
     return Statement(
-        f"SELECT {columns}, t.expires_at"  # noqa: S608 - only names
-        " FROM api_key_tokens t JOIN api_keys k ON k.id = t.key_id"
-        " WHERE t.digest = ?1 AND k.revoked_at IS NULL",
+        f"SELECT {_CALLER}, t.expires_at"  # noqa: S608 - only names
+        f" FROM api_key_tokens t {join_caller('t.key_id')}"
+        " WHERE t.digest = ?1 AND coalesce(k.revoked_at, p.disabled_at) IS NULL",
         (token,),
         name="select_grant",
     )
@@ -501,7 +506,7 @@ def _until_replaced(
         return replaced
     ends = [token_ends_at]
     if row[_GRANTED_BY] is not None:
-        giver = caller_of(grants[0]) if grants else None
+        giver = caller_of(grants[0], CALLER) if grants else None
         if giver is None or not _has_rights_of(giver, key):
             return replaced
         ends += [giver.expires_at, grants[0][-1]]

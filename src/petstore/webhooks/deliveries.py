@@ -260,7 +260,7 @@ def recover_batch(owner: str, webhook: LeasedWebhook, now: Milliseconds) -> Unit
     wanted = webhook.wanted
     made = yield Statement(
         f"{_INSERT} WHERE e.sequence > ?3 AND e.sequence <= ?4"  # noqa: S608 - only parameters
-        f" AND {readable_by('?5', 'e.')} AND e.type IN ({placeholder_list(6, wanted)})"
+        f" AND {readable_by('?5', '?1', 'e.')} AND e.type IN ({placeholder_list(6, wanted)})"
         # With an OFFSET it stays a search for each event, whatever the statistics say.
         " AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = ?1"
         " AND d.sequence = e.sequence AND d.event_id = e.id AND d.state || '' <> 'failed'"
@@ -360,7 +360,7 @@ def make_deliveries(
             wanted = webhook.wanted
             rows = yield Statement(
                 f"{_INSERT} WHERE e.sequence > ?3 AND e.sequence <= ?4"
-                f" AND {readable_by('?5')}"
+                f" AND {readable_by('?5', '?1')}"
                 f" AND (e.type IN ({placeholder_list(8, wanted)})"
                 " OR e.type = ?6 AND e.resource = ?7)"
                 " ORDER BY e.sequence RETURNING id",

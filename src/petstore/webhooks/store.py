@@ -20,6 +20,7 @@ from petstore.errors import TooManyWebhooks, WebhookDisabled
 from petstore.events.model import SERVICE, Author, EventType, NewEvent, readable_types
 from petstore.events.store import record
 from petstore.keys.model import ROLES, Caller, Environment, Scope
+from petstore.keys.status import join_caller
 from petstore.webhooks.model import (
     MAX_WEBHOOKS,
     NOTICED_FAILURES,
@@ -34,7 +35,7 @@ from petstore.webhooks.model import (
 COLUMNS = (
     "id, url, types, description, enabled, disabled_reason, created_at, last_success_at,"  # noqa: S608 - only names
     f" CASE WHEN failures >= {NOTICED_FAILURES} THEN failing_since END, key_id,"
-    " (SELECT role FROM api_keys WHERE api_keys.id = webhooks.key_id)"
+    " (SELECT kind FROM callers WHERE callers.id = webhooks.key_id)"
 )
 """The columns of a webhook in SQL, as ``webhook_of`` reads them."""
 
@@ -48,9 +49,9 @@ _VERSION_BITS = 62
 _LEASED_AT_ONCE = 50
 _SCOPES = " ".join(
     (
-        "CASE coalesce(k.role, '') WHEN '' THEN k.scopes",
+        "CASE p.role",
         *(f"WHEN '{role}' THEN '{' '.join(sorted(scopes))}'" for role, scopes in ROLES.items()),
-        "END",
+        "ELSE k.scopes END",
     )
 )
 
@@ -136,7 +137,8 @@ async def has_webhooks(store: Reader) -> bool:
 def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[IssuedSecret]:
     # So two requests at once cannot both create the last one.
     rows = yield Statement(
-        "SELECT environment FROM api_keys WHERE id = ?1 /*pg FOR NO KEY UPDATE */",
+        f"SELECT coalesce(k.environment, p.environment) FROM callers c {join_caller('c.id')}"  # noqa: S608
+        " WHERE c.id = ?1 /*pg FOR NO KEY UPDATE OF c */",
         (key_id,),
         name="lock_key",
     )
@@ -265,8 +267,9 @@ async def active_webhooks(
             "  /*sqlite*/ d.webhook_id = w.id ORDER BY d.due_at /*end*/"
             "  /*pg d.webhook_id >= w.id AND d.webhook_id <= w.id"
             "  ORDER BY d.webhook_id, d.due_at */ LIMIT 1)"
-            " FROM webhooks w JOIN api_keys k ON k.id = w.key_id"
-            " WHERE w.enabled = 1 AND k.environment = ?1 AND k.revoked_at IS NULL"
+            f" FROM webhooks w {join_caller('w.key_id')}"
+            " WHERE w.enabled = 1 AND w.environment = ?1"
+            " AND coalesce(k.revoked_at, p.disabled_at) IS NULL"
             " AND (k.expires_at IS NULL OR k.expires_at > ?2)"
             f" AND {_SCOPES} LIKE '%webhooks:write%' ORDER BY w.id",
             (environment, now),
@@ -305,9 +308,9 @@ def release_leases(owner: str) -> Unit[None]:
 
 
 def webhook_of(row: Row) -> Webhook:
-    webhook_id, url, types, description, enabled, reason, *moments, key_id, role = row
+    webhook_id, url, types, description, enabled, reason, *moments, key_id, kind = row
     times = (None if at is None else utc_second(at) for at in moments)
-    owner = WebhookOwner("key" if role is None else "person", key_id)
+    owner = WebhookOwner(kind, key_id)
     given = [webhook_id, url, types.split(), description, bool(enabled), reason]
     values: list[Any] = [*given, *times, owner]
     return Webhook(*values)

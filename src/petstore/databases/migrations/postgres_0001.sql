@@ -179,11 +179,16 @@ CREATE INDEX orders_with_buyers ON orders ((
     CASE WHEN status IN ('delivered', 'cancelled') THEN coalesce(delivered_at, cancelled_at, placed_at) END
 )) WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL;
 
--- A person is a caller, as a key is, and so a row here: one with a role and without scopes. seen_at is
--- the last use of the console. Networks are text, such as 203.0.113.0/24, separated by spaces; none is
--- anywhere.
-CREATE TABLE api_keys (
+-- Whoever calls: a key or a person. Their ids differ. seen_at is the last use of the console.
+CREATE TABLE callers (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('key', 'person')),
+    seen_at BIGINT
+);
+
+-- Networks are text, such as 203.0.113.0/24, separated by spaces; none is anywhere.
+CREATE TABLE api_keys (
+    id BIGINT PRIMARY KEY REFERENCES callers (id),
     name TEXT NOT NULL,
     plan TEXT NOT NULL CHECK (plan IN ('free', 'pro', 'business', 'enterprise')),
     per_minute BIGINT,
@@ -194,26 +199,30 @@ CREATE TABLE api_keys (
     expires_at BIGINT,
     revoked_at BIGINT,
     unbanned_at BIGINT,
-    allowed_networks TEXT NOT NULL DEFAULT '',
-    role TEXT,
-    seen_at BIGINT
+    allowed_networks TEXT NOT NULL DEFAULT ''
 );
 
--- The keys of an environment are listed by their ids.
 CREATE INDEX api_keys_by_environment ON api_keys (environment, id);
 
--- What a person has beyond any caller. login_key is the same for logins that differ in case alone.
--- password is a hash; an invited person has none yet.
+-- login_key is the same for logins that differ in case alone. password is a hash; an invited person has
+-- none yet.
 CREATE TABLE people (
-    id BIGINT PRIMARY KEY REFERENCES api_keys (id),
+    id BIGINT PRIMARY KEY REFERENCES callers (id),
+    name TEXT NOT NULL,
     login TEXT NOT NULL,
     login_key TEXT NOT NULL UNIQUE,
+    role TEXT NOT NULL,
+    environment TEXT NOT NULL CHECK (environment IN ('production', 'staging')),
+    created_at BIGINT NOT NULL,
+    disabled_at BIGINT,
     password TEXT
 );
 
+CREATE INDEX people_by_environment ON people (environment, id);
+
 CREATE TABLE api_key_tokens (
     digest BYTEA PRIMARY KEY,
-    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    key_id BIGINT NOT NULL REFERENCES callers (id),
     expires_at BIGINT
 );
 
@@ -255,7 +264,7 @@ CREATE INDEX usage_by_day ON usage (day);
 
 -- First responses to requests with an Idempotency-Key, each written with what it responds to.
 CREATE TABLE idempotency_records (
-    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    key_id BIGINT NOT NULL REFERENCES callers (id),
     idempotency_key TEXT NOT NULL,
     request BYTEA NOT NULL,
     answer BYTEA NOT NULL,
@@ -314,7 +323,7 @@ CREATE INDEX events_outbox_by_transaction ON events_outbox (transaction, positio
 -- asks for a pause with Retry-After. A recovery, if one is under way, has looked at the events up to recovered_to.
 CREATE TABLE webhooks (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    key_id BIGINT NOT NULL REFERENCES callers (id),
     url TEXT NOT NULL,
     types TEXT NOT NULL,
     description TEXT,
@@ -401,7 +410,7 @@ CREATE INDEX key_notices_by_age ON key_notices (noticed_at);
 -- with the token of its own key, and with the token of the session that granted it.
 CREATE TABLE console_sessions (
     digest BYTEA PRIMARY KEY,
-    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    key_id BIGINT NOT NULL REFERENCES callers (id),
     token_digest BYTEA,
     created_at BIGINT NOT NULL,
     used_at BIGINT NOT NULL,
@@ -417,7 +426,7 @@ CREATE INDEX console_sessions_by_key ON console_sessions (key_id, used_at);
 -- Links that work once: an invitation sets a password, others sign in. They end as sessions do.
 CREATE TABLE console_links (
     digest BYTEA PRIMARY KEY,
-    key_id BIGINT NOT NULL REFERENCES api_keys (id),
+    key_id BIGINT NOT NULL REFERENCES callers (id),
     expires_at BIGINT NOT NULL,
     token_digest BYTEA,
     granted_by BYTEA,
@@ -432,7 +441,7 @@ CREATE INDEX console_links_by_end ON console_links (expires_at);
 -- the first. While a file is still being stored, it has no records, and done is -1.
 CREATE TABLE imports (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    caller_id BIGINT NOT NULL REFERENCES api_keys (id),
+    caller_id BIGINT NOT NULL REFERENCES callers (id),
     digest BYTEA NOT NULL,
     file_name TEXT NOT NULL,
     settings TEXT NOT NULL,

@@ -135,11 +135,16 @@ BEGIN
         WHERE category_id = OLD.category_id AND available = 0 AND pending = 0 AND sold = 0;
 END;
 
--- A person is a caller, as a key is, and so a row here: one with a role and without scopes. seen_at is
--- the last use of the console. Networks are text, such as 203.0.113.0/24, separated by spaces; none is
--- anywhere.
-CREATE TABLE api_keys (
+-- Whoever calls: a key or a person. Their ids differ. seen_at is the last use of the console.
+CREATE TABLE callers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL CHECK (kind IN ('key', 'person')),
+    seen_at INTEGER
+) STRICT;
+
+-- Networks are text, such as 203.0.113.0/24, separated by spaces; none is anywhere.
+CREATE TABLE api_keys (
+    id INTEGER PRIMARY KEY REFERENCES callers (id),
     name TEXT NOT NULL,
     plan TEXT NOT NULL CHECK (plan IN ('free', 'pro', 'business', 'enterprise')),
     per_minute INTEGER,
@@ -150,25 +155,30 @@ CREATE TABLE api_keys (
     expires_at INTEGER,
     revoked_at INTEGER,
     unbanned_at INTEGER,
-    allowed_networks TEXT NOT NULL DEFAULT '',
-    role TEXT,
-    seen_at INTEGER
+    allowed_networks TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
 CREATE INDEX api_keys_by_environment ON api_keys (environment);
 
--- What a person has beyond any caller. login_key is the same for logins that differ in case alone.
--- password is a hash; an invited person has none yet.
+-- login_key is the same for logins that differ in case alone. password is a hash; an invited person has
+-- none yet.
 CREATE TABLE people (
-    id INTEGER PRIMARY KEY REFERENCES api_keys (id),
+    id INTEGER PRIMARY KEY REFERENCES callers (id),
+    name TEXT NOT NULL,
     login TEXT NOT NULL,
     login_key TEXT NOT NULL UNIQUE,
+    role TEXT NOT NULL,
+    environment TEXT NOT NULL CHECK (environment IN ('production', 'staging')),
+    created_at INTEGER NOT NULL,
+    disabled_at INTEGER,
     password TEXT
 ) STRICT;
 
+CREATE INDEX people_by_environment ON people (environment);
+
 CREATE TABLE api_key_tokens (
     digest BLOB PRIMARY KEY,
-    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    key_id INTEGER NOT NULL REFERENCES callers (id),
     expires_at INTEGER
 ) STRICT, WITHOUT ROWID;
 
@@ -259,7 +269,7 @@ CREATE INDEX orders_with_buyers ON orders (
 
 -- First responses to requests with an Idempotency-Key, each written with what it responds to.
 CREATE TABLE idempotency_records (
-    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    key_id INTEGER NOT NULL REFERENCES callers (id),
     idempotency_key TEXT NOT NULL,
     request BLOB NOT NULL,
     answer BLOB NOT NULL,
@@ -296,7 +306,7 @@ CREATE TABLE feed_start (
 -- asks for a pause with Retry-After. A recovery, if one is under way, has looked at the events up to recovered_to.
 CREATE TABLE webhooks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    key_id INTEGER NOT NULL REFERENCES callers (id),
     url TEXT NOT NULL,
     types TEXT NOT NULL,
     description TEXT,
@@ -378,7 +388,7 @@ CREATE INDEX key_notices_by_age ON key_notices (noticed_at);
 -- with the token of its own key, and with the token of the session that granted it.
 CREATE TABLE console_sessions (
     digest BLOB PRIMARY KEY,
-    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    key_id INTEGER NOT NULL REFERENCES callers (id),
     token_digest BLOB,
     created_at INTEGER NOT NULL,
     used_at INTEGER NOT NULL,
@@ -394,7 +404,7 @@ CREATE INDEX console_sessions_by_key ON console_sessions (key_id, used_at);
 -- Links that work once: an invitation sets a password, others sign in. They end as sessions do.
 CREATE TABLE console_links (
     digest BLOB PRIMARY KEY,
-    key_id INTEGER NOT NULL REFERENCES api_keys (id),
+    key_id INTEGER NOT NULL REFERENCES callers (id),
     expires_at INTEGER NOT NULL,
     token_digest BLOB,
     granted_by BLOB,
@@ -409,7 +419,7 @@ CREATE INDEX console_links_by_end ON console_links (expires_at);
 -- the first. While a file is still being stored, it has no records, and done is -1.
 CREATE TABLE imports (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    caller_id INTEGER NOT NULL REFERENCES api_keys (id),
+    caller_id INTEGER NOT NULL REFERENCES callers (id),
     digest BLOB NOT NULL,
     file_name TEXT NOT NULL,
     settings TEXT NOT NULL,
