@@ -301,7 +301,7 @@ KEY_ROW = tuple(values_of(KEY)[name] for name in COLUMNS)
 PERSON_ROW = (7, "Grace", "production", 0, "clerk", None)
 RECOVERING = LeasedWebhook(1, 7, "pets:read", "", "", 1, None, 9, None, 5, *[None] * 3)
 WEBHOOK_ROW = (7, "https://shop.example", "", None, 0, None, 0, None, None, 7, "key")
-NEVER_USED = (None, None, None, None)
+NEVER_USED = (None, None, None, None, "x7Qm")
 DEPRECATED = deprecated_operations(OPERATIONS)
 ROWS: dict[str, list[Row]] = {
     "insert_pet": [(9_999,)],

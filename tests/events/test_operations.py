@@ -546,7 +546,10 @@ async def test_administrators_see_what_happened_to_keys_and_people(
     assert actors == [*2 * [{"type": "key", "id": 1}], {"type": "operator"}] * 2
     updated = events[1]
     key = (await service.request("GET", "/v1/keys/3", admin.token)).json()
-    assert updated["data"] == key
+    rotated = events[0]
+    assert rotated["data"] == key
+    assert rotated["previous"] == {"tokenEnds": updated["data"]["tokenEnds"]}
+    assert updated["data"] == key | rotated["previous"]
     assert updated["previous"] == {"plan": "enterprise", "perMinute": None, "perDay": None}
     assert "ps_live" not in repr(events)
     for query, count in (

@@ -211,6 +211,7 @@ def test_a_new_key_has_the_fields_of_the_options(admin_shop: Shop) -> None:
         "scopes": ["pets:read"],
         "allowedNetworks": ["192.0.2.7/32", "2001:db8::/32"],
         "environment": "production",
+        "tokenEnds": token[-4:],
         "state": "active",
         "bannedUntil": None,
         "createdAt": key["createdAt"],
@@ -244,6 +245,7 @@ def test_a_key_is_shown_in_plain_words(admin_shop: Shop) -> None:
         "scopes            orders:read orders:write pets:read pets:write",
         "allowed networks  -",
         "environment       production",
+        f"token ends        {key['token'][-4:]}",
         "state             active",
         "banned until      -",
         f"created at        {key['createdAt']}",
@@ -259,13 +261,15 @@ def test_keys_are_listed_one_per_line_without_a_terminal(admin_shop: Shop) -> No
     any_limit = issued(admin_shop)
     header, *lines = admin_shop.succeed("keys", "list", "--all").splitlines()
     assert " ".join(header.split()) == (
-        "id name plan per min/day scopes environment state created expires last used (UTC)"
+        "id name plan per min/day scopes environment token ends state created expires last used"
+        " (UTC)"
     )
     today, expires, scopes = own["createdAt"][:10], own["expiresAt"][:10], " ".join(SCOPES)
+    states = [f"production {each['tokenEnds']} active {today}" for each in (free, own, any_limit)]
     assert [" ".join(line.split()) for line in lines[-3:]] == [
-        f"{free['id']} {name} business 1000/100000 {scopes} production active {today} - -",
-        f"{own['id']} app enterprise 50/- pets:read production active {today} {expires} -",
-        f"{any_limit['id']} app enterprise unlimited {scopes} production active {today} - -",
+        f"{free['id']} {name} business 1000/100000 {scopes} {states[0]} - -",
+        f"{own['id']} app enterprise 50/- pets:read {states[1]} {expires} -",
+        f"{any_limit['id']} app enterprise unlimited {scopes} {states[2]} - -",
     ]
 
 
@@ -297,7 +301,7 @@ def test_without_keys_the_list_is_empty(command: Command) -> None:
     ("columns", "left_out"),
     [
         (16, None),
-        (64, ["scopes", "created", "environment", "expires"]),
+        (64, ["scopes", "created", "environment", "expires", "token ends"]),
         (120, ["scopes"]),
         (200, []),
     ],
@@ -314,7 +318,15 @@ def test_a_narrow_terminal_gets_fewer_columns_rather_than_broken_words(
         assert row.split()[:3] == ["1", "app", "business"]
         assert all(
             (name in header) == (name not in left_out)
-            for name in ("scopes", "created", "environment", "state", "expires", "last used")
+            for name in (
+                "scopes",
+                "created",
+                "environment",
+                "state",
+                "expires",
+                "token ends",
+                "last used",
+            )
         )
         assert note == ([f"(no room for {', '.join(left_out)}: see --json)"] if left_out else [])
 
@@ -387,7 +399,9 @@ def test_a_grace_period_that_is_not_a_duration_is_refused(command: Command, grac
 def test_a_key_is_printed_after_each_change(admin_shop: Shop) -> None:
     key = issued(admin_shop)
     key_id = key["id"]
-    assert admin_shop.ask("keys", "rotate", key_id).pop("token") != key.pop("token")
+    rotated = admin_shop.ask("keys", "rotate", key_id)
+    assert rotated.pop("token") != key.pop("token")
+    key["tokenEnds"] = rotated["tokenEnds"]
     assert admin_shop.ask("keys", "change", key_id, "--name", "till") == key | {"name": "till"}
     assert admin_shop.ask("keys", "unban", key_id) == admin_shop.ask("keys", "show", key_id)
     for _ in range(2):

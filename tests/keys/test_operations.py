@@ -188,6 +188,7 @@ async def test_a_new_key_has_the_free_plan_and_every_scope_except_key_management
         "scopes": DEFAULT_SCOPES,
         "allowedNetworks": [],
         "environment": "production",
+        "tokenEnds": token[-4:],
         "state": "active",
         "bannedUntil": None,
         "createdAt": NOON,
@@ -393,7 +394,7 @@ async def test_a_rotation_ends_the_old_token_at_once(
     assert response.status_code == 200
     rotated = response.json()
     new = rotated.pop("token")
-    assert {**rotated, "lastUsedAt": None} == created
+    assert {**rotated, "lastUsedAt": None} == created | {"tokenEnds": new[-4:]}
     assert is_token(new.encode(), "production")
     assert await status(service, old) == 401
     response = await service.request("GET", "/v1/pets", new)

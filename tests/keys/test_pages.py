@@ -304,7 +304,7 @@ class TestTheList:
             await service.request("GET", "/v1/pets", limited.token)
         await service.limiter.save()
         text = words(await staff.get("/keys", name="limited"))
-        assert "Limited active 1 Dec 2026, 12:00 UTC enterprise never" in text
+        assert f"Limited {limited.token[-4:]} active 1 Dec 2026, 12:00 UTC enterprise never" in text
         text = words(await staff.get(f"/keys/{limited.id}"))
         assert "Used this minute: 3 of 5" in text
         assert "Used today: 3 of 2 000" in text
@@ -318,6 +318,12 @@ class TestTheList:
             assert page.text.count("status active") == 1
             assert found in words(page)
         assert "No key matches." in words(await staff.get("/keys", name="parrot"))
+
+    async def test_a_token_leads_to_its_key(self, staff: Visitor, service: Service) -> None:
+        old = await service.issue("free", name="Leaked")
+        await staff.post(f"/keys/{old.id}/rotate", graceSeconds="86400")
+        for typed in (old.token, old.token[-4:]):
+            assert "Leaked" in words(await staff.get("/keys", name=typed))
 
     async def test_a_search_goes_on_on_the_next_page(
         self, staff: Visitor, service: Service

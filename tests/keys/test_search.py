@@ -1,10 +1,10 @@
-"""Keys by words of their names, or by their number."""
+"""Keys by words of their names, by their number, or by the end of a token."""
 
 import pytest
 
 from petstore.databases.contract import Store
 from petstore.keys.operations import search_keys
-from support.keys import issue
+from support.keys import issue, rotate
 from support.manual_clock import ManualClock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -63,6 +63,23 @@ async def test_keys_of_another_environment_are_not_found(store: Store, clock: Ma
     await add(store, clock, "first")
     await issue(store, clock, environment="staging")
     assert await found(store, clock) == [1]
+
+
+async def test_a_token_that_was_found_leads_to_its_key_after_rotations_too(
+    store: Store, clock: ManualClock
+) -> None:
+    await add(store, clock, "first", "second")
+    old = await issue(store, clock, name="leaked")
+    new = await rotate(store, clock, old.id)
+    await rotate(store, clock, old.id)
+    for text in (
+        old.token,
+        old.token[-4:],
+        f" {new.token}\n",
+        f"\N{HORIZONTAL ELLIPSIS}{new.token[-4:]}",
+    ):
+        assert await found(store, clock, text) == [old.id]
+    assert await found(store, clock, old.token[-3:]) == []
 
 
 @pytest.mark.parametrize("limit", [1, 3, 8])

@@ -100,7 +100,8 @@ async def test_a_rotation_keeps_the_key_and_replaces_the_token(
     old = await issue(store, clock, environment="staging")
     before = await stored_key(store, old.id)
     new = await rotate(store, clock, old.id)
-    assert replace(new, token=old.token) == old
+    assert replace(new, token=old.token, token_ends=old.token_ends) == old
+    assert new.token.endswith(new.token_ends)
     assert await stored_key(store, old.id) == before
     assert new.token != old.token
     assert is_token(new.token.encode(), "staging")

@@ -50,6 +50,7 @@ _KEY = {
     "scopes": ["orders:read", "orders:write", "pets:read", "pets:write"],
     "allowedNetworks": [],
     "environment": "production",
+    "tokenEnds": "x7Qm",
     "state": "active",
     "bannedUntil": None,
     "createdAt": "2026-11-21T10:00:00Z",

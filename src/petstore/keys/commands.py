@@ -43,13 +43,14 @@ _KEYS: "View[Key]" = View(
         "per min/day": _limits,
         "scopes": lambda key: " ".join(key.scopes),
         "environment": lambda key: key.environment,
+        "token ends": lambda key: key.token_ends,
         "state": lambda key: _state(key.state, key.banned_until),
         "created": lambda key: _date(key.created_at),
         "expires": lambda key: _date(key.expires_at),
         "last used (UTC)": lambda key: key.last_used_at,
     },
     str,
-    ("scopes", "created", "environment", "expires", "last used (UTC)", "plan"),
+    ("scopes", "created", "environment", "expires", "token ends", "last used (UTC)", "plan"),
 )
 
 

@@ -267,7 +267,7 @@ def is_token(token: bytes, environment: Environment) -> bool:
 
 
 def digest(token: bytes) -> bytes:
-    """Return the SHA-256 digest of a token, which is all that we store of it."""
+    """Return the SHA-256 digest of a token: we store it and the last four characters alone."""
     return sha256(token).digest()
 
 
@@ -296,6 +296,7 @@ class Key(Struct, frozen=True, rename="camel"):
     environment: Annotated[
         Environment, Meta(description="The environment of the services that take it.")
     ]
+    token_ends: Annotated[str, Meta(description="The last four characters of its newest token.")]
     state: Annotated[KeyState, Meta(description="Only an active key can be used.")]
     banned_until: (
         Annotated[_Time, Meta(description="When its ban ends; null if it is not banned.")] | None

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import SECOND, Milliseconds, milliseconds
-from petstore.databases.contract import Reader, Row, T, Unit
+from petstore.databases.contract import Reader, T, Unit
 from petstore.databases.pages import Page, read_page
 from petstore.domain.fields import given_fields
 from petstore.domain.names import MAX_SEARCHED, name_key
@@ -35,7 +35,7 @@ from petstore.keys.model import (
     KeyWithToken,
     digest,
 )
-from petstore.keys.status import SELECT_KEYS, get_key, list_keys, stored_key
+from petstore.keys.status import SELECT_KEYS, StoredKey, get_key, list_keys, stored_key
 from petstore.keys.store import (
     MAX_OWN_ROTATIONS,
     Owner,
@@ -77,8 +77,9 @@ class ListKeysQuery(PageQuery, frozen=True):
                 min_length=1,
                 max_length=MAX_SEARCHED,
                 description=(
-                    "Only keys with each of these words in their name, ignoring case, or with this"
-                    " `id`."
+                    "Only keys with each of these words in their name, ignoring case, with this"
+                    " `id`, or with a token that ends in these characters: a whole token, or its"
+                    " last four."
                 ),
                 extra={"expected": "1 to 100 characters"},
             ),
@@ -181,6 +182,7 @@ _KEY = {
     "scopes": ["orders:read", "orders:write", "pets:read", "pets:write"],
     "allowedNetworks": ["203.0.113.0/24"],
     "environment": "production",
+    "tokenEnds": "0000",
     "state": "active",
     "bannedUntil": None,
     "createdAt": "2026-11-21T10:00:00Z",
@@ -320,8 +322,8 @@ async def search_keys(
 ) -> Page[Key]:
     """Return the first ``limit`` keys with an id above ``after``, by id.
 
-    These are the keys with every word of ``text`` in their name, or with that number. A search
-    reads keys until it has found enough.
+    These are the keys with every word of ``text`` in their name, with that number, or with a token
+    that ends as ``text`` does. A search reads keys until it has found enough.
     """
     wanted, slices = name_key(text).split(), TimeSlices()
     await slices.begin()
@@ -330,14 +332,18 @@ async def search_keys(
     while start is not None and len(found) <= limit:
         filters = {"environment": environment}
         page = await read_page(
-            store, "search_keys", SELECT_KEYS, filters, start, _AT_ONCE, lambda row: row
+            store, "search_keys", SELECT_KEYS, filters, start, _AT_ONCE, stored_key
         )
-        found += [stored_key(row).shown(now) for row in page.items if _matches(row, wanted)]
+        found += [key.shown(now) for key in page.items if _matches(key, text, wanted)]
         start = page.next_after
         await slices.rest()
     return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
 
 
-def _matches(row: Row, words: list[str]) -> bool:
-    key_id, name = row[:2]
-    return words == [str(key_id)] or all(word in name_key(name) for word in words)
+def _matches(stored: StoredKey, text: str, words: list[str]) -> bool:
+    key = stored.key
+    return (
+        words == [str(key.id)]
+        or all(word in name_key(key.name) for word in words)
+        or text.rstrip().endswith(tuple(stored.token_ends.split()))
+    )

@@ -20,7 +20,12 @@ from petstore.keys.form import key_form, new_fields, undo_of
 from petstore.keys.model import Key
 
 _SEARCH = FieldSet(
-    Field("name", "Name or number", type="search", attributes={"maxlength": MAX_SEARCHED})
+    Field(
+        "name",
+        "Name, number, or end of a token",
+        type="search",
+        attributes={"maxlength": MAX_SEARCHED},
+    )
 )
 _SENT_BEFORE = Problem(
     "",

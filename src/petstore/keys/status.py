@@ -32,7 +32,7 @@ CALLER = {
 STORED_COLUMNS = (
     *(f"k.{name}" for name in COLUMNS),
     "(SELECT seen_at FROM callers WHERE callers.id = k.id)",
-    *("r.used_at", "r.banned_at", "r.banned_until"),
+    *("r.used_at", "r.banned_at", "r.banned_until", "k.token_ends"),
 )
 """The columns of a ``StoredKey``, from ``api_keys k`` and ``rate_limits r``."""
 
@@ -53,13 +53,17 @@ SELECT_KEYS = f"SELECT {', '.join(STORED_COLUMNS)} FROM api_keys k {_LIMITS}"  #
 
 
 class StoredKey(NamedTuple):
-    """A key as stored, its last use in the console, and what the limiter has saved about it."""
+    """A key as stored, its last use in the console, and what the limiter has saved about it.
+
+    ``token_ends`` are the last characters of its tokens, the newest first.
+    """
 
     key: Caller
     seen_at: Milliseconds | None
     used_at: Milliseconds | None
     banned_at: Milliseconds | None
     banned_until: Milliseconds | None
+    token_ends: str
 
     def shown(self, now: Milliseconds) -> Key:
         """Return the key as its managers see it at ``now``."""
@@ -75,6 +79,7 @@ class StoredKey(NamedTuple):
             scopes=sorted(key.scopes),
             allowed_networks=list(key.allowed_networks),
             environment=key.environment,
+            token_ends=self.token_ends.partition(" ")[0],
             state=key.state(now),
             banned_until=_time(until) if is_banned else None,
             created_at=utc_second(key.created_at),

@@ -91,7 +91,7 @@ def create_key(
     if by.caller is not None:
         check_rights(by.caller, stored.key)
     token = yield from _issue_token(stored.key)
-    shown = stored.shown(now)
+    shown = stored._replace(token_ends=token[-4:]).shown(now)
     yield _recorded("key.created", shown, None, by.author, now)
     return KeyWithToken(**asdict(shown), token=token)
 
@@ -248,7 +248,8 @@ def _rotate(
         name="end_tokens",
     )
     token = yield from _issue_token(key)
-    yield _recorded("key.rotated", shown, shown, by, now)
+    before, shown = shown, replace(shown, token_ends=token[-4:])
+    yield _recorded("key.rotated", shown, before, by, now)
     return KeyWithToken(**asdict(shown), token=token)
 
 
@@ -292,6 +293,12 @@ def _issue_token(key: Caller) -> Unit[str]:
         "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)",
         (digest(token.encode("ascii")), key.id),
         name="insert_token",
+    )
+    # The last 20 of them: each has a space behind it.
+    yield Statement(
+        "UPDATE api_keys SET token_ends = substr(?2 || ' ' || token_ends, 1, 100) WHERE id = ?1",
+        (key.id, token[-4:]),
+        name="update_token_ends",
     )
     return token
 

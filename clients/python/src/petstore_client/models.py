@@ -221,6 +221,7 @@ class Key(Versioned, frozen=True, kw_only=True):
         allowed_networks: The networks it may be used from, in CIDR notation; none is
             anywhere.
         environment: The environment of the services that take it.
+        token_ends: The last four characters of its newest token.
         state: Only an active key can be used.
         banned_until: When its ban ends; ``None`` if it is not banned.
         created_at: When it was created.
@@ -236,6 +237,7 @@ class Key(Versioned, frozen=True, kw_only=True):
     scopes: list[str]
     allowed_networks: list[str]
     environment: KeyEnvironment | str
+    token_ends: str
     state: KeyState | str
     banned_until: datetime | None = None
     created_at: datetime

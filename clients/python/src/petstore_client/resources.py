@@ -674,8 +674,9 @@ class Keys(Resource[D]):
         scope ``keys:admin``.
 
         Args:
-            name: Only keys with each of these words in their name, ignoring case, or with this
-                ``id``.
+            name: Only keys with each of these words in their name, ignoring case, with this
+                ``id``, or with a token that ends in these characters: a whole token, or its
+                last four.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """

@@ -187,6 +187,7 @@ CREATE TABLE callers (
 );
 
 -- Networks are text, such as 203.0.113.0/24, separated by spaces; none is anywhere.
+-- token_ends are the last four characters of each token, the newest first.
 CREATE TABLE api_keys (
     id BIGINT PRIMARY KEY REFERENCES callers (id),
     name TEXT NOT NULL,
@@ -199,7 +200,8 @@ CREATE TABLE api_keys (
     expires_at BIGINT,
     revoked_at BIGINT,
     unbanned_at BIGINT,
-    allowed_networks TEXT NOT NULL DEFAULT ''
+    allowed_networks TEXT NOT NULL DEFAULT '',
+    token_ends TEXT NOT NULL DEFAULT ''
 );
 
 CREATE INDEX api_keys_by_environment ON api_keys (environment, id);

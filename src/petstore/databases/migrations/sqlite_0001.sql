@@ -143,6 +143,7 @@ CREATE TABLE callers (
 ) STRICT;
 
 -- Networks are text, such as 203.0.113.0/24, separated by spaces; none is anywhere.
+-- token_ends are the last four characters of each token, the newest first.
 CREATE TABLE api_keys (
     id INTEGER PRIMARY KEY REFERENCES callers (id),
     name TEXT NOT NULL,
@@ -155,7 +156,8 @@ CREATE TABLE api_keys (
     expires_at INTEGER,
     revoked_at INTEGER,
     unbanned_at INTEGER,
-    allowed_networks TEXT NOT NULL DEFAULT ''
+    allowed_networks TEXT NOT NULL DEFAULT '',
+    token_ends TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
 CREATE INDEX api_keys_by_environment ON api_keys (environment);
