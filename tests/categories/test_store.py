@@ -10,7 +10,6 @@ from petstore.categories.store import (
 from petstore.databases.contract import Row, Store, Unit
 from petstore.domain.fields import INT64_MIN
 from petstore.errors import CategoryNameTaken
-from petstore.keys.store import unconditional
 from support.changes import create_category, update_category
 from support.units import by_hand
 from support.waiting import turns_during
@@ -24,7 +23,7 @@ NONE: list[Row] = []
 
 
 def update(patch: CategoryPatch) -> Unit[Category]:
-    return update_category(1, patch, unconditional)
+    return update_category(1, patch)
 
 
 async def add(store: Store, *names: str) -> None:

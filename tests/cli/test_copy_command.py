@@ -16,7 +16,7 @@ from petstore.databases.schema import TABLES
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.store_copies import COPIED, copy_store
 from petstore.errors import InternalError, Unavailable
-from petstore.keys.store import unconditional
+from petstore.events.store import Change
 from petstore.orders.store import cancel_order
 from petstore.pets.model import NewPet
 from petstore.pets.store import get_inventory
@@ -128,7 +128,7 @@ def test_the_copy_continues_with_the_next_ids_of_the_source(full: str, postgres_
     async def go_on(store: Store) -> None:
         pet = await store.write(create_pet(NewPet("New", 1, "sold"), strict_categories=False))
         assert pet.id == LAST_ANIMAL + 1
-        await store.write(cancel_order(1, 0, unconditional))
+        await store.write(cancel_order(Change(0), 1))
         inventory = await get_inventory(store)
         assert (inventory.available, inventory.pending, inventory.sold) == (2, 1, 3)
 

@@ -14,7 +14,7 @@ from petstore.categories.model import CategoryCreate
 from petstore.clock import system_clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.events.model import EVENT_TYPES, NewEvent
-from petstore.events.store import record
+from petstore.events.store import Change, record
 from petstore.imports.model import MAX_UNFINISHED
 from petstore.imports.previews import store_file
 from petstore.keys.model import SCOPES, digest, new_token
@@ -53,7 +53,7 @@ def add_some_of_everything() -> Unit[None]:
         yield from create_pet(NewPet(f"Free {number}", -number, "available"))
     for number in range(1, MANY + 1):
         yield from create_pet(NewPet(f"Ordered {number}", -number, "available"))
-        yield from place_order(OrderCreate(MANY + number), now, 1440)
+        yield from place_order(Change(now, reservation_minutes=1440), OrderCreate(MANY + number))
     for number in range(1, PEOPLE + 1):
         new = PersonCreate(f"Person {number}", f"person{number}@shop.example", "clerk")
         yield from add_person(new, OPERATOR, "production", now)

@@ -38,8 +38,7 @@ from petstore.keys.status import list_keys
 from petstore.keys.store import unconditional
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderFilter
-from petstore.orders.operations import search_orders
-from petstore.orders.store import list_orders
+from petstore.orders.store import list_orders, search_orders
 from petstore.people.store import list_people
 from petstore.pets.model import PetFilter
 from petstore.pets.search import search_pets

@@ -28,6 +28,7 @@ from petstore.events.changes import RecentChanges
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, SERVICE, Position
 from petstore.events.search import EventFilter, read_events
 from petstore.events.store import (
+    Change,
     newest_position,
     read_event,
     recent_events,
@@ -72,7 +73,6 @@ from petstore.keys.store import (
 from petstore.limits.database import StoredRateLimits
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderStatus
-from petstore.orders.operations import search_orders
 from petstore.orders.reservations import Reservations
 from petstore.orders.store import (
     count_orders,
@@ -81,6 +81,7 @@ from petstore.orders.store import (
     get_order,
     list_orders,
     place_order,
+    search_orders,
     update_order,
 )
 from petstore.people.store import change_person, end_device_of, find_person, list_people
@@ -360,15 +361,15 @@ ROWS: dict[str, list[Row]] = {
 def units() -> Iterator[Unit[Any]]:
     """Yield units of work that use every statement but those of ``reads``."""
     yield create_pet(NewPet("New New", 7))
-    yield update_pet(7, PetPatch("Old Rex", 7), NOW, unconditional, strict_categories=True)
-    yield delete_pet(7, NOW, unconditional)
+    yield update_pet(Change(NOW, strict_categories=True), 7, PetPatch("Old Rex", 7))
+    yield delete_pet(Change(NOW), 7)
     yield create_category(CategoryCreate("New"))
-    yield update_category(7, CategoryPatch("New"), unconditional)
-    yield delete_category(7, unconditional)
-    yield place_order(OrderCreate(9_999), NOW, 0)
-    yield place_order(OrderCreate(9_999, buyer="Jane", complete=True), NOW, 0)
-    yield update_order(7, OrderPatch(status="cancelled"), NOW, unconditional)
-    yield from_sold(update_order(7, OrderPatch(status="cancelled"), 1, unconditional))
+    yield update_category(7, CategoryPatch("New"))
+    yield delete_category(7)
+    yield place_order(Change(NOW), OrderCreate(9_999))
+    yield place_order(Change(NOW), OrderCreate(9_999, buyer="Jane", complete=True))
+    yield update_order(Change(NOW), 7, OrderPatch(status="cancelled"))
+    yield from_sold(update_order(Change(1), 7, OrderPatch(status="cancelled")))
     yield forget_batch(NOW, NOW)
     yield free_if_lapsed(7, 7)
     yield free_lapsed(5)

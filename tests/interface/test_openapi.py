@@ -21,6 +21,7 @@ from petstore.clock import HOUR, Milliseconds
 from petstore.databases.contract import Unit
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import InvalidParameter, SecretAlreadyShown
+from petstore.events import store as events
 from petstore.events.examples import example_of as example_of_event
 from petstore.events.model import EVENT_TYPES, IN_FEED, EventType, Position
 from petstore.imports.columns import find_layout
@@ -209,7 +210,7 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
         yield from create_category(CategoryCreate(name))
     yield from create_pets([NewPet("Bella", 1, "available")] * 4)
     for pet_id in (2, 3):
-        yield from place_order(OrderCreate(pet_id), now, 1440)
+        yield from place_order(events.Change(now, reservation_minutes=1440), OrderCreate(pet_id))
     yield from create_key(new_key(), environment, OPERATOR, now)
     yield from change_key(2, {"name": "Till 1"}, OPERATOR, now, unconditional)
     for new in (

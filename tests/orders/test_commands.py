@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from petstore.cli.main import main
+from petstore.events.store import Change
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
 from petstore.pets.model import NewPet
@@ -183,7 +184,7 @@ def test_a_buyer_is_forgotten_on_the_database(
             for pet_id, status in enumerate(statuses, 1):
                 await store.write(create_pet(NewPet("Rex", 1, "available")))
                 new = OrderCreate(pet_id, buyer="Zoe Past", complete=status == "delivered")
-                await store.write(place_order(new, 0, 0))
+                await store.write(place_order(Change(0), new))
 
     asyncio.run(fill())
     done = CliRunner().invoke(main, ["orders", "forget", "zoe PAST", "--database", database])

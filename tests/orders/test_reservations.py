@@ -8,7 +8,7 @@ import pytest
 from petstore.clock import MINUTE
 from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.errors import Unavailable
-from petstore.keys.store import unconditional
+from petstore.events.store import Change
 from petstore.orders.model import Order, OrderCreate, OrderPatch
 from petstore.orders.reservations import Reservations
 from petstore.orders.store import get_order, place_order, update_order
@@ -40,7 +40,7 @@ def place_all(count: int, now: int, minutes: int) -> Unit[None]:
     """Add so many animals and order each."""
     yield from create_pets([NewPet("Bella", 1, "available")] * count)
     for pet_id in range(1, count + 1):
-        yield from place_order(OrderCreate(pet_id), now, minutes)
+        yield from place_order(Change(now, reservation_minutes=minutes), OrderCreate(pet_id))
 
 
 async def status_of(store: Store, order_id: int = 1) -> str:
@@ -112,8 +112,10 @@ async def test_only_due_reservations_lapse(
 ) -> None:
     await store.write(create_pets([NewPet("Bella", 1, "available")] * 4))
     for pet_id, minutes in ((1, 1), (2, 2), (3, 0), (4, 1)):
-        await store.write(place_order(OrderCreate(pet_id), clock(), minutes))
-    await store.write(update_order(4, OrderPatch(status="approved"), 0, unconditional))
+        await store.write(
+            place_order(Change(clock(), reservation_minutes=minutes), OrderCreate(pet_id))
+        )
+    await store.write(update_order(Change(0), 4, OrderPatch(status="approved")))
     for passed, statuses in (
         (1, ["cancelled", "placed", "placed", "approved"]),
         (1, ["cancelled", "cancelled", "placed", "approved"]),
@@ -146,7 +148,7 @@ async def test_an_animal_released_by_another_process_is_not_released_again(
     await reservations.refresh()
     clock.now += MINUTE
     await Reservations(other, clock).refresh()
-    await other.write(place_order(OrderCreate(1), clock(), 1))
+    await other.write(place_order(Change(clock(), reservation_minutes=1), OrderCreate(1)))
     assert reservations.are_due()
     await reservations.settle()
     assert not reservations.are_due()

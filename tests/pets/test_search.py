@@ -13,7 +13,7 @@ from msgspec import UNSET
 from petstore.databases.contract import Reader, Row, Statement, Store
 from petstore.databases.pages import Matches
 from petstore.domain.words import MatchPosition, first_word, words_of
-from petstore.keys.store import unconditional
+from petstore.events.store import Change
 from petstore.pets import search
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
 from petstore.pets.search import MAX_SCANNED, search_pets
@@ -323,13 +323,11 @@ async def walk_while_others_work(
                     throughout.pop(chosen, None)
                     del present[chosen]
                     if kind == "delete":
-                        await store.write(delete_pet(chosen, NOW, unconditional))
+                        await store.write(delete_pet(Change(NOW), chosen))
                     else:
                         # To a name that no prefix of these tests finds.
                         patch = PetPatch("\u2603")
-                        await store.write(
-                            update_pet(chosen, patch, NOW, unconditional, strict_categories=False)
-                        )
+                        await store.write(update_pet(Change(NOW), chosen, patch))
     assert seen == expected(seen, prefix)
     assert len({pet.id for pet in seen}) == len(seen)
     wanted = expected(list(throughout.values()), prefix)
@@ -350,7 +348,7 @@ def test_animals_that_existed_throughout_are_found_exactly_once(
 
 
 async def rename(store: Store, pet_id: int, name: str) -> None:
-    unit = update_pet(pet_id, PetPatch(name), NOW, unconditional, strict_categories=False)
+    unit = update_pet(Change(NOW), pet_id, PetPatch(name))
     await store.write(unit)
 
 
@@ -365,6 +363,6 @@ async def test_a_renamed_animal_is_found_by_its_new_name_at_once(store: Store, n
 async def test_a_change_of_another_field_does_not_move_the_animal(store: Store) -> None:
     await add(store, ["Bella"])
     patch = PetPatch(category_id=7, status="sold")
-    unit = update_pet(1, patch, NOW, unconditional, strict_categories=False)
+    unit = update_pet(Change(NOW), 1, patch)
     await store.write(unit)
     assert ids(await walk(store, "bel")) == [1]

@@ -5,14 +5,14 @@ import pytest
 from petstore.categories.model import CategoryPatch
 from petstore.databases.contract import Duplicate
 from petstore.errors import CategoryNameTaken
-from petstore.keys.store import unconditional
+from petstore.events.store import Change
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
 from support.changes import update_category
 
 
 def test_an_animal_that_becomes_available_during_the_order_can_be_ordered() -> None:
-    unit = place_order(OrderCreate(1), 0, 0)
+    unit = place_order(Change(0), OrderCreate(1))
     tried = next(unit)
     unit.send([])  # it is not
     unit.send([])  # nor has an order for it lapsed
@@ -25,7 +25,7 @@ def test_an_animal_that_becomes_available_during_the_order_can_be_ordered() -> N
 
 
 def test_a_name_that_is_taken_during_the_change_is_refused() -> None:
-    unit = update_category(1, CategoryPatch("Cats"), unconditional)
+    unit = update_category(1, CategoryPatch("Cats"))
     next(unit)
     unit.send([(1, "Dogs", None)])
     unit.send([])

@@ -5,7 +5,7 @@ import pytest
 from petstore.categories.model import CategoryCreate
 from petstore.databases.contract import Row, Store, Unit
 from petstore.errors import PetReserved, UnknownCategory
-from petstore.keys.store import unconditional
+from petstore.events.store import Change
 from petstore.orders.model import OrderCreate, OrderPatch, OrderStatus
 from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet, Pet, PetPatch
@@ -20,7 +20,7 @@ ROW: Row = (1, "Bella", 7, "available")
 
 
 def update(patch: PetPatch, *, strict_categories: bool = False) -> Unit[Pet]:
-    return update_pet(1, patch, 0, unconditional, strict_categories=strict_categories)
+    return update_pet(Change(0, strict_categories=strict_categories), 1, patch)
 
 
 # On a database
@@ -35,15 +35,15 @@ async def test_an_animal_without_a_status_can_be_changed(store: Store) -> None:
 @pytest.mark.parametrize("status", ["placed", "approved"])
 async def test_a_reserved_pet_cannot_change_status_or_be_deleted(store: Store, status: str) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(OrderCreate(1), 0, 0))
+    await store.write(place_order(Change(0), OrderCreate(1)))
     if status == "approved":
-        await store.write(update_order(1, OrderPatch(status="approved"), 0, unconditional))
+        await store.write(update_order(Change(0), 1, OrderPatch(status="approved")))
     held = f"^order 1 is {status} and reserves pet 1$"
     for patch in (PetPatch(status="available"), PetPatch(status="sold"), PetPatch(status=None)):
         with pytest.raises(PetReserved, match=held):
             await store.write(update(patch))
     with pytest.raises(PetReserved, match=held):
-        await store.write(delete_pet(1, 0, unconditional))
+        await store.write(delete_pet(Change(0), 1))
     changed = await store.write(update(PetPatch("Max", 8, "pending")))
     assert changed == Pet(1, "Max", 8, "pending") == await get_pet(store, 1)
 
@@ -53,11 +53,11 @@ async def test_an_ended_order_does_not_reserve_an_animal(
     store: Store, moves: tuple[OrderStatus, ...]
 ) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(OrderCreate(1), 0, 0))
+    await store.write(place_order(Change(0), OrderCreate(1)))
     for status in moves:
-        await store.write(update_order(1, OrderPatch(status=status), 0, unconditional))
+        await store.write(update_order(Change(0), 1, OrderPatch(status=status)))
     await store.write(update(PetPatch(status="available")))
-    await store.write(delete_pet(1, 0, unconditional))
+    await store.write(delete_pet(Change(0), 1))
 
 
 async def test_a_strict_store_accepts_only_registered_categories(store: Store) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from petstore.databases.contract import Store
 from petstore.domain.words import MAX_WORDS, first_word, word_keys_of, words_of
-from petstore.keys.store import unconditional
+from petstore.events.store import Change
 from petstore.pets.model import NewPet, PetFilter, PetPatch
 from petstore.pets.search import search_pets
 from petstore.pets.store import delete_pet, update_pet
@@ -57,12 +57,12 @@ async def add(store: Store, name: str) -> int:
 
 
 async def rename(store: Store, pet_id: int, name: str) -> None:
-    unit = update_pet(pet_id, PetPatch(name), NOW, unconditional, strict_categories=False)
+    unit = update_pet(Change(NOW), pet_id, PetPatch(name))
     await store.write(unit)
 
 
 async def delete(store: Store, pet_id: int) -> None:
-    await store.write(delete_pet(pet_id, NOW, unconditional))
+    await store.write(delete_pet(Change(NOW), pet_id))
 
 
 async def walk(store: Store, text: str, limit: int = 100) -> list[int]:

@@ -8,6 +8,7 @@ import pytest
 
 from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY, HOUR, Milliseconds
+from petstore.events.store import Change
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
 from petstore.pets.model import NewPet
@@ -37,7 +38,7 @@ async def sell(
 ) -> None:
     (pet,) = await service.store.write(create_pets([NewPet("Bella", category, "available")]))
     new = OrderCreate(pet.id, amount=amount, complete=True)
-    await service.store.write(place_order(new, at, 0, currency))
+    await service.store.write(place_order(Change(at, currency=currency), new))
 
 
 def words(page: httpx.Response) -> str:

@@ -15,8 +15,7 @@ from petstore.categories.model import CategoryCreate
 from petstore.categories.store import create_category
 from petstore.clock import DAY, HOUR, MINUTE
 from petstore.databases.contract import Statement
-from petstore.events.store import publish_all
-from petstore.keys.store import unconditional
+from petstore.events.store import Change, publish_all
 from petstore.people.accounts import find_account
 from petstore.people.store import list_people
 from petstore.pets.model import NewPet
@@ -196,8 +195,8 @@ async def test_a_store_in_which_something_has_happened_is_not_filled(
     address: str, clock: ManualClock
 ) -> None:
     async with open_store(address) as store:
-        pet = await store.write(create_pet(NewPet("Rex", 1), now=clock()))
-        await store.write(delete_pet(pet.id, clock(), unconditional))
+        pet = await store.write(create_pet(Change(clock()), NewPet("Rex", 1)))
+        await store.write(delete_pet(Change(clock()), pet.id))
         await prepare_demo(store, Settings(database=address), clock)
         assert await rows(store, "SELECT id FROM pets") == []
 
@@ -206,7 +205,7 @@ async def test_a_store_with_categories_of_its_own_is_not_filled(
     address: str, clock: ManualClock
 ) -> None:
     async with open_store(address) as store:
-        await store.write(create_category(CategoryCreate("Yaks"), now=clock()))
+        await store.write(create_category(Change(clock()), CategoryCreate("Yaks")))
         await prepare_demo(store, Settings(database=address), clock)
         assert await rows(store, "SELECT name FROM categories") == [("Yaks",)]
 

@@ -15,6 +15,7 @@ from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.store_copies import COPIED
 from petstore.events.model import Author
+from petstore.events.store import Change
 from petstore.imports.columns import find_layout
 from petstore.imports.model import ImportPreview, ImportSettings
 from petstore.imports.reading import Row
@@ -56,14 +57,14 @@ async def fill(store: SqliteStore) -> str:
     for pet in ANIMALS:
         await store.write(create_pet(pet, strict_categories=False, by=GRACE))
     gone = await store.write(create_pet(NewPet("Gone", 1, "available"), strict_categories=False))
-    await store.write(delete_pet(gone.id, NOW, unconditional))
+    await store.write(delete_pet(Change(NOW), gone.id))
     await store.write(create_category(CategoryCreate("Dogs", "Loyal")))
     await store.write(create_category(CategoryCreate("Élans")))
-    await store.write(place_order(OrderCreate(1), NOW, 1440))
+    await store.write(place_order(Change(NOW, reservation_minutes=1440), OrderCreate(1)))
     new = OrderCreate(4, buyer="Jäne", note="a\nb", amount=500)
-    await store.write(place_order(new, NOW, 0, "EUR"))
+    await store.write(place_order(Change(NOW, currency="EUR"), new))
     for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
-        await store.write(update_order(2, patch, 0, unconditional))
+        await store.write(update_order(Change(0), 2, patch))
     await store.write(create_pet(NewPet("Imported", 3)))
     token = await _keys(store)
     await StoredRateLimits(store).save(

@@ -14,7 +14,7 @@ from petstore.databases.contract import Store, Unit
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import WebhooksNotConfigured
 from petstore.events.model import SERVICE, Author, Event, NewEvent
-from petstore.events.store import publish_all, record
+from petstore.events.store import Change, publish_all, record
 from petstore.keys.store import unconditional
 from petstore.logs import LogEvent
 from petstore.pets.model import NewPet, PetPatch
@@ -74,9 +74,7 @@ async def add_pets(store: Store, count: int = 1) -> None:
 
 async def rename(store: Store, pet_id: int, name: str) -> None:
     """Change an animal, which is an event of the same resource as its creation."""
-    await store.write(
-        update_pet(pet_id, PetPatch(name=name), 0, unconditional, strict_categories=False)
-    )
+    await store.write(update_pet(Change(0), pet_id, PetPatch(name=name)))
 
 
 async def attempted(receiver: Receiver, times: int) -> None:

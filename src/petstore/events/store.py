@@ -6,9 +6,9 @@ reader that is past that place would miss its event. There a unit records to ``e
 ``publish_events`` gives places to what has been committed.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -70,6 +70,28 @@ def record(now: Milliseconds, *events: NewEvent, by: Author = SERVICE) -> Statem
         )
     sql = _insert(len(events))
     return Statement(sql, values, may_wait=True, name=_RECORDED)
+
+
+def _passes(_: object) -> None:
+    """Let a change begin with any version of its resource."""
+
+
+class Change(NamedTuple):
+    """What units of work of a change have in common: its moment, its author, and its conditions.
+
+    ``check`` raises an error if the resource is another version than the client expects. The rest
+    are rules of the store.
+    """
+
+    now: Milliseconds
+    by: Author = SERVICE
+    check: Callable[[Any], None] = _passes
+    strict_categories: bool = False
+    reservation_minutes: int = 0
+    currency: str = "USD"
+
+    def record(self, *events: NewEvent) -> Statement:
+        return record(self.now, *events, by=self.by)
 
 
 @cache

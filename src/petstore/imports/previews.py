@@ -15,6 +15,7 @@ from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Store
 from petstore.domain.fields import given_fields
 from petstore.domain.names import name_key
+from petstore.domain.words import keys_of_each
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.imports.columns import (
     FIRST_ROWS,
@@ -49,7 +50,6 @@ from petstore.imports.store import (
     read_batches,
 )
 from petstore.pets.model import STATUSES, NewPet
-from petstore.pets.rows import keys_of_each
 from petstore.time_slices import TimeSlices
 
 _STORED_AT_ONCE = 1_000

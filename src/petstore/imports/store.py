@@ -24,8 +24,10 @@ from petstore.databases.pages import LAST_ID, Page, found
 from petstore.domain.decoding import convert, integer_in
 from petstore.domain.fields import INT64_MAX
 from petstore.domain.names import name_key
+from petstore.domain.words import NameKeys, keys_of_each
 from petstore.errors import CategoryNameTaken, ImportClosed, InvalidBody, TooManyImports
 from petstore.events.model import Author
+from petstore.events.store import Change
 from petstore.imports.columns import Layout, Words, id_of_row, pet_of_row
 from petstore.imports.model import (
     MAX_LISTED,
@@ -40,7 +42,6 @@ from petstore.imports.model import (
 )
 from petstore.imports.reading import Row as FileRow
 from petstore.pets.model import NewPet, Pet
-from petstore.pets.rows import NameKeys, keys_of_each
 from petstore.pets.store import create_pets, delete_untouched
 from petstore.time_slices import TimeSlices
 
@@ -474,7 +475,7 @@ def add_rows(
         pet if isinstance(pet, NewPet) and pet.category_id in registered else None for pet in judged
     ]
     created = yield from create_pets(
-        [pet for pet in news if pet is not None], now=now, by=by, known=prepared.names
+        Change(now, by), [pet for pet in news if pet is not None], known=prepared.names
     )
     first = locked.done - locked.done % ROWS_AT_ONCE
     ((refused, pets),) = yield Statement(
@@ -514,7 +515,7 @@ def undo_rows(
     batches = yield _next_pets(import_id)
     pets = _pets_in(batches[0][1]) if batches else []
     some = pets[:count]
-    kept = (yield from delete_untouched(some, now=now, by=by)) if some else {}
+    kept = (yield from delete_untouched(Change(now, by), some)) if some else {}
     if batches:
         yield _change(
             "update_undone_batch",
@@ -567,7 +568,7 @@ def _create_categories(
         if not can_create(word, ids):
             continue
         try:
-            category = yield from create_category(CategoryCreate(word), now=now, by=by)
+            category = yield from create_category(Change(now, by), CategoryCreate(word))
             ids[name_key(word)] = category.id
         except CategoryNameTaken:  # just now
             ids[name_key(word)] = yield from id_of_category(word)

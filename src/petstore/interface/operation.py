@@ -17,6 +17,7 @@ from petstore.errors import MissingKey, PetstoreError
 from petstore.events.changes import Extent
 from petstore.events.feed import Client, Feed
 from petstore.events.model import Author
+from petstore.events.store import Change
 from petstore.http.messages import Response
 from petstore.interface.authentication import authenticate, require_network
 from petstore.interface.idempotency_records import Attempt, SafeRetries
@@ -101,6 +102,19 @@ class Context(Struct, frozen=True):
     def author(self) -> Author:
         """The author of the events that the call causes."""
         return Author(self.caller.actor, self.request_id or None)
+
+    @property
+    def change(self) -> Change:
+        """What a unit of work of the call has to know of it."""
+        services = self.services
+        return Change(
+            services.clock(),
+            self.author,
+            self.conditions.check,
+            services.strict_categories,
+            services.reservation_minutes,
+            services.currency,
+        )
 
     @property
     def principal(self) -> Principal:

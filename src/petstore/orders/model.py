@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from petstore.domain.fields import NO_U0000, PRINTABLE, Id, Int64, Moment, merged
+from petstore.domain.rows import RowMapping
 from petstore.errors import IllegalTransition, InvalidBody, OrderClosed
 from petstore.pets.model import PetStatus
 
@@ -201,6 +202,13 @@ class Order(Struct, frozen=True, rename="camel"):
         Annotated[datetime, _time("When it was cancelled, or its reservation lapsed.")] | UnsetType
     ) = UNSET
     cancel_reason: CancelReason | UnsetType = UNSET
+
+
+ORDERS = RowMapping(
+    Order,
+    texts=["ship_date"],
+    computed={"quantity": "1", "complete": "status = 'delivered'"},
+)
 
 
 class OrderFilter(Struct, frozen=True):

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.domain.fields import Id, Int64, merged, not_blank_text
+from petstore.domain.rows import RowMapping
 from petstore.errors import IllegalTransition
 
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
@@ -68,6 +69,9 @@ class Pet(Struct, frozen=True, rename="camel"):
     name: PetName
     category_id: CategoryId
     status: Status | UnsetType = UNSET
+
+
+PETS = RowMapping(Pet)
 
 
 class PetFilter(Struct, frozen=True):

@@ -16,7 +16,7 @@ from petstore.categories.store import create_category
 from petstore.clock import DAY, HOUR, Milliseconds, utc
 from petstore.databases.contract import Unit
 from petstore.events.model import SERVICE, Author
-from petstore.keys.store import unconditional
+from petstore.events.store import Change
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import free_lapsed, place_order, update_order
 from petstore.pets.model import NewPet, Pet
@@ -61,7 +61,7 @@ def record_history(staff: Staff, settings: Settings, now: Milliseconds) -> Unit[
     """
     ids = []
     for name in (_SAMPLES / "categories.txt").read_text("utf-8").splitlines():
-        category = yield from create_category(CategoryCreate(name), now=now - LENGTH)
+        category = yield from create_category(Change(now - LENGTH), CategoryCreate(name))
         ids.append(category.id)
     history = _History(staff, settings, now)
     for _, step in sorted(history.steps(ids), key=itemgetter(0)):
@@ -202,7 +202,7 @@ class _History:
 
     def _arrive(self, at: Milliseconds, animals: Sequence[NewPet]) -> Unit[None]:
         by = self._staff.manager if self._pets else SERVICE
-        self._pets += yield from create_pets(animals, now=at, by=by)
+        self._pets += yield from create_pets(Change(at, by), animals)
 
     def _place(
         self,
@@ -213,10 +213,15 @@ class _History:
         by: Author | None = None,
     ) -> Unit[None]:
         new = replace(new, pet_id=self._pets[number].id)
-        author = self._staff.site if by is None else by
-        order = yield from place_order(new, at, minutes, self._settings.currency, by=author)
+        change = Change(
+            at,
+            self._staff.site if by is None else by,
+            reservation_minutes=minutes,
+            currency=self._settings.currency,
+        )
+        order = yield from place_order(change, new)
         self._orders[number] = order.id
 
     def _change(self, number: int, patch: OrderPatch, at: Milliseconds, by: Author) -> Unit[None]:
-        order_id, currency = self._orders[number], self._settings.currency
-        yield from update_order(order_id, patch, at, unconditional, currency, by=by)
+        change = Change(at, by, currency=self._settings.currency)
+        yield from update_order(change, self._orders[number], patch)
