@@ -183,7 +183,7 @@ FILL = {
     "imports (caller_id, digest, file_name, settings, records, done, created_at, touched_at)": (
         "1 + n % 3, CAST(n AS BLOB), '', json('{}'), 1, 1, n, n"
     ),
-    "import_batches (import_id, first, records)": "n, 0, '[]'",
+    "import_batches (import_id, first, records)": "n, 100, '[]'",
     "idempotency_records": "1 + n % 3, 'key ' || n, x'', x'', n",
     "counts": "iif(n % 2, 'deprecated', 'response'), n, 'getPet', n, 7, '[1,\"shop/1\",\"r1\"]'",
     "key_notices": "n, 'banned', n, n",
@@ -340,7 +340,7 @@ ROWS: dict[str, list[Row]] = {
     "update_import": [IMPORT_ROW],
     "update_undone_import": [IMPORT_ROW],
     "update_import_settings": [IMPORT_ROW],
-    "insert_import": [(9_999, *IMPORT_ROW[1:])],
+    "insert_import": [IMPORT_ROW],
     "count_unfinished_imports": [(0,)],
     "select_import_outcome": [("[]", "[]")],
     "select_import_pets": [(0, '[{"id": 7, "name": "Bella", "categoryId": 2}]')],
