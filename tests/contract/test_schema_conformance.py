@@ -5,7 +5,6 @@ import os
 import subprocess
 import sysconfig
 from pathlib import Path
-from tempfile import TemporaryFile
 
 import pytest
 
@@ -16,7 +15,6 @@ from petstore.databases.contract import Statement, Store, Unit
 from petstore.events.model import EVENT_TYPES, NewEvent
 from petstore.events.store import Change, record
 from petstore.imports.model import MAX_UNFINISHED
-from petstore.imports.previews import store_file
 from petstore.keys.model import SCOPES, digest, new_token
 from petstore.keys.store import create_key
 from petstore.orders.model import OrderCreate
@@ -30,6 +28,7 @@ from support.bare_app import MASTER_SECRET
 from support.changes import create_category, create_pet
 from support.exploration import DEPTH
 from support.forms import Serve
+from support.imported import new_import
 from support.keys import OPERATOR, new_key
 from support.webhooks import publish
 
@@ -115,15 +114,6 @@ def add_devices() -> Unit[None]:
             )
 
 
-async def add_imports(store: Store) -> None:
-    """Add half as many imports as the key of ``add_key_out_of_reach`` may have unfinished."""
-    for number in range(MAX_UNFINISHED // 2):
-        with TemporaryFile() as file:
-            file.write(b"name,category\nBella,Category 1\n")
-            file.seek(0)
-            await store_file(store, -1, file, bytes([number]) * 32, "new.csv", system_clock())
-
-
 async def furnish(store: Store) -> str:
     """Put some of everything into an empty store, and return the token of its key."""
     token = new_token("production")
@@ -132,7 +122,9 @@ async def furnish(store: Store) -> str:
     await store.write(add_key_out_of_reach(token))
     await store.write(add_webhooks())
     await store.write(add_devices())
-    await add_imports(store)
+    # Half as many imports as the key of ``add_key_out_of_reach`` may have unfinished.
+    for number in range(MAX_UNFINISHED // 2):
+        await store.write(new_import(-1, bytes([number]) * 32, system_clock()))
     await publish(store)
     await store.write(add_deliveries())
     await store.close()

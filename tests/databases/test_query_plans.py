@@ -33,27 +33,22 @@ from petstore.events.store import (
     read_event,
     recent_events,
 )
-from petstore.imports.columns import ImportMapping, find_layout
+from petstore.imports.columns import ImportMapping, cells_of, find_layout
 from petstore.imports.model import ImportPreview, ImportSettings
 from petstore.imports.reading import Row as FileRow
 from petstore.imports.store import (
-    CategoryIds,
     Prepared,
     StoredImport,
-    add_batches,
     add_rows,
     change_settings,
     count_next_pets,
     delete_import,
-    find_same,
     get_import,
     list_imports,
     names_here,
     prepare,
     undo_rows,
 )
-from petstore.imports.store import begin as begin_import
-from petstore.imports.store import complete as complete_import
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.messages import encode_json
 from petstore.interface.operations import OPERATIONS
@@ -139,6 +134,7 @@ from support.changes import (
     update_category,
 )
 from support.history import read_feed
+from support.imported import new_import
 from support.keys import OPERATOR, new_key
 from support.manual_clock import ManualClock
 from support.order_rows import order_row
@@ -192,7 +188,7 @@ FILL = {
     "imports (caller_id, digest, file_name, settings, records, done, created_at, touched_at)": (
         "1 + n % 3, CAST(n AS BLOB), '', json('{}'), 1, 1, n, n"
     ),
-    "import_batches (import_id, first, records)": "n, 0, '[]'",
+    "import_batches (import_id, first, records)": "n, 100, '[]'",
     "idempotency_records": "1 + n % 3, 'key ' || n, x'', x'', n",
     "counts": "iif(n % 2, 'deprecated', 'response'), n, 'getPet', n, 7, '[1,\"shop/1\",\"r1\"]'",
     "key_notices": "n, 'banned', n, n",
@@ -283,6 +279,7 @@ IMPORT_SETTINGS = ImportSettings(
     find_layout(IMPORTED, 2, has_header=False, mapping=ImportMapping(name=1, category_id=2, id=0)),
     unknown_categories="create",
 )
+CELLS = cells_of(IMPORTED, IMPORT_SETTINGS.layout)
 IMPORT_ROW = (
     7,
     "pets.csv",
@@ -348,8 +345,7 @@ ROWS: dict[str, list[Row]] = {
     "update_import": [IMPORT_ROW],
     "update_undone_import": [IMPORT_ROW],
     "update_import_settings": [IMPORT_ROW],
-    "complete_import": [IMPORT_ROW],
-    "insert_import": [(7,)],
+    "insert_import": [IMPORT_ROW],
     "count_unfinished_imports": [(0,)],
     "select_import_outcome": [("[]", "[]")],
     "select_import_pets": [(0, '[{"id": 7, "name": "Bella", "categoryId": 2}]')],
@@ -379,11 +375,9 @@ def units() -> Iterator[Unit[Any]]:
     yield rotate_own_key(NOW, found_owner, SERVICE, NOW)
     yield change_person(7, {"login": "hopper"}, OPERATOR, 0)
     yield end_device_of(7, 7, OPERATOR, 0, unconditional)
-    yield begin_import(7, b"7", "pets.csv", IMPORT_SETTINGS, NOW)
-    yield add_batches(7, 100, IMPORTED)
-    yield complete_import(7, 7, 100, 0, ImportPreview())
+    yield new_import(7, b"7", NOW)
     yield change_settings(7, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, unconditional)
-    yield add_rows(STORED_IMPORT, 7, Prepared(IMPORTED, {"dogs": 7}, {}), 9, now=NOW, by=SERVICE)
+    yield add_rows(STORED_IMPORT, 7, Prepared(CELLS, {"dogs": 7}, {}), 9, now=NOW, by=SERVICE)
     yield undo_rows(7, 7, 9, now=NOW, by=SERVICE)
     yield delete_import(7, 7, unconditional)
     yield create_webhook(WebhookCreate("https://shop.example"), 7, 0)
@@ -440,8 +434,7 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: get_pet(store, 7)),
         *statements_of(lambda store: get_category(store, 7)),
         *statements_of(lambda store: get_import(store, 7, 7), ROWS),
-        *statements_of(lambda store: find_same(store, 7, b"7"), ROWS),
-        *statements_of(lambda store: prepare(store, STORED_IMPORT, CategoryIds(store)), ROWS),
+        *statements_of(lambda store: prepare(store, STORED_IMPORT, {}), ROWS),
         *statements_of(lambda store: names_here(store, {"bella", "rex"})),
         *statements_of(lambda store: count_next_pets(store, 7), ROWS),
         *statements_of(lambda store: find_person(store, 7, None), ROWS),

@@ -24,11 +24,7 @@ from petstore.errors import InvalidParameter, SecretAlreadyShown
 from petstore.events import store as events
 from petstore.events.examples import example_of as example_of_event
 from petstore.events.model import EVENT_TYPES, IN_FEED, EventType, Position
-from petstore.imports.columns import find_layout
-from petstore.imports.model import MAX_UNFINISHED, ImportPreview, ImportSettings
-from petstore.imports.reading import Row
-from petstore.imports.store import add_batches, complete
-from petstore.imports.store import begin as begin_import
+from petstore.imports.model import MAX_UNFINISHED
 from petstore.interface.bodies import MAX_UPLOAD
 from petstore.interface.idempotency import idempotency_key
 from petstore.interface.openapi.document import document
@@ -47,6 +43,7 @@ from petstore.webhooks.store import create_webhook
 from support.bare_app import fields, http_request
 from support.cases import case
 from support.changes import create_category, create_pets
+from support.imported import new_import
 from support.keys import OPERATOR, new_key, stored_key
 from support.memory_folder import folder_in_memory
 from support.service import Service, running_service
@@ -82,8 +79,6 @@ DESCRIBED: dict[str, dict[str, Any]] = {
 ROWS = {row.id: row for row in OPERATIONS}
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 HTTPS_OWN_HEADERS = {"content-type", "content-length", "x-content-type-options", "connection"}
-ROWS_OF_FILE = [Row(1, ["Rex", "Dogs"])]
-SETTINGS = ImportSettings("UTF-8", [], find_layout(ROWS_OF_FILE, 2, has_header=False))
 # In the store of ``some_of_everything`` all animals belong to category 1.
 BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 
@@ -224,9 +219,7 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
     for _ in range(2):
         yield from create_webhook(WebhookCreate(URL), 1, now)
     for number in (1, 2):
-        yield from begin_import(1, b"%d" % number, "pets.csv", SETTINGS, now)
-        yield from add_batches(number, 0, ROWS_OF_FILE)
-        yield from complete(number, 1, 1, 0, ImportPreview())
+        yield from new_import(1, b"%d" % number, now)
     yield from do("UPDATE imports SET done = 1, added = 1, run_request = 'r1' WHERE id = 2")
     for key_id in (1, 2):
         called = "INSERT INTO counts VALUES ('deprecated', ?1, 'getPet', ?2, 1, ?3)"

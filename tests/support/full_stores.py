@@ -16,10 +16,6 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.databases.store_copies import COPIED
 from petstore.events.model import Author
 from petstore.events.store import Change
-from petstore.imports.columns import find_layout
-from petstore.imports.model import ImportPreview, ImportSettings
-from petstore.imports.reading import Row
-from petstore.imports.store import add_batches, begin, complete
 from petstore.keys.model import KeyFields
 from petstore.keys.store import Principal, create_key, revoke_key, rotate_key, unconditional
 from petstore.limits.contract import State
@@ -34,6 +30,7 @@ from petstore.sessions.store import create_link, open_session
 from petstore.settings import is_postgres, sqlite_path
 from petstore.usage.counter import Counter
 from support.changes import create_category, create_pet
+from support.imported import new_import
 from support.memory_folder import folder_in_memory
 from support.stores import do, open_store
 
@@ -73,12 +70,7 @@ async def fill(store: SqliteStore) -> str:
     await store.write(
         do("INSERT INTO idempotency_records VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
     )
-    rows = [Row(2, ["Rex", "3"])]
-    layout = find_layout(rows, 3, has_header=False)
-    imported = ImportSettings("UTF-8", [], layout)
-    import_id = await store.write(begin(1, b"digest of a file", "pets.csv", imported, NOW))
-    await store.write(add_batches(import_id, 0, rows))
-    await store.write(complete(import_id, 1, 1, 0, ImportPreview()))
+    await store.write(new_import(1, b"digest of a file", NOW))
     await store.write(open_session(1, token.encode("ascii"), NOW))
     await store.write(create_link(1, NOW))
     counter = Counter(store, lambda: NOW)

@@ -28,9 +28,6 @@ MAX_ROWS = 20_000
 MAX_UNFINISHED = 20
 """How many imports of a caller may have rows left to add."""
 
-ROWS_AT_ONCE = 100
-"""How many rows a transaction adds."""
-
 MAX_LISTED = 200
 """How many words, and pets that an undo kept, an import lists at most."""
 
@@ -213,14 +210,14 @@ class ImportSettings(Struct, frozen=True, omit_defaults=True):
     notes: list[str]
     layout: Layout
     default_status: PetStatus | None = None
-    default_category: int | None = None
+    default_category_id: int | None = None
     unknown_categories: Literal["refuse", "create"] = "refuse"
     values: dict[str, Meaning] = {}
 
     def choices(self, categories: dict[str, int]) -> Choices:
         """Return what words mean; ``categories`` has the ids of those that are registered."""
-        if self.default_category is not None:
-            categories = {**categories, "": self.default_category}
+        if self.default_category_id is not None:
+            categories = {**categories, "": self.default_category_id}
         statuses = {
             word_key(word): None if meaning == "none" else meaning
             for word, meaning in self.values.items()
