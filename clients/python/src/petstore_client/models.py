@@ -42,6 +42,23 @@ class Pet(Versioned, frozen=True, kw_only=True):
     status: PetStatus | str | None = None
 
 
+class CategoryCounts(Model, frozen=True, kw_only=True):
+    """The number of animals of each status in a category.
+
+    Attributes:
+        available: Animals that can be ordered. By default ``0``.
+        pending: Animals that are reserved. By default ``0``.
+        sold: Animals that are sold. By default ``0``.
+        category_id: The category. Absent in the last row if there are more than 1,000
+            categories: it counts the animals of all the others.
+    """
+
+    available: int = 0
+    pending: int = 0
+    sold: int = 0
+    category_id: int | None = None
+
+
 class Category(Versioned, frozen=True, kw_only=True):
     """A category. ``description`` may be ``None``.
 
@@ -155,23 +172,6 @@ class Order(Versioned, frozen=True, kw_only=True):
     delivered_at: datetime | None = None
     cancelled_at: datetime | None = None
     cancel_reason: str | None = None
-
-
-class CategoryCounts(Model, frozen=True, kw_only=True):
-    """The number of animals of each status in a category.
-
-    Attributes:
-        available: Animals that can be ordered. By default ``0``.
-        pending: Animals that are reserved. By default ``0``.
-        sold: Animals that are sold. By default ``0``.
-        category_id: The category. Absent in the last row if there are more than 1,000
-            categories: it counts the animals of all the others.
-    """
-
-    available: int = 0
-    pending: int = 0
-    sold: int = 0
-    category_id: int | None = None
 
 
 class SalesRow(Model, frozen=True, kw_only=True):
@@ -450,6 +450,23 @@ class KeyDeprecatedUse(DeprecatedUse, frozen=True, kw_only=True):
     key_name: str
 
 
+class Inventory(Model, frozen=True, kw_only=True):
+    """The number of animals of each status.
+
+    Attributes:
+        available: Animals that can be ordered. By default ``0``.
+        pending: Animals that are reserved. By default ``0``.
+        sold: Animals that are sold. By default ``0``.
+        categories: The same by category, by ascending id: categories that have animals with
+            a status. Only with ``by=category``.
+    """
+
+    available: int = 0
+    pending: int = 0
+    sold: int = 0
+    categories: list[CategoryCounts] | None = None
+
+
 class ImportPreview(Model, frozen=True, kw_only=True):
     """What a run would do, when the file was sent or its settings were changed last.
 
@@ -469,23 +486,6 @@ class ImportPreview(Model, frozen=True, kw_only=True):
     without_category: int = 0
     categories: list[ImportWord] = field(default_factory=list[ImportWord])
     statuses: list[ImportWord] = field(default_factory=list[ImportWord])
-
-
-class Inventory(Model, frozen=True, kw_only=True):
-    """The number of animals of each status.
-
-    Attributes:
-        available: Animals that can be ordered. By default ``0``.
-        pending: Animals that are reserved. By default ``0``.
-        sold: Animals that are sold. By default ``0``.
-        categories: The same by category, by ascending id: categories that have animals with
-            a status. Only with ``by=category``.
-    """
-
-    available: int = 0
-    pending: int = 0
-    sold: int = 0
-    categories: list[CategoryCounts] | None = None
 
 
 class Sales(Model, frozen=True, kw_only=True):

@@ -191,6 +191,22 @@ class Pets(PetById[D]):
         return called(NoneType, "deletePet", "DELETE", "/pets/{pet_id}", locals())
 
 
+class InventoryCounts(Resource[D]):
+    """The operations of ``client.inventory``."""
+
+    @operation
+    def get(self, *, by: Literal["category"] | None = None) -> Call[Inventory]:
+        """Count the animals.
+
+        Returns the number of animals of each status. With ``by=category`` it also returns the
+        counts of each category, up to 1,000 of them. Your key needs the scope ``orders:read``.
+
+        Args:
+            by: ``category`` adds the counts of each category.
+        """
+        return called(Inventory, "getInventory", "GET", "/store/inventory", locals())
+
+
 class Categories(Resource[D]):
     """The operations of ``client.categories``."""
 
@@ -609,22 +625,6 @@ class Orders(OrderSteps[D]):
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
         return called(NoneType, "cancelOrder", "DELETE", "/store/orders/{order_id}", locals())
-
-
-class InventoryCounts(Resource[D]):
-    """The operations of ``client.inventory``."""
-
-    @operation
-    def get(self, *, by: Literal["category"] | None = None) -> Call[Inventory]:
-        """Count the animals.
-
-        Returns the number of animals of each status. With ``by=category`` it also returns the
-        counts of each category, up to 1,000 of them. Your key needs the scope ``orders:read``.
-
-        Args:
-            by: ``category`` adds the counts of each category.
-        """
-        return called(Inventory, "getInventory", "GET", "/store/inventory", locals())
 
 
 class SalesCounts(Resource[D]):
@@ -1300,10 +1300,10 @@ class Resources(Resource[D]):
     def __init__(self, driver: D) -> None:
         self._driver: D = driver
         self.pets: Pets[D] = Pets(driver)
+        self.inventory: InventoryCounts[D] = InventoryCounts(driver)
         self.categories: Categories[D] = Categories(driver)
         self.imports: Imports[D] = Imports(driver)
         self.orders: Orders[D] = Orders(driver)
-        self.inventory: InventoryCounts[D] = InventoryCounts(driver)
         self.sales: SalesCounts[D] = SalesCounts(driver)
         self.events: Events[D] = Events(driver)
         self.keys: Keys[D] = Keys(driver)
