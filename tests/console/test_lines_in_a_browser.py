@@ -131,15 +131,3 @@ def test_why_animals_were_left_as_they_are_is_read_on_cards(clerk: Clerk) -> Non
     expect(clerk.page.get_by_role("heading", level=1)).to_have_text("1 animal was left as it is")
     cells = clerk.page.get_by_role("table").get_by_role("cell")
     assert len(set(cells.evaluate_all("cells => cells.map(cell => cell.offsetTop)"))) == 3
-
-
-def test_the_state_and_the_details_of_a_person_are_beside_each_other(clerk: Clerk) -> None:
-    clerk.page.set_viewport_size({"width": 1280, "height": 900})
-    person = clerk.call("POST", "/people", name="Petra", login="petra.lines", role="clerk")
-    clerk.open(f"/people/{person['id']}")
-    state = clerk.page.get_by_role("region", name="State").bounding_box()
-    details = clerk.page.get_by_role("region", name="Details").bounding_box()
-    assert state
-    assert details
-    assert state["y"] == details["y"]
-    clerk.page.set_viewport_size({"width": 320, "height": 640})

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from petstore.domain.decoding import decode_json
 from petstore.errors import InvalidBody
-from petstore.keys.model import DEFAULT_SCOPES, Caller, KeyCreate, KeyPatch
+from petstore.keys.model import KeyCreate, KeyPatch
 
 LIMIT = "an integer from 1 to 2147483646"
 SCOPES = (
@@ -43,18 +43,6 @@ def test_an_invalid_value_is_refused(
     assert refused.value.message == f"{field}: expected {expected}"
 
 
-def test_a_new_key_has_the_defaults() -> None:
-    assert asdict(decode_json(b'{"name": "x"}', KeyCreate)) == {
-        "name": "x",
-        "plan": "free",
-        "per_minute": None,
-        "per_day": None,
-        "scopes": frozenset(DEFAULT_SCOPES),
-        "expires_at": None,
-        "allowed_networks": (),
-    }
-
-
 @pytest.mark.parametrize(
     ("field", "value", "name", "meant"),
     [
@@ -71,8 +59,3 @@ def test_a_new_key_has_the_defaults() -> None:
 def test_a_patch_names_what_it_changes(field: str, value: Any, name: str, meant: Any) -> None:
     patch = asdict(decode_json(json.dumps({field: value}).encode(), KeyPatch))
     assert patch == dict.fromkeys(KeyCreate.__struct_fields__, UNSET) | {name: meant}
-
-
-def test_a_stored_key_is_neither_revoked_nor_unbanned_by_default() -> None:
-    key = Caller("x", id=1, environment="production", created_at=0)
-    assert (key.revoked_at, key.unbanned_at) == (None, None)

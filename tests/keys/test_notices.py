@@ -95,19 +95,30 @@ async def test_a_store_without_keys_has_no_notices(notices: KeyNotices, events: 
 # The limit of the day
 
 
-@pytest.mark.parametrize(("used", "percent"), [(799, None), (800, 80), (999, 80), (1000, 100)])
+@pytest.mark.parametrize(
+    ("key", "state", "percent"),
+    [
+        ({}, {"day_used": 799}, None),
+        ({}, {"day_used": 800}, 80),
+        ({}, {"day_used": 999}, 80),
+        ({}, {"day_used": 1000}, 100),
+        ({}, {"day_used": 1000, "day": TODAY - 1}, None),
+        ({"plan": "enterprise"}, {"day_used": 2_000_000_000}, None),
+    ],
+)
 async def test_a_limit_is_near_at_80_and_at_100_percent(
     store: Store,
     clock: ManualClock,
     notices: KeyNotices,
     events: Events,
-    used: int,
+    key: dict[str, Any],
+    state: dict[str, int],
     percent: int | None,
 ) -> None:
-    await issue(store, clock)
-    await save(store, clock, day_used=used)
+    await issue(store, clock, **key)
+    await save(store, clock, **state)
     await notices.look()
-    near = {"keyId": 1, "percent": percent, "limit": 1000, "used": used}
+    near = {"keyId": 1, "percent": percent, "limit": 1000, "used": state["day_used"]}
     expected = [("key.limit_near", near | {"resetAt": "2026-12-02T00:00:00Z"})] if percent else []
     assert await events.new() == expected
 
@@ -142,24 +153,6 @@ async def test_the_current_limit_is_used(
     await notices.look()
     ((_, data),) = await events.new()
     assert (data["percent"], data["limit"], data["used"]) == (80, 875, 700)
-
-
-async def test_a_key_without_a_limit_is_never_near_a_limit(
-    store: Store, clock: ManualClock, notices: KeyNotices, events: Events
-) -> None:
-    await issue(store, clock, plan="enterprise")
-    await save(store, clock, day_used=2_000_000_000)
-    await notices.look()
-    assert await events.new() == []
-
-
-async def test_the_usage_of_yesterday_is_not_reported(
-    store: Store, clock: ManualClock, notices: KeyNotices, events: Events
-) -> None:
-    await issue(store, clock)
-    await save(store, clock, day=TODAY - 1, day_used=1000)
-    await notices.look()
-    assert await events.new() == []
 
 
 # Bans

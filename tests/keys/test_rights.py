@@ -152,24 +152,6 @@ def test_a_chain_of_keys_never_grants_more_than_the_first_key_has(
     assert may_give(first, third) or not is_chain
 
 
-@given(key=keys())
-def test_a_key_can_grant_all_its_rights(key: Caller) -> None:
-    check_rights(key, key)
-
-
-@given(giver=keys(), key=keys())
-def test_a_change_can_keep_every_right_of_a_key(giver: Caller, key: Caller) -> None:
-    check_rights(giver, key, key)
-    check_rights(giver, replace(key, name="new"), key)
-
-
-@given(giver=keys(), key=keys(), scopes=st.frozensets(st.sampled_from(SCOPES)))
-def test_a_change_can_remove_every_right_of_a_key(
-    giver: Caller, key: Caller, scopes: frozenset[Any]
-) -> None:
-    check_rights(giver, replace(key, scopes=key.scopes & scopes), key)
-
-
 @given(giver=keys(), key=keys(), before=keys())
 def test_a_changed_key_gets_only_rights_that_it_or_the_caller_had(
     giver: Caller, key: Caller, before: Caller

@@ -73,13 +73,6 @@ def test_a_change_needs_a_field(admin_shop: Shop) -> None:
     assert words == "nothing to change: name at least one option"
 
 
-def test_a_login_that_is_taken_is_a_conflict(admin_shop: Shop) -> None:
-    login = add(admin_shop)["login"].upper()
-    assert admin_shop.fail("people", "add", *GRACE, "--login", login, status=4) == (
-        f"login: another person already has the login {login!r}"
-    )
-
-
 def test_the_last_administrator_stays(command: Command) -> None:
     add(Shop.on_database(command.url), "--role", "administrator")
     command.execute("UPDATE people SET password = 'no hash'")
@@ -126,12 +119,6 @@ def test_a_link_begins_with_the_address_of_the_service(
         assert link[1] == address
 
 
-def test_an_invalid_public_address_is_refused(command: Command) -> None:
-    words = command.fail("people", "add", *GRACE, status=2, PETSTORE_PUBLIC_URL="shop.example")
-    assert words.startswith("--public-url: expected")
-    assert not command.database.exists()
-
-
 # Changes and lists
 
 
@@ -160,13 +147,6 @@ def test_a_person_is_printed_after_each_change(admin_shop: Shop) -> None:
         result = admin_shop("people", action, person["id"], *options)
         assert (result.stdout, result.stderr) == ("", f"Person {person['id']} {done}.\n")
     assert admin_shop.ask("people", "list", "--all")[-1] == person
-
-
-def test_an_empty_list_says_so(command: Command) -> None:
-    command.make_store()
-    result = command("people", "list")
-    assert (result.stdout, result.stderr) == ("", "None found.\n")
-    assert command.succeed("people", "list", "--json") == "[]\n"
 
 
 def test_a_list_is_a_table(command: Command) -> None:

@@ -47,34 +47,6 @@ async def fields_of(visitor: Visitor, person_id: int) -> dict[str, Any]:
     return form_to(await visitor.get(path), path).fields
 
 
-class TestAccess:
-    @pytest.mark.parametrize("role", ["viewer", "clerk", "manager"])
-    async def test_only_administrators_see_people(self, service: Service, role: str) -> None:
-        visitor = await signed_in_person(service, role=role)
-        assert "/console/people" not in (await visitor.get("/help")).text
-        for path in ("/people", "/people/new", "/people/1"):
-            assert (await visitor.get(path)).status_code == 403, path
-        for path in ("", "/1", "/1/invite", "/1/disable", "/1/enable", "/1/devices/7/end"):
-            assert (await visitor.post(f"/people{path}")).status_code == 403, path
-
-    async def test_a_key_that_administers_keys_manages_people_too(self, staff: Visitor) -> None:
-        shown = (await staff.get("/help")).text
-        assert '<a href="/console/people">People</a>' in shown
-        for keys, path in (("g p", "/people"), ("g t", "/activity")):
-            assert f'<a href="/console{path}" data-key="{keys}">' in shown
-        page = await press(staff, await staff.get("/people/new"), "Add and get the link", **GRACE)
-        assert page.status_code == 201
-
-    async def test_an_unknown_person_and_a_key_are_not_found(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        key_id = (await service.issue()).id
-        for person_id in (key_id, 99):
-            assert (await ada.get(f"/people/{person_id}")).status_code == 404
-            for path in ("", "/invite", "/disable", "/enable"):
-                assert (await ada.post(f"/people/{person_id}{path}")).status_code == 404, path
-
-
 class TestAdding:
     async def test_the_link_of_a_new_person_is_shown_once(
         self, service: Service, ada: Visitor
@@ -102,7 +74,7 @@ class TestAdding:
         assert "It cannot be shown again." in words(refused)
         assert not LINK.search(refused.text)
         person_id = await person_id_of(service)
-        once = form_of(await ada.get(f"/people/{person_id}"), "Make a new invitation").fields
+        once = form_of(await ada.get(f"/people/{person_id}"), "Create invitation link").fields
         await ada.post(f"/people/{person_id}/invite", **once)
         refused = await ada.post(f"/people/{person_id}/invite", **once)
         assert refused.status_code == 409
@@ -119,37 +91,106 @@ class TestAdding:
         assert refused.status_code == 400
         assert "expected 3 to 64 visible characters, without white space" in words(refused)
 
-    async def test_only_roles_that_the_key_can_give_are_offered(self, service: Service) -> None:
-        scopes = frozenset({"keys:admin", "pets:read", "orders:read"})
-        weak = await signed_in(service, scopes=scopes)
-        page = await weak.get("/people/new")
-        assert re.findall(r'<option value="(.*?)"', page.text) == ["viewer"]
-        refused = await weak.post("/people", **GRACE)
-        assert refused.status_code == 403
-        assert "Role: your key cannot give" in words(refused)
-        full = await (await signed_in(service)).get("/people/new")
-        assert form_to(full, "/people").fields["role"] == "clerk"
-        assert "Clerk: sees and changes animals and orders" in words(full)
+
+class TestAccess:
+    @pytest.mark.parametrize("role", ["viewer", "clerk", "manager"])
+    async def test_only_administrators_see_people(self, service: Service, role: str) -> None:
+        visitor = await signed_in_person(service, role=role)
+        assert "/console/people" not in (await visitor.get("/help")).text
+        for path in ("/people", "/people/new", "/people/1"):
+            assert (await visitor.get(path)).status_code == 403, path
+        for path in ("", "/1", "/1/invite", "/1/disable", "/1/enable", "/1/devices/7/end"):
+            assert (await visitor.post(f"/people{path}")).status_code == 403, path
+
+    async def test_an_unknown_person_and_a_key_are_not_found(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        key_id = (await service.issue()).id
+        for person_id in (key_id, 99):
+            assert (await ada.get(f"/people/{person_id}")).status_code == 404
+            for path in ("", "/invite", "/disable", "/enable"):
+                assert (await ada.post(f"/people/{person_id}{path}")).status_code == 404, path
 
 
-class TestTheList:
+class TestShowing:
     async def test_people_are_listed_with_role_state_and_last_use(
         self, service: Service, ada: Visitor
     ) -> None:
-        await add(service.store, service.clock, role="manager")
-        text = words(await ada.get("/people"))
-        assert "Ada ada@shop.example Administrator active" in text
-        assert "Grace grace@shop.example Manager invited never" in text
-
-    async def test_people_are_listed_in_pages(self, service: Service, ada: Visitor) -> None:
         for number in range(50):
-            await add(service.store, service.clock, login=f"grace{number}")
+            await add(service.store, service.clock, role="manager", login=f"grace{number}")
         first = await ada.get("/people")
+        assert "Ada ada@shop.example Administrator active" in words(first)
+        assert "Grace grace0 Manager invited never" in words(first)
         (more,) = re.findall(r'<a href="/console/people\?cursor=(.*?)" rel="next"', first.text)
         assert "grace49" in (await ada.get("/people", cursor=more)).text
 
     async def test_an_empty_list_says_what_to_do(self, staff: Visitor) -> None:
         assert "Nobody yet. Add the people who work here" in words(await staff.get("/people"))
+
+    async def test_the_page_of_a_person_says_what_they_may_and_where_they_are(
+        self, service: Service, ada: Visitor
+    ) -> None:
+        page = await ada.get(f"/people/{ada.key_id}")
+        assert '<h1 id="heading" data-refresh="10"><bdi>Ada</bdi></h1>' in page.text
+        assert "PermissionsSee animals and categories; add, change and delete" in words(page)
+        assert "Unknown device (this one)" in words(page)
+        assert f'href="/console/activity?actor=person/{ada.key_id}"' in page.text
+        person = (await add(service.store, service.clock)).person
+        assert "Not signed in anywhere." in words(await ada.get(f"/people/{person.id}"))
+
+
+class TestRights:
+    @pytest.fixture
+    async def weak(self, service: Service) -> Visitor:
+        """Somebody with a key that administers, but cannot change pets."""
+        return await signed_in(
+            service, scopes=frozenset({"keys:admin", "pets:read", "orders:read"})
+        )
+
+    async def test_only_roles_that_one_can_give_are_offered(
+        self, weak: Visitor, staff: Visitor
+    ) -> None:
+        page = await weak.get("/people/new")
+        assert re.findall(r'<option value="(.*?)"', page.text) == ["viewer"]
+        refused = await weak.post("/people", **GRACE)
+        assert refused.status_code == 403
+        assert "Role: your key cannot give" in words(refused)
+        full = await staff.get("/people/new")
+        assert form_to(full, "/people").fields["role"] == "clerk"
+        assert "Clerk: sees and changes animals and orders" in words(full)
+
+    async def test_a_role_that_one_cannot_give_stays_as_it_is(
+        self, service: Service, weak: Visitor
+    ) -> None:
+        person = await add_active(service.store, service.clock, role="manager")
+        page = await weak.get(f"/people/{person.id}")
+        assert re.findall(r'<option value="(.*?)"', page.text) == ["viewer", "manager"]
+        await succeed(weak, page, "Save", name="Grace H.")
+        assert (await find_person(service.store, person.id, None)).role == "manager"
+        disabled = await succeed(weak, await weak.get(f"/people/{person.id}"), "Disable Grace H.")
+        refused = await press(weak, disabled, "Enable Grace H.")
+        assert refused.status_code == 403
+        assert "Role: your key cannot give" in words(refused)
+
+
+class TestInviting:
+    @pytest.mark.parametrize(
+        ("is_active", "button", "told"),
+        [
+            (True, "Create reset link", "The password until now works until the link is used."),
+            (False, "Create invitation link", "can then sign in as grace@shop.example"),
+        ],
+    )
+    async def test_a_link_sets_a_password(
+        self, service: Service, ada: Visitor, *, is_active: bool, button: str, told: str
+    ) -> None:
+        make = add_active if is_active else add
+        await make(service.store, service.clock)
+        shown = await press(ada, await ada.get("/people/2"), button)
+        assert shown.status_code == 200
+        assert LINK.search(shown.text)
+        assert told in words(shown)
+        assert ("Add another person" in words(shown)) != is_active
 
 
 class TestChanging:
@@ -253,41 +294,6 @@ class TestChanging:
         left = await ada.post(f"/people/{ada.key_id}", **form | {"role": "clerk"})
         assert (left.status_code, left.headers["location"]) == (303, "/console")
 
-    async def test_a_role_that_the_key_cannot_give_stays_as_it_is(self, service: Service) -> None:
-        scopes = frozenset({"keys:admin", "pets:read", "orders:read"})
-        weak = await signed_in(service, scopes=scopes)
-        person = await add_active(service.store, service.clock, role="manager")
-        page = await weak.get(f"/people/{person.id}")
-        offered = re.findall(r'<option value="(.*?)"', page.text)
-        assert offered == ["viewer", "manager"]
-        await succeed(weak, page, "Save", name="Grace H.")
-        assert (await find_person(service.store, person.id, None)).role == "manager"
-
-
-class TestInviting:
-    async def test_an_active_person_gets_a_link_for_a_new_password(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        person = await add_active(service.store, service.clock)
-        page = await ada.get(f"/people/{person.id}")
-        assert "Make a new invitation" not in buttons_of(page)
-        shown = await press(ada, page, "Make a password link")
-        assert shown.status_code == 200
-        assert LINK.search(shown.text)
-        assert "The password until now works until the link is used." in words(shown)
-        assert "Add another person" not in words(shown)
-
-    async def test_an_invited_person_gets_another_invitation(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        added = await add(service.store, service.clock)
-        page = await ada.get(f"/people/{added.person.id}")
-        shown = await press(ada, page, "Make a new invitation")
-        (secret,) = LINK.findall(shown.text)
-        assert secret != added.secret
-        assert "can then sign in as grace@shop.example" in words(shown)
-        assert "Add another person" in words(shown)
-
 
 class TestDisabling:
     async def test_the_links_that_a_person_made_end_with_them(
@@ -314,7 +320,7 @@ class TestDisabling:
         assert (await grace.get("/pets")).status_code == 303
         assert "You may no longer sign in here." in words(await grace.get("/sign-in"))
         assert "Disable Grace" not in buttons_of(disabled)
-        assert "Make a password link" not in buttons_of(disabled)
+        assert "Create reset link" not in buttons_of(disabled)
         refused = await ada.post(f"{path}/invite")
         assert refused.status_code == 409
         assert "Person 2 is disabled; enable the account first" in words(refused)
@@ -326,16 +332,6 @@ class TestDisabling:
         await succeed(ada, page, "Enable Grace")
         assert (await find_person(service.store, person.id, None)).state == "active"
         assert (await grace.get("/pets")).status_code == 303
-
-    async def test_enabling_somebody_with_more_rights_is_refused(self, service: Service) -> None:
-        scopes = frozenset({"keys:admin", "pets:read", "orders:read"})
-        weak = await signed_in(service, scopes=scopes)
-        person = await add_active(service.store, service.clock)
-        path = f"/people/{person.id}"
-        disabled = await succeed(weak, await weak.get(path), "Disable Grace")
-        refused = await press(weak, disabled, "Enable Grace")
-        assert refused.status_code == 403
-        assert "Role: your key cannot give" in words(refused)
 
 
 class TestDevices:
@@ -358,16 +354,6 @@ class TestDevices:
         assert (await first.get("/pets")).status_code == 303
         assert "You were signed out here by an administrator" in words(await first.get("/sign-in"))
         assert (await second.get("/pets")).status_code == 200
-
-    async def test_the_own_device_is_marked(self, ada: Visitor) -> None:
-        page = await ada.get(f"/people/{ada.key_id}")
-        assert "Unknown device (this one)" in words(page)
-
-    async def test_who_is_signed_in_nowhere_has_no_devices(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        person = await add_active(service.store, service.clock)
-        assert "Signed in on Nowhere." in words(await ada.get(f"/people/{person.id}"))
 
 
 class TestHistory:
@@ -434,17 +420,6 @@ async def test_a_person_is_offered_no_events_about_keys(service: Service) -> Non
     page = words(await manager.get("/webhooks/new"))
     assert "A webhook was disabled" in page
     assert "This key" not in page
-
-
-async def test_the_page_of_a_person_refreshes_the_name_and_says_what_they_may(ada: Visitor) -> None:
-    page = await ada.get(f"/people/{ada.key_id}")
-    assert '<h1 id="heading" data-refresh="10"><bdi>Ada</bdi></h1>' in page.text
-    assert "MaySee animals and categories; add, change and delete" in words(page)
-
-
-async def test_the_page_of_a_person_leads_to_what_they_did(ada: Visitor) -> None:
-    page = (await ada.get(f"/people/{ada.key_id}")).text
-    assert f'href="/console/activity?actor=person/{ada.key_id}"' in page
 
 
 async def test_nobody_is_offered_a_password_link_for_themselves(ada: Visitor) -> None:
