@@ -91,7 +91,8 @@ LISTS = {
 }
 """The modules that list what each resource has in a layer, and so import what is after them."""
 
-SHARED = ("orders.form",)  # an animal is sold on its own page, which tells its sale
+# A pet is sold on its own page, which tells its sale; the page of a key shows its usage.
+SHARED = ("orders.form", "usage.pages")
 """The modules of the upper layers that another resource imports."""
 
 

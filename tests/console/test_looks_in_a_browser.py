@@ -340,7 +340,7 @@ def test_on_a_phone_each_person_key_and_device_is_a_card_with_all_of_it(
     columns: Mapping[str, Sequence[str]] = {
         "/people": ["", "Login", "Role", "State", "Last seen"],
         "/keys": [
-            *("Id", "", "State"),
+            *("Id", "", "Token ends", "State"),
             *("Last used", "Plan", "Expires", "Created"),
         ],
     }

@@ -8,4 +8,4 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_the_page_says_if_no_key_calls_deprecated_operations(staff: Visitor) -> None:
-    assert "No key calls anything that will end." in (await staff.get("/deprecations")).text
+    assert "No key calls anything that is deprecated." in (await staff.get("/deprecations")).text

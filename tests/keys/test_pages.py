@@ -306,8 +306,8 @@ class TestTheList:
         text = words(await staff.get("/keys", name="limited"))
         assert f"Limited {limited.token[-4:]} active 1 Dec 2026, 12:00 UTC enterprise never" in text
         text = words(await staff.get(f"/keys/{limited.id}"))
-        assert "Used this minute: 3 of 5" in text
-        assert "Used today: 3 of 2 000" in text
+        assert "This minute: 3 of 5" in text
+        assert "Today: 3 of 2 000" in text
 
     async def test_keys_are_found_by_name_or_number(self, staff: Visitor, service: Service) -> None:
         for name in ("Till 1", "Kennel bot"):

@@ -230,7 +230,7 @@ async def test_each_delivery_shows_its_outcome(service: Service, staff: Visitor)
     await create(staff)
     await add_deliveries(service.store, 1, "pending", "pending", "succeeded")
     page = (await staff.get("/webhooks/1", state="pending")).text
-    assert page.count("pet.created<br>pet/7") == 2
+    assert page.count("pet.created pet/7") == 2
     assert "Not 2xx" in page
     only = (await staff.get("/webhooks/1", state="failed")).text
     assert "No deliveries that are failed yet." in only
@@ -260,8 +260,8 @@ async def test_the_newest_deliveries_come_first_and_links_lead_to_older_ones(
     await create(staff)
     await add_deliveries(service.store, 1, *26 * ["failed"])
     newest = await staff.get("/webhooks/1")
-    assert numbers_of(newest) == [26, 25, 24, 23, 22]
-    assert numbers_of(await follow(staff, newest, "Older")) == [*range(21, 1, -1)]
+    assert numbers_of(newest) == [26, 25, 24]
+    assert numbers_of(await follow(staff, newest, "Older")) == [*range(23, 3, -1)]
     failed = await follow(staff, await staff.get("/webhooks/1", state="failed"), "Older")
     assert numbers_of(failed) == [6, 5, 4, 3, 2, 1]
     assert ">Older<" not in failed.text

@@ -2,22 +2,21 @@
 
 from typing import Any
 
-from petstore.console import charts
 from petstore.console.fields import Field, FieldSet
 from petstore.console.forms import Problem
 from petstore.console.history import history_of
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest, again_if_used, operation_in_words
+from petstore.console.page import ConsolePage, PageRequest, again_if_used
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
 from petstore.domain.names import MAX_SEARCHED
-from petstore.domain.plans import UNLIMITED
 from petstore.errors import PetstoreError, PreconditionFailed, SecretAlreadyShown
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.form import key_form, new_fields, undo_of
 from petstore.keys.model import Key
+from petstore.usage.pages import usage_shown
 
 _SEARCH = FieldSet(
     Field(
@@ -64,19 +63,17 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     key: Key = (await _get(visit)).value
     texts = key_form(visit.caller).texts(key)
     form = key_form(visit.caller, texts).shown(texts, "", visit.form, error)
-    usage = (await visit.execute("getKeyUsage")).value
+    usage = await usage_shown(visit, (await visit.execute("getKeyUsage")).value, key.id)
     return visit.page(
         "key.html",
         error=error,
         key=key,
         form=form,
         history=await history_of(visit, f"key/{key.id}"),
-        meters=_meters(usage),
-        refused=usage.refused,
-        operation_in_words=operation_in_words,
         may_do=scopes_in_words(key.scopes),
-        graces=GRACES,
+        graces=GRACES[:-1],
         is_own=key.id == visit.caller.id,
+        **usage,
     )
 
 
@@ -115,18 +112,6 @@ async def _unban(visit: PageRequest) -> Response:
 
 async def _get(visit: PageRequest) -> Result[Any]:
     return await visit.execute("getKey")
-
-
-def _meters(usage: Any) -> list[charts.Meter]:
-    windows = (("this minute", usage.minute), ("today", usage.day))
-    return [
-        charts.meter(
-            f"Used {name}",
-            window.limit - window.remaining,
-            None if window.limit == UNLIMITED else window.limit,
-        )
-        for name, window in windows
-    ]
 
 
 def _path(visit: PageRequest) -> str:

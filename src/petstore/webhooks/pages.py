@@ -19,7 +19,7 @@ from petstore.events.model import EventType, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 
-_NEWEST = 5  # whoever wants more goes on to a page of older ones
+_NEWEST = 3  # whoever wants more goes on to a page of older ones
 _DELIVERIES = 20
 _SENT_BEFORE = Problem(
     "",
