@@ -76,7 +76,7 @@ ORDER = (
 
 LAYERS = {
     "operations": ("operations",),
-    "pages": ("pages", "form", "selection"),
+    "pages": ("pages", "form"),
     "commands": ("commands",),
 }
 """The last word of the names of the modules in each layer of a resource.

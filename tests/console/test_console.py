@@ -16,7 +16,7 @@ from petstore.console.page import ConsolePage, scope_of
 from petstore.http.messages import Request
 from petstore.keys.model import SCOPES
 from petstore.pets.model import Pet
-from petstore.pets.selection import box_of
+from petstore.pets.pages import box_of
 from support.service import SERVICE_URL, Service, running_service
 from support.stores import do, locked
 from support.visitor import FORM, SAME_ORIGIN, Visitor, left_today, newcomer, signed_in, words

@@ -6,7 +6,7 @@ import io
 import httpx
 import pytest
 
-from petstore.orders import export_pages
+from petstore.orders import pages
 from petstore.pets.model import NewPet
 from support.changes import create_pets
 from support.service import Service
@@ -86,9 +86,9 @@ async def test_a_file_with_semicolons_has_decimal_commas(shop: Visitor) -> None:
 async def test_a_file_has_the_newest_orders_up_to_a_number(
     shop: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export_pages, "ROWS_A_REQUEST", 1)
+    monkeypatch.setattr(pages, "ROWS_A_REQUEST", 1)
     assert [row["id"] for row in saved(await shop.get(FILE))] == ["2", "1"]
-    monkeypatch.setattr(export_pages, "MOST", 1)
+    monkeypatch.setattr(pages, "MOST", 1)
     assert [row["id"] for row in saved(await shop.get(FILE))] == ["2"]
 
 

@@ -87,10 +87,10 @@ EXPECTED = {
     "quantity": "1, because every animal is unique",
     "shipDate": "a date and time as in ",
     "status": "one of 'placed', 'approved', 'delivered', 'cancelled'",
-    "buyer": "1 to 200 characters, not only white space and without control characters",
+    "buyer": "1 to 200 printable characters, not only white space",
     "note": r"1 to 1000 characters",
     "amount": r"an integer from 0 to 10\^12",
-    "cancelReason": "1 to 200 characters, not only white space and without control characters",
+    "cancelReason": "1 to 200 printable characters, not only white space",
     "complete": "true or false",
 }
 ODD_NAMES: tuple[Any, ...] = (7, [], "", " ", "\u3000", "a\nb", "a\0", "\u202eJane", "x" * 201)

@@ -11,7 +11,7 @@ from petstore.databases.contract import Store
 from petstore.keys.model import SCOPES
 from petstore.pets.model import NewPet, PetFilter, PetStatus
 from petstore.pets.search import search_pets
-from petstore.pets.store import count_pets_after, list_pets
+from petstore.pets.store import count_pets, list_pets
 from support.cases import case
 from support.changes import create_pets
 from support.error_body import assert_error
@@ -114,14 +114,14 @@ async def test_parts_and_counts_agree_with_the_pages(store: Store) -> None:
     for has_status, category, limit in product((True, False), CATEGORIES, (1, 2, 4, 9)):
         wanted = PetFilter(UNSET, category, has_status=has_status)
         with case(wanted, limit):
-            after = None
-            while True:
+            after, found, has_more = None, 0, True
+            while has_more:
                 page = await list_pets(store, wanted, after, limit)
                 assert all(map(wanted.admits, page.items))
-                assert await count_pets_after(store, wanted, after, limit) == len(page.items)
-                after = page.next_after
-                if after is None:
-                    break
+                after, found = page.next_after, found + len(page.items)
+                has_more = after is not None
+            for most in (found, found + 1, 1):
+                assert await count_pets(store, wanted, most) == min(found, most)
 
 
 @pytest.mark.parametrize("has_status", [True, False])

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from petstore.databases.contract import Statement
-from petstore.pets.selection import MAX_SELECTED
+from petstore.pets.selection_pages import MAX_SELECTED
 from support.history import published_by
 from support.keys import stored_key
 from support.page_forms import buttons_of, form_of, form_to, press, succeed

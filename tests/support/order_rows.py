@@ -13,15 +13,9 @@ def order_row(
     **others: Value,
 ) -> Row:
     """Return the row of an order; ``others`` are NULL by default."""
-    row: dict[str, Value] = {
-        "id": order_id,
-        "pet_id": pet_id,
-        "quantity": 1,
-        "status": status,
-        "complete": status == "delivered",
-        "placed_at": placed_at,
-        "reserved_until": reserved_until,
-        **others,
-    }
-    assert row.keys() <= {*Order.__struct_fields__}
-    return tuple(row.get(name) for name in Order.__struct_fields__)
+    fields: dict[str, Value] = dict(others)
+    fields |= {"id": order_id, "pet_id": pet_id, "quantity": 1, "status": status}
+    fields |= {"complete": status == "delivered", "placed_at": placed_at}
+    fields["reserved_until"] = reserved_until
+    assert fields.keys() <= {*Order.__struct_fields__}
+    return tuple(fields.get(name) for name in Order.__struct_fields__)

@@ -55,7 +55,6 @@ from petstore.interface.rate_limit_headers import require_admitted
 from petstore.interface.routes import Route, Routes, decode_path_id
 from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
-from petstore.orders import export_pages as order_exports
 from petstore.orders import pages as orders
 from petstore.people import account_pages as account
 from petstore.people import invitation_pages as invitations
@@ -108,7 +107,6 @@ PAGES: tuple[ConsolePage, ...] = (
     *today.PAGES,
     *pets.PAGES,
     *selection.PAGES,
-    *order_exports.PAGES,
     *orders.PAGES,
     *sales.PAGES,
     *categories.PAGES,

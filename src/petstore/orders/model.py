@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from petstore.domain.fields import NO_U0000, PRINTABLE, Id, Int64, Moment, merged
+from petstore.domain.fields import NO_U0000, Id, Int64, Moment, merged, printable_text
 from petstore.domain.rows import RowMapping
 from petstore.errors import IllegalTransition, InvalidBody, OrderClosed
 from petstore.pets.model import PetStatus
@@ -35,19 +35,7 @@ Quantity = Annotated[
 ShipDate = Annotated[Moment, Meta(description="When to ship it (RFC 3339).")]
 
 Buyer = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=200,
-        pattern=PRINTABLE,
-        description=(
-            "Who buys the animal. 1 to 200 characters, not only white space, without control"
-            " characters. No event has it."
-        ),
-        extra={
-            "expected": ("1 to 200 characters, not only white space and without control characters")
-        },
-    ),
+    str, printable_text(200, "Who buys the animal. 1 to 200 characters. No event has it.")
 ]
 
 Note = Annotated[
@@ -85,19 +73,7 @@ Currency = Annotated[
 ]
 
 CancelReason = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=200,
-        pattern=PRINTABLE,
-        description=(
-            "Why it was cancelled. 1 to 200 characters, not only white space, without control"
-            " characters. No event has it."
-        ),
-        extra={
-            "expected": ("1 to 200 characters, not only white space and without control characters")
-        },
-    ),
+    str, printable_text(200, "Why it was cancelled. 1 to 200 characters. No event has it.")
 ]
 
 StatusOfOrder = Annotated[
@@ -105,14 +81,6 @@ StatusOfOrder = Annotated[
     Meta(
         description="The status of the order.",
         extra={"expected": "one of 'placed', 'approved', 'delivered', 'cancelled'"},
-    ),
-]
-
-_Complete = Annotated[
-    bool,
-    Meta(
-        description="`true` sells the animal at once: the order is delivered, the animal sold.",
-        extra={"expected": "true or false"},
     ),
 ]
 
@@ -149,7 +117,13 @@ class OrderCreate(Struct, frozen=True, rename="camel"):
     buyer: Buyer | UnsetType = UNSET
     note: Note | UnsetType = UNSET
     amount: Amount | UnsetType = UNSET
-    complete: _Complete = False
+    complete: Annotated[
+        bool,
+        Meta(
+            description="`true` sells the animal at once: the order is delivered, the animal sold.",
+            extra={"expected": "true or false"},
+        ),
+    ] = False
 
 
 class OrderPatch(Struct, frozen=True, rename="camel"):
@@ -179,15 +153,10 @@ class Order(Struct, frozen=True, rename="camel"):
     quantity: Quantity
     status: StatusOfOrder
     complete: Annotated[bool, Meta(description="Whether the order is delivered.")]
-    placed_at: Annotated[datetime, Meta(tz=True, description=("When the order was placed."))]
+    placed_at: Annotated[datetime, _time("When the order was placed.")]
     ship_date: ShipDate | UnsetType = UNSET
     reserved_until: (
-        Annotated[
-            datetime,
-            Meta(
-                tz=True, description=("When the reservation lapses, unless the order is approved.")
-            ),
-        ]
+        Annotated[datetime, _time("When the reservation lapses, unless the order is approved.")]
         | UnsetType
     ) = UNSET
     buyer: Buyer | UnsetType = UNSET

@@ -59,27 +59,20 @@ class ListOrdersQuery(PageQuery, frozen=True, rename="camel"):
 
 async def _list(context: Context, call: Call[None, ListOrdersQuery]) -> Result[list[Order]]:
     query = call.query
-    wanted, limit = OrderFilter(query.status, query.pet_id, query.placed_before), query.limit
+    wanted = OrderFilter(query.status, query.pet_id, query.placed_before)
+    limit, store = query.limit, context.services.store
     if query.buyer is not UNSET:
-        return await _search(context, query, query.buyer, wanted)
+        require_plain_search(query, "buyer")
+        found = await search_orders(store, query.buyer, wanted, query.start(BY_NAME), limit)
+        return page_result(found, BY_NAME)
     newest_first = query.sort == "-id"
     form = NEWEST_FIRST if newest_first else BY_ID
-    start, store = query.start(form), context.services.store
-    page = await list_orders(store, wanted, start, limit, newest_first=newest_first)
+    page = await list_orders(store, wanted, query.start(form), limit, newest_first=newest_first)
     total = await count_orders(store, wanted, MAX_COUNTED + 1) if query.count is True else None
     if query.placed_before is not UNSET:
         return page_result(page, form, total=total)
     shown = Extent.of("order", page.ids, query.status, query.pet_id)
     return page_result(page, form, shown, total)
-
-
-async def _search(
-    context: Context, query: ListOrdersQuery, prefix: str, wanted: OrderFilter
-) -> Result[list[Order]]:
-    require_plain_search(query, "buyer")
-    after = query.start(BY_NAME)
-    page = await search_orders(context.services.store, prefix, wanted, after, query.limit)
-    return page_result(page, BY_NAME)
 
 
 async def _place(context: Context, call: Call[OrderCreate, None]) -> Result[Order]:

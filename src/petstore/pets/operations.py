@@ -34,7 +34,7 @@ from petstore.interface.resource import Resource
 from petstore.pets.model import Inventory, NewPet, Pet, PetFilter, PetPatch, Status
 from petstore.pets.search import search_pets
 from petstore.pets.store import (
-    count_pets_after,
+    count_pets,
     create_pet,
     create_pets,
     delete_pet,
@@ -90,29 +90,21 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
         msg = "hasStatus: expected true, or no status beside it"
         raise InvalidParameter(msg)
     wanted = PetFilter(query.status, query.category_id, query.id, query.has_status)
-    limit = query.limit
+    limit, store = query.limit, context.services.store
     if query.name is not UNSET:
-        return await _search(context, query, query.name, wanted)
+        require_plain_search(query, "name")
+        found = await search_pets(store, query.name, wanted, query.start(BY_NAME), limit)
+        return page_result(found, BY_NAME)
     newest_first = query.sort == "-id"
     form = NEWEST_FIRST if newest_first else BY_ID
-    start, store = query.start(form), context.services.store
-    page = await list_pets(store, wanted, start, limit, newest_first=newest_first)
+    page = await list_pets(store, wanted, query.start(form), limit, newest_first=newest_first)
     ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
     # With or without a status is no filter of an extent: whatever changes among the ids shows.
     shown = Extent.of("pet", ids, query.status, query.category_id)
     total = None
     if query.count is True:
-        total = await count_pets_after(store, wanted, None, MAX_COUNTED + 1)
+        total = await count_pets(store, wanted, MAX_COUNTED + 1)
     return page_result(page, form, shown, total)
-
-
-async def _search(
-    context: Context, query: ListPetsQuery, text: str, wanted: PetFilter
-) -> Result[list[Pet]]:
-    require_plain_search(query, "name")
-    after = query.start(BY_NAME)
-    page = await search_pets(context.services.store, text, wanted, after, query.limit)
-    return page_result(page, BY_NAME)
 
 
 async def _create_batch(context: Context, call: Call[list[NewPet], None]) -> Result[list[Pet]]:

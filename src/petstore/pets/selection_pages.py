@@ -4,6 +4,7 @@ Each animal is changed by the operation of the interface, as its own page does. 
 is listed with its reason, and keeps nothing else from being done.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -12,13 +13,14 @@ from msgspec import convert as converted
 from msgspec import to_builtins
 
 from petstore.console.categories import with_category
-from petstore.console.forms import page_address, problem_of
+from petstore.console.forms import Form, page_address, problem_of
 from petstore.console.history import newest_events
 from petstore.console.notices import Notice, Undo
 from petstore.console.numbers import count_in_words
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.sentences import PastEvent
 from petstore.console.templates import begun
+from petstore.domain.fields import INT64_MAX
 from petstore.errors import (
     Conflict,
     InvalidBody,
@@ -33,9 +35,12 @@ from petstore.errors import (
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.pets.model import Pet
-from petstore.pets.pages import SELECTION_FORM, selection_form
-from petstore.pets.selection import MAX_SELECTED, box_of, ids_in, selected_in, version_of
+from petstore.pets.pages import SELECTION_FORM, box_of, selection_form, version_of
 
+MAX_SELECTED = 100
+"""How many animals can be selected, as many as a list of the interface has at most."""
+
+_ID = re.compile("[1-9][0-9]{0,18}")
 _AGAIN = "Add them again, with new numbers"
 _REASONS: dict[type[PetstoreError], str] = {
     NotFound: "Somebody deleted it.",
@@ -84,7 +89,7 @@ async def _ask(visit: PageRequest, error: PetstoreError | None = None) -> Respon
     """
     pets: Mapping[int, Pet] = {}
     try:
-        pets = await _pets(visit, selected_in(visit.form))
+        pets = await _pets(visit, _selected_in(visit.form))
     except InvalidBody as unselected:
         error = unselected
     return visit.page(
@@ -98,7 +103,7 @@ async def _ask(visit: PageRequest, error: PetstoreError | None = None) -> Respon
 
 
 async def _change(visit: PageRequest) -> Response:
-    selected = selected_in(visit.form)
+    selected = _selected_in(visit.form)
     if visit.form.text("delete"):
         query = {"pet": [f"{pet_id}.{seen}" for pet_id, seen in selected.items()]}
         more = urlencode({**query, "back": _back(visit)}, doseq=True)
@@ -137,7 +142,7 @@ async def _patch(visit: PageRequest) -> dict[str, Any]:
 
 
 async def _delete(visit: PageRequest) -> Response:
-    selected = selected_in(visit.form)
+    selected = _selected_in(visit.form)
     pets = await _pets(visit, selected)
 
     async def delete(pet_id: int) -> bool:
@@ -156,7 +161,7 @@ async def _delete(visit: PageRequest) -> Response:
 
 
 async def _undo(visit: PageRequest) -> Response:
-    ids = ids_in([*dict.fromkeys(visit.form.text("ids").split())])
+    ids = _ids_in([*dict.fromkeys(visit.form.text("ids").split())])
     pets = await _pets(visit, ids)
 
     async def take_back(pet_id: int) -> bool:
@@ -200,6 +205,28 @@ def _is_of(event: PastEvent, author: tuple[str, str]) -> bool:
 
 
 # What they share
+
+
+def _selected_in(form: Form) -> Mapping[int, str]:
+    """Return the versions of the selected animals as the person saw them, by their ids."""
+    boxes = dict.fromkeys(form.all("pet"))
+    if not boxes:
+        msg = "select an animal first"
+        raise InvalidBody(msg)
+    parts = [box.partition(".") for box in boxes]
+    versions = [version for _, _, version in parts]
+    return dict(zip(_ids_in([number for number, _, _ in parts]), versions, strict=True))
+
+
+def _ids_in(texts: Sequence[str]) -> list[int]:
+    if len(texts) > MAX_SELECTED:
+        msg = f"select at most {MAX_SELECTED} animals at a time"
+        raise InvalidBody(msg)
+    numbers = [int(text) if _ID.fullmatch(text) else 0 for text in texts]
+    if not all(0 < number <= INT64_MAX for number in numbers):
+        msg = "select animals of the list"
+        raise InvalidBody(msg)
+    return numbers
 
 
 async def _each(

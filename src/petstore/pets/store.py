@@ -41,7 +41,6 @@ _SELECT_ONE = f"{_SELECT} WHERE id = ?1"
 # What a client gives.
 _GIVEN = NewPet.__struct_fields__
 _INSERTED = f"{', '.join(_GIVEN)}, name_key, words"
-_INSERT = f"INSERT INTO pets ({_INSERTED}) VALUES"
 _WIDTH = len(_GIVEN)
 _KEYS = 2  # name_key and words
 _INSERT_ONE = (
@@ -78,16 +77,16 @@ async def list_pets(
 
     With ``newest_first`` these are the pets with an id below ``after``, by descending id.
     """
-    filters = {**_filters(wanted), "id": wanted.ids}
     return await read_page(
-        store, "select_pets", _SELECT, filters, after, limit, PETS.read, newest_first=newest_first
+        *(store, "select_pets", _SELECT, _filters(wanted), after, limit, PETS.read),
+        newest_first=newest_first,
     )
 
 
-async def count_pets_after(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> int:
-    """Return how many pets a page of ``list_pets`` has."""
-    filters = {**_filters(wanted), "id": wanted.ids}
-    return await read_count(store, "count_pets_after", "SELECT id FROM pets", filters, after, limit)
+async def count_pets(store: Reader, wanted: PetFilter, limit: int) -> int:
+    """Return how many pets there are, at most ``limit``."""
+    filters = _filters(wanted)
+    return await read_count(store, "count_pets", "SELECT id FROM pets", filters, None, limit)
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
@@ -124,19 +123,11 @@ async def get_inventory_by_category(store: Reader) -> Inventory:
     found = [CategoryCounts(*row) for *row, _ in counted if any(row[:-1])]
     shown = found[:MAX_CATEGORIES]
     if is_cut or len(found) > len(shown):
-        shown.append(_others(totals, shown))
+        counts = (sum(getattr(each, status) for each in shown) for status in STATUSES)
+        # Pets may have come between the two reads.
+        rest = (max(0, all_ - some) for all_, some in zip(astuple(totals), counts, strict=False))
+        shown.append(CategoryCounts(*rest))
     return replace(totals, categories=shown)
-
-
-def _others(totals: Inventory, shown: list[CategoryCounts]) -> CategoryCounts:
-    """Return the counts of all categories that are not shown."""
-    return CategoryCounts(
-        *(
-            # Animals may have come between the two reads.
-            max(0, getattr(totals, status) - sum(getattr(each, status) for each in shown))
-            for status in STATUSES
-        )
-    )
 
 
 def create_pet(change: Change, new: NewPet) -> Unit[Pet]:
@@ -166,12 +157,12 @@ def create_pets(
     created: list[Pet] = []
     while batch := list(islice(rest, _ROWS_AT_ONCE)):
         keys = {new.name: known.get(new.name) or keys_of(new.name) for new in batch}
-        values = tuple(
-            chain.from_iterable(
-                (*PETS.values(new, _GIVEN), *keys[new.name].values) for new in batch
-            )
+        rows = ((*PETS.values(new, _GIVEN), *keys[new.name].values) for new in batch)
+        values = [*chain.from_iterable(rows)]
+        sql = (
+            f"INSERT INTO pets ({_INSERTED}) VALUES {placeholders(_WIDTH + _KEYS, len(batch))}"  # noqa: S608
+            f" RETURNING {PETS.columns}"
         )
-        sql = f"{_INSERT} {placeholders(_WIDTH + _KEYS, len(batch))} RETURNING {PETS.columns}"
         pets = [*map(PETS.read, sorted((yield Statement(sql, values, name="insert_pets"))))]
         yield from _inserted_words((pet.id, keys[pet.name].word_keys) for pet in pets)
         yield change.record(*(resource_event("pet.created", pet) for pet in pets))
@@ -243,7 +234,7 @@ def _filters(wanted: PetFilter) -> dict[str, Filter]:
     status: Filter = wanted.status
     if status is UNSET and wanted.has_status is not UNSET:
         status = STATUSES if wanted.has_status else None
-    return {"category_id": wanted.category_id, "status": status}
+    return {"category_id": wanted.category_id, "status": status, "id": wanted.ids}
 
 
 def _locked(change: Change, pet_id: int) -> Unit[Pet]:

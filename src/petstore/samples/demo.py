@@ -62,7 +62,8 @@ async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_c
     is added if there is none. A store in which anything has happened is not filled.
     """
     now = clock()
-    is_empty = await _is_empty(store)
+    pets = await list_pets(store, PetFilter(), None, 1)
+    is_empty = not pets.items and await newest_position(store) == START
     began = now - LENGTH if is_empty else now
     key_id, token = await _demo_key(store, settings.environment, _token_file(settings), began)
     account = await _demo_account(store, settings.environment, began)
@@ -75,12 +76,6 @@ async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_c
     if account.caller.state(now) == "active":
         link = await store.write(create_link(account.caller.id, now))
     return Demo(token, link, ways_back)
-
-
-async def _is_empty(store: Store) -> bool:
-    """Return whether nothing has ever happened; the newest event is kept forever."""
-    pets = await list_pets(store, PetFilter(), None, 1)
-    return not pets.items and await newest_position(store) == START
 
 
 def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:

@@ -143,8 +143,7 @@ class Order(Versioned, frozen=True, kw_only=True):
         placed_at: When the order was placed.
         ship_date: When to ship it (RFC 3339).
         reserved_until: When the reservation lapses, unless the order is approved.
-        buyer: Who buys the animal. 1 to 200 characters, not only white space, without
-            control characters. No event has it.
+        buyer: Who buys the animal. 1 to 200 characters. No event has it.
         note: What the staff should know. 1 to 1000 characters, line breaks included,
             without U+0000. No event has it.
         amount: The price, in the smallest unit of the currency, such as cents.
@@ -152,8 +151,7 @@ class Order(Versioned, frozen=True, kw_only=True):
         approved_at: When it was approved.
         delivered_at: When it was delivered: the time of the sale.
         cancelled_at: When it was cancelled, or its reservation lapsed.
-        cancel_reason: Why it was cancelled. 1 to 200 characters, not only white space,
-            without control characters. No event has it.
+        cancel_reason: Why it was cancelled. 1 to 200 characters. No event has it.
     """
 
     id: int

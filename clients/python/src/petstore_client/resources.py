@@ -535,8 +535,7 @@ class Orders(OrderSteps[D]):
             pet_id: Identifier of the animal.
             quantity: Always 1, because every animal is unique. By default ``1``.
             ship_date: When to ship it (RFC 3339).
-            buyer: Who buys the animal. 1 to 200 characters, not only white space, without
-                control characters. No event has it.
+            buyer: Who buys the animal. 1 to 200 characters. No event has it.
             note: What the staff should know. 1 to 1000 characters, line breaks included,
                 without U+0000. No event has it.
             amount: The price, in the smallest unit of the currency, such as cents.
@@ -592,13 +591,11 @@ class Orders(OrderSteps[D]):
             status: The status of the order.
             ship_date: When to ship it (RFC 3339).
             quantity: Always 1, because every animal is unique.
-            buyer: Who buys the animal. 1 to 200 characters, not only white space, without
-                control characters. No event has it.
+            buyer: Who buys the animal. 1 to 200 characters. No event has it.
             note: What the staff should know. 1 to 1000 characters, line breaks included,
                 without U+0000. No event has it.
             amount: The price, in the smallest unit of the currency, such as cents.
-            cancel_reason: Why it was cancelled. 1 to 200 characters, not only white space,
-                without control characters. No event has it.
+            cancel_reason: Why it was cancelled. 1 to 200 characters. No event has it.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
