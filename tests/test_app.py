@@ -1,11 +1,9 @@
 """All the wiring: the service put together, started and stopped."""
 
-import asyncio
 import io
 import logging
 import re
 import sys
-import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ import apsw
 import pytest
 
 from petstore.app import chores_of, serve_settings
-from petstore.backends import database_of
 from petstore.cli.serve import announce
 from petstore.clock import DAY
 from petstore.databases.contract import Statement
@@ -23,20 +20,14 @@ from petstore.interface.application import Application
 from petstore.interface.bodies import BodyReader
 from petstore.interface.documentation import Documentation
 from petstore.logs import is_for_person
-from petstore.pets.model import NewPet
-from petstore.server.deliveries import opened_deliverer
-from petstore.settings import SettingError, Settings
+from petstore.settings import Settings
 from support.bare_app import bare_app, fields
-from support.changes import create_pet
 from support.keys import revoke
-from support.pet_rows import select_pets
 from support.service import running_service
-from support.stores import do, locked, open_store
+from support.stores import do, locked
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
-
-BELLA = NewPet("Bella", 1)
 
 
 async def test_a_missing_database_stops_the_start(database: Path) -> None:
@@ -44,15 +35,6 @@ async def test_a_missing_database_stops_the_start(database: Path) -> None:
     database.unlink()
     with pytest.raises(Unavailable):
         await bare.app.lifespan().__aenter__()
-
-
-async def test_heartbeats_are_sent_in_the_background(
-    database: Path,
-) -> None:
-    bare = bare_app(database)
-    services = bare.app.services
-    actions = {chore.action for chore in chores_of(bare.settings, services, BodyReader(1024, 1))}
-    assert services.limiter.heartbeat in actions
 
 
 async def test_old_rows_are_deleted_in_the_background(database: Path) -> None:
@@ -88,17 +70,6 @@ async def test_old_buyers_are_forgotten_in_the_background(database: Path) -> Non
         await forget.action()
         select = Statement("SELECT id FROM orders WHERE buyer IS NOT NULL")
         assert await services.store.read(select) == [(1,)]
-
-
-async def test_counts_are_saved_at_the_stop(database: Path) -> None:
-    async with running_service(database, limits_save_seconds=60) as service:
-        key = await service.issue("free")
-        for _ in range(3):
-            await service.request("GET", "/v1/pets", key.token)
-        connection = apsw.Connection(str(database))
-        assert connection.execute("SELECT count(*) FROM rate_limits").get == 0
-    assert connection.execute("SELECT day_used FROM rate_limits").get == 3
-    connection.close()
 
 
 async def test_key_notices_are_recorded_from_saved_counts(database: Path) -> None:
@@ -159,20 +130,6 @@ async def test_background_work_survives_an_unexpected_error(
         await service.status_becomes(key.token, 401)
 
 
-async def test_a_client_that_disconnects_within_its_body_adds_nothing(database: Path) -> None:
-    bare = bare_app(database)
-    async with bare.app.lifespan():
-        token = (await bare.issue()).token
-        headers = [(b"host", b"petstore.test"), (b"authorization", f"Bearer {token}".encode())]
-        headers.append((b"content-length", b"31"))
-        started = b'{"name":"Bella",'
-        response = await bare.call("POST", b"/v1/pets", headers, started, is_cut_off=True)
-    assert response.status == 400
-    connection = apsw.Connection(str(database))
-    assert connection.execute("SELECT count(*) FROM pets").get == 0
-    connection.close()
-
-
 async def test_the_settings_take_effect_in_the_service(database: Path) -> None:
     bare = bare_app(database, anonymous_per_minute=7)
     async with bare.app.lifespan():
@@ -193,29 +150,6 @@ def test_a_service_can_be_created_from_settings_alone(
     root.error("it fell")
     root.handlers[0].close()
     assert " error    it fell\n" in capfd.readouterr().err
-
-
-@pytest.mark.usefixtures("root")
-async def test_a_slow_disk_of_the_deliverer_does_not_block_other_processes(database: Path) -> None:
-    disk = threading.Event()
-    settings = Settings(database=f"sqlite:///{database}", database_timeout=30)
-    async with open_store(database) as other, opened_deliverer(settings) as deliverer:
-        store: Any = deliverer.store
-        slow = asyncio.get_running_loop(), disk.wait, lambda _: None
-        store._connections.calls.put(slow)  # noqa: SLF001 - a slow disk
-        writing = asyncio.create_task(store.write(create_pet(BELLA)))
-        try:
-            await eventually(lambda: other.read(select_pets(10)), 10)
-            await other.write(create_pet(BELLA))
-            assert not writing.done()
-        finally:
-            disk.set()
-        await writing
-
-
-def test_an_unknown_kind_of_database_is_refused() -> None:
-    with pytest.raises(SettingError, match="database: expected sqlite:///"):
-        database_of(Settings(database="mysql:///x"))
 
 
 @pytest.mark.parametrize(("log_format", "for_person"), [("text", True), ("json", False)])

@@ -11,11 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from petstore.asgi import AsgiApp, Message, _watch
+from petstore.asgi import AsgiApp, Message
 from petstore.backends import store_at
 from petstore.clock import system_clock
 from petstore.http.messages import Request, Response
-from support.bare_app import http_request
 from support.forms import under_granian
 from support.keys import issue
 from support.raw_socket import RawSocket
@@ -128,12 +127,6 @@ async def test_a_body_may_arrive_in_pieces(
     assert [b"location", b"http://petstore/v1/pets/1"] in start["headers"]
 
 
-async def test_an_incomplete_body_is_refused(server: Server, key: tuple[bytes, bytes]) -> None:
-    events = [*body(BELLA[:5])[:1], {"type": "http.disconnect"}]
-    start, error = await server.request(scope(key, (b"content-length", b"31")), *events)
-    assert (start["status"], msgspec.json.decode(error)["code"]) == (400, "incomplete_body")
-
-
 @pytest.mark.parametrize(("version", "closes"), [("1.1", True), ("2", False)])
 async def test_a_body_that_is_too_large_closes_an_http_1_connection(
     server: Server, key: tuple[bytes, bytes], version: str, *, closes: bool
@@ -170,16 +163,6 @@ async def test_a_long_poll_ends_when_its_client_disconnects(
     assert (start["status"], listed) == (200, b"[]")
 
 
-async def test_a_body_may_arrive_late(server: Server, key: tuple[bytes, bytes]) -> None:
-    async def receive() -> Message:
-        await asyncio.sleep(0.2)
-        return {"type": "http.request", "body": BELLA}
-
-    told = asyncio.Queue[Message]()
-    await server.app(scope(key, (b"content-length", b"31")), receive, told.put)
-    assert (await told.get())["status"] == 201
-
-
 def test_with_granian_a_long_poll_ends_when_its_client_disconnects(tmp_path: Path) -> None:
     with under_granian(tmp_path) as server:
         head = f"Host: petstore\r\nAuthorization: Bearer {server.issue()}\r\n\r\n"
@@ -189,46 +172,9 @@ def test_with_granian_a_long_poll_ends_when_its_client_disconnects(tmp_path: Pat
         assert within(15, lambda: any("listEvents" in str(line) for line in server.log_lines()))
 
 
-async def test_a_request_may_have_no_body(server: Server, key: tuple[bytes, bytes]) -> None:
-    start, listed = await server.request(scope(key, method="GET"), *body())
-    assert (start["status"], listed) == (200, b"[]")
-
-
-async def test_a_duplicate_header_is_detected(server: Server, key: tuple[bytes, bytes]) -> None:
-    start, _ = await server.request(scope(key, key, method="GET"), *body())
-    assert start["status"] == 401
-
-
-async def test_cookies_that_http_2_has_split_are_joined(
-    server: Server, key: tuple[bytes, bytes]
-) -> None:
-    token = key[1].removeprefix(b"Bearer ")
-    form = (b"content-type", b"application/x-www-form-urlencoded")
-    site = (b"sec-fetch-site", b"same-origin")
-    asked = scope(form, site, path="/console/sign-in")
-    start, _ = await server.request(asked, *body(b"key=" + token))
-    assert start["status"] == 303
-    cookie = dict(map(tuple, start["headers"]))[b"set-cookie"].partition(b";")[0]
-    for pieces in [(b"theme=dark", cookie), (cookie, b"theme=dark")]:
-        crumbs = [(b"cookie", piece) for piece in pieces]
-        asked = scope(*crumbs, method="GET", path="/console/session", http_version="2")
-        start, page = await server.request(asked, *body())
-        assert start["status"] == 200
-        assert b"Your session" in page
-
-
 async def test_a_path_is_read_as_it_was_sent(server: Server, key: tuple[bytes, bytes]) -> None:
     for raw, status in [(b"/v1%2Fpets", 404), (b"", 200)]:
         start, _ = await server.request(scope(key, method="GET", raw_path=raw), *body())
-        assert start["status"] == status
-
-
-async def test_every_version_except_http_1_0_needs_a_host(
-    server: Server, key: tuple[bytes, bytes]
-) -> None:
-    for version, status in [("1.0", 200), ("1.1", 400), ("2", 400)]:
-        asked = scope(method="GET", http_version=version, client=None)
-        start, _ = await server.request({**asked, "headers": [key]}, *body())
         assert start["status"] == status
 
 
@@ -250,32 +196,9 @@ async def test_invalid_settings_stop_the_start_with_a_message(
     assert said in told["message"]
 
 
-async def test_a_websocket_is_closed(server: Server) -> None:
-    start, _ = await server.request({"type": "websocket"}, {"type": "websocket.connect"})
-    assert start == {"type": "websocket.close"}
-
-
-async def test_an_unknown_scope_is_refused(server: Server) -> None:
-    with pytest.raises(NotImplementedError, match="telnet"):
-        await server.request({"type": "telnet"})
-
-
 async def test_a_server_without_lifespan_gets_503_and_the_log_has_the_reason(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     start, _ = await Server(AsgiApp()).request(scope(method="GET"))
     assert start["status"] == 503
     assert "must use the lifespan protocol" in caplog.text
-
-
-async def test_a_client_that_leaves_between_two_waits_is_ignored() -> None:
-    request = http_request("GET", b"/v1/events", [])
-    lost: list[str] = []
-    request.on_lost = lambda: lost.append("first")
-
-    async def receive() -> Message:
-        request.on_lost = None
-        return {"type": "http.disconnect"}
-
-    await _watch(receive, request)
-    assert lost == []

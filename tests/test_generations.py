@@ -8,10 +8,6 @@ def sized(max_size: int) -> Generations[str, int]:
     return Generations(max_size, lambda _, value: value)
 
 
-def test_a_value_that_was_never_kept_is_absent() -> None:
-    assert Generations[str, int]().get("a") is None
-
-
 def test_a_value_that_is_too_large_is_not_kept() -> None:
     cache = sized(10)
     cache.put("a", 11)
@@ -43,13 +39,6 @@ def test_a_new_value_without_room_turns_the_generations() -> None:
     assert [cache.get(key) for key in "abe"] == [None, None, 5]
 
 
-def test_without_sizes_there_is_no_limit() -> None:
-    cache = Generations[int, int]()
-    for key in range(1000):
-        cache.put(key, key)
-    assert [cache.get(key) for key in range(1000)] == [*range(1000)]
-
-
 def test_a_used_value_takes_room_in_the_newer_generation() -> None:
     cache = sized(10)
     for key in "abc":
@@ -66,12 +55,3 @@ def test_a_replaced_value_takes_no_further_room() -> None:
     cache.put("b", 5)
     cache.turn()
     assert [cache.get(key) for key in "ab"] == [5, 5]
-
-
-def test_a_value_replaced_by_a_smaller_one_leaves_its_room() -> None:
-    cache = sized(10)
-    cache.put("a", 8)
-    cache.put("a", 2)
-    cache.put("b", 8)
-    cache.turn()
-    assert [cache.get(key) for key in "ab"] == [2, 8]

@@ -59,13 +59,6 @@ async def test_an_error_reply_is_raised_by_execute_and_returned_by_try_each(
     await client.close()
 
 
-async def test_a_closed_client_can_connect_again(redis: RedisServer) -> None:
-    client = RedisClient(redis.url)
-    for _ in range(2):
-        assert await client.execute(ECHO, 10) == [b"hi"]
-        await client.close()
-
-
 async def test_a_wrong_password_is_reported_and_never_shown() -> None:
     with redis_server("requirepass right-secret") as server:
         address = f"127.0.0.1:{server.port}"
@@ -79,26 +72,6 @@ async def test_a_wrong_password_is_reported_and_never_shown() -> None:
             assert "secret" not in f"{refusal.value}{failure.value}"
             await client.close()
         await check_redis(f"redis://:right-secret@{address}")
-
-
-async def test_an_unreachable_server_is_not_reported_as_a_refused_password() -> None:
-    with redis_server() as server:
-        await check_redis(server.url)
-        server.kill()
-        with pytest.raises(ConnectionError, match="redis: "):
-            await check_redis(server.url)
-
-
-async def test_concurrent_calls_share_round_trips(redis: RedisServer) -> None:
-    async with way_to(redis.port) as way:
-        client = RedisClient(way.url)
-        script = BatchedScript(client, COUNT, 10)
-        await script.run("first", b"")
-        before = len(way.heard)
-        counts = await asyncio.gather(*(script.run("shared", b"") for _ in range(64)))
-        assert counts == [*range(1, 65)]
-        assert len(way.heard) - before < 20
-        await client.close()
 
 
 async def test_two_hundred_concurrent_calls_wait_for_few_slow_round_trips(

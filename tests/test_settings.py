@@ -33,19 +33,6 @@ def test_an_unknown_kind_of_database_is_refused(database: str) -> None:
         replace(Settings(), database=database).check()
 
 
-@pytest.mark.parametrize("network", ["", "here", "10.0.0.1/8", "10.0.0.0/33", "fd00::/129"])
-def test_a_trusted_proxy_that_is_not_a_network_is_refused(network: str) -> None:
-    with pytest.raises(
-        SettingError, match=r"^trusted-proxy: expected a network such as 10.0.0.0/8"
-    ):
-        replace(Settings(), trusted_proxy=("127.0.0.0/8", network)).check()
-
-
-@pytest.mark.parametrize("database", ["postgresql://me@host/store", "postgres:///store"])
-def test_a_postgresql_database_is_accepted(database: str) -> None:
-    replace(Settings(), database=database).check()
-
-
 def test_delivering_needs_a_master_secret() -> None:
     on_postgres = replace(Settings(), database="postgresql:///store")
     assert not on_postgres.delivers
@@ -81,10 +68,6 @@ def test_histories_are_kept_at_least_as_long_as_the_usage_shows(days: int) -> No
         replace(Settings(), history_days=kept).check()
 
 
-def test_the_defaults_are_consistent() -> None:
-    Settings().check()
-
-
 @pytest.mark.parametrize(
     ("name", "default"),
     [
@@ -108,14 +91,6 @@ def test_a_default_has_its_documented_value(name: str, default: object) -> None:
     assert getattr(Settings(), name) == default
 
 
-@pytest.mark.parametrize(
-    ("name", "high"),
-    [("database_timeout", 2), ("key_refresh_seconds", 0.5), ("limits_save_seconds", 1)],
-)
-def test_a_default_keeps_the_promised_retention(name: str, high: float) -> None:
-    assert getattr(Settings(), name) < high
-
-
 @pytest.mark.parametrize("setting", fields(Settings), ids=lambda setting: setting.name)
 def test_a_default_lies_within_the_range_of_its_setting(setting: Field[Any]) -> None:
     default, metadata = setting.default, setting.metadata
@@ -135,15 +110,6 @@ def test_a_default_lies_within_the_range_of_its_setting(setting: Field[Any]) -> 
 )
 def test_a_database_is_named_by_the_path_of_its_file(database: str, path: Path) -> None:
     assert sqlite_path(database) == path
-
-
-def test_trusted_proxies_are_ipv4_or_ipv6_networks() -> None:
-    settings = replace(Settings(), trusted_proxy=("10.0.0.0/8", "192.0.2.7", "fd00::/8"))
-    assert settings.trusted_networks == (
-        ip_network("10.0.0.0/8"),
-        ip_network("192.0.2.7/32"),
-        ip_network("fd00::/8"),
-    )
 
 
 @pytest.mark.parametrize("network", ["", "here", "10.0.0.1/8", "10.0.0.0/33"])
@@ -252,11 +218,6 @@ def test_a_security_contact_that_cannot_be_contacted_is_refused(contact: str) ->
         replace(Settings(), security_contact=(usual, contact)).check()
 
 
-def test_a_security_contact_is_an_email_a_page_or_a_phone_number() -> None:
-    contacts = ("mailto:a@example.com", "https://example.com/report", "tel:+1-201-555-0123")
-    replace(Settings(), security_contact=contacts).check()
-
-
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
@@ -281,7 +242,3 @@ def test_a_password_is_not_shown(url: str, shown: str) -> None:
 def test_a_currency_that_is_no_code_is_refused(currency: str) -> None:
     with pytest.raises(SettingError, match=r"^currency: expected three capital letters"):
         Settings(currency=currency).check()
-
-
-def test_a_currency_is_a_code_of_three_letters() -> None:
-    Settings(currency="CHF").check()

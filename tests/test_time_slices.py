@@ -98,24 +98,6 @@ async def test_one_work_begins_in_each_round() -> None:
     assert all(before < after for before, after in pairwise(rounds))
 
 
-async def test_work_that_is_alone_begins_at_once() -> None:
-    for _ in range(2):
-        others = asyncio.Event()
-        asyncio.get_running_loop().call_soon(others.set)
-        await TimeSlices().begin()
-        assert not others.is_set()
-        await asyncio.sleep(0)
-
-
-async def test_work_that_is_cancelled_before_it_begins_takes_no_turn_from_others() -> None:
-    first, cancelled, last = [asyncio.create_task(TimeSlices().begin()) for _ in range(3)]
-    await first
-    cancelled.cancel()
-    async with asyncio.timeout(30):
-        await last
-    assert cancelled.cancelled()
-
-
 async def test_work_begins_without_a_wait_for_all_that_rests() -> None:
     *rested, _, began = await rounds_of(
         *(TimeSlices(0).rest() for _ in range(WORKS)), TimeSlices().begin(), TimeSlices().begin()

@@ -17,16 +17,15 @@ from petstore.databases.contract import Row
 from petstore.databases.sqlite import SqliteStore, put_log_away
 from petstore.databases.sqlite_connection import connected, one_at_a_time
 from petstore.databases.sqlite_files import OpenFiles
-from petstore.errors import Unavailable, UnusableDatabase
+from petstore.errors import UnusableDatabase
 from petstore.pets.model import NewPet, PetFilter
 from petstore.pets.store import list_pets
 from support.changes import create_pet
 from support.idle_user import IdleUser
 from support.migrators import migrate_at_once
 from support.permissions import umask
-from support.stores import half_written, leave_half_written, open_store
+from support.stores import leave_half_written, open_store
 
-PETS = 0x50455453
 VERSION = len(migrations.scripts("sqlite"))
 MIGRATE = (
     "import pathlib, sys; from petstore.databases.sqlite import SqliteStore;"
@@ -87,38 +86,6 @@ def test_a_file_that_is_not_a_database_is_refused_and_untouched(
     assert_refused_and_untouched(database, "file is not a database")
 
 
-def test_a_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=f"^{tmp_path}: expected a file"):
-        SqliteStore(tmp_path).migrate()
-
-
-def test_a_missing_folder_is_not_created(tmp_path: Path) -> None:
-    with pytest.raises(UnusableDatabase, match=r"^.*/missing/petstore\.db: there is no folder"):
-        SqliteStore(tmp_path / "missing" / "petstore.db").migrate()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_empty_file_becomes_a_store(database: Path) -> None:
-    database.touch()
-    SqliteStore(database).migrate()
-    assert schema(database) != []
-
-
-def test_migrating_again_changes_nothing(database: Path) -> None:
-    SqliteStore(database).migrate()
-    before = database.read_bytes()
-    SqliteStore(database).migrate()
-    assert database.read_bytes() == before
-
-
-def test_a_store_has_our_application_id(database: Path) -> None:
-    SqliteStore(database).migrate()
-    connection = apsw.Connection(str(database))
-    marks = ("application_id", "user_version", "journal_mode")
-    assert [connection.pragma(mark) for mark in marks] == [PETS, VERSION, "wal"]
-    connection.close()
-
-
 def test_a_migration_waits_for_another_one_but_not_for_ever(database: Path) -> None:
     folder = os.open(database.parent, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
@@ -132,12 +99,6 @@ def test_a_migration_waits_for_another_one_but_not_for_ever(database: Path) -> N
     os.close(folder)
     waiting.join()
     assert schema(database)
-
-
-def test_half_of_a_change_is_never_read(database: Path) -> None:
-    with half_written(database), pytest.raises(UnusableDatabase, match="database is locked"):
-        SqliteStore(database, timeout=50).schema()
-    assert SqliteStore(database).schema() == (VERSION, VERSION)
 
 
 def test_half_of_a_change_by_a_killed_process_is_undone_before_a_store_is_read(
@@ -178,11 +139,6 @@ def test_a_log_is_put_away_once_another_process_has_opened_it(database: Path) ->
         fcntl.flock(file, fcntl.LOCK_UN)
         putting_away.result()
     assert not log.exists()
-
-
-def test_a_store_in_a_missing_folder_is_refused(database: Path) -> None:
-    with pytest.raises(UnusableDatabase, match="there is no folder"):
-        SqliteStore(database.parent / "missing" / "petstore.db").migrate()
 
 
 def test_several_processes_can_create_a_store_at_once(database: Path) -> None:
@@ -238,23 +194,6 @@ async def test_what_others_put_into_a_store_is_theirs(database: Path) -> None:
 # What the schema itself sees to
 
 
-@pytest.mark.parametrize("first", ["placed", "approved"])
-@pytest.mark.parametrize("second", ["placed", "approved"])
-def test_the_database_refuses_a_second_open_order_for_an_animal(
-    database: Path, first: str, second: str
-) -> None:
-    SqliteStore(database).migrate()
-    order = "INSERT INTO orders (pet_id, status, placed_at) VALUES (1, '{}', 0)"
-    moved = "UPDATE orders SET status = '{}' WHERE status = 'delivered'"
-    for closed in ("delivered", "cancelled", "cancelled"):
-        run_sql(database, order.format(closed))
-    run_sql(database, order.format(first))
-    with pytest.raises(apsw.ConstraintError, match=r"orders\.pet_id"):
-        run_sql(database, order.format(second))
-    with pytest.raises(apsw.ConstraintError, match=r"orders\.pet_id"):
-        run_sql(database, moved.format(second))
-
-
 @pytest.mark.parametrize(
     "sql",
     [
@@ -306,13 +245,6 @@ async def test_only_the_owner_can_read_a_new_database_and_the_files_beside_it(
             await store.write(create_pet(NewPet("Rex", 1)))
             modes = {path.name: path.stat().st_mode & 0o777 for path in database.parent.iterdir()}
     assert modes == {f"petstore.db{ending}": 0o600 for ending in ("", "-wal", "-shm")}
-
-
-def test_an_existing_database_keeps_its_permissions(database: Path) -> None:
-    SqliteStore(database).migrate()
-    database.chmod(0o640)
-    SqliteStore(database).migrate()
-    assert database.stat().st_mode & 0o777 == 0o640
 
 
 def test_a_database_is_not_created_through_a_dangling_symlink(database: Path) -> None:

@@ -111,16 +111,6 @@ async def count_pets(store: PostgresStore) -> int:
     return len(await store.read(ALL_PETS))
 
 
-async def assert_all_is_refused(store: PostgresStore) -> None:
-    for _ in range(2):
-        with pytest.raises(Unavailable):
-            await store.write(create_pet(BELLA))
-        with pytest.raises(Unavailable):
-            await count_pets(store)
-        with pytest.raises(Unavailable):
-            await store.check()
-
-
 async def test_a_process_that_is_frozen_in_a_transaction_loses_its_locks(
     short_timeout_store: PostgresStore, postgres: PostgresServer, postgres_url: str
 ) -> None:
@@ -169,69 +159,6 @@ async def test_a_connection_counts_as_in_use_until_its_change_is_made(
     assert store.connections_in_use == 0
 
 
-async def test_the_connection_used_last_is_used_next(store: PostgresStore) -> None:
-    opened = await asyncio.gather(store.read(PID), store.read(PID))
-    assert opened[0] != opened[1]
-    last, *next_ones = [await store.read(PID) for _ in range(3)]
-    assert next_ones == [last, last]
-
-
-@pytest.mark.parametrize("mode", ["fast", "kill"])
-async def test_without_a_server_requests_are_refused_until_it_is_back(
-    own_server: PostgresServer, own_url: str, mode: str
-) -> None:
-    async with open_postgres_store(own_url) as store:
-        await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(10)))
-        if mode == "kill":
-            own_server.kill()
-        else:
-            own_server.stop(mode)
-        await assert_all_is_refused(store)
-        own_server.start()
-        await store.check()
-        assert await count_pets(store) == 10
-        await store.write(create_pet(BELLA))
-
-
-async def test_while_the_server_hangs_requests_are_refused_until_it_resumes(
-    own_server: PostgresServer, own_url: str
-) -> None:
-    async with open_postgres_store(own_url, timeout_ms=1_000, connections=3) as store:
-        await asyncio.gather(*(store.write(create_pet(BELLA)) for _ in range(10)))
-        with own_server.stopped():
-            outcomes = await asyncio.gather(
-                *(store.write(create_pet(BELLA)) for _ in range(20)),
-                *(count_pets(store) for _ in range(20)),
-                return_exceptions=True,
-            )
-            assert {type(outcome) for outcome in outcomes} == {Unavailable}
-        async with open_postgres_store(own_url) as patient:
-            await patient.check()
-        assert await count_pets(store) in (10, 11, 12, 13)  # a commit may have been on its way
-        await store.write(create_pet(BELLA))
-
-
-async def test_a_store_closes_while_the_server_hangs(
-    own_server: PostgresServer, own_url: str
-) -> None:
-    store = PostgresStore(own_url)
-    await store.open()
-    await store.check()
-    with own_server.stopped():
-        async with asyncio.timeout(20):
-            await store.close()
-
-
-async def test_a_store_waits_for_a_server_that_has_not_started(
-    own_server: PostgresServer, own_url: str
-) -> None:
-    own_server.stop()
-    async with open_postgres_store(own_url) as store:
-        await assert_all_is_refused(store)
-        own_server.start()
-        await store.write(create_pet(BELLA))
-
-
 @pytest.mark.parametrize("pause", [0, 0.1])
 async def test_broken_connections_are_replaced(
     postgres: PostgresServer, store: PostgresStore, pause: float
@@ -265,12 +192,6 @@ async def test_after_one_connection_times_out_all_others_are_replaced(
             with pytest.raises(Unavailable, match="in time"):
                 await attempt(store)
             await attempt(store)
-
-
-async def test_a_read_is_tried_at_most_twice(store: PostgresStore) -> None:
-    with pytest.raises(Unavailable, match="terminating connection"):
-        await store.read(Statement(TO_CUT))
-    await store.check()
 
 
 async def test_a_change_whose_connection_breaks_is_refused_and_not_made(
@@ -325,15 +246,6 @@ async def test_a_change_that_is_confirmed_too_late_is_refused_but_may_be_committ
     assert await count_pets(store) == 1
 
 
-async def test_a_change_that_takes_too_long_is_refused_and_not_made(
-    short_timeout_store: PostgresStore, store: PostgresStore
-) -> None:
-    with pytest.raises(Unavailable, match="in time"):
-        await short_timeout_store.write(slowly(20))
-    await short_timeout_store.write(create_pet(BELLA))
-    assert await count_pets(store) == 1
-
-
 async def test_a_change_that_waits_for_a_lock_is_refused_and_not_made_later(
     short_timeout_store: PostgresStore, store: PostgresStore
 ) -> None:
@@ -343,20 +255,6 @@ async def test_a_change_that_waits_for_a_lock_is_refused_and_not_made_later(
             await short_timeout_store.write(do("UPDATE pets SET name = 'late'"))
     await store.write(do("UPDATE pets SET category_id = 2"))
     assert await store.read(select_pet(pet.id)) == [(pet.id, "Bella", 2, None)]
-
-
-async def test_when_all_connections_are_in_use_requests_are_refused_in_time(
-    short_timeout_store: PostgresStore, store: PostgresStore
-) -> None:
-    async with locked_by(store, "LOCK TABLE pets"):
-        outcomes = await asyncio.gather(
-            *(short_timeout_store.write(create_pet(BELLA)) for _ in range(20)),
-            *(count_pets(short_timeout_store) for _ in range(20)),
-            return_exceptions=True,
-        )
-    assert {type(outcome) for outcome in outcomes} == {Unavailable}
-    await short_timeout_store.write(create_pet(BELLA))
-    assert await count_pets(store) == 1
 
 
 async def test_a_cancelled_change_is_not_made_and_blocks_no_other(
@@ -404,30 +302,6 @@ async def test_a_read_only_server_refuses_changes_until_it_is_writable(
     with pytest.raises(Unavailable, match="read-only"):
         await store.write(do("DELETE FROM pets"))  # on a connection of before
     await store.write(create_pet(BELLA))
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM clerk", "permission denied for table"),
-        ("DROP TABLE pets, api_key_revision", "relation .* does not exist"),
-    ],
-)
-async def test_revoked_privileges_are_an_error_of_the_server(
-    postgres: PostgresServer, postgres_url: str, change: str, reason: str
-) -> None:
-    name = database_name(postgres_url)
-    if not postgres.sql("SELECT 1 FROM pg_roles WHERE rolname = 'clerk'"):
-        postgres.sql("CREATE ROLE clerk LOGIN")
-    postgres.sql(ALL_RIGHTS.format("clerk"), name)
-    async with open_postgres_store(postgres.url(name, "clerk")) as store:
-        await store.write(create_pet(BELLA))
-        await store.check()
-        postgres.sql(change, name)
-        for refused in (store.check(), count_pets(store), store.write(create_pet(BELLA))):
-            with pytest.raises(Unavailable, match=reason):
-                await refused
-    postgres.sql("DROP OWNED BY clerk", name)
 
 
 async def test_any_error_of_the_server_is_reported_with_its_sqlstate(
@@ -492,22 +366,6 @@ async def test_a_unit_that_swallows_a_failure_is_not_committed(store: PostgresSt
     with pytest.raises(InternalError, match="continued after"):
         await store.write(unit())
     assert await store.read(Statement("SELECT * FROM categories")) == []
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *(Statement("SELECT id FROM pets WHERE id = ?1", (value,)) for value in ("one", 2**63)),
-        Statement("SELECT colour FROM pets"),
-    ],
-)
-async def test_a_statement_that_the_server_refuses_is_reported_with_its_sqlstate(
-    store: PostgresStore, wrong: Statement
-) -> None:
-    for refused in (store.read(wrong), store.write(do(wrong.sql, *wrong.parameters))):
-        with pytest.raises(Unavailable, match="SQLSTATE"):
-            await refused
-    await store.write(create_pet(BELLA))
 
 
 async def test_a_duplicate_value_that_a_unit_does_not_catch_is_refused(

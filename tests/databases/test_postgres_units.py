@@ -13,8 +13,7 @@ import pytest
 from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Unavailable
-from petstore.events.model import NewEvent
-from petstore.events.store import publish_all, record
+from petstore.events.store import publish_all
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.pets.model import NewPet, Pet, PetPatch
 from petstore.pets.store import create_pet, delete_pet, get_pet, update_pet
@@ -159,17 +158,6 @@ async def test_connections_that_are_silent_delay_only_who_reads_there(
     assert all(await asyncio.gather(*waiting))
 
 
-async def test_units_with_different_statements_do_not_wait_for_each_other(
-    store: PostgresStore, postgres: PostgresServer, postgres_url: str
-) -> None:
-    with locked_categories(postgres, postgres_url):
-        waiting = add_categories(store, "Dogs", "Cats", "Birds")
-        await turns()
-        await store.write(add())
-        assert not waiting.done()
-    await waiting
-
-
 async def test_a_unit_that_fails_fails_no_other_of_its_transaction(store: PostgresStore) -> None:
     await store.write(add_category("Dogs"))
     outcomes = await add_categories(store, "Cats", "Fish", "Dogs", "Birds")
@@ -289,15 +277,6 @@ async def test_what_waits_runs_before_a_statement_that_may_not(store: PostgresSt
     assert await store.write(unit()) == [[("first",)], [("first",), ("second",)]]
     assert await names(store) == ["first", "second", "third"]
     assert await events(store) == ["pet/1", "pet/2", "pet/3"]
-
-
-async def test_events_of_one_unit_stay_in_order(store: PostgresStore) -> None:
-    def unit() -> Unit[None]:
-        for number in range(1, 31):
-            yield record(NOW, NewEvent("pet.updated", f"pet/{number}", {}))
-
-    await store.write(unit())
-    assert await events(store) == [f"pet/{number}" for number in range(1, 31)]
 
 
 async def test_a_unit_that_raises_leaves_nothing_of_what_waited(store: PostgresStore) -> None:

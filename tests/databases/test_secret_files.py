@@ -1,7 +1,6 @@
 """The file with the master secret: made once, whole and for its owner alone."""
 
 import logging
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -63,14 +62,6 @@ def test_without_a_file_there_are_no_webhooks() -> None:
         file.read()
 
 
-def test_the_file_is_read_once(path: Path) -> None:
-    file = SecretFile(path, may_create=True)
-    file.create()
-    master = file.read()
-    path.unlink()
-    assert file.read() == master
-
-
 def test_an_invalid_file_is_refused_and_the_log_has_its_path(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -108,40 +99,3 @@ def test_the_log_says_once_why_a_file_cannot_be_used(
     path.touch(0o600)
     path.write_bytes(text_of_master(MASTER))
     assert file.read() == MASTER
-
-
-def test_a_file_that_cannot_be_created_is_reported(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    file = SecretFile(tmp_path / "missing" / "petstore.db.secret", may_create=True)
-    file.check()
-    with caplog.at_level(logging.WARNING), pytest.raises(WebhooksNotConfigured):
-        file.create()
-    assert "No such file or directory" in caplog.text
-
-
-def test_a_dangling_symlink_is_not_followed(path: Path, tmp_path: Path) -> None:
-    path.symlink_to(tmp_path / "elsewhere")
-    file = SecretFile(path, may_create=True)
-    file.create()
-    assert not os.path.lexists(tmp_path / "elsewhere")
-    with pytest.raises(FileNotFoundError, match=r"^it is a link that leads nowhere$"):
-        file.check()
-    with pytest.raises(WebhooksNotConfigured):
-        file.read()
-
-
-def test_a_folder_in_place_of_the_file_is_logged_and_closed(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path.mkdir()
-    file = SecretFile(path, may_create=True)
-    before, tries = len([*Path("/dev/fd").iterdir()]), 50
-    for _ in range(tries):
-        with pytest.raises(WebhooksNotConfigured):
-            file.read()
-    assert len([*Path("/dev/fd").iterdir()]) < before + tries
-    (line,) = caplog.messages
-    assert line == (
-        f"the secret file {path} cannot be used: expected a file, found a folder, link or pipe"
-    )

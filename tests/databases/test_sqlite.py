@@ -124,10 +124,6 @@ async def test_every_commit_is_synced(store: SqliteStore) -> None:
     assert await store.write(do("PRAGMA journal_mode")) == [("wal",)]
 
 
-async def test_savepoints_write_no_file(store: SqliteStore) -> None:
-    assert await store.write(do("PRAGMA temp_store")) == [(2,)]
-
-
 async def test_a_wal_that_grew_during_a_long_read_is_truncated() -> None:
     with folder_in_memory() as folder:
         path = folder / "petstore.db"
@@ -141,10 +137,6 @@ async def test_a_wal_that_grew_during_a_long_read_is_truncated() -> None:
             for _ in range(2):  # the first one brings the log into the database
                 await store.write(create_pet(BELLA))
             assert log.stat().st_size <= 16 * 1024 * 1024
-
-
-async def test_foreign_keys_are_enforced(store: SqliteStore) -> None:
-    assert await store.write(do("PRAGMA foreign_keys")) == [(1,)]
 
 
 async def test_the_statement_of_a_page_is_compiled_once(

@@ -59,25 +59,6 @@ async def test_changes_that_wait_for_a_lock_are_refused_in_time(
     assert await count_pets(store) == 1
 
 
-async def test_a_lock_that_is_released_in_time_only_delays_changes(
-    store: SqliteStore, database: Path
-) -> None:
-    with locked(database):
-        writing = asyncio.create_task(store.write(create_pet(BELLA)))
-        await asyncio.sleep(0.02)
-        assert not writing.done()
-    assert (await writing).id == 1
-
-
-async def test_a_change_that_was_refused_is_not_made_later(
-    store: SqliteStore, database: Path
-) -> None:
-    with locked(database, store), pytest.raises(Unavailable):
-        await store.write(create_pet(BELLA))
-    await store.write(do("SELECT 1"))
-    assert await count_pets(store) == 0
-
-
 async def test_a_change_that_takes_too_long_is_refused_in_time_and_not_made(
     store: SqliteStore,
 ) -> None:
@@ -111,18 +92,6 @@ async def test_on_a_full_disk_changes_are_refused_and_reads_succeed(store: Sqlit
     await store.write(do("PRAGMA max_page_count = 1000000"))
     await store.write(create_pet(LONG))
     assert await count_pets(store) == added + 1
-
-
-async def test_when_the_disk_is_full_every_write_of_the_group_fails(store: SqliteStore) -> None:
-    await fill_the_disk(store)
-    outcomes = await asyncio.gather(
-        store.write(create_pet(BELLA)),
-        store.write(create_pets([LONG] * 1_000)),
-        store.write(create_pet(BELLA)),
-        return_exceptions=True,
-    )
-    assert [type(outcome) for outcome in outcomes] == [Unavailable] * 3
-    assert await count_pets(store) == 0
 
 
 class SlowDisk(NamedTuple):
@@ -195,12 +164,6 @@ async def test_no_write_of_a_failed_commit_succeeds(
     assert (await store.write(create_pet(BELLA))).id == 1
 
 
-async def test_a_missing_file_is_an_error_and_is_not_created(database: Path) -> None:
-    with pytest.raises(Unavailable):
-        await SqliteStore(database).open()
-    assert not database.exists()
-
-
 async def damage(database: Path, page: int) -> None:
     """Overwrite one page of a store of 200 animals."""
     async with open_store(database) as store:
@@ -209,12 +172,6 @@ async def damage(database: Path, page: int) -> None:
     first_byte = page * PAGE_BYTES
     content[first_byte : first_byte + PAGE_BYTES] = b"\xaa" * PAGE_BYTES
     database.write_bytes(content)
-
-
-async def test_a_file_without_its_header_cannot_be_opened(database: Path) -> None:
-    await damage(database, 0)
-    with pytest.raises(Unavailable, match="not a database"):
-        await SqliteStore(database).open()
 
 
 async def test_a_damaged_file_is_reported_as_unavailable(database: Path) -> None:

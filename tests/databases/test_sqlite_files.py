@@ -1,7 +1,6 @@
 """Files deleted under a running store: nothing acknowledged is lost, and it takes no changes."""
 
 import asyncio
-import fcntl
 import os
 import shutil
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import apsw
 import pytest
 
 from petstore.databases.sqlite import SqliteStore
-from petstore.databases.sqlite_files import OpenFiles, process_text
+from petstore.databases.sqlite_files import OpenFiles
 from petstore.errors import LostFiles, Unavailable
 from petstore.pets.model import NewPet
 from support.changes import create_pet, create_pets
@@ -241,26 +240,6 @@ async def test_a_truncated_wal_is_refused(store: SqliteStore, database: Path) ->
             await store.write(create_pet(BELLA))
 
 
-async def test_a_store_that_was_put_into_rollback_mode_is_in_wal_mode_once_it_is_open(
-    store: SqliteStore, database: Path
-) -> None:
-    await store.close()
-    with closing(apsw.Connection(str(database))) as other:
-        assert other.pragma("journal_mode", "delete") == "delete"
-    await store.open()
-    await store.write(create_pet(BELLA))
-    with closing(apsw.Connection(str(database))) as other:
-        assert other.pragma("journal_mode") == "wal"
-
-
-async def test_reads_of_a_closed_store_are_refused(store: SqliteStore) -> None:
-    await store.close()
-    for refused in (store.read(select_pets(10)), store.version()):
-        with pytest.raises(Unavailable):
-            await refused
-    await store.open()
-
-
 # What a process that opens the files does
 
 
@@ -322,27 +301,3 @@ async def test_a_database_can_be_opened_while_its_last_user_closes_it(
             beside(database, "-wal").touch()
         assert not files.lost()
     await store.open()
-
-
-async def test_processes_open_a_database_one_after_another(
-    store: SqliteStore, database: Path
-) -> None:
-    await store.close()
-    with database.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(Unavailable, match=f"{database}: another process is opening it"):
-            await SqliteStore(database, timeout=50).open()
-    await store.open()
-
-
-@pytest.mark.parametrize(
-    ("pid", "text"),
-    [
-        (0, "a process of another container"),
-        (os.getpid(), f"process {os.getpid()} ({Path('/proc/self/comm').read_text().strip()})"),
-        (2**30, f"process {2**30}"),
-    ],
-    ids=["elsewhere", "here", "ended"],
-)
-async def test_a_process_is_reported_with_its_program(pid: int, text: str) -> None:
-    assert process_text(pid) == text

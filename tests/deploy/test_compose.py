@@ -15,12 +15,10 @@ from support.deploy_files import (
     DEPLOY,
     POSTGRES_CONNECTIONS,
     image_settings,
-    image_stages,
     read_yaml,
     seconds,
     settings_among,
     settings_of,
-    words_of,
 )
 from support.process import ServerProcess
 
@@ -58,16 +56,6 @@ def test_the_settings_of_an_instance_are_valid(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", INSTANCES)
-def test_an_instance_can_write_only_temporary_files(name: str) -> None:
-    instance = INSTANCES[name]
-    assert instance["read_only"]
-    assert instance["volumes"] == ["/tmp"]  # noqa: S108 - of the container; on a disk
-    assert "tmpfs" not in instance
-    assert instance["cap_drop"] == ["ALL"]
-    assert "user" not in instance
-
-
-@pytest.mark.parametrize("name", INSTANCES)
 def test_the_stop_grace_period_exceeds_the_shutdown_timeout(name: str) -> None:
     found = settings(name)
     between_checks = float(re.findall(r"\binter ([0-9]+)s", BALANCER)[0])
@@ -82,25 +70,6 @@ def test_the_balancer_uses_every_ready_instance(server: ServerProcess) -> None:
     (path,) = re.findall(r"^    http-check send meth GET uri (\S+) ", BALANCER, re.MULTILINE)
     assert path == "/readyz"
     assert httpx.get(f"{server.url}{path}").status_code == 200
-
-
-def test_the_balancer_listens_on_the_published_port() -> None:
-    (published,) = SERVICES["balancer"]["ports"]
-    assert re.findall(r"^    bind :([0-9]+)$", BALANCER, re.MULTILINE) == [published.split(":")[-1]]
-    (mounted,) = SERVICES["balancer"]["volumes"]
-    assert (DEPLOY / mounted.split(":")[0] / "haproxy.cfg").exists()
-
-
-def test_with_a_certificate_the_balancer_listens_on_the_published_tls_port() -> None:
-    with_tls = TLS["services"]["balancer"]
-    (published,) = with_tls["ports"]
-    assert f"    bind :{published.split(':')[-1]} ssl crt " in BALANCER
-    (secret,) = with_tls["secrets"]
-    (variable,) = with_tls["environment"]
-    assert with_tls["environment"][variable] == f"/run/secrets/{secret}"
-    assert f'.if defined({variable})\n    bind :8443 ssl crt "${{{variable}}}" ' in BALANCER
-    assert TLS["services"].keys() == {"balancer", *INSTANCES}
-    assert secret in TLS["secrets"]
 
 
 def test_with_a_certificate_an_instance_does_not_start_without_a_public_url() -> None:
@@ -131,25 +100,6 @@ def test_the_database_accepts_the_connections_of_all_processes() -> None:
     each = [settings(name) for name in INSTANCES]
     needed = sum(found.workers * found.database_connections for found in each)
     assert needed <= POSTGRES_CONNECTIONS
-
-
-def test_every_dependency_has_a_health_check() -> None:
-    image_tells = bool(words_of(image_stages()[-1], "HEALTHCHECK"))
-    for service in SERVICES.values():
-        for other, wait in service.get("depends_on", {}).items():
-            assert wait == {"condition": "service_healthy"}
-            assert "healthcheck" in SERVICES[other] or (other in INSTANCES and image_tells)
-
-
-def test_instances_wait_until_the_database_accepts_connections() -> None:
-    # While the database is created, the server listens only on the socket of its own container.
-    assert "--host=127.0.0.1" in SERVICES["postgres"]["healthcheck"]["test"]
-
-
-@pytest.mark.parametrize("name", SERVICES)
-def test_every_log_is_rotated(name: str) -> None:
-    logging = SERVICES[name]["logging"]
-    assert (logging["driver"], logging["options"].keys()) == ("local", {"max-size", "max-file"})
 
 
 def test_every_instance_has_the_same_secret_of_webhooks_in_a_file() -> None:

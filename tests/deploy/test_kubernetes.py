@@ -87,10 +87,6 @@ def test_a_mistake_fails_validation(change: dict[str, Any]) -> None:
         check(described)
 
 
-def test_every_manifest_is_applied() -> None:
-    assert sorted(resource("kustomization")["resources"]) == FILES
-
-
 def test_the_manifests_have_the_version_of_this_source() -> None:
     (image,) = resource("kustomization")["images"]
     assert image == {"name": CONTAINER["image"], "newTag": __version__}
@@ -121,14 +117,6 @@ def test_the_settings_are_valid_and_urls_are_in_secrets() -> None:
     assert annotations["prometheus.io/port"] == str(found.metrics_port)
 
 
-def test_every_named_port_exists() -> None:
-    named = [port["targetPort"] for port in resource("service")["spec"]["ports"]]
-    named += [CONTAINER[probe]["httpGet"]["port"] for probe in PROBES]
-    rules = resource("network-policy")["spec"]["ingress"]
-    named += [port["port"] for rule in rules for port in rule["ports"]]
-    assert set(named) == set(PORTS)
-
-
 def test_the_probes_request_paths_of_the_service(server: ServerProcess) -> None:
     paths = [CONTAINER[probe]["httpGet"]["path"] for probe in PROBES]
     assert paths == ["/readyz", "/healthz", "/readyz"]
@@ -142,17 +130,6 @@ def test_the_termination_grace_period_exceeds_the_shutdown_timeout() -> None:
     noticed = probe["periodSeconds"] * probe["failureThreshold"] + probe["timeoutSeconds"]
     assert noticed < found.drain_timeout < found.shutdown_timeout - 1
     assert found.shutdown_timeout < POD["terminationGracePeriodSeconds"]
-
-
-def test_some_pods_are_always_available() -> None:
-    replicas = resource("autoscaler")["spec"]["minReplicas"]
-    assert replicas > resource("disruption-budget")["spec"]["maxUnavailable"]
-    assert DEPLOYMENT["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
-    assert "replicas" not in DEPLOYMENT
-
-
-def test_a_node_can_be_drained_while_the_database_is_down() -> None:
-    assert resource("disruption-budget")["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
 
 
 def test_the_database_accepts_the_connections_of_all_pods() -> None:
@@ -194,17 +171,6 @@ def test_the_page_creates_every_key_of_the_secret() -> None:
     }
     volumes = [each["secret"] for each in POD["volumes"] if "secret" in each]
     assert created == read | {item["key"] for volume in volumes for item in volume["items"]}
-
-
-def test_temporary_files_of_a_pod_are_on_a_disk() -> None:
-    mounted = {mount["mountPath"]: mount["name"] for mount in CONTAINER["volumeMounts"]}
-    (volume,) = (each for each in POD["volumes"] if each["name"] == mounted["/tmp"])  # noqa: S108
-    assert list(volume["emptyDir"]) == ["sizeLimit"]
-
-
-def test_the_metric_of_the_autoscaler_has_a_resource_request() -> None:
-    (metric,) = resource("autoscaler")["spec"]["metrics"]
-    assert metric["resource"]["name"] in CONTAINER["resources"]["requests"]
 
 
 def test_no_proxy_is_trusted_until_an_overlay_names_the_ingress() -> None:

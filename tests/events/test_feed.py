@@ -93,11 +93,6 @@ async def test_an_event_committed_by_another_process_wakes_waiting_clients(
     assert await waiter
 
 
-async def test_an_existing_event_ends_the_wait_at_once(feed: Feed, store: Store) -> None:
-    await happened(store)
-    assert await waiting(feed)
-
-
 async def test_an_event_of_another_type_or_key_wakes_no_client(
     feed: Feed, store: Store, watched: Watched
 ) -> None:
@@ -156,17 +151,6 @@ async def test_an_event_that_a_client_has_read_does_not_wake_it(
     assert await waiter
 
 
-async def test_a_client_with_an_older_cursor_can_join_later(
-    feed: Feed, store: Store, watched: Watched
-) -> None:
-    await happened(store)
-    await happened(store, "category.created")
-    first = waiting(feed, after=2)
-    await seen(watched)
-    assert await waiting(feed, after=0)
-    assert not first.done()
-
-
 async def test_a_client_with_an_older_cursor_that_joins_during_a_query_is_served(
     store: Store,
 ) -> None:
@@ -205,11 +189,6 @@ async def test_a_client_far_behind_gets_the_next_matching_event(feed: Feed, stor
     assert await waiting(feed)
 
 
-async def test_a_wait_ends_at_its_timeout(feed: Feed) -> None:
-    assert not await waiting(feed, seconds=SOON)
-    assert feed.waiting == 0
-
-
 async def test_the_database_is_not_queried_while_no_client_waits(
     feed: Feed, watched: Watched, store: Store
 ) -> None:
@@ -220,13 +199,6 @@ async def test_the_database_is_not_queried_while_no_client_waits(
     await asyncio.sleep(SOON)
     assert watched.queries == before
     assert await waiting(feed)
-
-
-async def test_a_client_that_disconnects_is_removed(feed: Feed, watched: Watched) -> None:
-    waiter = waiting(feed)
-    await seen(watched)
-    waiter.cancel()
-    await eventually(lambda: feed.waiting == 0)
 
 
 async def test_waiting_clients_survive_a_database_outage(
@@ -250,11 +222,6 @@ async def test_a_stopping_process_ends_current_and_later_waits(
     assert not await waiting(feed)
 
 
-async def test_a_feed_closes_without_any_waiting_client(watched: Watched) -> None:
-    await Feed(watched, LONG).close()
-    assert watched.queries == 0
-
-
 async def test_a_thousand_waiting_clients_share_one_query(
     feed: Feed, watched: Watched, store: Store
 ) -> None:
@@ -265,15 +232,6 @@ async def test_a_thousand_waiting_clients_share_one_query(
     await happened(store)
     assert await asyncio.gather(*waiters) == [True] * 1000
     assert watched.queries - before < 100
-
-
-async def test_a_cursor_beyond_the_newest_event_does_not_end_a_wait(
-    feed: Feed, watched: Watched, store: Store
-) -> None:
-    await happened(store)
-    waiter = waiting(feed, after=9)
-    await seen(watched)
-    assert not waiter.done()
 
 
 class Visitor:

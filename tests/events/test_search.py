@@ -136,16 +136,6 @@ async def test_a_search_looks_at_a_bounded_number_of_events_that_are_new(store: 
     assert sequences(await walked(store, limit=5)) == [1, SEARCHED + 7]
 
 
-async def test_the_cursor_of_a_deleted_event_is_expired_for_a_resource_too(store: Store) -> None:
-    await happened(store, told(), told("pet/2"), told())
-    first = (await read_feed(store, EVENT_TYPES, 1, None, 1, "pet/1")).position
-    await store.write(do("DELETE FROM events WHERE sequence < 3"))
-    for position in (START, first, Position(9, bytes(4))):
-        with pytest.raises(CursorExpired):
-            await read_feed(store, EVENT_TYPES, 1, position, 2, "pet/1")
-    assert sequences(await walked(store)) == [3]
-
-
 # The newest first
 
 

@@ -5,7 +5,6 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from threading import Event
@@ -63,18 +62,6 @@ def slow_caller(server: Served, room: int) -> Iterator[socket.socket]:
         yield caller
 
 
-def test_a_request_is_parsed_the_same_in_any_segmentation(server: Served) -> None:
-    data = post(b"hello", b"X-Long: value\r\n")
-    for at in range(1, len(data), 7):
-        assert ask(server, data[:at], data[at:]) == b"POST /x? hello"
-
-
-def test_empty_lines_before_a_request_are_ignored_in_any_segmentation(server: Served) -> None:
-    data = b"\r\n\r\n" + GET
-    for at in range(1, 6):
-        assert ask(server, data[:at], data[at:]) == b"GET /? "
-
-
 @pytest.mark.parametrize("beginning", [b"\r", b"\n", b"\r\n\n", b"\r\r\n", b"\r\n\rX"])
 def test_a_cr_or_lf_alone_before_a_request_is_refused(
     server: Served, app: Echo, beginning: bytes
@@ -96,15 +83,6 @@ def test_a_body_that_arrives_with_its_headers_is_the_content_of_the_request(
     assert [(one.content, one.body) for one in app.seen] == [(b"hello", "read")] * 2
 
 
-def test_an_incomplete_body_is_received_in_pieces(server: Served, app: Echo) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(post(b"hello")[:-3])
-        assert within(30, lambda: bool(app.seen))
-        connection.send(b"llo")
-        assert connection.read_response().body == b"POST /x? hello"
-    assert app.seen[0].content is None
-
-
 @pytest.mark.parametrize(("version", "missing"), [(b"1.1", b"llo"), (b"1.0", b"hello")])
 def test_a_client_that_has_begun_its_body_or_speaks_http_1_0_gets_no_100_continue(
     server: Served, app: Echo, version: bytes, missing: bytes
@@ -116,91 +94,6 @@ def test_a_client_that_has_begun_its_body_or_speaks_http_1_0_gets_no_100_continu
         connection.send(missing)
         response = connection.read_response()
     assert (response.status, response.body) == (200, b"POST /x? hello")
-
-
-def test_a_cached_request_is_not_recognized_within_another_request(server: Served) -> None:
-    assert ask(server, GET) == ask(server, GET) == b"GET /? "
-    assert ask(server, post(GET)[: -len(GET)], GET) == b"POST /x? " + GET
-    assert ask(server, b"GET /y HTTP/1.1\r\nHost: a\r\nX: ", GET).startswith(b"GET /y?")
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(HIDDEN),
-        b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n" % len(HIDDEN),
-    ],
-)
-def test_a_body_with_the_bytes_of_an_earlier_get_is_not_a_request(
-    server: Served, app: Echo, head: bytes
-) -> None:
-    for _ in range(4):
-        with RawSocket(server.port) as connection:
-            connection.send(GET + head)
-            assert connection.read_response().body == b"GET /? "
-            connection.send(HIDDEN)
-            connection.finish_sending()
-            connection.rest()
-    assert {request.path for request in app.seen} == {"/", "/x"}
-
-
-def test_cookies_in_several_fields_are_one_list(server: Served, app: Echo) -> None:
-    ask(server, b"GET / HTTP/1.1\r\nHost: a\r\nCookie: a=1, 2\r\ncookie: b=3\r\n\r\n")
-    assert app.seen[0].fields[b"cookie"] == b"a=1, 2; b=3"
-    assert app.seen[0].repeated == {b"cookie"}
-
-
-def test_field_names_are_lowercased_and_values_are_stripped(server: Served, app: Echo) -> None:
-    ask(server, b"GET / HTTP/1.1\r\nHost: a\r\nX-MiXed:  \t a b \t \r\nx-mixed:c\r\n\r\n")
-    assert app.seen[0].fields == {b"host": b"a", b"x-mixed": b"a b, c"}
-    assert app.seen[0].repeated == {b"x-mixed"}
-    assert app.seen[0].client == "127.0.0.1"
-
-
-@pytest.mark.parametrize(
-    ("target", "seen"),
-    [
-        (b"/a?b=c?d", b"/a?b=c?d"),
-        (b"/a", b"/a?"),
-        (b"http://other/a?b", b"/a?b"),
-        (b"http://other", b"/?"),
-        (b"http://other?b", b"/?b"),
-        (b"/a//b%2F..", b"/a//b%2F..?"),
-    ],
-)
-def test_a_target_is_a_path_and_a_query(server: Served, target: bytes, seen: bytes) -> None:
-    assert ask(server, b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target) == b"GET %s " % seen
-
-
-@pytest.mark.parametrize(
-    ("target", "host"),
-    [
-        (b"http://other:81/a?b", b"other:81"),
-        (b"http://me:secret@other", b"other"),
-        (b"http://[::1]:81?b", b"[::1]:81"),
-        (b"/http://other", b"a"),
-        (b"*", b"a"),
-    ],
-)
-def test_the_host_of_an_absolute_target_overrides_the_host_header(
-    server: Served, app: Echo, target: bytes, host: bytes
-) -> None:
-    ask(server, b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % target)
-    assert app.seen[0].fields == {b"host": host}
-
-
-def test_an_absolute_target_does_not_replace_a_missing_host_header(
-    server: Served, app: Echo
-) -> None:
-    ask(server, b"GET http://other/ HTTP/1.1\r\n\r\n")
-    assert app.seen[0].fields == {}
-
-
-@pytest.mark.parametrize("target", [b"http://a:port/", b"http://", b"http://[::1/"])
-def test_a_target_that_is_not_a_url_is_refused(server: Served, target: bytes) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(GET.replace(b"/", target, 1))
-        assert connection.read_response().status == 400
 
 
 def test_a_client_that_sends_only_blank_lines_is_disconnected(app: Echo) -> None:
@@ -225,25 +118,6 @@ def test_a_client_that_half_closes_gets_all_its_responses(server: Served) -> Non
             assert connection.rest().count(b"HTTP/1.1 200") == count
 
 
-@pytest.mark.parametrize(
-    "beginning",
-    [b"\x16\x03\x01", b"GET / HTTP/1.1\nHost: a\n\n", b"GET / HTTP/1.1\r\nHost: a\n"],
-)
-def test_invalid_headers_are_refused_before_they_are_complete(
-    server: Served, beginning: bytes
-) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(beginning)
-        assert connection.read_response().status == 400
-
-
-def test_the_size_of_a_target_is_limited(server: Served) -> None:
-    for size, status in [(8_000, 200), (9_000, 414), (20_000, 414)]:
-        with RawSocket(server.port) as connection:
-            connection.send(GET.replace(b"/", b"/" + b"x" * size, 1))
-            assert connection.read_response().status == status
-
-
 def test_an_upgrade_request_is_declined_and_its_body_is_read(server: Served) -> None:
     with RawSocket(server.port) as connection:
         connection.send(post(b"hello", UPGRADE))
@@ -254,12 +128,6 @@ def test_an_upgrade_request_is_declined_and_its_body_is_read(server: Served) -> 
         connection.send(GET)
         bodies = [connection.read_response().body for _ in range(4)]
     assert bodies == [b"POST /x? hello", b"POST /x? ", b"POST /y? abc", b"GET /? "]
-
-
-def test_pipelined_upgrade_requests_are_declined_in_order(server: Served) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(post(b"hello", UPGRADE) * 700)
-        assert [connection.read_response().body for _ in range(700)] == [b"POST /x? hello"] * 700
 
 
 def test_the_connection_closes_after_a_request_with_connection_close(
@@ -282,34 +150,6 @@ def test_a_client_that_keeps_sending_still_gets_the_last_response(
         connection.finish_sending()
         assert connection.rest() == b""
     assert len(app.seen) == 1
-
-
-def test_the_framing_of_a_body_is_limited(server: Served) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
-        connection.send(b"1;" + b"x" * 1_000_000)
-        response = connection.read_response()
-    assert response.status == 400
-    assert response.fields["connection"] == "close"
-
-
-@pytest.mark.parametrize("size", [15_000, 17_000])
-@pytest.mark.parametrize("pieces", [1, 3])
-def test_the_size_of_the_headers_is_limited(server: Served, size: int, pieces: int) -> None:
-    line = b"X: " + b"y" * size + b"\r\n"
-    data = GET.replace(b"Host", line + b"Host")
-    with RawSocket(server.port) as connection:
-        for start in range(0, len(data), len(data) // pieces + 1):
-            connection.send(data[start : start + len(data) // pieces + 1])
-            time.sleep(0.02)
-        assert connection.read_response().status == (200 if size == 15_000 else 431)
-
-
-@pytest.mark.parametrize(("count", "status"), [(99, 200), (100, 431)])
-def test_the_number_of_headers_is_limited(server: Served, count: int, status: int) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(GET.replace(b"Host", b"X: y\r\n" * count + b"Host"))
-        assert connection.read_response().status == status
 
 
 def test_a_pipelined_request_waits_for_the_previous_response(server: Served, app: Echo) -> None:
@@ -458,26 +298,11 @@ def slow_callers(server: Served) -> Iterator[list[socket.socket]]:
         yield callers
 
 
-def received_by(caller: socket.socket) -> int:
-    """Return how many bytes a client gets of its response."""
-    caller.sendall(CLOSING)
-    return sum(map(len, iter(partial(caller.recv, 1 << 20), b"")))
-
-
 def test_large_responses_of_connections_count_as_a_whole(app: Echo) -> None:
     app.size = 2_000_000
     limits = {"buffer_bytes": 4_000_000, "seconds": 60}
     with served(app, **limits) as server, slow_callers(server):
         assert within(30, lambda: len(app.seen) == 10 and in_memory(Connection) <= 4)
-
-
-def test_large_responses_to_clients_that_read_are_not_cut_off(app: Echo) -> None:
-    app.size, app.is_free = 100_000, lambda: len(app.seen) == 20  # all at the same time
-    with served(app, buffer_bytes=1_000_000) as server, ExitStack() as opened:
-        callers = [opened.enter_context(slow_caller(server, 1 << 20)) for _ in range(20)]
-        with ThreadPoolExecutor(20) as pool:
-            sizes = [*pool.map(received_by, callers)]
-    assert min(sizes) > app.size
 
 
 def test_connections_hold_a_shared_response_together(app: Echo) -> None:
@@ -553,16 +378,6 @@ def test_a_pipeline_dropped_for_lack_of_memory_ends_after_its_response(app: Echo
         app.is_free = lambda: True
         assert connection.read_response().fields["connection"] == "close"
         assert connection.rest() == b""
-
-
-def test_a_client_that_reads_slowly_gets_every_response(server: Served, app: Echo) -> None:
-    app.size = 60_000
-    with RawSocket(server.port) as connection:
-        connection.send(GET * 100)
-        time.sleep(0.1)
-        assert {len(connection.read_response().body) for _ in range(100)} == {
-            len(b"GET /? ") + 60_000
-        }
 
 
 def test_every_response_has_a_date(server: Served) -> None:
@@ -645,42 +460,6 @@ def test_a_client_that_stops_within_a_body_frees_its_memory(app: Echo) -> None:
                 assert connection.read_response().status == 400
 
 
-def test_the_size_limit_of_headers_is_per_request_in_a_pipeline(server: Served) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(GET * 1_000 + GET[:-2] + b"X: ")
-        for _ in range(3):
-            connection.send(b"y" * 5_000)
-            time.sleep(0.02)
-        connection.send(b"\r\n\r\n")
-        assert {connection.read_response().status for _ in range(1_001)} == {200}
-
-
-@pytest.mark.parametrize(("count", "status"), [(800, 200), (900, 400), (65_000, 400)])
-def test_the_number_of_small_chunks_is_limited(server: Served, count: int, status: int) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(CHUNKED + b"1\r\nx\r\n" * count + b"0\r\n\r\n")
-        response = connection.read_response()
-    assert response.status == status
-    assert (response.body.count(b"x") == count + 1) is (status == 200)
-
-
-def test_a_chunked_body_ends_at_the_same_place_in_any_segmentation(server: Served) -> None:
-    inner = b"5\r\na\r\n\r\n\r\n3\r\nbcd\r\n0\r\n"
-    data = CHUNKED + inner + b"X: y\r\n\r\n" + GET
-    for at in range(len(CHUNKED), len(data), 1):
-        with RawSocket(server.port) as connection:
-            connection.send(data[:at])
-            time.sleep(0.002)
-            connection.send(data[at:])
-            assert connection.read_response().body == b"POST /x? a\r\n\r\nbcd"
-            assert connection.read_response().body == b"GET /? "
-
-
-def test_a_large_chunked_body_is_read_in_pieces(server: Served) -> None:
-    chunks = b"400\r\n" + b"x" * 1024 + b"\r\n"
-    assert ask(server, CHUNKED + chunks * 100 + b"0\r\n\r\n").count(b"x") == 102_401
-
-
 def test_a_body_that_is_cut_off_is_freed_without_the_garbage_collector(
     server: Served, app: Echo
 ) -> None:
@@ -713,42 +492,6 @@ def test_a_chunked_body_is_not_read_ahead_of_the_application(server: Served, app
         assert connection.read_response().body.count(b"x") == 150 * 1024 + 1
 
 
-def test_chunk_data_does_not_count_as_framing(server: Served) -> None:
-    body = b"\r\n\r\n" * 5_000
-    data = CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
-    assert ask(server, data) == b"POST /x? " + body
-
-
-def test_the_segmentation_of_a_chunk_does_not_count_as_framing(server: Served) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(CHUNKED + b"bb8\r\n")
-        for _ in range(3_000):
-            connection.send(b"x")
-        connection.send(b"\r\n0\r\n\r\n" + GET)
-        assert connection.read_response().body == b"POST /x? " + b"x" * 3_000
-        assert connection.read_response().status == 200
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"x\r\n",
-        b"1" * 17 + b"\r\n",
-        b"5;" + b"x" * 5_000,
-        b"0\r\nX: " + b"y" * 5_000,
-        b"0\r\nContent-Length: 5\r\n\r\n",
-        b"0\r\nX : y\r\n\r\n",
-        b"5\r\nhello\r\n0\r\nX: " + b"y" * 5_000 + b"\r\n\r\n",
-    ],
-    ids=lambda body: repr(body)[:24],
-)
-def test_a_malformed_chunk_ends_the_request(server: Served, body: bytes) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(CHUNKED + body)
-        response = connection.read_response()
-        assert (response.status, response.fields["connection"]) == (400, "close")
-
-
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -770,14 +513,6 @@ def test_the_first_reason_for_an_incomplete_body_is_reported(
         connection.finish_sending()
         assert connection.read_response().status == 400
     assert app.failures == [reason]
-
-
-def test_a_trailer_can_close_the_connection(server: Served) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
-        connection.send(b"0\r\nConnection: close\r\n\r\n")
-        assert connection.read_response().fields["connection"] == "close"
-        assert connection.rest() == b""
 
 
 def test_an_application_error_closes_the_connection(

@@ -126,20 +126,6 @@ def test_a_bare_lf_is_refused_wherever_a_piece_ends(length: int) -> None:
         parser.next_request()
 
 
-def test_a_line_with_a_bare_lf_is_refused_when_it_arrives() -> None:
-    parser = parser_with(b"GET / HTTP/1.1\r\nHost: a\r")
-    assert parser.next_request() is None
-    parser.unparsed += b"\nX: y\n"
-    with pytest.raises(Refusal, match="CR LF"):
-        parser.next_request()
-
-
-def test_a_new_parser_is_ready_for_a_request() -> None:
-    parser = RequestParser("192.0.2.1")
-    state = (parser.unparsed, parser.head_begins, parser.is_whole, parser.keeps_alive)
-    assert state == (b"", False, True, True)
-
-
 @pytest.mark.parametrize(("version", "meant"), [("1.0", "1.0"), ("1.1", "1.1"), ("1.7", "1.1")])
 def test_a_later_minor_version_is_treated_as_1_1(version: str, meant: str) -> None:
     request = parser_with(f"GET / HTTP/{version}\r\n\r\n".encode()).next_request()

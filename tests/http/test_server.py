@@ -54,16 +54,6 @@ def test_a_client_waits_until_a_connection_is_free() -> None:
         assert fourth.read_response().status == 200
 
 
-def test_repeated_bursts_of_clients_are_all_served() -> None:
-    with served(Echo(), connections=5) as server:
-        for _ in range(5):
-            with ExitStack() as stack:
-                callers = [stack.enter_context(RawSocket(server.port)) for _ in range(5)]
-                for caller in callers:
-                    caller.send(GET)
-                assert [caller.read_response().status for caller in callers] == [200] * 5
-
-
 def test_many_waiting_clients_are_accepted_together() -> None:
     app = Echo()
 

@@ -11,7 +11,7 @@ from petstore.clock import MINUTE
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from petstore.keys.model import Caller
-from petstore.limits.contract import NEVER, RateLimiter, RateLimitStore, State
+from petstore.limits.contract import RateLimiter, RateLimitStore, State
 from petstore.limits.database import StoredRateLimits
 from support.keys import issue_stored, usage_of
 from support.manual_clock import ManualClock
@@ -67,23 +67,6 @@ async def test_requests_during_a_save_are_counted_exactly(
     assert await used_today(await start_limiter(states), key) == 40
 
 
-async def test_keys_do_not_share_their_windows(
-    limiter: RateLimiter, key: Caller, store: SqliteStore, clock: ManualClock
-) -> None:
-    other = await issue_stored(store, clock)
-    for _ in range(61):
-        await limiter.take(key)
-    assert (await limiter.take(other)).minute.remaining == 59
-
-
-async def test_a_peek_is_not_counted(limiter: RateLimiter, key: Caller) -> None:
-    for _ in range(3):
-        assert (await limiter.look(key)).minute.remaining == 60
-    await limiter.take(key)
-    for _ in range(3):
-        assert (await limiter.look(key)).minute.remaining == 59
-
-
 async def test_a_charge_counts_against_the_day_but_not_the_minute(
     limiter: RateLimiter, key: Caller
 ) -> None:
@@ -101,23 +84,6 @@ async def test_concurrent_charges_are_admitted_completely_up_to_the_day_limit(
     assert await used_today(limiter, key) == 900
     assert (await limiter.charge(key, 101)).verdict == "limited"
     assert (await limiter.charge(key, 100)).day.remaining == 0
-
-
-async def test_a_refused_charge_describes_the_day(limiter: RateLimiter, key: Caller) -> None:
-    for _ in range(60):
-        await limiter.take(key)
-    refused = await limiter.charge(key, 941)
-    assert (refused.minute.remaining, refused.described) == (0, refused.day)
-    assert (await limiter.charge(key, 1)).described.limit == 60
-
-
-async def test_a_refused_charge_is_not_a_strike(
-    limiter: RateLimiter, key: Caller, clock: ManualClock
-) -> None:
-    for _ in range(100):
-        clock.advance(0.5)
-        assert (await limiter.charge(key, 1_001)).verdict == "limited"
-    assert (await limiter.take(key)).verdict == "admitted"
 
 
 async def test_a_banned_key_is_not_charged(
@@ -169,32 +135,6 @@ async def test_saved_states_survive_a_restart(
     assert await (await start_limiter(states)).look(key) == before
 
 
-async def test_a_ban_survives_a_restart(
-    start_limiter: StartLimiter, states: StoredRateLimits, key: Caller, clock: ManualClock
-) -> None:
-    limiter = await start_limiter(states)
-    for _ in range(60 + 400):
-        clock.advance(0.1)
-        await limiter.take(key)
-    await limiter.save()
-    restarted = await start_limiter(states)
-    assert (await restarted.look(key)).verdict == "banned"
-    assert (await restarted.take(key)).verdict == "banned"
-
-
-async def test_an_unban_lifts_the_ban_in_the_running_service(
-    limiter: RateLimiter, key: Caller, clock: ManualClock
-) -> None:
-    for _ in range(60 + 400):
-        clock.advance(0.1)
-        banned = await limiter.take(key)
-    assert banned.verdict == "banned"
-    unbanned = replace(key, unbanned_at=clock())
-    clock.advance(60)
-    assert (await limiter.look(unbanned)).verdict == "admitted"
-    assert (await limiter.take(unbanned)).verdict == "admitted"
-
-
 async def test_an_unban_applies_once_regardless_of_its_time(
     limiter: RateLimiter, key: Caller, clock: ManualClock
 ) -> None:
@@ -235,22 +175,6 @@ async def test_a_peek_updates_the_last_use_of_a_key(
     assert await states.load(key.id) == State(used_at=clock())
 
 
-async def test_a_save_stores_what_a_key_used_and_its_ban(
-    limiter: RateLimiter, key: Caller, states: StoredRateLimits, clock: ManualClock
-) -> None:
-    for _ in range(48):
-        await limiter.take(key)
-    await limiter.save()
-    used = await states.load(key.id)
-    assert used is not None
-    assert (used.minute_used, used.day_used, used.banned_until) == (48, 48, NEVER)
-    await get_banned(limiter, key, clock)
-    await limiter.save()
-    banned = await states.load(key.id)
-    assert banned is not None
-    assert banned.banned_until > clock()
-
-
 async def test_counts_that_could_not_be_saved_are_saved_later(
     start_limiter: StartLimiter,
     states: StoredRateLimits,
@@ -273,25 +197,6 @@ async def test_counts_that_could_not_be_saved_are_saved_later(
     restarted = await start_limiter(states)
     assert await used_today(restarted, key) == 2
     assert await used_today(restarted, other) == 1
-
-
-async def test_a_request_during_a_failed_save_is_saved_later(
-    start_limiter: StartLimiter,
-    states: StoredRateLimits,
-    key: Caller,
-    store: SqliteStore,
-    database: Path,
-) -> None:
-    limiter = await start_limiter(states)
-    await limiter.take(key)
-    with locked(database, store):
-        saving = asyncio.create_task(limiter.save())
-        await asyncio.sleep(0)
-        await limiter.take(key)
-        with pytest.raises(Unavailable):
-            await saving
-    await limiter.save()
-    assert await used_today(await start_limiter(states), key) == 2
 
 
 async def test_a_day_that_ends_during_a_failed_save_is_added_to_the_usage(
@@ -337,32 +242,6 @@ async def test_without_a_request_nothing_is_written(
         await limiter.save()
 
 
-async def test_a_day_that_ended_is_added_to_the_usage(
-    limiter: RateLimiter, key: Caller, store: SqliteStore, clock: ManualClock
-) -> None:
-    for _ in range(3):
-        await limiter.take(key)
-    clock.advance(86_400)
-    await limiter.take(key)
-    await limiter.save()
-    assert await usage_of(store, key.id) == [(TODAY, 3), (TODAY + 1, 1)]
-
-
-async def test_days_that_ended_during_failed_saves_are_added_to_the_usage(
-    limiter: RateLimiter, key: Caller, store: SqliteStore, clock: ManualClock, database: Path
-) -> None:
-    with locked(database, store):
-        for day in range(3):
-            for _ in range(day + 1):
-                await limiter.take(key)
-            with pytest.raises(Unavailable):
-                await limiter.save()
-            clock.advance(86_400)
-    await limiter.save()
-    usage = await usage_of(store, key.id)
-    assert usage == [(TODAY, 1), (TODAY + 1, 2), (TODAY + 2, 3)]
-
-
 async def test_a_key_that_is_loaded_on_a_later_day_keeps_its_earlier_usage(
     start_limiter: StartLimiter,
     states: StoredRateLimits,
@@ -378,12 +257,3 @@ async def test_a_key_that_is_loaded_on_a_later_day_keeps_its_earlier_usage(
     await restarted.take(key)
     await restarted.save()
     assert await usage_of(store, key.id) == [(TODAY, 1), (TODAY + 1, 1)]
-
-
-async def test_a_key_that_was_only_refused_has_no_usage(
-    limiter: RateLimiter, store: SqliteStore, key: Caller
-) -> None:
-    refused = replace(key, plan="enterprise", per_minute=1, per_day=0)
-    await limiter.take(refused)
-    await limiter.save()
-    assert await usage_of(store, key.id) == []

@@ -1,6 +1,5 @@
 """What the limiter of one process keeps in memory, and what it forgets."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.memory import MemoryLimiter
-from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.stores import do, locked
 
@@ -27,16 +25,6 @@ def limiter(states: StoredRateLimits, clock: ManualClock) -> MemoryLimiter:
 
 async def used_today(limiter: MemoryLimiter, key: Caller) -> int:
     return (await limiter.look(key)).day_used
-
-
-async def test_without_a_change_nothing_is_written(
-    limiter: MemoryLimiter, key: Caller, database: Path
-) -> None:
-    await limiter.take(key)
-    await limiter.save()
-    await limiter.look(key)
-    with locked(database):
-        await limiter.save()
 
 
 async def test_an_active_key_is_kept_in_memory(
@@ -76,21 +64,6 @@ async def test_an_idle_key_is_kept_in_memory_for_at_least_two_minutes(
     assert await used_today(limiter, key) == 1
 
 
-async def test_idle_keys_are_evicted_while_others_are_active(
-    limiter: MemoryLimiter, key: Caller, store: SqliteStore, clock: ManualClock
-) -> None:
-    busy = await issue_stored(store, clock)
-    await limiter.take(key)
-    for count in range(1, 4):
-        await limiter.take(busy)
-        # The second request comes while the save is under way.
-        await asyncio.gather(limiter.save(), limiter.take(busy))
-        clock.advance(120)
-        assert await used_today(limiter, busy) == 2 * count
-    await store.write(do(NINE_TODAY + " WHERE key_id = ?1", key.id))
-    assert await used_today(limiter, key) == 9
-
-
 async def test_keys_are_not_evicted_before_they_are_saved(
     limiter: MemoryLimiter, key: Caller, clock: ManualClock, store: SqliteStore, database: Path
 ) -> None:
@@ -101,12 +74,3 @@ async def test_keys_are_not_evicted_before_they_are_saved(
             with pytest.raises(Unavailable):
                 await limiter.save()
     assert await used_today(limiter, key) == 1
-
-
-async def test_the_heartbeat_of_a_memory_limiter_does_nothing(
-    limiter: MemoryLimiter, key: Caller
-) -> None:
-    await limiter.take(key)
-    await limiter.heartbeat()
-    assert await used_today(limiter, key) == 1
-    await limiter.close()

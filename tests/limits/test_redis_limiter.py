@@ -13,11 +13,10 @@ from petstore.clock import MINUTE, SECOND, system_clock
 from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules, Decision, LimitWindow, RateLimiter
 from petstore.limits.database import StoredRateLimits
-from petstore.limits.redis import RedisRateLimiter
 from petstore.redis_client import RedisClient
 from support.manual_clock import ManualClock
 from support.outages import LOST, HurriedClient, comes_back
-from support.redis_limiters import OF_ADDRESS, PATIENT, TimedClient, api_key, redis_limiter, said
+from support.redis_limiters import OF_ADDRESS, TimedClient, api_key, redis_limiter, said
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server, way_to
 from support.waiting import eventually
@@ -61,22 +60,6 @@ async def test_processes_share_one_count(
     assert sorted(remaining) == list(range(60))
 
 
-async def test_the_shared_count_is_saved_whichever_process_saves_last(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
-) -> None:
-    async with (
-        redis_limiter(redis.url, states, clock) as one,
-        redis_limiter(redis.url, states, clock) as other,
-    ):
-        assert await admitted(one, key, 24) == 24
-        assert await admitted(other, key, 24) == 24
-        for each in (other, one):  # the older state is saved last
-            await each.save()
-    saved = await states.load(key.id)
-    assert saved is not None
-    assert saved.minute_used == 48
-
-
 async def test_the_clock_of_the_redis_server_is_used(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
@@ -98,15 +81,6 @@ async def test_an_unban_seen_by_one_process_applies_at_once_in_another(
         await one.look(replace(key, unbanned_at=clock()))
         clock.advance(60)
         assert (await other.take(key)).verdict == "admitted"
-
-
-async def test_a_peek_at_an_unknown_key_creates_no_redis_key(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
-) -> None:
-    async with redis_limiter(redis.url, states, clock) as limiter:
-        await limiter.look(key)
-        await limiter.look_at(OF_ADDRESS, "192.0.2.1")
-        assert redis.call("KEYS", "*") == []
 
 
 @pytest.mark.parametrize("value", ["2.5", "nan", "inf", "1e300", "many"])
@@ -164,21 +138,6 @@ async def test_flushed_scripts_do_not_cause_failures(
             count += await admitted(limiter, key, 40)
     assert count == 300
     assert said(caplog) == []
-
-
-async def test_a_cancelled_call_does_not_affect_the_others(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
-) -> None:
-    async with redis_limiter(redis.url, states, clock) as limiter:
-        await limiter.take(key)
-        calls = [asyncio.create_task(limiter.take(key)) for _ in range(10)]
-        await asyncio.sleep(0)
-        for call in calls[::2]:
-            call.cancel()
-        decisions = await asyncio.gather(*calls, return_exceptions=True)
-        remaining = [d.minute.remaining for d in decisions if isinstance(d, Decision)]
-        assert remaining == [57, 55, 53, 51, 49]
-        assert (await limiter.take(key)).minute.remaining == 48
 
 
 async def test_a_call_cancelled_while_the_server_fails_does_not_affect_the_others(
@@ -294,15 +253,6 @@ async def test_processes_share_a_budget_and_without_redis_each_has_its_share(
         assert (await other.look_at(budget, "b")).minute.remaining == 2
 
 
-async def test_without_any_redis_contact_the_share_uses_the_configured_processes(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
-) -> None:
-    server.kill()
-    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
-        await limiter.heartbeat()
-        assert await admitted(limiter, api_key(1, 100), 99) == 33
-
-
 async def test_the_share_uses_at_least_the_configured_number_of_processes(
     server: RedisServer, states: StoredRateLimits, clock: ManualClock
 ) -> None:
@@ -330,14 +280,6 @@ async def test_a_process_without_a_heartbeat_for_five_seconds_is_not_counted(
         redis.call("ZADD", "petstore:processes", int(time.time()) - 6, "silent")
         await limiter.heartbeat()
         assert redis.call("ZCARD", "petstore:processes") == 1
-
-
-async def test_a_key_without_limits_has_none_without_redis(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
-) -> None:
-    async with redis_limiter(server.url, states, clock, processes=4) as limiter:
-        server.kill()
-        assert await admitted(limiter, api_key(1), 500) == 500
 
 
 @pytest.mark.parametrize(("used", "left"), [(40, 10), (39, 10), (41, 9)])
@@ -453,21 +395,6 @@ async def test_while_the_server_hangs_processes_fall_back_to_their_share(
         assert 80 <= await admitted(limiter, key, 200) <= 90
 
 
-async def test_broken_connections_are_replaced(
-    redis: RedisServer,
-    states: StoredRateLimits,
-    clock: ManualClock,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    key = api_key(1, 1_000)
-    async with redis_limiter(redis.url, states, clock) as limiter:
-        for _ in range(20):
-            await asyncio.gather(admitted(limiter, key, 10), limiter.heartbeat())
-            redis.call("CLIENT", "KILL", "TYPE", "normal")
-        assert (await limiter.take(key)).minute.remaining == 799
-    assert said(caplog) == []
-
-
 async def test_a_call_whose_connection_breaks_is_sent_again(
     server: RedisServer,
     states: StoredRateLimits,
@@ -538,16 +465,6 @@ async def test_the_limiter_follows_a_failover_behind_one_address(
         assert redis.call("DBSIZE") > 0
 
 
-async def test_the_url_selects_the_redis_database(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
-) -> None:
-    async with redis_limiter(f"{redis.url}/3", states, clock) as limiter:
-        await limiter.take(key)
-        assert redis.call("DBSIZE") == 0
-        redis.call("SWAPDB", 0, 3)
-        assert redis.call("DBSIZE") == 1
-
-
 @pytest.mark.parametrize("ahead", [-20, 20])
 async def test_without_redis_the_limiter_continues_with_the_time_of_redis(
     ahead: int, server: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
@@ -566,14 +483,3 @@ async def test_without_redis_the_limiter_continues_with_the_time_of_redis(
         decision = await limiter.take(key)
         assert decision.verdict == "admitted"
         assert decision.now == refused.minute.reset * SECOND
-
-
-async def test_a_heartbeat_returns_the_number_of_processes_and_the_server_time(
-    redis: RedisServer, states: StoredRateLimits
-) -> None:
-    client = RedisClient(redis.url)
-    limiter = RedisRateLimiter(client, states, BanRules(), PATIENT)
-    processes, now = await limiter.heartbeat()
-    await limiter.close()
-    assert processes == 1
-    assert abs(now - system_clock()) < MINUTE

@@ -8,7 +8,7 @@ import pytest
 from petstore import __version__
 from petstore.backends import create_limiter
 from petstore.databases.contract import Statement
-from petstore.databases.sqlite_files import database_bytes, note_backup
+from petstore.databases.sqlite_files import note_backup
 from petstore.errors import Unavailable
 from petstore.observability.hooks import observed_store
 from petstore.observability.measured import Metrics
@@ -96,16 +96,6 @@ async def test_a_limiter_that_fails_has_decided_nothing(database: Path, clock: M
                 assert samples['petstore_limiter_decisions_total{verdict="admitted"}'] == 0
 
 
-async def test_a_request_during_a_ban_is_not_counted_as_another_ban(
-    database: Path, clock: ManualClock
-) -> None:
-    async with observed_service(database, clock, **BAN_SOON) as service:
-        headers = await service.issue(per_minute=1)
-        await get_banned(service, headers)
-        await service.client.get("/v1/pets", headers=headers)
-        assert (await service.metrics())["petstore_bans_total"] == 1
-
-
 async def test_queries_are_timed_by_name_and_transactions_until_their_commit(
     database: Path, clock: ManualClock
 ) -> None:
@@ -158,10 +148,3 @@ async def test_the_disk_and_the_last_backup_are_reported(
         away.rename(database)
     assert "petstore_database_bytes" not in samples
     assert samples["petstore_workers"] == samples["petstore_workers_configured"] == 1
-
-
-def test_the_size_of_a_database_without_a_wal_is_reported(database: Path) -> None:
-    database.write_bytes(b"123")
-    assert database_bytes(database) == 3
-    database.with_name(f"{database.name}-wal").write_bytes(b"45")
-    assert database_bytes(database) == 5

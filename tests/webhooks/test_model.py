@@ -12,7 +12,6 @@ from petstore.errors import InvalidBody, InvalidWebhookUrl, UnknownEventType
 from petstore.events.model import EVENT_TYPES, scope_of
 from petstore.keys.model import DEFAULT_SCOPES, SCOPES
 from petstore.webhooks.model import (
-    MAX_WEBHOOKS,
     Networks,
     SecretRotation,
     WebhookCreate,
@@ -122,41 +121,12 @@ def test_other_ports_and_plain_http_need_an_allowed_network(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url",
-    [
-        "https://127.0.0.1/",
-        "https://169.254.169.254/",
-        "https://192.168.0.1/",
-        "https://0.0.0.0/",
-        "https://100.64.0.1/",
-        "https://[::1]/",
-        "https://[::ffff:127.0.0.1]/",
-        "https://[fe80::1]/",
-    ],
-)
-def test_an_address_that_is_not_public_is_refused(url: str) -> None:
-    for networks in ((), OWN):
-        with pytest.raises(
-            InvalidWebhookUrl, match=r"^url: expected a public address; the operator can"
-        ):
-            check_url(url, networks)
-
-
-@pytest.mark.parametrize(
     "url", ["https://10.1.2.3/", "http://10.1.2.3:1/hooks", "http://[fd00::7]:65535/"]
 )
 def test_an_address_in_an_allowed_network_is_accepted(url: str) -> None:
     check_url(url, OWN)
     with pytest.raises(InvalidWebhookUrl):
         check_url(url, ())
-
-
-@pytest.mark.parametrize("url", ["http://93.184.216.34/", "https://93.184.216.34:8443/"])
-def test_an_address_outside_the_allowed_networks_needs_https_and_port_443(url: str) -> None:
-    with pytest.raises(
-        InvalidWebhookUrl, match=r"^url: expected https and port 443; the operator can"
-    ):
-        check_url(url, OWN)
 
 
 DESCRIPTION = "description: expected 1 to 255 printable characters, not only white space"
@@ -203,14 +173,6 @@ def test_an_invalid_value_is_refused_naming_the_field(
 )
 def test_a_value_at_a_limit_is_accepted(struct: type, members: dict[str, Any]) -> None:
     assert decode_json(json.dumps(members).encode(), struct) == convert(members, struct)
-
-
-def test_an_old_secret_signs_for_a_day_by_default() -> None:
-    assert SecretRotation().grace_seconds == 86_400
-
-
-def test_a_key_has_at_most_16_webhooks() -> None:
-    assert MAX_WEBHOOKS == 16
 
 
 def test_types_are_sorted_and_deduplicated() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from petstore.clock import DAY, SECOND, Milliseconds
 from petstore.databases.contract import Store
-from petstore.errors import EventNotKept, NotFound, WebhookDisabled
+from petstore.errors import EventNotKept
 from petstore.events.model import ADMINISTRATORS
 from petstore.keys.model import Caller
 from petstore.keys.store import unconditional
@@ -149,13 +149,6 @@ async def test_a_second_recovery_only_extends_the_first_one(store: Store, key: C
         assert await webhook_row(store, "recovered_to") == (recovered_to,)
 
 
-async def test_events_that_are_no_longer_kept_are_left_out(store: Store, key: Caller) -> None:
-    assert await recovered(store, key) == []
-    await add_events(store, [NOW] * 3)
-    await store.write(do("DELETE FROM events WHERE sequence = 1"))
-    assert await recovered(store, key) == [2, 3]
-
-
 @pytest.mark.parametrize("change", ["leased_by = 'another'", "enabled = 0", "recovered_to = 1"])
 async def test_a_webhook_that_was_changed_meanwhile_gets_nothing_yet(
     store: Store, key: Caller, change: str
@@ -198,34 +191,6 @@ async def test_an_event_that_is_pending_becomes_due_and_has_no_second_delivery(
     assert await deliveries(store, "due_at") == [(5,), (5,)]
 
 
-async def test_a_webhook_or_delivery_of_another_key_is_not_found(store: Store, key: Caller) -> None:
-    other = await issue_key(store)
-    await add_webhook(store, other)
-    await add_events(store, [NOW])
-    await add_deliveries(store, 2, "failed")
-    for caller, webhook_id, delivery_id, missing in (
-        (other, 1, 1, "webhook 1"),
-        (key, 2, 1, "webhook 2"),
-        (key, 1, 1, "delivery 1"),
-        (key, 3, 1, "webhook 3"),
-    ):
-        with pytest.raises(NotFound, match=rf"^there is no {missing}$"):
-            await retried(store, caller, delivery_id, webhook_id)
-    with pytest.raises(NotFound, match=r"^there is no webhook 2$"):
-        await begin(store, key, webhook_id=2)
-    assert len(await deliveries(store)) == 1
-
-
-async def test_a_disabled_webhook_gets_nothing_again(store: Store, key: Caller) -> None:
-    await add_events(store, [NOW])
-    await add_deliveries(store, 1, "failed")
-    await store.write(do("UPDATE webhooks SET enabled = 0"))
-    with pytest.raises(WebhookDisabled):
-        await retried(store, key, 1)
-    with pytest.raises(WebhookDisabled):
-        await begin(store, key)
-
-
 @pytest.mark.parametrize(
     "change", ["DELETE FROM events WHERE sequence = 1", "UPDATE events SET id = 'evt_of_a_backup'"]
 )
@@ -237,9 +202,3 @@ async def test_an_event_that_is_not_kept_is_not_sent_again(
     await store.write(do(change))
     with pytest.raises(EventNotKept, match=r"^the event of delivery 1 is no longer kept$"):
         await retried(store, key, 1)
-
-
-async def test_a_test_can_be_sent_again(store: Store, key: Caller) -> None:
-    await add_events(store, [NOW], "webhook.test", key.id)
-    await add_deliveries(store, 1, "failed")
-    assert (await retried(store, key, 1)).type == "webhook.test"

@@ -5,7 +5,7 @@ import time
 from base64 import b64decode, b64encode
 
 import pytest
-from standardwebhooks import Webhook, WebhookVerificationError
+from standardwebhooks import Webhook
 
 from petstore.webhooks.signing import (
     master_of_text,
@@ -70,11 +70,6 @@ def test_an_invalid_secret_is_refused(text: str) -> None:
         secret_of_text(text)
 
 
-@pytest.mark.parametrize("secret", [bytes(24), MASTER, bytes(64)])
-def test_decoding_a_secret_returns_the_encoded_bytes(secret: bytes) -> None:
-    assert secret_of_text(secret_text(secret)) == secret
-
-
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
 def test_a_master_secret_is_one_line(end: bytes) -> None:
     assert master_of_text(text_of_master(MASTER).removesuffix(b"\n") + end) == MASTER
@@ -109,19 +104,3 @@ def test_the_standard_webhooks_library_verifies_a_signature_with_each_secret() -
     assert re.fullmatch(r"v1,[\w+/]{43}= v1,[\w+/]{43}=", headers["webhook-signature"])
     for secret in (SECRET, OTHER):
         assert Webhook(secret_text(secret)).verify(BODY, headers) == {"name": "Bello ☃"}
-
-
-def test_a_signature_covers_the_id_the_time_and_the_body() -> None:
-    headers = signed_headers("evt_1", int(time.time()), BODY, [SECRET])
-    later = str(int(headers["webhook-timestamp"]) + 1)
-    for changed in ({"webhook-id": "evt_2"}, {"webhook-timestamp": later}):
-        with pytest.raises(WebhookVerificationError):
-            Webhook(secret_text(SECRET)).verify(BODY, headers | changed)
-    with pytest.raises(WebhookVerificationError):
-        Webhook(secret_text(SECRET)).verify(BODY + b" ", headers)
-
-
-def test_another_secret_does_not_verify() -> None:
-    headers = signed_headers("evt_1", int(time.time()), BODY, [OTHER])
-    with pytest.raises(WebhookVerificationError):
-        Webhook(secret_text(SECRET)).verify(BODY, headers)
