@@ -165,7 +165,6 @@ async def test_no_write_of_a_failed_commit_succeeds(
 
 
 async def damage(database: Path, page: int) -> None:
-    """Overwrite one page of a store of 200 animals."""
     async with open_store(database) as store:
         await store.write(create_pets([LONG] * 200))
     content = bytearray(database.read_bytes())
