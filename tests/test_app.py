@@ -1,25 +1,19 @@
 """All the wiring: the service put together, started and stopped."""
 
-import io
-import logging
 import re
-import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import apsw
 import pytest
 
-from petstore.app import chores_of, serve_settings
+from petstore.app import chores_of
 from petstore.cli.serve import announce
 from petstore.clock import DAY
 from petstore.databases.contract import Statement
 from petstore.errors import Unavailable
-from petstore.interface.application import Application
 from petstore.interface.bodies import BodyReader
 from petstore.interface.documentation import Documentation
-from petstore.logs import is_for_person
 from petstore.settings import Settings
 from support.bare_app import bare_app, fields
 from support.keys import revoke
@@ -83,15 +77,6 @@ async def test_key_notices_are_recorded_from_saved_counts(database: Path) -> Non
     assert events == [("key.expiring",)]
 
 
-async def test_counts_are_saved_while_the_service_runs(database: Path) -> None:
-    async with running_service(database) as service:
-        key = await service.issue("free")
-        await service.request("GET", "/v1/pets", key.token)
-        connection = apsw.Connection(str(database))
-        await eventually(lambda: connection.execute("SELECT requests FROM usage").get == 1)
-        connection.close()
-
-
 async def test_a_stop_while_the_database_is_locked_is_logged_and_ends(
     database: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -135,31 +120,6 @@ async def test_the_settings_take_effect_in_the_service(database: Path) -> None:
     async with bare.app.lifespan():
         response = await bare.call("GET", b"/v1/pets", [])
     assert (b"x-ratelimit-limit", b"7") in fields(response)
-
-
-def test_a_service_can_be_created_from_settings_alone(
-    database: Path,
-    root: logging.Logger,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    stderr = io.TextIOWrapper(io.BytesIO())
-    monkeypatch.setattr(sys, "stderr", stderr)
-    settings = Settings(database=f"sqlite:///{database}", log_format="text")
-    assert isinstance(serve_settings(settings), Application)
-    root.error("it fell")
-    root.handlers[0].close()
-    assert " error    it fell\n" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize(("log_format", "for_person"), [("text", True), ("json", False)])
-def test_the_log_has_the_configured_format(log_format: Any, *, for_person: bool) -> None:
-    assert is_for_person(log_format) is for_person
-
-
-def test_without_a_terminal_the_log_is_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    assert not is_for_person("auto")
 
 
 async def test_a_service_without_built_docs_serves_all_the_rest(

@@ -125,16 +125,6 @@ async def test_a_body_may_arrive_in_pieces(
     assert [b"location", b"http://petstore/v1/pets/1"] in start["headers"]
 
 
-@pytest.mark.parametrize(("version", "closes"), [("1.1", True), ("2", False)])
-async def test_a_body_that_is_too_large_closes_an_http_1_connection(
-    server: Server, key: tuple[bytes, bytes], version: str, *, closes: bool
-) -> None:
-    asked = scope(key, (b"content-length", b"70000"), http_version=version)
-    start, _ = await server.request(asked)
-    assert start["status"] == 413
-    assert ([b"connection", b"close"] in start["headers"]) is closes
-
-
 async def test_a_file_is_sent_in_pieces(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     content = bytes(range(256)) * 400
     files = []
@@ -168,12 +158,6 @@ def test_with_granian_a_long_poll_ends_when_its_client_disconnects(tmp_path: Pat
             connection.send(b"GET /v1/events?cursor=latest&wait=25 HTTP/1.1\r\n" + head.encode())
             assert connection.is_silent(0.5)
         assert within(15, lambda: any("listEvents" in str(line) for line in server.log_lines()))
-
-
-async def test_a_path_is_read_as_it_was_sent(server: Server, key: tuple[bytes, bytes]) -> None:
-    for raw, status in [(b"/v1%2Fpets", 404), (b"", 200)]:
-        start, _ = await server.request(scope(key, method="GET", raw_path=raw), *body())
-        assert start["status"] == status
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Concurrent calls that share work."""
 
 import asyncio
-import gc
 from collections.abc import Sequence
 
 import pytest
@@ -64,31 +63,6 @@ async def test_a_cancelled_caller_does_not_cancel_a_shared_call() -> None:
     await turns()
     work.may_end.set()
     assert await other == 1
-
-
-@pytest.mark.parametrize("is_cancelled", [False, True])
-async def test_a_call_that_fails_without_waiting_callers_is_not_an_error(
-    *, is_cancelled: bool
-) -> None:
-    calls, work = SharedCalls[str, int](), Work()
-    faults: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
-    before = asyncio.all_tasks()
-    caller = asyncio.create_task(calls.call("a", work))
-    await turns()
-    (call,) = asyncio.all_tasks() - before - {caller}
-    caller.cancel()
-    await turns()
-    if is_cancelled:
-        call.cancel()
-    work.fault = OSError("gone")
-    work.may_end.set()
-    await asyncio.wait([call])
-    await turns()
-    del call, caller
-    gc.collect()
-    assert faults == []
-    assert "a" not in calls
 
 
 class Group:
@@ -174,17 +148,3 @@ async def test_a_cancelled_caller_does_not_cancel_its_call() -> None:
     group.may_end.set()
     assert await other == 4
     assert group.sizes == [2]
-
-
-async def test_cancelled_batches_run_no_more_calls() -> None:
-    group = Group()
-    group.batches.cancel()
-    calls = group.calls(1, 2)
-    await turns()
-    group.batches.cancel()
-    group.may_end.set()
-    await turns()
-    assert [call.done() for call in calls] == [False, False]
-    for call in calls:
-        call.cancel()
-    await asyncio.gather(*calls, return_exceptions=True)

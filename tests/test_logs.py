@@ -82,21 +82,6 @@ def test_a_request_is_one_json_object_on_one_line() -> None:
     }
 
 
-def test_the_time_has_milliseconds() -> None:
-    stream, clock = io.BytesIO(), ManualClock()
-    log = RequestLog(stream, clock, for_person=False)
-    for seconds in (0.007, 0.9, 0.1, 86400):
-        clock.advance(seconds)
-        log.add(request())
-    log.close()
-    assert [json.loads(line)["time"] for line in stream.getvalue().splitlines()] == [
-        "2026-12-01T12:00:00.007Z",
-        "2026-12-01T12:00:00.907Z",
-        "2026-12-01T12:00:01.007Z",
-        "2026-12-02T12:00:01.007Z",
-    ]
-
-
 @pytest.mark.parametrize(
     ("status", "color"), [(200, "32"), (304, "36"), (404, "33"), (500, "31"), (100, "31")]
 )
@@ -106,22 +91,6 @@ def test_the_human_readable_format_colors_the_status(status: int, color: str) ->
         f"12:00:00 \x1b[{color}m{status}\x1b[0m GET    listPets     key=7 192.0.2.7 12.35 ms 81 B"
         " abc123\n"
     )
-
-
-@pytest.mark.parametrize("terminal", [False, True])
-def test_text_has_no_colors_in_a_file_or_with_no_color(
-    root: logging.Logger, monkeypatch: pytest.MonkeyPatch, *, terminal: bool
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1" if terminal else "")
-    text = logged(request(), person=True, terminal=terminal)
-    text += records(person=True, terminal=terminal, emit=lambda: root.error("hello"))
-    assert text.startswith("12:00:00 200 GET ")
-    assert text.endswith(" error    hello\n")
-
-
-def test_the_human_readable_format_says_why_a_request_was_refused() -> None:
-    refused = request(status=429, code="rate_limit_exceeded", limit="key_minute")
-    assert logged(refused, person=True).endswith(" abc123 rate_limit_exceeded (key_minute)\n")
 
 
 def test_the_human_readable_format_names_a_person_or_the_digest_of_a_login() -> None:
@@ -203,14 +172,6 @@ def records(*, person: bool, emit: Callable[[], object], terminal: bool = False)
     emit()
     log.close()
     return stream.getvalue().decode()
-
-
-def test_a_new_log_leaves_the_previous_one_open(root: logging.Logger) -> None:
-    former, new = (RequestLog(io.BytesIO(), ManualClock(), for_person=False) for _ in range(2))
-    configure_logging(former)
-    configure_logging(new)
-    assert root.handlers == [new]
-    assert not vars(former)["_stop"].is_set()
 
 
 @pytest.mark.parametrize("person", [False, True])

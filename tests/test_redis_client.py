@@ -13,7 +13,7 @@ from petstore.redis_client import (
     check_redis,
 )
 from support.redis_server import RedisServer, redis_server
-from support.silent_server import fake_server, way_to
+from support.silent_server import fake_server
 
 pytestmark = pytest.mark.anyio
 
@@ -72,31 +72,6 @@ async def test_a_wrong_password_is_reported_and_never_shown() -> None:
             assert "secret" not in f"{refusal.value}{failure.value}"
             await client.close()
         await check_redis(f"redis://:right-secret@{address}")
-
-
-async def test_two_hundred_concurrent_calls_wait_for_few_slow_round_trips(
-    redis: RedisServer,
-) -> None:
-    async with way_to(redis.port, delay=0.03) as way:
-        client = RedisClient(way.url)
-        script = BatchedScript(client, COUNT, 10)
-        await script.run("first", b"")
-        before = len(way.heard)
-        await asyncio.gather(*(script.run("slow", b"") for _ in range(200)))
-        assert len(way.heard) - before < 12
-        await client.close()
-
-
-async def test_calls_of_one_round_trip_share_commands(redis: RedisServer) -> None:
-    async with way_to(redis.port) as way:
-        client = RedisClient(way.url)
-        script = BatchedScript(client, COUNT, 10)
-        await script.run("first", b"")
-        before = b"".join(way.heard).count(b"EVALSHA")
-        keys = [f"apart {number}" for number in range(100)]
-        assert await asyncio.gather(*(script.run(key, b"") for key in keys)) == [1] * 100
-        assert b"".join(way.heard).count(b"EVALSHA") - before == 4
-        await client.close()
 
 
 async def test_a_command_that_fails_fails_for_all_its_keys_and_for_no_others(

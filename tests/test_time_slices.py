@@ -77,15 +77,6 @@ async def test_the_loop_reads_between_two_slices_however_many_work() -> None:
     assert all(before < after for before, after in pairwise(reads_before))
 
 
-async def test_work_that_is_cancelled_takes_no_turn_from_others() -> None:
-    cancelled, *others = [asyncio.create_task(TimeSlices(0).rest()) for _ in range(3)]
-    await asyncio.sleep(0)
-    cancelled.cancel()
-    async with asyncio.timeout(30):
-        await asyncio.gather(*others)
-    assert cancelled.cancelled()
-
-
 async def test_work_within_its_slice_goes_on() -> None:
     others = asyncio.Event()
     asyncio.get_running_loop().call_soon(others.set)

@@ -12,14 +12,12 @@ import apsw
 import pytest
 
 from petstore.databases import migrations
-from petstore.databases.backups import back_up, restore
 from petstore.databases.contract import Row
 from petstore.databases.sqlite import SqliteStore, put_log_away
-from petstore.databases.sqlite_connection import connected, one_at_a_time
+from petstore.databases.sqlite_connection import one_at_a_time
 from petstore.databases.sqlite_files import OpenFiles
 from petstore.errors import UnusableDatabase
-from petstore.pets.model import NewPet, PetFilter
-from petstore.pets.store import list_pets
+from petstore.pets.model import NewPet
 from support.changes import create_pet
 from support.idle_user import IdleUser
 from support.migrators import migrate_at_once
@@ -109,14 +107,6 @@ def test_half_of_a_change_by_a_killed_process_is_undone_before_a_store_is_read(
     assert run_sql(database, "SELECT count(*) FROM categories") == [(0,)]
 
 
-def test_a_store_without_a_log_that_another_program_reads_can_be_opened(database: Path) -> None:
-    SqliteStore(database).migrate()
-    run_sql(database, "PRAGMA journal_mode = delete")
-    with IdleUser(database, reads=True), connected(database, 50) as connection:
-        assert connection.pragma("journal_mode") == "delete"
-        assert SqliteStore(database, timeout=50).schema() == (VERSION, VERSION)
-
-
 def test_a_store_whose_maker_makes_a_log_just_now_can_be_opened(database: Path) -> None:
     SqliteStore(database).migrate()
     run_sql(database, "PRAGMA journal_mode = delete")
@@ -156,15 +146,6 @@ MISSING = [
     ("DROP INDEX open_orders", "index open_orders"),
     ("ALTER TABLE usage DROP COLUMN requests", r"column usage\.requests"),
 ]
-OF_OTHERS = """
-    CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER);
-    CREATE TABLE _litestream_lock (id INTEGER);
-    CREATE TABLE "my notes" (pet_id INTEGER REFERENCES pets (id));
-    CREATE INDEX "by name" ON pets (name);
-    CREATE VIEW names AS SELECT name FROM pets;
-    ALTER TABLE usage ADD COLUMN remark TEXT;
-    ANALYZE
-"""
 
 
 @pytest.mark.parametrize(("sql", "part"), MISSING, ids=[part for _, part in MISSING])
@@ -175,20 +156,6 @@ def test_a_store_in_which_something_is_missing_is_refused(
     run_sql(database, sql)
     reason = f"does not have the schema of version {VERSION}: {part} is missing$"
     assert_refused_and_untouched(database, reason)
-
-
-@pytest.mark.anyio
-async def test_what_others_put_into_a_store_is_theirs(database: Path) -> None:
-    async with open_store(database) as store:
-        run_sql(database, OF_OTHERS)
-        await store.write(create_pet(NewPet("Rex", 1)))
-    for action in (back_up, restore):
-        moved = database.with_name(f"{action.__name__}.db")
-        action(database, moved, lambda *_: None)
-        database = moved
-        async with open_store(database) as store:
-            assert len((await list_pets(store, PetFilter(), None, 20)).items) == 1
-        assert run_sql(database, "SELECT count(*) FROM _litestream_seq") == [(0,)]
 
 
 # What the schema itself sees to
@@ -245,10 +212,3 @@ async def test_only_the_owner_can_read_a_new_database_and_the_files_beside_it(
             await store.write(create_pet(NewPet("Rex", 1)))
             modes = {path.name: path.stat().st_mode & 0o777 for path in database.parent.iterdir()}
     assert modes == {f"petstore.db{ending}": 0o600 for ending in ("", "-wal", "-shm")}
-
-
-def test_a_database_is_not_created_through_a_dangling_symlink(database: Path) -> None:
-    database.symlink_to(database.with_name("elsewhere.db"))
-    with pytest.raises(UnusableDatabase, match="it is a link that leads nowhere"):
-        SqliteStore(database).migrate()
-    assert not database.exists()

@@ -43,7 +43,6 @@ CONDITIONS = (
     "object_not_in_prerequisite_state",
     "serialization_failure",
 )
-PID = Statement("SELECT pg_backend_pid()")
 STATEMENT_TIMEOUT = "SELECT current_setting('statement_timeout')"
 ALL_RIGHTS = (
     "GRANT ALL ON ALL TABLES IN SCHEMA public TO {0};"
@@ -101,11 +100,6 @@ async def locked_by(store: PostgresStore, lock: str) -> AsyncIterator[None]:
     await holding
 
 
-def noting(begun: asyncio.Event, unit: Unit[None]) -> Unit[None]:
-    begun.set()
-    yield from unit
-
-
 async def count_pets(store: PostgresStore) -> int:
     return len(await store.read(ALL_PETS))
 
@@ -145,17 +139,6 @@ async def test_changes_are_read_committed_whatever_the_default_of_the_database(
     postgres.sql(f"ALTER DATABASE {name} SET default_transaction_isolation = serializable")
     isolation = do("SELECT current_setting('transaction_isolation')")
     assert await store.write(isolation) == [("read committed",)]
-
-
-async def test_a_connection_counts_as_in_use_until_its_change_is_made(
-    store: PostgresStore,
-) -> None:
-    def count_connections() -> Unit[int]:
-        yield PID
-        return store.connections_in_use
-
-    assert await store.write(count_connections()) == 1
-    assert store.connections_in_use == 0
 
 
 @pytest.mark.parametrize("pause", [0, 0.1])
@@ -215,18 +198,6 @@ def at_commit(action: str) -> str:
     """
 
 
-async def test_a_change_interrupted_at_its_commit_is_refused_and_not_retried(
-    postgres: PostgresServer, postgres_url: str, store: PostgresStore
-) -> None:
-    name = database_name(postgres_url)
-    postgres.sql(at_commit("pg_terminate_backend(pg_backend_pid())"), name)
-    with pytest.raises(Unavailable, match="terminating connection"):
-        await store.write(create_pet(BELLA))
-    postgres.sql("DROP TRIGGER act ON pets", name)
-    await store.write(create_pet(BELLA))
-    assert await count_pets(store) == 1
-
-
 async def test_a_change_that_is_confirmed_too_late_is_refused_but_may_be_committed(
     postgres: PostgresServer,
     postgres_url: str,
@@ -254,19 +225,6 @@ async def test_a_change_that_waits_for_a_lock_is_refused_and_not_made_later(
             await short_timeout_store.write(do("UPDATE pets SET name = 'late'"))
     await store.write(do("UPDATE pets SET category_id = 2"))
     assert await store.read(select_pet(pet.id)) == [(pet.id, "Bella", 2, None)]
-
-
-async def test_a_cancelled_change_is_not_made_and_blocks_no_other(
-    short_timeout_store: PostgresStore,
-) -> None:
-    for _ in range(5):
-        begun = asyncio.Event()
-        leaving = asyncio.create_task(short_timeout_store.write(noting(begun, slowly(0.2))))
-        await begun.wait()
-        leaving.cancel()
-        await asyncio.gather(leaving, return_exceptions=True)
-    await short_timeout_store.write(create_pet(BELLA))
-    assert await count_pets(short_timeout_store) == 1
 
 
 async def test_a_server_at_its_connection_limit_refuses_changes(
@@ -365,14 +323,6 @@ async def test_a_unit_that_swallows_a_failure_is_not_committed(store: PostgresSt
     with pytest.raises(InternalError, match="continued after"):
         await store.write(unit())
     assert await store.read(Statement("SELECT * FROM categories")) == []
-
-
-async def test_a_duplicate_value_that_a_unit_does_not_catch_is_refused(
-    store: PostgresStore,
-) -> None:
-    insert = "INSERT INTO categories (name, name_key) VALUES ('a', 'a'), ('b', 'a')"
-    with pytest.raises(Unavailable, match="duplicate key value"):
-        await store.write(do(insert))
 
 
 async def test_a_publication_of_all_tables_hinders_no_change(

@@ -134,26 +134,6 @@ def test_a_database_with_a_limited_encoding_is_refused(postgres: PostgresServer)
         PostgresStore(url).migrate()
 
 
-@pytest.mark.parametrize(
-    ("url", "reason"),
-    [
-        ("postgresql://petstore@127.0.0.1:{port}/nowhere", '"nowhere" does not exist'),
-        ("postgresql://nobody@127.0.0.1:{port}/postgres", '"nobody" does not exist'),
-        ("postgresql://petstore@127.0.0.1:1/postgres", "Connect call failed"),
-        ("postgresql://petstore@[::1]:1/postgres", "Connect call failed|Cannot assign"),
-        ("postgresql://petstore@petstore.invalid/postgres", "."),
-        ("postgresql://petstore@127.0.0.1:{port}/postgres?sslmode=require", "SSL"),
-    ],
-)
-def test_an_address_without_a_database_is_refused(
-    postgres: PostgresServer, url: str, reason: str
-) -> None:
-    with pytest.raises(Unavailable) as refusal:
-        PostgresStore(url.format(port=postgres.port)).migrate()
-    assert refusal.match(f"^the database is not available: .*{reason}")
-    assert "\n" not in str(refusal.value)
-
-
 def test_a_silent_server_is_refused_sooner_than_a_migration_may_take() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = PostgresStore(f"postgresql://petstore@127.0.0.1:{silent.getsockname()[1]}/x", 200)
@@ -161,18 +141,6 @@ def test_a_silent_server_is_refused_sooner_than_a_migration_may_take() -> None:
         with pytest.raises(Unavailable, match="in time"):
             store.migrate()
         assert time.monotonic() - began < 30
-
-
-def test_reading_the_schema_behind_a_lock_is_refused_in_time(
-    postgres: PostgresServer, postgres_url: str
-) -> None:
-    store = PostgresStore(f"{postgres_url}?pgbouncer=true", 500)
-    with (
-        ThreadPoolExecutor(1) as thread,
-        postgres.transaction(database_name(postgres_url), "LOCK TABLE petstore_schema"),
-        pytest.raises(Unavailable, match="in time"),
-    ):
-        thread.submit(store.schema).result(20)
 
 
 @pytest.mark.parametrize(

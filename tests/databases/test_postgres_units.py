@@ -15,8 +15,8 @@ from petstore.databases.postgres import PostgresStore
 from petstore.errors import Unavailable
 from petstore.events.store import publish_all
 from petstore.interface.idempotency_records import Attempt, SafeRetries
-from petstore.pets.model import NewPet, Pet, PetPatch
-from petstore.pets.store import create_pet, delete_pet, get_pet, update_pet
+from petstore.pets.model import NewPet, Pet
+from petstore.pets.store import create_pet, get_pet
 from support.history import forget_keys, read_feed
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
@@ -61,10 +61,6 @@ def add_categories(store: PostgresStore, *names: str) -> asyncio.Future[list[Any
     """Add categories at once: the first, which is alone, and then the others together."""
     added = (store.write(add_category(name)) for name in names)
     return asyncio.gather(*added, return_exceptions=True)
-
-
-def accept(pet: Pet) -> None:
-    """Check nothing."""
 
 
 def locked_categories(postgres: PostgresServer, url: str) -> AbstractContextManager[None]:
@@ -227,23 +223,6 @@ async def test_what_is_acknowledged_while_connections_are_lost_is_in_the_feed_on
     assert [event.sequence for event in page.events] == [*range(1, len(pets) + 1)]
 
 
-async def test_an_animal_is_changed_and_deleted_together_with_its_event(
-    store: PostgresStore, postgres: PostgresServer
-) -> None:
-    pet = await store.write(add())
-    log = Log(postgres)
-    await store.write(
-        update_pet(pet.id, PetPatch(category_id=2), NOW, accept, strict_categories=False)
-    )
-    await store.write(delete_pet(pet.id, NOW, accept))
-    assert log.first_words() == [
-        *("BEGIN ISOLATION", "SELECT id", "SELECT id", "WITH statement_0", "COMMIT"),
-        *("BEGIN ISOLATION", "SELECT id", "SELECT id", "SELECT id", "WITH statement_0", "COMMIT"),
-    ]
-    assert await events(store) == [f"pet/{pet.id}"] * 3
-    assert await names(store) == []
-
-
 async def test_a_recorded_response_is_written_with_the_animal_and_its_event(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
@@ -276,24 +255,6 @@ async def test_what_waits_runs_before_a_statement_that_may_not(store: PostgresSt
     assert await store.write(unit()) == [[("first",)], [("first",), ("second",)]]
     assert await names(store) == ["first", "second", "third"]
     assert await events(store) == ["pet/1", "pet/2", "pet/3"]
-
-
-async def test_a_unit_that_raises_leaves_nothing_of_what_waited(store: PostgresStore) -> None:
-    def refused_at_once() -> Unit[None]:
-        yield from add()
-        raise KeyError
-
-    def refused_later() -> Unit[None]:
-        yield from add()
-        yield Statement("SELECT 1")
-        yield from add()
-        raise KeyError
-
-    for unit in (refused_at_once, refused_later):
-        with pytest.raises(KeyError):
-            await store.write(unit())
-    assert await names(store) == []
-    assert await events(store) == []
 
 
 async def test_a_statement_that_waited_and_fails_undoes_its_unit(store: PostgresStore) -> None:

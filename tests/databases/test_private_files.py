@@ -7,7 +7,6 @@ from typing import BinaryIO
 import pytest
 
 from petstore.databases.private_files import replacing
-from support.programs import needs
 
 
 def write(path: Path, content: bytes) -> None:
@@ -71,15 +70,3 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path, *, is_link: boo
     with pytest.raises(FileExistsError, match="expected a regular file"), replacing(path):
         pytest.fail("it was replaced")
     assert path.is_fifo()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason=needs("root"))
-def test_a_partial_file_of_another_user_is_refused(tmp_path: Path) -> None:
-    part = tmp_path / "file.part"
-    part.touch()
-    os.chown(part, 65534, -1)
-    with (
-        pytest.raises(FileExistsError, match="not your file; remove it"),
-        replacing(tmp_path / "file"),
-    ):
-        pytest.fail("it was replaced")

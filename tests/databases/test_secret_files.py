@@ -54,14 +54,6 @@ def test_a_file_that_the_operator_provides_is_not_created(path: Path) -> None:
     assert file.read() == MASTER
 
 
-def test_without_a_file_there_are_no_webhooks() -> None:
-    file = SecretFile(None, may_create=False)
-    file.check()
-    file.create()
-    with pytest.raises(WebhooksNotConfigured, match="--secret-file is not set"):
-        file.read()
-
-
 def test_an_invalid_file_is_refused_and_the_log_has_its_path(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -79,23 +71,3 @@ def test_an_invalid_file_is_refused_and_the_log_has_its_path(
     assert str(path) in caplog.text
     assert str(path) not in refused.value.message
     assert "geheim" not in caplog.text
-
-
-def test_the_log_says_once_why_a_file_cannot_be_used(
-    path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    file = SecretFile(path, may_create=False)
-    for _ in range(3):
-        with pytest.raises(WebhooksNotConfigured):
-            file.read()
-    path.touch(0o600)
-    path.write_text("geheim")
-    for _ in range(3):
-        with pytest.raises(WebhooksNotConfigured):
-            file.read()
-    causes = [record.message for record in caplog.records]
-    assert ["No such file" in cause for cause in causes] == [True, False]
-    assert "32 random bytes in base64" in causes[1]
-    path.touch(0o600)
-    path.write_bytes(text_of_master(MASTER))
-    assert file.read() == MASTER

@@ -9,7 +9,6 @@ import pytest
 
 from petstore.databases.contract import Unit
 from petstore.databases.sqlite import SqliteStore
-from petstore.errors import Unavailable
 from petstore.pets.model import NewPet, Pet
 from petstore.time_slices import TimeSlices
 from support.changes import create_pet
@@ -36,13 +35,6 @@ def commits_in_wal(database: Path) -> int:
     page_size = int.from_bytes(wal[8:12])
     frames = (wal[start : start + 24] for start in range(32, len(wal), 24 + page_size))
     return sum(frame[4:8] != bytes(4) and frame[8:16] == wal[16:24] for frame in frames)
-
-
-async def test_one_change_is_one_commit(store: SqliteStore, database: Path) -> None:
-    await store.write(create_pet(BELLA))
-    before = commits_in_wal(database)
-    await store.write(create_pet(BELLA))
-    assert commits_in_wal(database) == before + 1
 
 
 async def test_concurrent_changes_share_commits(store: SqliteStore, database: Path) -> None:
@@ -154,14 +146,6 @@ async def test_the_statement_of_a_page_is_compiled_once(
     assert first > 0
     await store.read(select_pets(51, after=2))
     assert len(compiled) == first
-
-
-async def test_a_change_of_a_store_that_was_closed_is_refused_at_once(database: Path) -> None:
-    async with open_store(database) as store:
-        pass
-    with pytest.raises(Unavailable, match="the database is closed"):
-        await store.write(create_pet(BELLA))
-    await store.close()
 
 
 def test_a_loop_that_ends_during_a_commit_leaves_the_store_to_another_one(database: Path) -> None:

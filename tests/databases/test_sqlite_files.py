@@ -17,7 +17,6 @@ from petstore.errors import LostFiles, Unavailable
 from petstore.pets.model import NewPet
 from support.changes import create_pet, create_pets
 from support.endless_writer import EndlessWriter
-from support.full_disk import full_disk
 from support.idle_user import IdleUser
 from support.pet_rows import select_pets
 from support.stores import impatient, locked, open_store
@@ -160,19 +159,6 @@ async def test_while_another_program_reads_a_deleted_wal_its_process_does_not_en
     assert len(caplog.records) == 1
 
 
-async def test_on_a_full_disk_the_process_of_a_deleted_wal_does_not_end(
-    store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    await store.write(create_pets(MANY))
-    delete(database, ("-wal",))
-    with impatient(store), full_disk():
-        with pytest.raises(Unavailable, match="and it cannot be saved: ") as refusal:
-            await store.check()
-        assert not isinstance(refusal.value, LostFiles)
-        await store.close()
-    assert caplog.messages[-1].startswith(f"{database} does not have all changes: it cannot be")
-
-
 @pytest.mark.parametrize("reads", [False, True])
 async def test_a_deleted_wal_is_brought_to_the_database_when_the_store_closes(
     store: SqliteStore, database: Path, caplog: pytest.LogCaptureFixture, *, reads: bool
@@ -201,22 +187,6 @@ async def test_kill_9_after_a_deletion_loses_nothing_that_was_acknowledged(datab
             await eventually(lambda: os.fstat(log.fileno()).st_size == 0)
     assert {*first.acknowledged, *second.acknowledged} <= await ids_in(database)
     assert apsw.Connection(str(database)).pragma("integrity_check") == "ok"
-
-
-async def test_the_files_of_a_symlinked_database_are_beside_its_target(
-    tmp_path: Path, database: Path
-) -> None:
-    link = tmp_path / "folder" / "link.db"
-    link.parent.mkdir()
-    SqliteStore(database).migrate()
-    link.symlink_to(database)
-    async with open_store(link) as store:
-        await store.write(create_pet(BELLA))
-        delete(database, ("-wal",))
-        with pytest.raises(LostFiles):
-            await store.check()
-        assert await ids_without_log(database) == {1}
-        assert os.listdir(link.parent) == ["link.db"]  # noqa: PTH208 - names alone
 
 
 async def test_while_another_program_has_the_write_lock_a_deleted_wal_is_brought_to_the_database(

@@ -10,7 +10,7 @@ import pytest
 
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.domain.fields import INT64_MAX
-from petstore.errors import Conflict, PetstoreError
+from petstore.errors import Conflict
 from petstore.pets.model import NewPet, Pet
 from petstore.pets.rows import pet_of
 from petstore.pets.store import get_pet
@@ -87,14 +87,6 @@ async def test_each_of_those_who_read_at_once_gets_the_animal_of_its_own_id(stor
     ]
 
 
-async def test_a_unit_that_raises_changes_nothing_and_its_caller_gets_the_error(
-    store: Store,
-) -> None:
-    with pytest.raises(Conflict, match=r"^already taken$"):
-        await store.write(add_and_refuse(BELLA, Conflict("already taken")))
-    assert await all_pets(store) == []
-
-
 @pytest.mark.parametrize("error", [Conflict("taken"), ZeroDivisionError(), RuntimeError("bug")])
 async def test_a_failing_unit_does_not_affect_others(store: Store, error: Exception) -> None:
     outcomes = await asyncio.gather(
@@ -119,11 +111,6 @@ async def test_a_unit_that_breaks_a_constraint_does_not_affect_others(store: Sto
     )
     assert isinstance(outcome, Exception)
     assert len(await all_pets(store)) == 2
-
-
-async def test_a_read_cannot_write(store: Store) -> None:
-    with pytest.raises(PetstoreError):
-        await store.read(Statement("DELETE FROM pets"))
 
 
 async def test_a_unit_gets_the_rows_of_each_statement(store: Store) -> None:
@@ -182,13 +169,6 @@ async def test_ids_ascend_from_1_and_are_never_reused(open_one: Open) -> None:
         await store.write(do("DELETE FROM pets"))
     async with open_one() as store:
         assert (await store.write(create_pet(BELLA))).id == 5
-
-
-async def test_an_acknowledged_change_survives_reopening(open_one: Open) -> None:
-    async with open_one() as store:
-        pet = await store.write(create_pet(BELLA))
-    async with open_one() as store:
-        assert await all_pets(store) == [pet]
 
 
 async def test_closing_waits_for_running_units(open_one: Open) -> None:

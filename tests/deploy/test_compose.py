@@ -4,10 +4,8 @@ import re
 import subprocess
 import sys
 from ipaddress import IPv4Address, IPv4Network, ip_network
-from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from petstore.settings import Settings
@@ -20,7 +18,6 @@ from support.deploy_files import (
     settings_among,
     settings_of,
 )
-from support.process import ServerProcess
 
 COMPOSE = read_yaml("compose.yaml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -63,14 +60,6 @@ def test_the_stop_grace_period_exceeds_the_shutdown_timeout(name: str) -> None:
     assert found.shutdown_timeout < seconds(INSTANCES[name]["stop_grace_period"])
 
 
-def test_the_balancer_uses_every_ready_instance(server: ServerProcess) -> None:
-    targets = re.findall(r"^    server (\S+) (\S+):([0-9]+)$", BALANCER, re.MULTILINE)
-    assert targets == [(name, name, str(settings(name).port)) for name in INSTANCES]
-    (path,) = re.findall(r"^    http-check send meth GET uri (\S+) ", BALANCER, re.MULTILINE)
-    assert path == "/readyz"
-    assert httpx.get(f"{server.url}{path}").status_code == 200
-
-
 def test_with_a_certificate_an_instance_does_not_start_without_a_public_url() -> None:
     for name in INSTANCES:
         told = settings_among(TLS["services"][name]["environment"])
@@ -101,14 +90,6 @@ def test_the_database_accepts_the_connections_of_all_processes() -> None:
     assert needed <= POSTGRES_CONNECTIONS
 
 
-def test_every_instance_has_the_same_secret_of_webhooks_in_a_file() -> None:
-    (name,) = COMPOSE["secrets"]
-    assert COMPOSE["secrets"][name] == {"file": "./webhooks.secret"}
-    for instance in INSTANCES:
-        assert INSTANCES[instance]["secrets"] == [name]
-        assert settings(instance).secret_path == Path(f"/run/secrets/{name}")
-
-
 def test_no_secret_is_committed_or_sent_to_the_build_of_the_image() -> None:
     sent = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
     assert "*" in sent
@@ -118,12 +99,6 @@ def test_no_secret_is_committed_or_sent_to_the_build_of_the_image() -> None:
         for secret in described["secrets"].values():
             file = secret["file"].removeprefix("./")
             assert file in committed
-
-
-def test_the_commands_above_the_file_are_those_of_the_page() -> None:
-    commands = re.findall(r"^#   (.+)$", (DEPLOY / "compose.yaml").read_text(), re.MULTILINE)
-    page = (DEPLOY.parent / "docs/deploying.md").read_text()
-    assert f"```sh\ncd deploy\n{chr(10).join(commands)}\n" in page
 
 
 def test_no_file_contains_a_password() -> None:

@@ -160,16 +160,6 @@ def test_a_request_keeps_its_id_from_the_client_to_the_log(
 
 
 @runs_haproxy
-def test_the_service_refuses_requests_that_are_too_large(client: httpx.Client) -> None:
-    too_large = client.post("/pets", content=b" " * 1_000_000)
-    assert (too_large.status_code, too_large.json()["code"]) == (413, "content_too_large")
-    long_target = client.get("/pets", params={"name": "x" * 9_000})
-    assert (long_target.status_code, long_target.json()["code"]) == (414, "uri_too_long")
-    many_fields = client.get("/pets", headers={f"X-{number}": "" for number in range(200)})
-    assert (many_fields.status_code, many_fields.json()["code"]) == (431, "header_fields_too_large")
-
-
-@runs_haproxy
 @pytest.mark.parametrize(
     ("behaviour", "status"), [(b"garbage\r\n\r\n", 502), (SILENCE, 504)], ids=["garbage", "silence"]
 )
@@ -259,22 +249,6 @@ def test_with_a_certificate_clients_use_persistent_http_2_connections(
         *("--write-out", " %{http_version} %{http_code} %{num_connects}\n", url, url),
     )
     assert told.splitlines() == ["[] 2 200 1", "[] 2 200 0"]
-
-
-@runs_haproxy
-def test_with_a_certificate_http_1_clients_are_served(secure: HaProxy, certificate: Path) -> None:
-    context = ssl.create_default_context(cafile=certificate.with_name("certificate.pem"))
-    with httpx.Client(base_url=f"https://127.0.0.1:{secure.port}", verify=context) as client:
-        assert within(30, lambda: client.get("/readyz").status_code == 200)
-        response = client.get("/v1/pets")
-    assert response.json()["code"] == "missing_api_key"
-    assert response.headers["Strict-Transport-Security"] == "max-age=31536000"
-
-
-@runs_haproxy
-def test_with_a_certificate_plain_http_gets_no_response(secure: HaProxy) -> None:
-    with pytest.raises(httpx.RemoteProtocolError):
-        httpx.get(f"{secure.url}/v1/pets")
 
 
 @runs_haproxy

@@ -1,8 +1,6 @@
 """``deploy/kubernetes/``: what is applied is valid, and its parts fit each other."""
 
-import re
 from ipaddress import IPv4Network
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -63,10 +61,6 @@ def check(described: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_each_manifest_matches_its_schema(name: str) -> None:
     check(resource(name.removesuffix(".yaml")))
-
-
-def test_the_pod_template_matches_its_schema() -> None:
-    check({"apiVersion": "v1", "kind": "Pod", **DEPLOYMENT["template"]})
 
 
 @pytest.mark.parametrize(
@@ -150,26 +144,6 @@ def test_a_pod_has_no_more_rights_than_it_needs() -> None:
     assert not POD["automountServiceAccountToken"]
     writable = [mount for mount in CONTAINER["volumeMounts"] if not mount.get("readOnly")]
     assert [mount["mountPath"] for mount in writable] == ["/tmp"]  # noqa: S108
-
-
-def test_the_secret_of_webhooks_is_where_the_service_looks_for_it() -> None:
-    (mount,) = (mount for mount in CONTAINER["volumeMounts"] if mount.get("readOnly"))
-    (volume,) = (each["secret"] for each in POD["volumes"] if each["name"] == mount["name"])
-    (item,) = volume["items"]
-    assert settings().secret_path == Path(mount["mountPath"]) / item["path"]
-    (group,) = {POD["securityContext"]["fsGroup"], POD["securityContext"]["runAsGroup"]}
-    assert group == POD["securityContext"]["runAsUser"]
-    assert volume["defaultMode"] == 0o440  # of root and this group, for Kubernetes owns the files
-
-
-def test_the_page_creates_every_key_of_the_secret() -> None:
-    page = (DEPLOY.parent / "docs/deploying.md").read_text()
-    created = set(re.findall(r"--from-literal=(\w+)=", page))
-    read = {
-        each["valueFrom"]["secretKeyRef"]["key"] for each in CONTAINER["env"] if "valueFrom" in each
-    }
-    volumes = [each["secret"] for each in POD["volumes"] if "secret" in each]
-    assert created == read | {item["key"] for volume in volumes for item in volume["items"]}
 
 
 def test_no_proxy_is_trusted_until_an_overlay_names_the_ingress() -> None:

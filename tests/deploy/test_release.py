@@ -112,39 +112,6 @@ def test_an_invalid_version_is_refused(unchanged: Repository, version: str) -> N
     assert unchanged.refusal(version) == expected
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "expected"),
-    [
-        (ENTRY, "### Added\n", "CHANGELOG.md: the section [Unreleased] has no entries"),
-        *(
-            (lost, "## [Lost]", "CHANGELOG.md: expected a section [Unreleased] and its link")
-            for lost in ("## [Unreleased]", "[Unreleased]: ")
-        ),
-        (
-            f"v{__version__}...HEAD",
-            "v0.1.0...HEAD",
-            f"CHANGELOG.md: the link of [Unreleased] begins at 0.1.0, not at {__version__}",
-        ),
-    ],
-)
-def test_an_incomplete_changelog_is_refused(
-    unchanged: Repository, before: str, after: str, expected: str
-) -> None:
-    path = unchanged.folder / "CHANGELOG.md"
-    path.write_text(path.read_text().replace(before, after))
-    unchanged.commit()
-    refusal = unchanged.refusal()
-    unchanged.git("reset", "--quiet", "--hard", "HEAD~1")
-    assert refusal == expected
-
-
-def test_a_failed_build_leaves_the_files_unchanged(repository: Repository) -> None:
-    (repository.folder / "LICENSE").unlink()
-    (repository.folder / "README.md").unlink()
-    repository.commit()
-    assert "hatchling build" in repository.refusal()
-
-
 # A release
 
 

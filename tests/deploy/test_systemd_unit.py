@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.settings import Settings, sqlite_path
+from petstore.settings import Settings
 from support.deploy_files import DEPLOY, settings_of
 from support.process import free_port, petstore
 from support.programs import needs
@@ -32,13 +32,6 @@ def its_settings() -> Settings:
     """Return the settings that it gives the service."""
     pairs = [variable.partition("=") for variable in values("Environment")]
     return settings_of({name: value for name, _, value in pairs if name.startswith("PETSTORE_")})
-
-
-def test_the_settings_are_valid_and_the_database_is_in_a_writable_directory() -> None:
-    settings = its_settings()
-    state = Path("/var/lib") / value("StateDirectory")
-    assert sqlite_path(settings.database).parent == state
-    assert value("WorkingDirectory") == str(state)
 
 
 def test_the_stop_timeout_exceeds_the_shutdown_timeout() -> None:

@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 
 from petstore.clock import MINUTE, SECOND
-from petstore.keys.notices import KeyNotices
 from petstore.orders.reservations import Reservations
 from support.history import events_after, plain, published_by
 from support.service import Service
 from support.staff import signed_in_person
-from support.visitor import Visitor, signed_in
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -57,36 +55,6 @@ async def test_each_operation_of_a_key_names_it_and_its_request(service: Service
         ("pet.updated", actor, "request-7"),
         ("pet.deleted", actor, "request-8"),
     ]
-
-
-async def used(visitor: Visitor) -> list[tuple[str, str]]:
-    """Change everything in the console; return each event with the request that caused it."""
-    forms: tuple[tuple[str, dict[str, str], tuple[str, ...]], ...] = (
-        ("/categories", {"name": "Cats", "description": ""}, ("category.created",)),
-        ("/categories/2", {"name": "Birds"}, ("category.updated",)),
-        ("/categories/2/delete", {}, ("category.deleted",)),
-        ("/pets", {key: str(value) for key, value in BELLA.items()}, ("pet.created",)),
-        ("/pets/1", {"name": "Bello"}, ("pet.updated",)),
-        ("/pets/1/reserve", {}, ("order.placed", "pet.updated")),
-        ("/orders/1/approve", {}, ("order.approved",)),
-        ("/orders/1/deliver", {}, ("order.delivered", "pet.updated")),
-        ("/pets/1/delete", {}, ("pet.deleted",)),
-    )
-    caused = []
-    for path, fields, types in forms:
-        response = await visitor.post(path, **fields)
-        assert response.status_code == 303, response.text
-        caused += [(kind, response.headers["x-request-id"]) for kind in types]
-    return caused
-
-
-@pytest.mark.usefixtures("dogs")
-@pytest.mark.parametrize("kind", ["key", "person"])
-async def test_each_form_of_the_console_names_who_sent_it(service: Service, kind: str) -> None:
-    visitor = await (signed_in(service) if kind == "key" else signed_in_person(service))
-    actor = {"type": kind, "id": visitor.key_id}
-    caused = await used(visitor)
-    assert await authors(service) == [(name, actor, request) for name, request in caused]
 
 
 async def test_a_retry_of_a_request_names_the_first_one_alone(service: Service) -> None:
@@ -139,12 +107,6 @@ class _NeverDue(Reservations):
 
     def are_due(self) -> bool:
         return False
-
-
-async def test_an_alert_of_a_key_is_of_the_service(service: Service) -> None:
-    await service.issue("free", expires_in=60)
-    await KeyNotices(service.store, service.clock, []).look()
-    assert await authors(service) == [("key.expiring", SERVICE, None)]
 
 
 async def test_an_import_of_the_console_names_the_person_for_each_animal(service: Service) -> None:

@@ -1,7 +1,7 @@
 """A long poll is woken by an event that concerns it, and by nothing else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from time import process_time
 
 import pytest
@@ -232,30 +232,6 @@ async def test_a_thousand_waiting_clients_share_one_query(
     await happened(store)
     assert await asyncio.gather(*waiters) == [True] * 1000
     assert watched.queries - before < 100
-
-
-class Visitor:
-    """A client that waits until it leaves."""
-
-    def __init__(self) -> None:
-        self.on_lost: Callable[[], object] | None = None
-
-
-async def test_a_client_that_disconnects_ends_only_its_own_wait(feed: Feed) -> None:
-    visitor = Visitor()
-    waits = [
-        asyncio.create_task(feed.wait(0, EventFilter(PETS, (1, 1)), LONG, client))
-        for client in (visitor, Visitor())
-    ]
-    await eventually(lambda: feed.waiting == 2)
-    leave = visitor.on_lost
-    assert leave is not None
-    leave()
-    assert not await waits[0]
-    assert visitor.on_lost is None
-    assert feed.waiting == 1
-    feed.release()
-    assert not await waits[1]
 
 
 async def test_whoever_waits_looks_again_once_a_key_or_a_person_has_changed(

@@ -41,7 +41,6 @@ from support.changes import (
     create_category,
     create_pet,
     create_pets,
-    delete_category,
     update_category,
 )
 from support.history import Record, contradictions, events_after, plain, published, read_feed
@@ -122,18 +121,6 @@ async def test_each_change_of_an_animal_is_recorded_with_the_changed_members(sto
     ]
 
 
-async def test_each_change_of_a_category_is_recorded_with_the_changed_members(store: Store) -> None:
-    await store.write(create_category(CategoryCreate("Dogs")))
-    await store.write(update_category(1, CategoryPatch(description="Loyal"), unconditional))
-    await store.write(delete_category(1, unconditional))
-    dogs = {"id": 1, "name": "Dogs", "description": "Loyal"}
-    assert await shown(store) == [
-        ("category.created", "category/1", {"id": 1, "name": "Dogs"}, None),
-        ("category.updated", "category/1", dogs, {"description": None}),
-        ("category.deleted", "category/1", dogs, None),
-    ]
-
-
 async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_animal(
     store: Store,
 ) -> None:
@@ -190,17 +177,6 @@ async def test_every_kind_of_end_of_a_reservation_is_recorded(
     until = "2026-12-01T12:01:00Z"
     assert before == {"status": "placed", "reservedUntil": until, "cancelledAt": None}
     assert len(await events_after(store)) == 5
-
-
-async def test_an_order_of_a_lapsed_animal_is_recorded_after_the_lapse(store: Store) -> None:
-    await store.write(create_pet(BELLA))
-    await store.write(place_order(OrderCreate(1), NOW, 1))
-    await store.write(place_order(OrderCreate(1), NOW + MINUTE, 1))
-    kinds = [f"{kind} {resource}" for kind, resource, *_ in await shown(store)]
-    assert kinds[3:] == [
-        *("order.lapsed order/1", "pet.updated pet/1"),
-        *("order.placed order/2", "pet.updated pet/1"),
-    ]
 
 
 # What is no change

@@ -107,14 +107,6 @@ def test_an_unknown_method_is_not_implemented(
     assert statuses(short_timeout_server, head(line)) == [501]
 
 
-@pytest.mark.parametrize("version", [b"1.2", b"1.9"])
-def test_a_later_minor_version_is_treated_as_1_1(
-    short_timeout_server: ServerProcess, head: Head, version: bytes
-) -> None:
-    data = head(b"GET /v1/pets?limit=1 HTTP/" + version)
-    assert statuses(short_timeout_server, data * 2) == [200, 200]
-
-
 @pytest.mark.parametrize(
     "field",
     [
@@ -221,19 +213,6 @@ def test_a_body_with_ambiguous_framing_is_refused(
     assert statuses(short_timeout_server, post(fields) + head()) == [400]
 
 
-def test_another_transfer_coding_beside_chunked_is_not_implemented(
-    short_timeout_server: ServerProcess, post: Head, head: Head
-) -> None:
-    assert statuses(
-        short_timeout_server, post(b"Transfer-Encoding: gzip, chunked\r\n") + head()
-    ) == [501]
-
-
-def test_chunks_in_http_1_0_are_refused(short_timeout_server: ServerProcess, head: Head) -> None:
-    data = head(b"POST /v1/pets HTTP/1.0", CHUNKED) + chunk(BELLA) + b"0\r\n\r\n"
-    assert statuses(short_timeout_server, data) == [400]
-
-
 @pytest.mark.parametrize(
     "size", [b"-1", b"+1f", b"0x1f", b"g", b"", b" 1f", b"1f 1", b"fffffffffffffffff", b"1f\n"]
 )
@@ -259,22 +238,6 @@ def test_a_chunk_with_a_wrong_length_is_refused(
     short_timeout_server: ServerProcess, post: Head, head: Head, body: bytes
 ) -> None:
     assert statuses(short_timeout_server, post(CHUNKED, body=body) + head()) in ([400], [])
-
-
-def test_the_error_says_that_chunks_are_too_small(
-    short_timeout_server: ServerProcess, post: Head
-) -> None:
-    body = b"".join(chunk(b" ") for _ in range(1_000)) + chunk(BELLA) + b"0\r\n\r\n"
-    with RawSocket(short_timeout_server.port) as connection:
-        connection.send(post(CHUNKED, body=body))
-        refused = connection.read_response().json()
-    assert (refused["code"], refused["status"]) == ("incomplete_body", 400)
-    assert "its chunks are too small" in refused["message"]
-
-
-def test_a_chunk_extension_is_ignored(short_timeout_server: ServerProcess, post: Head) -> None:
-    body = b'1f;a=b;c="d"\r\n' + BELLA + b"\r\n0\r\n\r\n"
-    assert statuses(short_timeout_server, post(CHUNKED, body=body)) == [201]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 
 from petstore.interface.openapi.document import document
 from petstore.interface.operations import OPERATIONS
-from support.observed import read_metrics
 from support.process import ServerProcess, free_port
 from support.raw_socket import RawResponse, RawSocket
 from support.waiting import within
@@ -114,36 +113,3 @@ def test_the_refusal_is_logged(server: ServerProcess) -> None:
         json.loads(line) for line in server.log_path.read_text().splitlines() if request_id in line
     )
     assert (line["status"], line["method"], line["key"]) == (400, "-", None)
-
-
-def test_the_refusal_is_counted(server: ServerProcess, metrics_port: int) -> None:
-    counted = 'petstore_requests_total{method="other",operation="none",status="501"}'
-
-    def count() -> float:
-        return read_metrics(metrics_port).get(counted, 0)
-
-    before = count()
-    refusal(server, b"FETCH / HTTP/1.1\r\nHost: a\r\n\r\n")
-    assert within(30, lambda: count() == before + 1)
-
-
-@pytest.mark.parametrize(
-    ("data", "line"),
-    [
-        (b"POST /v1/pets HTTP/1.1\r\n" + HOST, b"413 Content Too Large"),
-        (b"GET /" + b"a" * 9_000 + b" HTTP/1.1\r\n" + HOST, b"414 URI Too Long"),
-    ],
-    ids=["413", "414"],
-)
-def test_reason_phrases_are_current(
-    server: ServerProcess, token: str, data: bytes, line: bytes
-) -> None:
-    key = b"Authorization: Bearer " + token.encode() + b"\r\n"
-    with RawSocket(server.port) as connection:
-        connection.send(data + key + b"Content-Length: 70000\r\n\r\n")
-        assert connection.rest().startswith(b"HTTP/1.1 " + line + b"\r\n")
-
-
-@pytest.fixture(scope="module")
-def token(server: ServerProcess) -> str:
-    return server.issue()

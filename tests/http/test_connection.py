@@ -13,7 +13,6 @@ import pytest
 
 from petstore.http.body import RequestBody
 from petstore.http.connection import Connection
-from petstore.http.messages import Request
 from support.raw_socket import ConnectionEnded, RawSocket
 from support.served import Echo, Served, served
 from support.waiting import within
@@ -79,19 +78,6 @@ def test_a_body_that_arrives_with_its_headers_is_the_content_of_the_request(
     ask(server, post(b"hello"))
     ask(server, chunked + b"2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n")
     assert [(one.content, one.body) for one in app.seen] == [(b"hello", "read")] * 2
-
-
-@pytest.mark.parametrize(("version", "missing"), [(b"1.1", b"llo"), (b"1.0", b"hello")])
-def test_a_client_that_has_begun_its_body_or_speaks_http_1_0_gets_no_100_continue(
-    server: Served, app: Echo, version: bytes, missing: bytes
-) -> None:
-    data = post(b"hello", b"Expect: 100-continue\r\n").replace(b"1.1", version)
-    with RawSocket(server.port) as connection:
-        connection.send(data.removesuffix(missing))
-        assert within(30, lambda: bool(app.seen))
-        connection.send(missing)
-        response = connection.read_response()
-    assert (response.status, response.body) == (200, b"POST /x? hello")
 
 
 def test_a_client_that_sends_only_blank_lines_is_disconnected(app: Echo) -> None:
@@ -165,20 +151,6 @@ def test_a_pipelined_request_waits_for_the_previous_response(server: Served, app
 def in_memory(kind: type) -> int:
     gc.collect()
     return sum(isinstance(one, kind) for one in gc.get_objects())
-
-
-def test_requests_after_an_unfinished_one_are_not_parsed(server: Served, app: Echo) -> None:
-    free: list[bool] = []
-    app.is_free = lambda: bool(free)
-    before = in_memory(Request)
-    with RawSocket(server.port) as connection:
-        connection.send(GET * 1_500)
-        assert within(30, lambda: len(app.seen) == 1)
-        time.sleep(0.05)
-        parsed = in_memory(Request) - before
-        free.append(True)
-        assert parsed < 10
-        assert {connection.read_response().status for _ in range(1_500)} == {200}
 
 
 def test_a_pipeline_yields_to_other_connections(app: Echo) -> None:
@@ -354,18 +326,6 @@ def test_headers_and_received_body_parts_count_until_the_request_is_complete(
         assert second.read_response().status == 200
 
 
-def test_a_complete_body_stays_complete_if_later_data_is_dropped(app: Echo) -> None:
-    head = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n"
-    with served(app, buffer_bytes=6_000) as server, RawSocket(server.port) as connection:
-        connection.send(head + b"x" * 1_000)
-        assert within(30, lambda: bool(app.seen))
-        time.sleep(0.05)
-        connection.send(b"x" * 1_000 + GET[:-2] + b"X: " + b"y" * 12_000)
-        response = connection.read_response()
-        assert (response.status, response.fields["connection"]) == (200, "close")
-        assert response.body.endswith(b" " + b"x" * 2_000)
-
-
 def test_a_pipeline_dropped_for_lack_of_memory_ends_after_its_response(app: Echo) -> None:
     app.is_free = lambda: False
     with served(app, buffer_bytes=10_000) as server, RawSocket(server.port) as connection:
@@ -424,18 +384,6 @@ def test_a_refusal_is_sent_once_however_slowly_it_is_read(app: Echo, size: int) 
     assert received.count(b"HTTP/1.1 400") == 1
 
 
-def test_a_client_that_reads_slowly_but_steadily_is_not_disconnected(app: Echo) -> None:
-    app.size = 20_000_000
-    with served(app, seconds=0.6) as server, slow_caller(server, 65536) as caller:
-        caller.sendall(GET)
-        count = 0
-        while count < 20_000_000:
-            piece = caller.recv(200_000)
-            assert piece
-            count += len(piece)
-            time.sleep(0.01)
-
-
 def test_a_client_that_reads_from_the_kernel_is_not_disconnected(app: Echo) -> None:
     app.size = 100_000
     with served(app, seconds=0.4) as server, slow_caller(server, 4096) as caller:
@@ -490,29 +438,6 @@ def test_a_chunked_body_is_not_read_ahead_of_the_application(server: Served, app
         assert connection.read_response().body.count(b"x") == 150 * 1024 + 1
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        (b"ZZ\r\n", "its framing is broken"),
-        (b"ZZ", "its framing is broken"),
-        (b"5\r\nhelloX", "its framing is broken"),
-        (b"5\r\nhello\r\nZ", "its framing is broken"),
-        (b"5\rX", "its framing is broken"),
-        (b"5\r\nhel", "it ended early"),
-        (b"5\r\nhello\r\n5;a", "it ended early"),
-        (b"5\r\nhello\r", "it ended early"),
-    ],
-)
-def test_the_first_reason_for_an_incomplete_body_is_reported(
-    server: Served, app: Echo, body: bytes, reason: str
-) -> None:
-    with RawSocket(server.port) as connection:
-        connection.send(CHUNKED + body)
-        connection.finish_sending()
-        assert connection.read_response().status == 400
-    assert app.failures == [reason]
-
-
 def test_an_application_error_closes_the_connection(
     server: Served, app: Echo, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -524,18 +449,6 @@ def test_an_application_error_closes_the_connection(
         connection.send(GET)
         assert connection.rest() == b""
     assert "a response was not sent" in caplog.text
-
-
-def test_the_last_response_before_a_stop_is_not_cut_off(app: Echo) -> None:
-    free: list[bool] = []
-    app.is_free = lambda: bool(free)
-    app.size = 300_000
-    with served(app) as server, RawSocket(server.port) as connection:
-        connection.send(GET * 3_000)
-        assert within(30, lambda: len(app.seen) == 1)
-        server.stop()
-        free.append(True)
-        assert len(connection.read_response().body) > 300_000
 
 
 def test_a_slow_reader_gets_the_responses_it_has_begun_to_read_during_a_stop(app: Echo) -> None:

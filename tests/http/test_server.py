@@ -153,14 +153,6 @@ async def test_clients_that_wait_at_a_shared_socket_are_left_to_the_next_server(
         await asyncio.wait_for(serving, 30)
 
 
-def test_clients_that_connect_during_a_stop_are_disconnected() -> None:
-    with served(Echo()) as server, ExitStack() as stack:
-        for _ in range(50):
-            stack.enter_context(RawSocket(server.port))
-        server.stop()
-        assert within(30, lambda: not server.thread.is_alive())
-
-
 def test_the_connections_of_an_address_are_limited(caplog: pytest.LogCaptureFixture) -> None:
     with served(Echo(), per_address=2) as server, ExitStack() as stack:
         for _ in range(2):
@@ -187,15 +179,6 @@ def responds(port: int) -> bool:
             return caller.read_response().status == 200
         except (ConnectionEnded, ConnectionError):
             return False
-
-
-def test_one_address_can_have_a_quarter_of_the_connections() -> None:
-    with served(Echo(), connections=8, per_address=0) as server, ExitStack() as stack:
-        for _ in range(2):
-            caller = stack.enter_context(RawSocket(server.port))
-            caller.send(GET)
-            assert caller.read_response().status == 200
-        assert stack.enter_context(RawSocket(server.port)).rest() == b""
 
 
 def test_beyond_the_budget_for_unfinished_headers_the_largest_are_refused() -> None:
@@ -231,19 +214,6 @@ def test_a_request_that_was_sent_before_a_stop_gets_its_response() -> None:
         for caller in callers:
             caller.send(GET)
         assert [caller.read_response().status for caller in callers] == [200] * 60
-
-
-def test_an_incomplete_request_that_waits_at_a_stop_is_dropped() -> None:
-    app, free = Echo(), list[bool]()
-    app.is_free = lambda: bool(free)
-    with served(app) as server, RawSocket(server.port) as caller:
-        caller.send(GET + GET[:10])
-        assert within(30, lambda: len(app.seen) == 1)
-        server.stop()
-        time.sleep(0.2)
-        free.append(True)
-        assert caller.read_response().fields["connection"] == "close"
-        assert caller.rest() == b""
 
 
 def test_a_request_that_waits_at_a_stop_gets_its_response() -> None:

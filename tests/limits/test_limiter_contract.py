@@ -231,29 +231,3 @@ async def test_counts_of_a_cancelled_save_are_saved_later(
             await saving
     await limiter.save()
     assert await used_today(await start_limiter(states), key) == 1
-
-
-async def test_without_a_request_nothing_is_written(
-    limiter: RateLimiter, key: Caller, database: Path
-) -> None:
-    await limiter.take(key)
-    await limiter.save()
-    with locked(database):
-        await limiter.save()
-
-
-async def test_a_key_that_is_loaded_on_a_later_day_keeps_its_earlier_usage(
-    start_limiter: StartLimiter,
-    states: StoredRateLimits,
-    key: Caller,
-    store: SqliteStore,
-    clock: ManualClock,
-) -> None:
-    limiter = await start_limiter(states)
-    await limiter.take(key)
-    await limiter.save()
-    clock.advance(86_400)
-    restarted = await start_limiter(states)
-    await restarted.take(key)
-    await restarted.save()
-    assert await usage_of(store, key.id) == [(TODAY, 1), (TODAY + 1, 1)]

@@ -82,18 +82,6 @@ async def test_an_unban_seen_by_one_process_applies_at_once_in_another(
         assert (await other.take(key)).verdict == "admitted"
 
 
-@pytest.mark.parametrize("value", ["2.5", "nan", "inf", "1e300", "many"])
-async def test_a_number_that_is_no_count_and_no_time_is_ignored(
-    redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller, value: str
-) -> None:
-    async with redis_limiter(redis.url, states, clock) as limiter:
-        await limiter.take(key)
-        for name in ("day_used", "minute_used", "banned_until"):
-            redis.call("HSET", f"petstore:key:{{{key.id}}}", name, value)
-        decision = await limiter.take(key)
-    assert (decision.verdict, decision.minute.remaining) == ("admitted", 59)
-
-
 async def test_what_somebody_else_wrote_instead_of_a_hash_is_replaced(
     redis: RedisServer, states: StoredRateLimits, clock: ManualClock, key: Caller
 ) -> None:
@@ -137,37 +125,6 @@ async def test_flushed_scripts_do_not_cause_failures(
             count += await admitted(limiter, key, 40)
     assert count == 300
     assert said(caplog) == []
-
-
-async def test_a_call_cancelled_while_the_server_fails_does_not_affect_the_others(
-    states: StoredRateLimits, clock: ManualClock, key: Caller
-) -> None:
-    async with (
-        fake_server() as silent,
-        redis_limiter(silent.url, states, clock, seconds=SECONDS) as limiter,
-    ):
-        calls = [asyncio.create_task(limiter.take(key)) for _ in range(3)]
-        await eventually(lambda: silent.heard)
-        calls[0].cancel()
-        decisions = await asyncio.gather(*calls, return_exceptions=True)
-    assert isinstance(decisions[0], asyncio.CancelledError)
-    assert [d.minute.remaining for d in decisions if isinstance(d, Decision)] == [59, 58]
-
-
-async def test_if_one_round_trip_fails_every_waiting_call_falls_back_at_once(
-    states: StoredRateLimits, clock: ManualClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    key = api_key(1, 300)
-    async with (
-        fake_server() as silent,
-        redis_limiter(silent.url, states, clock, seconds=SECONDS) as limiter,
-    ):
-        assert await admitted(limiter, key, 400) == 300
-        assert await admitted(limiter, key, 10) == 0
-    connections = len(silent.heard)
-    # One for the first round trip, at most one for closing: no other request has waited.
-    assert connections <= 2
-    assert said(caplog) == [LOST]
 
 
 @pytest.mark.parametrize(
@@ -250,26 +207,6 @@ async def test_processes_share_a_budget_and_without_redis_each_has_its_share(
         alone = [(await one.take_of(budget, "b")).verdict for _ in range(3)]
         assert alone == ["admitted", "admitted", "limited"]
         assert (await other.look_at(budget, "b")).minute.remaining == 2
-
-
-async def test_the_share_uses_at_least_the_configured_number_of_processes(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
-) -> None:
-    async with redis_limiter(server.url, states, clock, processes=3) as limiter:
-        await limiter.heartbeat()
-        server.kill()
-        assert await admitted(limiter, api_key(1, 100), 99) == 33
-
-
-async def test_the_share_of_a_closed_process_goes_to_the_others(
-    server: RedisServer, states: StoredRateLimits, clock: ManualClock
-) -> None:
-    async with redis_limiter(server.url, states, clock) as limiter:
-        async with redis_limiter(server.url, states, clock) as other:
-            await other.heartbeat()
-        await limiter.heartbeat()
-        server.kill()
-        assert await admitted(limiter, api_key(1, 100), 200) == 100
 
 
 async def test_a_process_without_a_heartbeat_for_five_seconds_is_not_counted(

@@ -1,16 +1,9 @@
 """The hooks: who learns what, and that nobody pays for hooks that nobody uses."""
 
-from pathlib import Path
-
 import pytest
 
-from petstore.backends import create_limiter
 from petstore.databases.contract import Duplicate, Statement, Unit
-from petstore.limits.memory import MemoryLimiter
-from petstore.observability.hooks import End, observed_store, watch
-from petstore.settings import Settings
-from support.manual_clock import ManualClock
-from support.stores import open_store
+from petstore.observability.hooks import End, watch
 
 pytestmark = pytest.mark.anyio
 
@@ -37,11 +30,3 @@ def test_each_statement_of_a_unit_is_noted() -> None:
     with pytest.raises(StopIteration, match=r"\[\(1,\), \(3,\)\]"):
         running.send([(3,)])
     assert seen == ["one", "done", "two", "done", "three", "done"]
-
-
-async def test_parts_without_observers_are_used_as_they_are(
-    database: Path, clock: ManualClock
-) -> None:
-    async with open_store(database) as store:
-        assert observed_store(store, ()) is store
-        assert isinstance(create_limiter(Settings(), store, clock), MemoryLimiter)

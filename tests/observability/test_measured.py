@@ -5,15 +5,12 @@ from typing import Any
 
 import pytest
 
-from petstore import __version__
-from petstore.backends import create_limiter
 from petstore.databases.contract import Statement
 from petstore.databases.sqlite_files import note_backup
 from petstore.errors import Unavailable
 from petstore.observability.hooks import observed_store
 from petstore.observability.measured import Metrics
 from petstore.settings import Settings
-from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import ObservedService, observed_service, read_from, registry_of_test
 from support.stores import do, open_store
@@ -52,11 +49,6 @@ async def test_requests_are_counted_by_operation_method_and_status(
     assert samples['petstore_request_duration_seconds_sum{operation="listPets"}'] > 0
 
 
-async def test_the_running_version_is_reported(database: Path, clock: ManualClock) -> None:
-    async with observed_service(database, clock) as service:
-        assert (await service.metrics())[f'petstore_build_info{{version="{__version__}"}}'] == 1
-
-
 async def test_arbitrary_requests_do_not_create_new_labels(
     database: Path, clock: ManualClock
 ) -> None:
@@ -81,19 +73,6 @@ async def test_decisions_and_bans_are_counted(database: Path, clock: ManualClock
     assert samples[decisions % "limited"] == 2
     assert samples[decisions % "banned"] == 1
     assert samples["petstore_bans_total"] == 1
-
-
-async def test_a_limiter_that_fails_has_decided_nothing(database: Path, clock: ManualClock) -> None:
-    async with open_store(database) as store:
-        with registry_of_test() as registry:
-            limiter = create_limiter(Settings(), store, clock, [Metrics(registry, Settings())])
-            key = await issue_stored(store, clock)
-            await store.close()
-            with pytest.raises(Unavailable):
-                await limiter.take(key)
-            await store.open()
-            async with read_from(registry) as samples:
-                assert samples['petstore_limiter_decisions_total{verdict="admitted"}'] == 0
 
 
 async def test_queries_are_timed_by_name_and_transactions_until_their_commit(

@@ -7,18 +7,9 @@ from time import perf_counter
 
 import pytest
 
-from petstore.databases.contract import Statement, Unit
-from petstore.errors import NotFound
-from petstore.events.feed import FeedLag
-from petstore.events.model import NewEvent
-from petstore.events.store import record
-from petstore.observability.hooks import observed_store
-from petstore.observability.measured import Metrics
-from petstore.settings import Settings
 from support.manual_clock import ManualClock
-from support.observed import ObservedService, observed_service, read_from, registry_of_test
+from support.observed import ObservedService, observed_service
 from support.postgres import PostgresServer, database_name
-from support.stores import open_store
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -27,13 +18,6 @@ WRITTEN = 'petstore_events_written_total{type="%s"}'
 LAG = "petstore_feed_lag_seconds"
 PET = {"name": "Bella", "categoryId": 1, "status": "available"}
 PUBLISHER_LOCK = 0x45564E54
-
-
-def told(event: Statement, error: Exception | None = None) -> Unit[None]:
-    """Record an event, and then perhaps fail."""
-    yield event
-    if error is not None:
-        raise error
 
 
 async def add_pet(service: ObservedService, headers: dict[str, str]) -> None:
@@ -60,18 +44,6 @@ async def test_committed_events_are_counted_by_type(database: Path, clock: Manua
     }
 
 
-async def test_an_event_that_was_rolled_back_is_not_counted(database: Path) -> None:
-    event = record(0, NewEvent("pet.created", "pet/1", {}))
-    async with open_store(database) as store:
-        with registry_of_test() as registry:
-            measured = observed_store(store, [Metrics(registry, Settings())])
-            with pytest.raises(NotFound):
-                await measured.write(told(event, NotFound("no such pet")))
-            await measured.write(told(event))
-            async with read_from(registry) as samples:
-                assert samples[WRITTEN % "pet.created"] == 1
-
-
 async def test_a_waiting_long_poll_is_counted_but_not_timed(
     database: Path, clock: ManualClock
 ) -> None:
@@ -96,12 +68,6 @@ async def test_a_waiting_long_poll_is_counted_but_not_timed(
     assert samples['petstore_request_duration_seconds_sum{operation="listEvents"}'] < seconds - 0.5
 
 
-async def test_events_in_sqlite_have_no_publication_lag(database: Path, clock: ManualClock) -> None:
-    async with observed_service(database, clock) as service:
-        await add_pet(service, await service.issue())
-        assert (await service.metrics())[LAG] == 0
-
-
 async def test_the_feed_lag_is_the_age_of_the_oldest_unpublished_event(
     postgres: PostgresServer, postgres_url: str, clock: ManualClock
 ) -> None:
@@ -122,16 +88,3 @@ async def test_the_feed_lag_is_the_age_of_the_oldest_unpublished_event(
             clock.advance(3)
             await eventually(is_late)
         await eventually(is_on_time)
-
-
-async def test_a_clock_that_was_set_back_causes_no_negative_lag(
-    postgres_url: str, clock: ManualClock
-) -> None:
-    async with open_store(postgres_url) as store:
-        lag = FeedLag(store, clock)
-        await store.write(told(record(clock() + 60_000, NewEvent("pet.created", "pet/1", {}))))
-        await lag.refresh()
-        assert lag.seconds == 0
-        clock.advance(62)
-        await lag.refresh()
-        assert lag.seconds == 2

@@ -16,7 +16,6 @@ from petstore.settings import Settings
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
 from support.observed import port_of, read_metrics, registry_of_test
-from support.redis_limiters import OF_ADDRESS
 from support.redis_server import RedisServer, redis_server
 from support.stores import open_store
 
@@ -59,16 +58,6 @@ async def test_a_ban_in_redis_is_counted_once(database: Path, clock: ManualClock
                 assert await sample("bans_total") == bans
 
 
-async def test_a_charge_is_not_counted_as_a_decision(database: Path, clock: ManualClock) -> None:
-    with redis_server() as redis:
-        async with measured_limiter(database, redis, clock) as (limiter, store, sample):
-            key = await issue_stored(store, clock)
-            await limiter.charge(key, 5)
-            await limiter.take(key)
-            await limiter.take_of(OF_ADDRESS, "192.0.2.1")
-            assert await sample('limiter_decisions_total{verdict="admitted"}') == 2
-
-
 async def test_a_fallback_without_redis_is_reported_and_counted(
     database: Path, clock: ManualClock
 ) -> None:
@@ -86,11 +75,3 @@ async def test_a_fallback_without_redis_is_reported_and_counted(
             await limiter.heartbeat()
             assert await sample("limiter_fallback_workers") == 0
             assert await sample("limiter_fallbacks_total") == 1
-
-
-async def test_a_failed_heartbeat_counts_as_a_fallback(database: Path, clock: ManualClock) -> None:
-    with redis_server() as redis:
-        async with measured_limiter(database, redis, clock) as (limiter, _, sample):
-            redis.kill()
-            await limiter.heartbeat()
-            assert await sample("limiter_fallback_workers") == 1

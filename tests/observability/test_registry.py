@@ -63,16 +63,6 @@ async def test_a_killed_worker_keeps_its_counters_but_not_its_gauges(tmp_path: P
                 assert sums(samples) == (10, 10, workers)
 
 
-async def test_the_gauges_of_a_stopped_worker_disappear_at_once(tmp_path: Path) -> None:
-    with worker(tmp_path, 1, 10) as stopped:
-        async with stopped.running():
-            pass
-    with worker(tmp_path, 0, 1) as registry:
-        async with read_from(registry) as samples:
-            assert sums(samples) == (11, 11, 1)
-            assert 'process_start_time_seconds{worker="1"}' not in samples
-
-
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_only_a_worker_that_ended_without_a_clean_stop_has_crashed(
     tmp_path: Path, *, is_killed: bool

@@ -10,7 +10,6 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from petstore import __version__
-from petstore.app import observers_of
 from petstore.backends import create_limiter
 from petstore.observability.tracing import Tracing
 from petstore.settings import SettingError, Settings
@@ -121,16 +120,6 @@ async def test_an_invalid_traceparent_starts_a_new_trace(
     assert server_span(collector).trace_id.hex() != TRACE
 
 
-async def test_an_unsampled_traceparent_is_not_traced(
-    database: Path, clock: ManualClock, collector: Collector
-) -> None:
-    async with observed_service(database, clock, collector.endpoint) as service:
-        headers = await service.issue() | {"traceparent": f"00-{TRACE}-{PARENT}-00"}
-        response = await service.client.get("/v1/pets", headers=headers)
-        assert response.status_code == 200
-    assert collector.spans == []
-
-
 async def test_reads_and_writes_are_child_spans_of_their_request(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
@@ -156,14 +145,6 @@ async def test_reads_and_writes_are_child_spans_of_their_request(
     assert len(collector.spans) == 2 + len(queries)
 
 
-async def test_a_check_of_the_database_is_not_a_span(
-    database: Path, clock: ManualClock, collector: Collector
-) -> None:
-    async with observed_service(database, clock, collector.endpoint) as service:
-        assert (await service.client.get("/readyz")).status_code == 200
-    assert [span.name for span in collector.spans] == ["GET /readyz"]
-
-
 async def test_a_failing_database_marks_both_spans_as_errors(
     database: Path, clock: ManualClock, collector: Collector
 ) -> None:
@@ -183,17 +164,6 @@ async def test_a_failing_database_marks_both_spans_as_errors(
         "error.type": "service_unavailable",
     }
     assert span.status.code == part.status.code == Status.STATUS_CODE_ERROR
-
-
-async def test_an_unknown_method_is_not_recorded(
-    database: Path, clock: ManualClock, collector: Collector
-) -> None:
-    async with observed_service(database, clock, collector.endpoint) as service:
-        await service.client.request("FETCH", "/v1/nothing")
-    span = server_span(collector)
-    assert span.name == "HTTP"
-    assert attributes(span)["http.request.method"] == "_OTHER"
-    assert "http.route" not in attributes(span)
 
 
 async def test_redis_calls_of_the_limiter_are_child_spans_of_their_request(
@@ -255,18 +225,6 @@ def test_a_running_service_exports_traces_until_it_stops(
         ("limiter take", "redis"),
         ("select_categories", "postgresql"),
     }
-
-
-def test_the_trace_endpoint_setting_enables_tracing(collector: Collector) -> None:
-    (tracing,) = observers_of(Settings(trace_endpoint=collector.endpoint), None)
-    assert isinstance(tracing, Tracing)
-    assert observers_of(Settings(), None) == []
-
-
-@pytest.mark.parametrize("endpoint", ["collector:4318", "ftp://x", "http://"])
-def test_an_unsupported_endpoint_is_refused(endpoint: str) -> None:
-    with pytest.raises(SettingError, match="trace-endpoint: expected an address such as http"):
-        Settings(trace_endpoint=endpoint).check()
 
 
 @pytest.mark.parametrize("missing", ["opentelemetry", "opentelemetry.exporter.otlp.proto.http"])

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import closing
@@ -122,22 +121,6 @@ async def test_two_services_on_one_redis_share_the_limits(
         assert statuses([*responses[0], *responses[1]]) == {404: 60, 429: 40}
 
     await undisturbed(burst, shared, other)
-
-
-async def test_a_replacement_process_shares_the_limits_with_the_others(
-    shared: ServerProcess, redis: RedisServer
-) -> None:
-    async def count() -> None:
-        token = await asyncio.to_thread(shared.issue, "enterprise", "--per-minute", "300")
-        assert statuses(await request_at_once(shared.port, token, 100)) == {404: 100}
-        workers = shared.workers()
-        processes = {*redis.call("ZRANGE", "petstore:processes", 0, -1)}
-        os.kill(workers[0], signal.SIGKILL)
-        await eventually(lambda: len({*shared.workers()} - {*workers}) == 1)
-        await eventually(lambda: {*redis.call("ZRANGE", "petstore:processes", 0, -1)} - processes)
-        assert statuses(await request_at_once(shared.port, token, 400)) == {404: 200, 429: 200}
-
-    await undisturbed(count, shared)
 
 
 @pytest.fixture(scope="module")

@@ -155,22 +155,6 @@ def test_acknowledged_changes_survive_a_kill_of_postgresql_under_load(
     assert set(buyers.orders) <= stored_ids(server, url, "orders")
 
 
-def test_when_connections_break_reads_succeed_and_acknowledged_changes_survive(
-    server: PostgresServer, tmp_path: Path, url: str
-) -> None:
-    with (
-        shared_service(tmp_path, url, "--database-timeout", "10") as service,
-        Buyers(service, service.issue()) as buyers,
-    ):
-        for _ in range(5):
-            buyers.order_more(5)
-            server.cut_connections()
-    assert set(buyers.reads) == {200}
-    assert set(buyers.statuses) <= {201, 503}
-    assert set(buyers.pets) <= stored_ids(server, url, "pets")
-    assert set(buyers.orders) <= stored_ids(server, url, "orders")
-
-
 def test_when_no_connection_is_free_requests_are_refused_in_time(
     server: PostgresServer, tmp_path: Path, url: str
 ) -> None:

@@ -178,32 +178,6 @@ def test_limits_in_memory_are_exact_across_a_restart(
         assert day["remaining"] == day["limit"] - charged
 
 
-def test_a_restart_applies_a_changed_setting(start: StartServer, listener: socket.socket) -> None:
-    server = start(listener=listener)
-    headers = {"Authorization": f"Bearer {server.issue()}"}
-
-    def add_in_1025_bytes() -> int:
-        body = b'{"name": "Rex", "categoryId": 1}'.ljust(1025)
-        return httpx.post(f"{server.url}/v1/pets", headers=headers, content=body).status_code
-
-    assert add_in_1025_bytes() == 201
-    server.restart("--max-body-bytes", "1024")
-    assert add_in_1025_bytes() == 413
-
-
-def test_the_next_process_accepts_a_connection_without_a_request(
-    start: StartServer, listener: socket.socket
-) -> None:
-    server = start("--drain-timeout", "1", listener=listener)
-    server.process.send_signal(signal.SIGTERM)
-    assert within(30, lambda: is_draining(server))
-    with RawSocket(server.port) as caller:
-        server.restart()
-        caller.send(b"GET /readyz HTTP/1.1\r\nHost: petstore\r\n\r\n")
-        response = caller.read_response()
-    assert (response.status, "connection" in response.fields) == (200, False)
-
-
 def test_a_request_in_progress_is_finished_while_new_ones_wait_for_the_next_process(
     start: StartServer, listener: socket.socket
 ) -> None:
@@ -247,11 +221,6 @@ def get(server: ServerProcess, path: str) -> RawResponse:
     with RawSocket(server.port) as caller:
         caller.send(f"GET {path} HTTP/1.1\r\nHost: petstore\r\n\r\n".encode())
         return caller.read_response()
-
-
-def is_draining(server: ServerProcess) -> bool:
-    """Return whether the process that responds is about to be replaced."""
-    return "connection" in get(server, "/healthz").fields
 
 
 def is_refusing(server: ServerProcess) -> bool:

@@ -100,27 +100,6 @@ def test_the_next_process_replays_responses_lost_in_a_crash(
         assert found.json().items() <= first.json().items()
 
 
-def test_a_response_lost_with_its_connection_is_replayed_on_another(
-    server: ServerProcess, token: str
-) -> None:
-    headers = {"Authorization": f"Bearer {token}"}
-    sent = Sent("/v1/pets", {"name": "Rex", "categoryId": -77}, "lost-connection")
-    with RawSocket(server.port) as connection:
-        connection.send(message(headers, sent))
-    responses = []
-
-    def has_response() -> bool:
-        responses.append(send(server, headers, sent))
-        return responses[-1].status_code == 201
-
-    assert within(30, has_response)
-    assert {response.json()["code"] for response in responses[:-1]} <= {"idempotency_key_in_use"}
-    again = send(server, headers, sent)
-    assert again.headers["Idempotent-Replayed"] == "true"
-    found = httpx.get(f"{server.url}/v1/pets?categoryId=-77", headers=headers, trust_env=False)
-    assert found.json() == [again.json()] == [responses[-1].json()]
-
-
 def shop_until_gone(
     server: ServerProcess, headers: dict[str, str], buyer: str, responses: dict[str, bytes]
 ) -> list[Sent]:

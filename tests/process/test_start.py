@@ -116,30 +116,6 @@ def test_a_database_that_others_can_read_causes_a_warning(
     assert database.stat().st_mode & 0o777 == mode
 
 
-def test_a_process_starts_on_systems_without_a_parent_death_signal() -> None:
-    code = (
-        "import os, sys; from petstore.server import supervisor; sys.platform = 'other';"
-        "work = lambda worker_id, _: print('worker', worker_id);"
-        "supervisor._run_worker(work, 3, None, os.getppid())"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "worker 3\n"
-
-
-def test_a_worker_begins_with_the_program_exempt_from_garbage_collection() -> None:
-    code = (
-        "import gc, os, signal\n"
-        "from petstore.server.supervisor import Lifecycle\n"
-        "from petstore.server.supervisor import READY, Supervisor\n"
-        "def work(worker_id, link):\n"
-        "    print(gc.get_freeze_count() > 10_000, flush=True)\n"
-        "    link.send_bytes(READY)\n"
-        "    os.kill(os.getppid(), signal.SIGTERM)\n"
-        "    signal.pause()\n"
-        "Supervisor([work], 1, 5, lambda: None, Lifecycle(1, '')).run()\n"
-    )
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True\n"
-
-
 def test_ctrl_c_while_the_address_is_printed_ends_the_service(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_IN_A_FINALIZER, str(free_port())],

@@ -47,13 +47,6 @@ def test_a_notify_socket_at_an_abstract_address_is_notified(
         assert manager.recv(100) == b"STOPPING=1"
 
 
-def test_a_missing_notify_socket_is_not_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
-    notify("READY=1")
-
-
 @pytest.mark.timeout(60)
 def test_a_notify_socket_that_does_not_read_is_not_awaited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -62,8 +55,3 @@ def test_a_notify_socket_that_does_not_read_is_not_awaited(
         for number in range(2_000):  # more than any system keeps
             notify(f"STATUS={number}")
         assert manager.recv(100) == b"STATUS=0"
-
-
-def test_without_a_service_manager_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-    notify("READY=1")

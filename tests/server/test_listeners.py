@@ -53,12 +53,6 @@ def test_a_listening_socket_is_taken_and_hidden_from_children(
     assert announced() == set()
 
 
-def test_without_a_socket_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in announced():
-        monkeypatch.delenv(name)
-    assert inherited_listener() is None
-
-
 def test_a_socket_for_another_process_is_ignored(
     passed: Callable[[socket.socket], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -294,22 +294,6 @@ async def test_an_event_that_was_pruned_is_not_retried(
     assert await deliveries(store, "state, error") == [("failed", "the event is no longer kept")]
 
 
-async def test_an_event_that_cannot_be_read_is_sent_later(
-    store: Store, clock: ManualClock, endpoint: Receiver, caplog: pytest.LogCaptureFixture
-) -> None:
-    endpoint.behaviour = failing_at({1})
-    await add_pets(store)
-    async with delivering(store, clock):
-        await saved(store, 1)
-        endpoint.behaviour = saying(OK)
-        await store.write(do("ALTER TABLE events RENAME TO mislaid"))
-        clock.advance(6)
-        await eventually(lambda: "delivery 1 not attempted" in caplog.text, 30)
-        await store.write(do("ALTER TABLE mislaid RENAME TO events"))
-        await settled(store, 1)
-    assert sent(endpoint) == [(1, 0), (1, 6)]
-
-
 # Attempts
 
 
@@ -569,24 +553,6 @@ async def test_a_webhook_without_success_for_five_days_is_disabled(
         "reason": "failing",
         "error": "the receiver responded with 500 Internal Server Error, not 2xx",
     }
-
-
-async def test_a_webhook_that_is_deleted_during_an_attempt_is_not_updated(
-    store: Store, clock: ManualClock, endpoint: Receiver
-) -> None:
-    may_respond = asyncio.Event()
-
-    async def wait(_: Request, writer: Writer) -> None:
-        await may_respond.wait()
-        writer.write(OK)
-
-    endpoint.behaviour = wait
-    await add_pets(store)
-    async with delivering(store, clock, stop_seconds=30):
-        await attempted(endpoint, 1)
-        await store.write(do("DELETE FROM webhooks"))
-        may_respond.set()
-        await settled(store, 1)
 
 
 # Many processes, and their ends

@@ -1,6 +1,5 @@
 """The operations on webhooks, used with a key that may manage its own."""
 
-import asyncio
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -210,12 +209,6 @@ async def test_an_invalid_value_is_refused_naming_the_field(send: Send) -> None:
                 message = assert_error(response, 400, "invalid_webhook_url")
                 assert message.startswith("url: expected ")
     assert (await send("GET", "/webhooks")).json() == [WEBHOOK]
-
-
-async def test_the_operator_may_allow_networks(address: str) -> None:
-    async with running_service(address, webhook_network=("127.0.0.0/8",)) as service:
-        send = await sender(service, scopes=frozenset(SCOPES))
-        assert (await create(send, url="http://127.0.0.1:3000/hooks"))["id"] == 1
 
 
 async def test_a_type_that_the_key_cannot_read_is_refused_naming_the_scope_it_needs(
@@ -446,38 +439,6 @@ async def test_a_delivery_can_be_sent_again(service: Service, send: Send) -> Non
     for unknown in ("9", "0", "x", "01", "9223372036854775808"):
         response = await send("POST", f"/webhooks/1/deliveries/{unknown}/retry")
         assert_error(response, 404, "not_found")
-
-
-@pytest.mark.each_database
-async def test_no_delivery_outlives_a_webhook_that_is_deleted_meanwhile(
-    service: Service, send: Send
-) -> None:
-    await create(send)
-    await add_events(service.store, [NOW] * 8)
-    await add_deliveries(service.store, 1, *["failed"] * 8)
-    paths = [f"/webhooks/1/deliveries/{number}/retry" for number in range(1, 9)]
-    requests = [send("POST", path) for path in paths]
-    requests.insert(4, send("DELETE", "/webhooks/1"))
-    responses = await asyncio.gather(*requests)
-    assert {response.status_code for response in responses} <= {202, 204, 404}
-    assert await rows(service, "SELECT id FROM webhook_deliveries") == []
-
-
-@pytest.mark.each_database
-async def test_a_webhook_that_is_disabled_meanwhile_gets_no_later_retry(
-    service: Service, send: Send
-) -> None:
-    await create(send)
-    await add_events(service.store, [NOW] * 8)
-    await add_deliveries(service.store, 1, *["failed"] * 8)
-    paths = [f"/webhooks/1/deliveries/{number}/retry" for number in range(1, 9)]
-    requests = [send("POST", path) for path in paths]
-    requests.insert(4, send("PATCH", "/webhooks/1", json={"enabled": False}))
-    responses = await asyncio.gather(*requests)
-    sent = sum(response.status_code == 202 for response in responses)
-    assert {response.status_code for response in responses} <= {200, 202, 409}
-    pending = "SELECT count(*) FROM webhook_deliveries WHERE state = 'pending'"
-    assert await rows(service, pending) == [(sent,)]
 
 
 async def test_no_log_contains_a_secret(service: Service, send: Send) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from petstore.clock import DAY, SECOND, Milliseconds
+from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Store
 from petstore.errors import EventNotKept
 from petstore.events.model import ADMINISTRATORS
@@ -96,14 +96,6 @@ async def test_the_first_event_since_a_time_is_found_among_many(
     assert await recovered(store, key, since) == [*range(first + 1, 401)]
 
 
-async def test_clock_skew_of_seconds_hides_no_event(store: Store, key: Caller) -> None:
-    times = [NOW + (number + (8 if number % 3 else 0)) * SECOND for number in range(90)]
-    await add_events(store, times)
-    since = NOW + 30 * SECOND
-    wanted = {number for number, at in enumerate(times, 1) if at >= since}
-    assert wanted <= {*await recovered(store, key, since)}
-
-
 async def test_only_events_that_the_webhook_gets_are_recovered(store: Store, key: Caller) -> None:
     reader = await issue_key(store, scopes=frozenset({"webhooks:write", "orders:read"}))
     await add_webhook(store, key, "order.placed", "key.banned")
@@ -140,13 +132,6 @@ async def test_a_long_recovery_is_made_in_batches_and_waits_for_pending_deliveri
     await store.write(do("UPDATE webhook_deliveries SET state = 'succeeded' WHERE id = 1"))
     assert await has_room(store, 1)
     assert [await recover_part(store) for _ in range(3)] == [1000, 1, None]
-
-
-async def test_a_second_recovery_only_extends_the_first_one(store: Store, key: Caller) -> None:
-    await add_events(store, [NOW + number * SECOND for number in range(60)])
-    for second, recovered_to in ((40, 40), (50, 40), (20, 20)):
-        await begin(store, key, NOW + second * SECOND)
-        assert await webhook_row(store, "recovered_to") == (recovered_to,)
 
 
 @pytest.mark.parametrize("change", ["leased_by = 'another'", "enabled = 0", "recovered_to = 1"])
