@@ -202,7 +202,6 @@ def test_a_page_shows_the_output_of_its_commands(
 
 
 def not_run() -> dict[str, list[Block]]:
-    """Return the blocks of commands that are not run, by page."""
     found = {
         name: [block for block in blocks(text) if block.language == "sh"]
         for name, text in TEXTS.items()

@@ -35,7 +35,6 @@ def tree(module: str) -> ast.Module:
 
 @cache
 def imports(module: str) -> frozenset[str]:
-    """Return what ``module`` imports, wherever in it: modules, not names out of them."""
     found: set[str] = set()
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
@@ -98,7 +97,6 @@ SHARED = ("orders.form", "usage.pages")
 
 @cache
 def place(module: str) -> str:
-    """Return the package of a module, or its layer in a resource."""
     package, _, name = module.removeprefix("petstore.").partition(".")
     if package not in RESOURCES:
         return package
@@ -168,7 +166,6 @@ PAST_OPERATIONS = {
 
 
 def uses_store(module: str) -> bool:
-    """Return whether a module imports a store, or takes the one of the service."""
     return any(map(is_store, own_imports(module))) or any(
         isinstance(node, ast.Attribute) and node.attr == "store" for node in ast.walk(tree(module))
     )

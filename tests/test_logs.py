@@ -16,7 +16,6 @@ from support.waiting import within
 
 
 def request(request: str = "abc123", **members: Any) -> RequestLine:
-    """Return the line of a request; ``members`` differ from those of a list of animals."""
     usual = {
         "client": "192.0.2.7",
         "key": 7,
@@ -53,7 +52,6 @@ class TerminalStream(io.BytesIO):
 
 
 def logged(*lines: RequestLine, person: bool = False, terminal: bool = False, **rules: Any) -> str:
-    """Return what a log with these rules has of requests once it is closed."""
     stream = TerminalStream() if terminal else io.BytesIO()
     log = RequestLog(stream, ManualClock(), for_person=person, rules=LogRules(**rules))
     for line in lines:
@@ -233,7 +231,6 @@ def test_logging_resumes_once_a_full_disk_has_space() -> None:
 
 
 def records(*, person: bool, emit: Callable[[], object], terminal: bool = False) -> str:
-    """Return what a log has of what ``emit`` logs through ``logging``."""
     stream = TerminalStream() if terminal else io.BytesIO()
     log = RequestLog(stream, ManualClock(), for_person=person)
     configure_logging(log)

@@ -20,7 +20,6 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason=needs("root"))
 
 @pytest.fixture
 def store(database: Path) -> SqliteStore:
-    """A closed store."""
     store = SqliteStore(database, timeout=50)
     store.migrate()
     return store

@@ -101,7 +101,6 @@ async def locked_by(store: PostgresStore, lock: str) -> AsyncIterator[None]:
 
 
 def noting(begun: asyncio.Event, unit: Unit[None]) -> Unit[None]:
-    """Return ``unit``, which sets an event when it begins."""
     begun.set()
     yield from unit
 

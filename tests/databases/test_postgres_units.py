@@ -37,7 +37,6 @@ class Log:
         self._position = self._file.stat().st_size
 
     def first_words(self) -> list[str]:
-        """Return the first words of each statement that was logged since."""
         text = self._file.read_bytes()[self._position :].decode()
         return re.findall(r"LOG:  (?:statement|execute [^:]*): (\w+(?: \w+)?)", text)
 

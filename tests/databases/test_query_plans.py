@@ -398,7 +398,6 @@ def found_owner() -> Unit[Owner]:
 
 
 def from_enabled(unit: Unit[Any]) -> Unit[Any]:
-    """Run a unit of work on a webhook that is enabled."""
     statement = next(unit)
     try:
         while True:
@@ -425,7 +424,6 @@ def reply() -> Unit[bytes]:
 
 
 def recorded() -> dict[str, list[Statement]]:
-    """Return the statements of every operation but the lists, by name."""
     attempt = Attempt(KEY, "key 7", b"")
     retries = {"insert_idempotency_record": [(7,)]}
     replays = {"select_idempotency_record": [(b"", b"")]}
@@ -486,7 +484,6 @@ def recorded() -> dict[str, list[Statement]]:
 
 
 async def usage(store: Any) -> None:
-    """Count, save the counts, and get the usage of a key."""
     counter, limiter = Counter(store, CLOCK), create_limiter(Settings(), store, CLOCK)
     counter.count("deprecated", 7, "getPet", 1, (NOW, b"shop/1", "r1"))
     await counter.save()
@@ -524,13 +521,11 @@ BY_INDEX = [
 
 
 def page_of(name: str, after: int | None) -> Statement:
-    """Return the statement of a list's page; a history is read after its key."""
     return statements_of(lambda store: LISTS[name](store, after), ROWS)[-1]
 
 
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
-    """A connection to a store with 4,000 of everything."""
     path: Path = tmp_path_factory.mktemp("plans") / "petstore.db"
     SqliteStore(path).migrate()
     connection = apsw.Connection(str(path))

@@ -79,7 +79,6 @@ def recorded(*events: NewEvent, now: int = NOW) -> Unit[None]:
 
 
 async def shown(store: Store, after: Position | None = None) -> list[tuple[Any, ...]]:
-    """Return type, resource, data and previous of the events after a position."""
     return [
         (event["type"], event["resource"], event["data"], event.get("previous"))
         for event in map(plain, await events_after(store, after))
@@ -482,7 +481,6 @@ async def test_events_published_in_several_batches_keep_their_order(
 
 
 async def filled_in_vain(store: Store, count: int) -> None:
-    """Record so many events, and publish none."""
     await store.write(recorded(*[told(3)] * count))
 
 
@@ -510,7 +508,6 @@ async def test_outdated_statistics_of_the_outbox_do_not_slow_down_publishing(
 
 
 def rows_read(postgres: PostgresServer, url: str) -> int:
-    """Return how many rows of the outbox, or of its indexes, all statements have read."""
     select = (
         "SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'events_outbox')"
         " + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'events_outbox')"
@@ -563,7 +560,6 @@ async def publish_until(store: Store, ended: asyncio.Event) -> None:
 
 
 async def walk_until(store: Store, ended: asyncio.Event) -> list[int]:
-    """Follow the feed until it has ended and all was read; return the places in order."""
     found: list[int] = []
     after: Position | None = None
     while True:

@@ -34,7 +34,6 @@ def app() -> Echo:
 
 @pytest.fixture
 def server(app: Echo) -> Iterator[Served]:
-    """A server at work."""
     with served(app) as server:
         yield server
 
@@ -45,7 +44,6 @@ def post(body: bytes, *fields: bytes) -> bytes:
 
 
 def ask(server: Served, *data: bytes) -> bytes:
-    """Send ``data`` piece by piece, and return the body of the response."""
     with RawSocket(server.port) as connection:
         for piece in data:
             connection.send(piece)

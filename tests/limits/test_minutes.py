@@ -14,7 +14,6 @@ def limiter_of(clock: ManualClock, per_minute: int, capacity: int = 10) -> Minut
 
 
 def verdicts(limiter: MinuteLimiter[int], holder: int, times: int, **lower: int) -> list[bool]:
-    """Return for so many requests whether they were admitted."""
     return [limiter.take(holder, **lower).verdict == "admitted" for _ in range(times)]
 
 

@@ -104,7 +104,6 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 def stored(redis: RedisServer, key: Caller) -> State:
-    """Return what the server remembers of a key."""
     flat = redis.call("HGETALL", f"petstore:key:{{{key.id}}}")
     return State(**{name: int(value) for name, value in flat.items()})
 
@@ -193,7 +192,6 @@ class Draw(random.Random):
 
 
 async def agree(client: RedisClient, key_id: int, now: Milliseconds) -> None:
-    """Judge or charge in both, from a state drawn by ``key_id``, and compare the states after."""
     draw = Draw(key_id)
     rules, limits, state = draw.rules(), draw.limits(), draw.state(now)
     unbanned_at = draw.choice([NEVER, state.unbanned_at, max(0, state.unbanned_at) + 1, now])

@@ -103,5 +103,4 @@ async def test_the_age_grows_while_the_database_cannot_be_read(
 
 
 def disable() -> Unit[None]:
-    """Disable all webhooks because their deliveries failed."""
     yield Statement("UPDATE webhooks SET enabled = 0, disabled_reason = 'failing'")

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.anyio
 
 @contextmanager
 def worker(folder: Path, worker_id: int, bans: int) -> Iterator[Registry]:
-    """Give the registry of a worker with so many bans and commits."""
     with registry_of_test(worker_id, folder) as registry:
         registry.report(BANS, lambda: bans)
         for _ in range(bans):
@@ -28,7 +27,6 @@ def worker(folder: Path, worker_id: int, bans: int) -> Iterator[Registry]:
 
 
 def sums(samples: Samples) -> tuple[float, float, float]:
-    """Return the sums of bans and commits, and the number of workers."""
     commits = samples['petstore_transaction_duration_seconds_bucket{le="1.0"}']
     return samples["petstore_bans_total"], commits, samples["petstore_workers"]
 

@@ -42,13 +42,11 @@ def _level_of_the_library() -> Iterator[None]:
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """A collector of traces."""
     with collecting() as collector:
         yield collector
 
 
 def server_span(collector: Collector) -> Span:
-    """Return the one span of a request."""
     (span,) = [span for span in collector.spans if span.kind == Span.SPAN_KIND_SERVER]
     return span
 

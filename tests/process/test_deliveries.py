@@ -64,7 +64,6 @@ class Deliverer:
             )
 
     def logged(self) -> list[str]:
-        """Return the names of the events in its log."""
         return [json.loads(line)["event"] for line in self.log.read_text().splitlines()]
 
     def stop(self) -> int:

@@ -13,8 +13,6 @@ from support.waiting import within
 
 
 def lines_of(server: ServerProcess, request: str) -> list[dict[str, object]]:
-    """Wait for the log line of a request and return it."""
-
     def found() -> list[dict[str, object]]:
         return [line for line in server.log_lines() if line.get("request") == request]
 

@@ -109,7 +109,6 @@ def supervised(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]
 
 
 def next_line(process: subprocess.Popen[str]) -> str:
-    """Return the next line that a process prints."""
     assert process.stdout is not None
     readable, _, _ = select.select([process.stdout], [], [], TIMEOUT)
     assert readable, "it stands still"
