@@ -58,6 +58,7 @@ def failure_of(error: "PetstoreError", now: Milliseconds) -> CommandFailure:
         RateLimited,
         Unauthorized,
         UnexpectedResponse,
+        UnknownCategory,
         UnknownPet,
     )
 
@@ -70,7 +71,7 @@ def failure_of(error: "PetstoreError", now: Milliseconds) -> CommandFailure:
         message += f", until {rfc3339(now + int(error.retry_after * SECOND))}"
     if not isinstance(error, ErrorResponse) or error.status is None or error.status >= _FAULT:
         return CommandFailure(message, ExitStatus.SERVICE)
-    if isinstance(error, UnknownPet):
+    if isinstance(error, (UnknownCategory, UnknownPet)):
         return CommandFailure(message, ExitStatus.NOT_FOUND)
     return CommandFailure(message, _EXIT_STATUSES.get(error.status, ExitStatus.FAILED))
 

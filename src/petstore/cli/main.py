@@ -22,10 +22,10 @@ from petstore.imports.commands import imports
 from petstore.keys.commands import keys, rotate_own
 from petstore.orders.commands import orders
 from petstore.people.commands import people
-from petstore.pets.commands import pets
+from petstore.pets.commands import inventory, pets
 from petstore.sales.commands import sales
 from petstore.settings import SettingError, Settings
-from petstore.usage.commands import inventory, usage
+from petstore.usage.commands import usage
 from petstore.webhooks.commands import webhooks
 
 
@@ -82,12 +82,6 @@ def main() -> None:
     Every setting is also an environment variable, as each command's help shows. To read a value
     with a password from a file, set the variable with _FILE at its end to the path of the file.
     """
-
-
-@main.command()
-def version() -> None:
-    """Print the version."""
-    click.echo(f"petstore, version {__version__}")
 
 
 main.add_section("Run the service", serve, deliver)

@@ -4,15 +4,17 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
-from datetime import datetime
+from datetime import date
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from petstore.cli.environment import file_variable, read_secret
 from petstore.clock import SECOND, Milliseconds
-from petstore.domain.decoding import integer_in, moment_in
+from petstore.domain.decoding import integer_in
+from petstore.domain.fields import Moment
 from petstore.domain.networks import canonical_networks
 from petstore.errors import InvalidBody
 from petstore.keys.model import LONGEST_LIFE
@@ -21,7 +23,7 @@ from petstore.settings import SECTIONS, SettingError, Settings, check_database, 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _MAX_NAME = 100
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_UNITS = {"w": 7 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
 class Integer(click.IntRange):
@@ -71,43 +73,64 @@ class Number(click.FloatRange):
 
 
 class Duration(click.ParamType[Milliseconds]):
-    """A number and a unit, such as 30d, of at least ``min_seconds``; in milliseconds."""
+    """A number and a unit, such as 30d, within a range; in milliseconds."""
 
     name = "duration"
 
-    def __init__(self, min_seconds: int = 0) -> None:
-        self._min = min_seconds
+    def __init__(self, min_seconds: int = 0, max_seconds: int = LONGEST_LIFE // SECOND) -> None:
+        self._min, self._max = min_seconds, max_seconds
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Milliseconds:
         """Return ``value`` in milliseconds."""
         number, unit = integer_in(value[:-1]), _UNITS.get(value[-1:])
         seconds = -1 if number is None or unit is None else number * unit
-        if not self._min <= seconds <= LONGEST_LIFE // SECOND:
+        if not self._min <= seconds <= self._max:
             self.fail(
                 f"{value!r}: expected a number and a unit (s, m, h, d or w), such as 30d,"
-                f" from {self._min}s to 100 years.",
+                f" from {self._min}s to {duration_text(self._max)}.",
                 param,
                 ctx,
             )
         return seconds * SECOND
 
 
-class Moment(click.ParamType[datetime]):
-    """A date and time with its offset from UTC, as RFC 3339 has it."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
-        """Return the moment in ``value``."""
-        moment = moment_in(value)
-        if moment is None:
-            self.fail(
-                f"{value!r}: expected a date and time such as 2026-12-24T10:00:00Z.", param, ctx
-            )
-        return moment
+def duration_text(seconds: int) -> str:
+    """Return a number of seconds in the largest unit that divides it, such as 1d."""
+    if seconds == LONGEST_LIFE // SECOND:
+        return "100 years"
+    return next(f"{seconds // each}{unit}" for unit, each in _UNITS.items() if not seconds % each)
 
 
-MOMENT = Moment()
+class Time(click.ParamType[Any]):
+    """A date, or a date and time with its offset from UTC, as RFC 3339 has them."""
+
+    def __init__(self, kind: Any, name: str, example: str) -> None:
+        self._kind, self.name, self._example = kind, name, example
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the moment or the day in ``value``."""
+        try:
+            return msgspec.convert(value, self._kind)
+        except (msgspec.ValidationError, UnicodeEncodeError):
+            self.fail(f"{value!r}: expected a {self._example}.", param, ctx)
+
+
+MOMENT = Time(Moment, "time", "date and time such as 2026-12-24T10:00:00Z")
+DAY = Time(date, "date", "date such as 2026-12-24")
+
+
+class NamedCategory(Text):
+    """The number of a category, or its name."""
+
+    name = "category"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the number in ``value``, else the name."""
+        number = integer_in(value)
+        return super().convert(value, param, ctx) if number is None else number
+
+
+CATEGORY = NamedCategory()
 
 
 class Cidr(click.ParamType[str]):

@@ -40,6 +40,11 @@ class SectionedGroup(click.Group):
             self.add_command(command)
             self._sections[str(command.name)] = title
 
+    def add_commands(self, *commands: click.Command) -> None:
+        """Add ``commands``."""
+        for command in commands:
+            self.add_command(command)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each title; commands without one come last."""
         del ctx
@@ -167,6 +172,14 @@ class JsonFailure(click.ClickException):
             "status": getattr(self._refusal, "status", None),
         }
         click.echo(json.dumps(document), file, err=True)
+
+
+def print_rows(rows: Sequence[dict[str, str]]) -> None:
+    """Print a table, or that there is nothing in it."""
+    if rows:
+        print_table(rows)
+    else:
+        click.echo("None found.", err=True)
 
 
 def print_table(

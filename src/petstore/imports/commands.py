@@ -6,19 +6,13 @@ import click
 
 from petstore.cli.options import ID
 from petstore.cli.output import SectionedGroup, counted, printable
-from petstore.cli.resources import View, list_options, resource_options, show_deleted, utc
+from petstore.cli.resources import View, list_options, resource_options, show_deleted
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
     from petstore_client.models import Import
 
 _id_argument = click.argument("import_id", metavar="ID", type=ID)
-
-
-def _line(found: "Import") -> str:
-    undone = f", {found.deleted} deleted, {found.kept} kept" if found.state == "undone" else ""
-    counts = f"{found.waiting} waiting, {found.added} added, {found.refused} refused{undone}"
-    return f"Import {found.id} of {found.file_name or 'a file'}: {found.state}, {counts}"
 
 
 _IMPORTS: "View[Import]" = View(
@@ -29,10 +23,11 @@ _IMPORTS: "View[Import]" = View(
         "waiting": lambda each: each.waiting,
         "added": lambda each: each.added,
         "refused": lambda each: each.refused,
-        "sent": lambda each: utc(each.created_at),
+        "deleted": lambda each: each.deleted if each.state == "undone" else None,
+        "kept": lambda each: each.kept if each.state == "undone" else None,
+        "sent (UTC)": lambda each: each.created_at,
     },
-    _line,
-    ("sent", "refused"),
+    ("kept", "deleted", "sent (UTC)", "refused"),
 )
 
 

@@ -48,7 +48,6 @@ _KEYS: "View[Key]" = View(
         "expires": lambda key: _date(key.expires_at),
         "last used (UTC)": lambda key: key.last_used_at,
     },
-    str,
     ("scopes", "created", "environment", "expires", "last used (UTC)", "plan"),
 )
 
