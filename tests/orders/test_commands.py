@@ -34,9 +34,8 @@ def test_a_placed_order_is_printed_in_one_line(shop: Shop, pet_id: int) -> None:
     printed = shop.succeed("orders", "place", pet_id, "--ship-date", "2031-12-24T01:30:00+02:00")
     (order,) = shop.ask("orders", "list", "--pet", pet_id)
     until = datetime.fromisoformat(order["reservedUntil"]).astimezone(UTC)
-    at = datetime.fromisoformat(order["placedAt"]).astimezone(UTC)
     assert printed == (
-        f"Order {order['id']}: pet {pet_id}, placed, placed {at:%Y-%m-%d %H:%M} UTC,"
+        f"Order {order['id']}: pet {pet_id}, placed,"
         f" reserved until {until:%Y-%m-%d %H:%M} UTC, ships 2031-12-23 23:30 UTC\n"
     )
     assert shop.succeed("orders", "show", order["id"]) == printed
@@ -46,8 +45,8 @@ def test_a_placed_order_is_printed_in_one_line(shop: Shop, pet_id: int) -> None:
 def test_an_order_is_approved_and_delivered(shop: Shop, pet_id: int) -> None:
     order = shop.ask("orders", "place", pet_id)
     line = f"Order {order['id']}: pet {pet_id}, "
-    assert shop.succeed("orders", "approve", order["id"]).startswith(f"{line}approved, ")
-    assert shop.succeed("orders", "deliver", order["id"]).startswith(f"{line}delivered, ")
+    assert shop.succeed("orders", "approve", order["id"]) == f"{line}approved\n"
+    assert shop.succeed("orders", "deliver", order["id"]) == f"{line}delivered\n"
     assert shop.ask("orders", "show", order["id"])["complete"] is True
     assert status_of(shop, pet_id) == "sold"
     shop.fail("orders", "cancel", order["id"], status=4)
@@ -166,6 +165,4 @@ def test_a_time_without_a_utc_form_is_shown_unchanged() -> None:
     }
     with odd_service(response(200, order)) as service:
         printed = Shop(service.url, "a-key").succeed("orders", "show", 1)
-    assert printed == (
-        f"Order 1: pet 2, approved, placed 2026-12-01 12:00 UTC, ships {moment} UTC\n"
-    )
+    assert printed == (f"Order 1: pet 2, approved, ships {moment} UTC\n")

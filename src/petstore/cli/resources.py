@@ -46,11 +46,13 @@ class View(Generic[T]):
     """How resources of one kind are printed: in a table, or one as a line.
 
     Each column shows an attribute or what a function returns. Without columns, every field has one.
-    A narrow terminal leaves out ``dispensable`` columns, the first of them first.
+    A narrow terminal leaves out ``dispensable`` columns, the first of them first, and a line those
+    that are ``table_only``.
     """
 
     columns: Mapping[str, str | Callable[[T], object]] = field(default_factory=dict)
     dispensable: tuple[str, ...] = ()
+    table_only: tuple[str, ...] = ("id",)
 
     def values(self, item: T) -> dict[str, object]:
         """Return what each column shows of a resource."""
@@ -64,9 +66,11 @@ class View(Generic[T]):
         """Return a resource in a line. Texts speak for themselves; other values follow a title."""
         values, words = self.values(item), []
         for title, value in values.items():
+            if value in (None, "") or title in self.table_only:
+                continue
             if isinstance(value, datetime):
                 words.append(f"{title.removesuffix(' (UTC)')} {utc(value)} UTC")
-            elif value not in (None, "") and title != "id":
+            else:
                 words.append(value if isinstance(value, str) else f"{title} {cell(value)}")
         return f"{type(item).__name__} {values['id']}: {', '.join(words)}"
 

@@ -28,6 +28,7 @@ _IMPORTS: "View[Import]" = View(
         "sent (UTC)": lambda each: each.created_at,
     },
     ("kept", "deleted", "sent (UTC)", "refused"),
+    ("id", "sent (UTC)"),
 )
 
 

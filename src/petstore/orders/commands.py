@@ -42,6 +42,7 @@ _ORDERS: "View[Order]" = View(
         "amount": _price,
     },
     ("buyer", "amount", "placed (UTC)", "ships (UTC)", "reserved until (UTC)"),
+    ("id", "placed (UTC)"),
 )
 _place = partial(
     OperationCommand,

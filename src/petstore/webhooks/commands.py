@@ -30,6 +30,7 @@ _WEBHOOKS: "View[Webhook]" = View(
         "description": "description",
     },
     ("description", "types", "owner"),
+    ("id", "owner"),
 )
 _DELIVERIES: "View[Delivery]" = View(
     {
