@@ -68,7 +68,7 @@ def test_each_field_of_an_operation_is_an_option(change: click.Command) -> None:
         "--born-at TIME Birth, such as 2026-12-24T10:00:00Z.",
         "--is-tame / --no-is-tame Whether it is tame.",
         "--nap DURATION Nap. [default: 1m]",
-        "--tag TEXT Tags.",
+        "--tag TAG Tags.",
     ]
 
 
@@ -106,7 +106,10 @@ NEEDS_A_WEBHOOK = ("show", "rotate", "test", "deliveries", "disable", "enable", 
             for time in ("2026-12-24", "2026-12-24T10:00:00", "2026-12-24T10:00Z", "")
         ),
         ("orders place 1 --amount -5", "Invalid value for '--amount'"),
-        ("sales --from 20261224", "Invalid value for '--from': '20261224': expected a date such"),
+        (
+            "sales --from 2026-13-01",
+            "Invalid value for '--from': '2026-13-01': expected a date",
+        ),
         ("webhooks recover 1", "Missing option '--since'."),
         ("webhooks rotate 1 --grace 8d", "Invalid value for '--grace': '8d': expected a number"),
         ("webhooks create https://a.example --type x", "Invalid value for '--type'"),

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import msgspec
 
-from petstore.cli.client import client_option, store_client_option
-from petstore.cli.client_failures import CommandFailure, ExitStatus
+from petstore.cli.client import CommandFailure, ExitStatus, client_option, store_client_option
 from petstore.cli.options import (
     CATEGORY,
     DAY,
@@ -19,9 +18,9 @@ from petstore.cli.options import (
     MOMENT,
     NONE,
     TEXT,
-    Duration,
     Integer,
     OrWord,
+    duration,
     duration_text,
     given,
 )
@@ -37,8 +36,6 @@ if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is ins
 _OF_LISTS = ("limit", "cursor", "count")
 """What ``list_options`` has for every list, or only HTTP needs."""
 
-_MAX_SHOWN_CHOICES = 8
-
 
 class OperationField(NamedTuple):
     """A field of a query or a body: its name in Python, the word for its option, its schema."""
@@ -50,10 +47,6 @@ class OperationField(NamedTuple):
     can_be_null: bool
 
     @property
-    def is_several(self) -> bool:
-        return self.schema.get("type") == "array"
-
-    @property
     def type(self) -> click.ParamType[Any]:
         """The type of its values on the command line."""
         kind: click.ParamType[Any] = TEXT
@@ -61,7 +54,7 @@ class OperationField(NamedTuple):
             case {"enum": [*choices]}:
                 kind = click.Choice(choices)
             case {"minimum": low, "maximum": high} if self.name.endswith("_seconds"):
-                kind = Duration(low, high)
+                kind = duration(low, high)
             case {"minimum": low, "maximum": high} if low != INT64_MIN:
                 kind = Integer(low, high)
             case {"type": "integer"}:
@@ -95,14 +88,12 @@ class OperationField(NamedTuple):
                 flags = f"--{self.word}/--no-{self.word.removeprefix('has-')}"
                 yield click.Option([flags, self.name], default=None, help=self.help)
             case _:
-                many = isinstance(self.type, click.Choice) and (
-                    len(self.type.choices) > _MAX_SHOWN_CHOICES
-                )
+                is_several = self.schema.get("type") == "array"
                 yield click.Option(
                     [f"--{self.word}", self.name],
                     type=self.type,
-                    metavar=self.word.upper() if many or self.type is CATEGORY else None,
-                    multiple=self.is_several,
+                    metavar=self.word.upper() if is_several else None,
+                    multiple=is_several,
                     required=self.is_required,
                     help=self.help,
                 )
@@ -199,11 +190,10 @@ class OperationCommand(click.Command):
         return made
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters of the operation before those that its kind of command has."""
         return [*self._parameters, *super().get_params(ctx)]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. A value that the service refuses is named as the command has it."""
+        """Run the command, and name a value that the service refuses as the command does."""
         try:
             return super().invoke(ctx)
         except CommandFailure as failure:

@@ -103,13 +103,11 @@ class View(Generic[T]):
             return
         if as_json:
             print_json(members)
-        elif found:
+        else:
             rows = [
                 {title: cell(value) for title, value in self.values(item).items()} for item in found
             ]
-            print_table(rows, self.dispensable, "--json")
-        else:
-            click.echo("None found.", err=True)
+            print_table(rows, self.dispensable)
         if cursor is not None:
             click.echo(f"(there are more: see --all, --limit, or --cursor {cursor})", err=True)
 

@@ -107,8 +107,7 @@ def forget(*, buyer: str, as_json: bool, database: str) -> None:
 orders = SectionedGroup(
     "orders", help="Place, approve, deliver and cancel orders of a running service."
 )
-orders.add_section(
-    "One by one",
+orders.add_commands(
     OperationCommand("list", "listOrders", "orders.list", _ORDERS),
     _place(
         "place",
@@ -149,5 +148,6 @@ orders.add_section(
         A sale over the counter can be cancelled within a minute.
         """,
     ),
+    title="One by one",
 )
-orders.add_section("All together", export, forget)
+orders.add_commands(export, forget, title="All together")

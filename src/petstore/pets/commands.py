@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from petstore.cli.operation_commands import OperationCommand
-from petstore.cli.output import SectionedGroup, print_json, print_rows
+from petstore.cli.output import SectionedGroup, print_json, print_table
 from petstore.pets.file_commands import export_file, import_file
 from petstore.pets.model import STATUSES
 
@@ -17,9 +17,9 @@ def _show_inventory(response: "Response[Inventory]", *, as_json: bool) -> None:
     if as_json:
         print_json(counts)
     elif "categories" in counts:
-        print_rows([_category(row) for row in counts["categories"]])
+        print_table([_category(row) for row in counts["categories"]])
     else:
-        print_rows([{"status": name, "pets": str(count)} for name, count in counts.items()])
+        print_table([{"status": name, "pets": str(count)} for name, count in counts.items()])
 
 
 def _category(row: dict[str, int]) -> dict[str, str]:
@@ -30,8 +30,7 @@ def _category(row: dict[str, int]) -> dict[str, str]:
 pets = SectionedGroup(
     "pets", help="Work with the pets of a running service; move pets in and out of files."
 )
-pets.add_section(
-    "One by one",
+pets.add_commands(
     OperationCommand("list", "listPets", "pets.list"),
     OperationCommand("add", "createPet", "pets.create", arguments=["name"]),
     OperationCommand("show", "getPet", "pets.get"),
@@ -45,8 +44,9 @@ pets.add_section(
         help="Set the status of a pet to available, pending or sold; none removes it.",
     ),
     OperationCommand("delete", "deletePet", "pets.delete"),
+    title="One by one",
 )
-pets.add_section("From and to files", import_file, export_file)
+pets.add_commands(import_file, export_file, title="From and to files")
 
 inventory = OperationCommand(
     "inventory",

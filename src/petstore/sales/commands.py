@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from petstore.cli.operation_commands import OperationCommand
-from petstore.cli.output import print_json, print_rows, text_output
+from petstore.cli.output import print_json, print_table, text_output
 from petstore.console.numbers import money_in_words
 from petstore.domain.csv_files import csv_writer
 
@@ -29,7 +29,7 @@ def _show(response: "Response[Sales]", *, as_csv: bool, as_json: bool) -> None:
         for row in found["rows"]:
             write(row)
     else:
-        print_rows([_row(by, row) for row in found["rows"]])
+        print_table([_row(by, row) for row in found["rows"]])
 
 
 def _row(by: str, row: dict[str, Any]) -> dict[str, str]:

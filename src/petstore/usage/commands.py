@@ -32,7 +32,7 @@ def _show(response: "Response[Usage]", *, as_json: bool) -> None:
         print_table([_refused(each) for each in used.refused])
     if used.deprecated:
         click.echo()
-        print_table([_deprecated(use) for use in used.deprecated], ("last call (UTC)",), "--json")
+        print_table([_deprecated(use) for use in used.deprecated], ("last call (UTC)",))
 
 
 def _window(name: str, window: "UsageWindow") -> dict[str, str]:
