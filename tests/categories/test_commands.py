@@ -7,36 +7,11 @@ import pytest
 from support.odd_service import odd_service, response
 from support.shop import Shop
 
-NOBODY = 2**62
-
 
 @pytest.fixture
 def name() -> str:
     """A name that no category has."""
     return f"Yaks {uuid.uuid4()}"
-
-
-@pytest.mark.parametrize("arguments", [("show",), ("delete",), ("change", "--name", "Yaks")])
-def test_an_unknown_category_is_not_found(shop: Shop, arguments: tuple[str, ...]) -> None:
-    words = shop.fail("categories", *arguments, NOBODY, status=3)
-    assert words == f"there is no category {NOBODY}"
-
-
-@pytest.mark.parametrize("action", ["show", "change", "delete"])
-def test_an_invalid_id_is_refused(shop: Shop, action: str) -> None:
-    words = shop.fail("categories", action, "0", status=2)
-    assert words.startswith("Invalid value for 'ID'")
-
-
-def test_a_change_without_fields_is_refused(shop: Shop) -> None:
-    words = shop.fail("categories", "change", 1, status=2)
-    assert words == "nothing to change: name at least one option"
-
-
-def test_description_and_no_description_are_refused_together(shop: Shop) -> None:
-    options = ("--description", "x", "--no-description")
-    words = shop.fail("categories", "change", 1, *options, status=2)
-    assert words == "--description and --no-description cannot be used together"
 
 
 def test_a_category_is_printed_in_one_line(shop: Shop, name: str) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import click
 import pytest
 
-from petstore.cli.client import client_of, count_down
-from petstore.cli.client_failures import CommandFailure, ExitStatus, failure_of
+from petstore.cli.client import CommandFailure, ExitStatus, client_of, count_down, failure_of
 from petstore_client import Client, OutcomeUnknown, PetstoreError, RateLimited
 from petstore_client.errors import IdempotencyKeyInUse, KeyBanned, NoResponse, ServiceUnavailable
 from support.manual_clock import ManualClock

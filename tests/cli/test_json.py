@@ -17,7 +17,6 @@ from support.process import ServerProcess
 from support.shop import Shop
 
 WITHOUT_JSON = {
-    "version": "prints a version",
     "serve": "runs until it is stopped; --log-format json is for its log",
     "deliver": "runs until it is stopped; --log-format json is for its log",
     "mcp": "runs until it is stopped, and speaks the Model Context Protocol",

@@ -121,7 +121,7 @@ def test_a_token_is_printed_even_if_standard_error_is_unwritable(command: Comman
     assert is_token(ran.stdout.strip().encode(), "production")
 
 
-@pytest.mark.parametrize("arguments", [("version",), ("keys", "list"), ("keys", "list", "--json")])
+@pytest.mark.parametrize("arguments", [("keys", "list"), ("keys", "list", "--json")])
 def test_output_to_a_full_disk_is_a_one_line_error(
     command: Command, arguments: tuple[str, ...]
 ) -> None:
@@ -135,13 +135,15 @@ def test_output_to_a_full_disk_is_a_one_line_error(
 def test_another_failure_of_the_system_is_not_called_one_of_the_output(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail() -> None:
+    def fail(**_: object) -> None:
         raise FileNotFoundError(ENOENT, "No such file or directory", "shop.pem")
 
-    monkeypatch.setattr(main.commands["version"], "callback", fail)
+    monkeypatch.setattr(main.commands["copy"], "callback", fail)
     missing = {"PETSTORE_KEY": "key", "SSL_CERT_FILE": "/missing.pem"}
     with Path(os.devnull).open("w") as output:
-        known = failure_of(output.fileno(), "version")
+        known = failure_of(
+            output.fileno(), "copy", "--from", "sqlite:///a", "--to", "postgresql:///b"
+        )
         named = failure_of(output.fileno(), "inventory", "--url", "https://127.0.0.1:1", **missing)
     assert known == ["Error: shop.pem: No such file or directory"]
     assert named == ["Error: SSL_CERT_FILE: cannot be read: No such file or directory"]
@@ -162,4 +164,4 @@ def test_a_closed_pipe_ends_a_command_quietly(command: Command) -> None:
 
 def test_a_failure_that_cannot_be_printed_shows_in_the_exit_status() -> None:
     with unwritable(FULL) as output:
-        assert petstore("version", stdout=output, stderr=output).returncode == 1
+        assert petstore("--version", stdout=output, stderr=output).returncode == 1

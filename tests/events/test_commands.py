@@ -296,8 +296,8 @@ def test_a_file_that_is_no_state_is_never_sent(tmp_path: Path, text: bytes) -> N
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        ("pipe", "expected a regular file"),
-        ("/dev/null", "expected a regular file"),
+        ("pipe", "expected a file that --state wrote; choose another one"),
+        ("/dev/null", "expected a file that --state wrote; choose another one"),
         ("nothing", "it is a link that leads nowhere"),
         ("link", "it is a link that leads nowhere"),
         ("/proc/self/mem", "Input/output error"),

@@ -97,10 +97,10 @@ def test_an_import_is_listed_shown_undone_and_deleted(shop: Shop, file: Path) ->
     shop("pets", "import", file)
     assert "tiere.csv" in shop.succeed("imports", "list")
     shown = shop.succeed("imports", "show", 1)
-    assert shown == "Import 1 of tiere.csv: finished, 0 waiting, 1 added, 3 refused\n"
+    assert shown == "Import 1: tiere.csv, finished, waiting 0, added 1, refused 3\n"
     shop.succeed("pets", "change", 1, "--name", "Bella II")
     undone = shop("imports", "undo", 1)
-    assert undone.stdout == shown.replace("finished", "undone")[:-1] + ", 0 deleted, 1 kept\n"
+    assert "undone, waiting 0, added 1, refused 3, deleted 0, kept 1\n" in undone.stdout
     assert undone.stderr == "pet 1 (Bella) was changed\n"
     assert shop("imports", "delete", 1).stderr == "Import 1 deleted.\n"
     assert "there is no import 1" in shop.fail("imports", "show", 1, status=3)

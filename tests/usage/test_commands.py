@@ -71,7 +71,7 @@ def test_the_inventory_has_a_line_for_each_status() -> None:
         shop = Shop(service.url, "a-key")
         printed, shown = shop.succeed("inventory"), shop.ask("inventory")
     assert [line.split() for line in printed.splitlines()] == [
-        ["status", "animals"],
+        ["status", "pets"],
         ["available", "1"],
         ["pending", "0"],
         ["sold", "2"],

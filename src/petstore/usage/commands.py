@@ -1,48 +1,21 @@
-"""``petstore inventory`` and ``usage``: what is in a running service, and what a key has used."""
+"""``petstore usage``: what a key has used, and what is left."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
+from petstore.cli.operation_commands import OperationCommand
 from petstore.cli.output import print_json, print_table, printable
-from petstore.cli.resources import resource_options, utc
+from petstore.cli.resources import utc
 from petstore.domain.plans import UNLIMITED
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
-    from petstore_client import Client
-    from petstore_client.models import DeprecatedUse, RefusedRequests, UsageWindow
+    from petstore_client import Response
+    from petstore_client.models import DeprecatedUse, RefusedRequests, Usage, UsageWindow
 
 
-@click.command()
-@click.option("--by", type=click.Choice(["category"]), help="Also the counts of each category.")
-@resource_options
-def inventory(*, by: Literal["category"] | None, client: "Client", as_json: bool) -> None:
-    """Count the animals of each status. Those without a status are not counted."""
-    counts = client.inventory.get.raw(by=by).json()
-    if as_json:
-        print_json(counts)
-    elif by is not None:
-        if counts["categories"]:
-            print_table([_category(row) for row in counts["categories"]])
-        else:
-            click.echo("None found.", err=True)
-    elif counts:
-        print_table([{"status": name, "animals": str(count)} for name, count in counts.items()])
-    else:
-        click.echo("None found.", err=True)
-
-
-def _category(row: dict[str, int]) -> dict[str, str]:
-    counts = {status: str(row[status]) for status in ("available", "pending", "sold")}
-    return {"category": str(row.get("categoryId", "others"))} | counts
-
-
-@click.command()
-@resource_options
-def usage(*, client: "Client", as_json: bool) -> None:
-    """Show what your key has used, and what is left. It costs nothing."""
-    response = client.usage.get.raw()
+def _show(response: "Response[Usage]", *, as_json: bool) -> None:
     if as_json:
         print_json(response.json())
         return
@@ -59,7 +32,7 @@ def usage(*, client: "Client", as_json: bool) -> None:
         print_table([_refused(each) for each in used.refused])
     if used.deprecated:
         click.echo()
-        print_table([_deprecated(use) for use in used.deprecated], ("last call (UTC)",), "--json")
+        print_table([_deprecated(use) for use in used.deprecated], ("last call (UTC)",))
 
 
 def _window(name: str, window: "UsageWindow") -> dict[str, str]:
@@ -95,3 +68,12 @@ def _deprecated(use: "DeprecatedUse") -> dict[str, str]:
         "ends": f"{use.sunset:%Y-%m-%d}",
         "use instead": use.use,
     }
+
+
+usage = OperationCommand(
+    "usage",
+    "getUsage",
+    "usage.get",
+    show=_show,
+    help="Show what your key has used, and what is left. It costs nothing.",
+)
