@@ -37,6 +37,7 @@ _MEANINGS = (*STATUSES, "none")
 _COLUMNS = ("id", "name", "categoryId", "category", "status")
 _BOM = "\ufeff"
 _PAGE = 100
+_MAX_TURNS = 20
 
 
 @click.command("import")
@@ -95,7 +96,8 @@ def import_file(
         progress(f"Importing {file.name}") as on_progress,
         client_of(service, wait_in_bar(on_progress), resume_hint) as client,
     ):
-        found = client.imports.create(
+        # Behind a crowd of files, each of its turns is refused after some seconds.
+        found = client.with_options(max_retries=_MAX_TURNS).imports.create(
             file.read_bytes(),
             file_name=printable(file.name, "utf-8")[-200:],
             media_type=_MEDIA_TYPES.get(file.suffix.lower(), "text/csv"),
