@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from petstore.cli import client
 from petstore.imports.operations import OPERATIONS
 from support.odd_service import error, odd_service, response
 from support.servers import StartServer
@@ -74,11 +75,16 @@ def test_the_same_file_adds_nothing_twice(shop: Shop, file: Path) -> None:
     assert "1 pet had been added before.\n0 pets added" in result.stdout
 
 
-def test_a_busy_service_is_asked_until_it_takes_the_file(file: Path) -> None:
-    busy = [error(503, Retry_After=0)] * 5
+def test_a_busy_service_is_asked_until_it_takes_the_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(client, "count_down", lambda seconds, _, **__: waits.append(seconds))
     sent = response(201, CREATE_IMPORT.success.example | {"waiting": 0})
+    busy = [error(503, Retry_After=7)] * 5
     with odd_service(*busy, sent, response(200, b"line,reason\n")) as service:
         assert "1 pet to add" in Shop(service.url, "a-key").succeed("pets", "import", file)
+    assert waits == [7] * 5
     assert len({asked.fields["idempotency-key"] for asked in service.asked[:6]}) == 1
 
 
