@@ -33,9 +33,8 @@ from petstore.events.store import (
     read_event,
     recent_events,
 )
-from petstore.imports.columns import ImportMapping, cells_of, find_layout
-from petstore.imports.model import ImportPreview, ImportSettings
-from petstore.imports.reading import Row as FileRow
+from petstore.imports.columns import Cells, ImportSettings
+from petstore.imports.model import ImportPreview
 from petstore.imports.store import (
     Prepared,
     StoredImport,
@@ -272,14 +271,7 @@ LISTS: dict[str, Any] = {
     "deliveries-failed": lambda store, after: list_deliveries(store, 1, "failed", after, PAGE),
 }
 
-IMPORTED = [FileRow(1, ["7", "New", "dogs"])]
-IMPORT_SETTINGS = ImportSettings(
-    "UTF-8",
-    [],
-    find_layout(IMPORTED, 2, has_header=False, mapping=ImportMapping(name=1, category_id=2, id=0)),
-    unknown_categories="create",
-)
-CELLS = cells_of(IMPORTED, IMPORT_SETTINGS.layout)
+IMPORT_SETTINGS = ImportSettings("UTF-8", [], 2, unknown_categories="create")
 IMPORT_ROW = (
     7,
     "pets.csv",
@@ -376,9 +368,16 @@ def units() -> Iterator[Unit[Any]]:
     yield change_person(7, {"login": "hopper"}, OPERATOR, 0)
     yield end_device_of(7, 7, OPERATOR, 0, unconditional)
     yield new_import(7, b"7", NOW)
-    yield change_settings(7, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, unconditional)
-    yield add_rows(STORED_IMPORT, 7, Prepared(CELLS, {"dogs": 7}, {}), 9, now=NOW, by=SERVICE)
-    yield undo_rows(7, 7, 9, now=NOW, by=SERVICE)
+    yield change_settings(STORED_IMPORT, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, unconditional)
+    yield add_rows(
+        STORED_IMPORT,
+        7,
+        Prepared([Cells("New", "dogs", "", 7, "")], {}, {}),
+        9,
+        now=NOW,
+        by=SERVICE,
+    )
+    yield undo_rows(STORED_IMPORT, 7, 9, now=NOW, by=SERVICE)
     yield delete_import(7, 7, unconditional)
     yield create_webhook(WebhookCreate("https://shop.example"), 7, 0)
     yield change_webhook(7, WebhookPatch(enabled=True), 7, unconditional)

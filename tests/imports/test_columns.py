@@ -17,23 +17,20 @@ from petstore.imports.columns import (
     Choices,
     ImportColumn,
     ImportMapping,
-    Layout,
+    ImportSettings,
+    Meaning,
     cells_of,
     meaning_of,
     pet_of,
     word_key,
 )
 from petstore.imports.reading import Row
-from petstore.pets.model import NewPet, PetStatus
+from petstore.pets.model import NewPet
 from support.imported import understood
 
 PAGE = Path(__file__).parents[2] / "docs" / "importing.md"
-LAYOUT = Layout(
-    1,
-    [ImportColumn(name, []) for name in ("name", "kind", "status", "id")],
-    ImportMapping(0, 1, 2, 3),
-    last_from=100,
-)
+COLUMNS = [ImportColumn(name, []) for name in ("name", "kind", "status", "id")]
+SETTINGS = ImportSettings("UTF-8", [], 100, COLUMNS, ImportMapping(0, 1, 2, 3), 1)
 
 
 @pytest.mark.parametrize(
@@ -49,8 +46,8 @@ LAYOUT = Layout(
     ],
 )
 def test_columns_are_understood_by_their_names(header: str, mapping: ImportMapping) -> None:
-    layout, _ = understood(f"{header}\na,b,c,d,e\n", has_header=True)
-    assert layout.mapping == mapping
+    settings, _ = understood(f"{header}\na,b,c,d,e\n", has_header=True)
+    assert settings.mapping == mapping
 
 
 @pytest.mark.parametrize(
@@ -67,14 +64,13 @@ def test_columns_are_understood_by_their_names(header: str, mapping: ImportMappi
     ],
 )
 def test_a_header_is_found_or_chosen(text: str, *, chosen: bool | None, line: int | None) -> None:
-    layout, rows = understood(text, has_header=chosen)
-    assert layout.header_line == line
-    assert len(cells_of(rows, layout)) == sum(row.line > (line or 0) for row in rows)
-    assert all(bool(column.name) == bool(line) for column in layout.columns)
+    settings, _ = understood(text, has_header=UNSET if chosen is None else chosen)
+    assert (settings.header_line or None) == line
+    assert all(bool(column.name) == bool(line) for column in settings.columns)
 
 
 def cells(row: Row) -> Cells:
-    (found,) = cells_of([row], LAYOUT)
+    (found,) = cells_of([row], SETTINGS)
     return found
 
 
@@ -129,7 +125,7 @@ def test_a_row_says_every_reason_that_it_is_no_pet(row: Row, reasons: list[str])
     ],
 )
 def test_a_row_is_a_pet_by_the_choices(row: Row, pet: NewPet) -> None:
-    decided: dict[str, PetStatus | None] = {"lost": None, "onhold": "sold"}
+    decided: dict[str, Meaning] = {"lost": "none", "onhold": "sold"}
     assert result(row, Choices("available", decided, {"dog": 1, "7": 7, "": 2})) == pet
 
 
@@ -143,16 +139,14 @@ def test_an_id_is_a_number(cell: str, number: int | None) -> None:
 @pytest.mark.parametrize(
     ("word", "meaning"),
     [
-        ("", None),
+        ("", "none"),
         ("Available!", "available"),
         ("ADOPTE\N{COMBINING ACUTE ACCENT}", "sold"),
         ("reservation", UNSET),
         ("?", UNSET),
     ],
 )
-def test_a_status_is_known_by_the_whole_word(
-    word: str, meaning: PetStatus | UnsetType | None
-) -> None:
+def test_a_status_is_known_by_the_whole_word(word: str, meaning: Meaning | UnsetType) -> None:
     assert meaning_of(word_key(word), Choices()) == meaning
 
 
@@ -171,7 +165,7 @@ def test_the_page_lists_every_word_that_is_understood() -> None:
 @given(st.lists(st.text(max_size=300), max_size=6), st.integers(2, 200))
 def test_any_row_is_a_pet_or_gives_sentences(cells: list[str], line: int) -> None:
     row = Row(line, [cell.strip().replace("\0", "") for cell in cells])
-    found = result(row, Choices(None, {}, {"dog": 1, "": 1}))
+    found = result(row, Choices(categories={"dog": 1, "": 1}))
     if isinstance(found, NewPet):
         assert found.name.strip()
         assert len(found.name) <= 255

@@ -116,10 +116,42 @@ async def test_other_columns_can_be_chosen(staff: Visitor) -> None:
     assert "Line 1 has the names of the columns" in words(page)
 
 
-async def test_names_that_are_here_already_are_told(staff: Visitor, service: Service) -> None:
-    await service.request("POST", "/v1/pets", staff.token, json={"name": "Rex", "categoryId": 1})
-    path = await preview(staff, "name,category\nRex,Dogs\nTom,Dogs\n")
-    assert "1 of these names is in the store already." in words(await staff.get(path))
+DECISIONS: Any = (
+    ("name,category,status\nRex,Dogs,sold\n", []),
+    (
+        "Tier;Alter\nBello;3\nRex;4\n",
+        ["2 rows have no category. Choose one", "add it to the store first"],
+    ),
+    ("owner,category\nJane,Dogs\n", ["No column is chosen for the names. Choose it"]),
+    (
+        "Rex,Dogs,\nMia,Dogs,\n",
+        [
+            "No column is chosen for the names. Choose it Line 1 counts as a pet",
+            "3: empty",
+        ],
+    ),
+    (
+        "name,category,status\nRex,Wolves,lost\nMia,Cats,gone\n",
+        [
+            "2 categories are not in the store. Add or skip",
+            "2 words for the status: meaning unknown. Decide",
+        ],
+    ),
+    ("name,category\nUnnamed,Dogs\nUnnamed,Dogs\n", ["2 rows have a name that is in the store"]),
+)
+
+
+@pytest.mark.parametrize(("text", "told"), DECISIONS)
+async def test_the_page_begins_with_what_is_to_decide(
+    staff: Visitor, service: Service, text: str, told: list[str]
+) -> None:
+    await service.request(
+        "POST", "/v1/pets", staff.token, json={"name": "unnamed", "categoryId": 1}
+    )
+    page = await staff.get(await preview(staff, text))
+    for each in (*told, "Pets without a status become available. Change"):
+        assert each in words(page)
+    assert "No column is chosen for the names." not in words(page).partition("Discard")[2]
 
 
 async def test_rows_without_a_category_can_get_one(staff: Visitor) -> None:
@@ -157,7 +189,19 @@ async def test_an_undo_says_what_stays_and_why(staff: Visitor, service: Service)
     page = await staff.submit(f"{path}/undo")
     assert "1 pet deleted. 2 pets were kept." in words(page)
     assert "Rex It was ordered. 1 Ada It was deleted already. 3" in words(page)
+    assert "Import another file" in words(page)
     assert "tiere.csv Undone" in words(await staff.get("/import"))
+
+
+async def test_decisions_about_an_undone_file_hold_if_it_is_sent_again(staff: Visitor) -> None:
+    path = await preview(staff, LIST)
+    assert "tiere.csv Nothing added yet" in words(await staff.get("/import"))
+    await run(staff, path, unknownCategories="create", defaultStatus="", others="sold")
+    await staff.submit(f"{path}/undo")
+    page = await staff.get(again := await preview(staff, LIST))
+    assert "3 pets to add, 1 row to skip." in words(page)
+    form = form_to(page, f"{again}/run").fields
+    assert form["value.Foster"] == "sold"
 
 
 async def test_an_import_can_be_discarded(staff: Visitor) -> None:

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from petstore.cli import client
+from petstore.imports.operations import OPERATIONS
+from support.odd_service import error, odd_service, response
 from support.servers import StartServer
 from support.shop import Shop
 from support.workbooks import excel, row
 
+CREATE_IMPORT = next(each for each in OPERATIONS if each.id == "createImport")
 LIST = "Tier;Art;Zustand\nBella;Dogs;verkauft\nMia;Wolves;\n;Dogs;sold\nRex;Dogs;Pflege\n"
 
 
@@ -69,6 +73,19 @@ def test_the_same_file_adds_nothing_twice(shop: Shop, file: Path) -> None:
     shop("pets", "import", file)
     result = shop("pets", "import", file)
     assert "1 pet had been added before.\n0 pets added" in result.stdout
+
+
+def test_a_busy_service_is_asked_until_it_takes_the_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(client, "count_down", lambda seconds, _, **__: waits.append(seconds))
+    sent = response(201, CREATE_IMPORT.success.example | {"waiting": 0})
+    busy = [error(503, Retry_After=7)] * 5
+    with odd_service(*busy, sent, response(200, b"line,reason\n")) as service:
+        assert "1 pet to add" in Shop(service.url, "a-key").succeed("pets", "import", file)
+    assert waits == [7] * 5
+    assert len({asked.fields["idempotency-key"] for asked in service.asked[:6]}) == 1
 
 
 def test_a_workbook_is_imported(shop: Shop, tmp_path: Path) -> None:

@@ -5,14 +5,15 @@ from io import BytesIO
 from itertools import groupby
 from typing import Any
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.json import encode
 
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Statement, Unit
 from petstore.errors import InvalidBody
-from petstore.imports.columns import Layout, cells_of, find_layout
-from petstore.imports.model import ImportPreview, ImportSettings
+from petstore.imports.columns import ImportSettings, cells_of, rows_below
+from petstore.imports.columns import understood as understand
+from petstore.imports.model import ImportPreview
 from petstore.imports.previews import in_order, preview_of
 from petstore.imports.reading import ROWS_AT_ONCE, Row, TableHead, decode_rows
 from petstore.imports.store import ReadFile, StoredImport, create_import, judge_now
@@ -21,7 +22,7 @@ from petstore.imports.tables import write_rows
 SEPARATORS = {",": ", commas", ";": ", semicolons", "\t": ", tabs", "|": ", bars", "": ""}
 UNDECIDED = "?"
 ROWS = [Row(1, ["Rex", "3"])]
-SETTINGS = ImportSettings("UTF-8", [], find_layout(ROWS, 2, has_header=False))
+SETTINGS = understand(ImportSettings("UTF-8", [], 2), ROWS, has_header=False)
 
 
 def new_import(caller_id: int, digest: bytes, now: Milliseconds) -> Unit[StoredImport]:
@@ -39,10 +40,13 @@ def read(content: bytes) -> tuple[TableHead, list[Row]]:
     return head, [row for line in batches.getvalue().splitlines() for row in decode_rows(line)]
 
 
-def understood(text: str, *, has_header: bool | None = None) -> tuple[Layout, list[Row]]:
-    """Return the layout of a CSV file, and its rows."""
+def understood(
+    text: str, *, has_header: bool | UnsetType = UNSET
+) -> tuple[ImportSettings, list[Row]]:
+    """Return how a CSV file is understood, and its rows."""
     head, rows = read(text.encode())
-    return find_layout(rows[:ROWS_AT_ONCE], head.last_from, has_header=has_header), rows
+    new = ImportSettings(head.encoding, head.notes, head.last_from)
+    return understand(new, rows[:ROWS_AT_ONCE], has_header=has_header), rows
 
 
 class EmptyStore:
@@ -55,25 +59,27 @@ class EmptyStore:
 
 async def seen(head: TableHead, rows: list[Row]) -> str:
     """Return what a clerk sees of a file whose categories are all to be created."""
-    layout = find_layout(rows[:ROWS_AT_ONCE], head.last_from)
-    settings = ImportSettings(
-        head.encoding, head.notes, layout, default_status="available", unknown_categories="create"
+    new = ImportSettings(
+        *(head.encoding, head.notes, head.last_from),
+        default_status="available",
+        unknown_categories="create",
     )
+    settings = understand(new, rows[:ROWS_AT_ONCE])
     preview = await preview_of(EmptyStore(), in_order([encode(rows)]), settings)
     lines = [f"{head.encoding}{SEPARATORS[head.separator]}", *head.notes, f"rows: {head.rows}"]
-    lines.append(f"header: line {layout.header_line}" if layout.header_line else "no header")
+    lines.append(f"header: line {settings.header_line}" if settings.header_line else "no header")
     for field in ("name", "category_id", "status", "id"):
-        place = getattr(layout.mapping, field)
+        place = getattr(settings.mapping, field)
         if place is not UNSET:
-            column = layout.columns[place]
+            column = settings.columns[place]
             lines.append(f"{field}: {column.name} ({' | '.join(column.values)})")
     lines.append(f"categories: {', '.join(word.text for word in preview.categories)}"[:100])
     if preview.statuses:
         words = (f"{word.text} → {word.means or UNDECIDED}" for word in preview.statuses)
         lines.append(f"statuses: {', '.join(words)}")
     lines.append(f"pets: {preview.added}")
-    below = [row for row in rows if row.line > (layout.header_line or 0)]
-    judged = await judge_now(EmptyStore(), cells_of(rows, layout), settings, {})
+    below = rows_below(rows, settings)
+    judged = await judge_now(EmptyStore(), cells_of(below, settings), settings, {})
     results = zip(below, judged, strict=True)
     refused = [(row.line, " ".join(each)) for row, each in results if isinstance(each, list)]
     for reason, group in groupby(refused, lambda each: each[1]):

@@ -1,12 +1,13 @@
 """What the columns and words of a table mean: its header, its mapping, and the pet of each row."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
 from petstore.categories.model import CategoryCreate
 from petstore.domain.decoding import convert, integer_in
@@ -16,6 +17,8 @@ from petstore.imports.reading import Row
 from petstore.pets.model import STATUSES, NewPet, PetStatus
 
 MAX_NAME, MAX_CATEGORY_NAME = 255, 100
+
+Meaning: TypeAlias = Literal["available", "pending", "sold", "none"]
 
 # What a column is called, the surest names first; ``word_key`` is how they are compared.
 COLUMN_NAMES: Mapping[str, Sequence[str]] = {
@@ -120,17 +123,30 @@ class ImportColumn(Struct, frozen=True):
     values: Annotated[list[str], Meta(description="Its first three values that are not empty.")]
 
 
-class Layout(Struct, frozen=True, rename="camel"):
-    """How the rows of a table are understood.
+class ImportSettings(Struct, frozen=True, omit_defaults=True):
+    """How the rows of a file are understood.
 
     The names of the columns are in line ``header_line``, and rows up to it are no pets. In the rows
     from line ``last_from`` on totals may stand (see ``TableHead``).
     """
 
-    header_line: int | None
-    columns: list[ImportColumn]
-    mapping: ImportMapping
+    encoding: str
+    notes: list[str]
     last_from: int
+    columns: list[ImportColumn] = []
+    mapping: ImportMapping = ImportMapping()
+    header_line: int | UnsetType = UNSET
+    default_status: PetStatus | UnsetType = UNSET
+    default_category_id: int | UnsetType = UNSET
+    unknown_categories: Literal["refuse", "create"] = "refuse"
+    values: dict[str, Meaning] = {}
+
+    def choices(self, categories: Mapping[str, int]) -> "Choices":
+        """Return what words mean; ``categories`` has the ids of those that are registered."""
+        if self.default_category_id is not UNSET:
+            categories = {**categories, "": self.default_category_id}
+        statuses = {word_key(word): meaning for word, meaning in self.values.items()}
+        return Choices(self.default_status, statuses, categories)
 
 
 class Cells(NamedTuple):
@@ -147,17 +163,16 @@ class Cells(NamedTuple):
         return bool(self.name) and not self.fault
 
 
-class Choices(Struct, frozen=True):
+class Choices(NamedTuple):
     """What the words mean.
 
-    ``statuses`` has what was decided, by ``word_key``: a status, or ``None`` for none. It comes
-    before ``STATUS_WORDS``. ``default_status`` is for rows without a status. ``categories`` has
-    ids by ``name_key``: of registered names and numbers, and of what was decided for others and for
-    rows without a category (the empty word).
+    ``statuses`` has what was decided, by ``word_key``; it comes before ``STATUS_WORDS``.
+    ``default_status`` is for rows without a status. ``categories`` has ids by ``name_key``: of
+    registered names and numbers, and the default one (of the empty word).
     """
 
-    default_status: PetStatus | None = None
-    statuses: Mapping[str, PetStatus | None] = {}
+    default_status: PetStatus | UnsetType = UNSET
+    statuses: Mapping[str, Meaning] = {}
     categories: Mapping[str, int] = {}
 
 
@@ -177,16 +192,16 @@ _TOTAL_KEYS = frozenset(map(word_key, TOTAL_WORDS))
 _EMPTY_KEYS = frozenset(EMPTY_WORDS)
 
 
-def find_layout(
+def understood(
+    settings: ImportSettings,
     rows: Sequence[Row],
-    last_from: int,
     *,
-    has_header: bool | None = None,
-    mapping: ImportMapping | None = None,
-) -> Layout:
-    """Return how a table is understood, by its first rows.
+    has_header: bool | UnsetType = UNSET,
+    mapping: ImportMapping | UnsetType = UNSET,
+) -> ImportSettings:
+    """Return settings with what is found in the first rows of a file: its header and its columns.
 
-    ``has_header`` and ``mapping`` are what somebody chose; the rest is found.
+    ``has_header`` and ``mapping`` are what somebody chose.
     """
     rows = [row for row in rows if not row.problem]
     header = None if has_header is False else _find_header(rows)
@@ -203,14 +218,15 @@ def find_layout(
         ImportColumn(_line(names[place]) if names else "", [*map(_line, column[:_SHOWN_VALUES])])
         for place, column in enumerate(cells)
     ]
-    found = mapping or _find_mapping(names, cells)
-    return Layout(header.line if header else None, columns, found, last_from)
+    found = _find_mapping(names, cells) if mapping is UNSET else mapping
+    line = header.line if header else UNSET
+    return replace(settings, header_line=line, columns=columns, mapping=found)
 
 
-def meaning_of(key: str, choices: Choices) -> PetStatus | UnsetType | None:
+def meaning_of(key: str, choices: Choices) -> Meaning | UnsetType:
     """Return what a status word with this key means, ``UNSET`` if that has to be decided."""
     if not key:
-        return choices.default_status
+        return choices.default_status or "none"
     return choices.statuses[key] if key in choices.statuses else _STATUS_KEYS.get(key, UNSET)
 
 
@@ -225,21 +241,24 @@ def can_be_category(word: str) -> bool:
     return True
 
 
-def cells_of(rows: Sequence[Row], layout: Layout) -> list[Cells]:
-    """Return what the rows below the header have."""
-    first, mapping = layout.header_line or 0, layout.mapping
+def cells_of(rows: Iterable[Row], settings: ImportSettings) -> list[Cells]:
+    """Return what rows below the header have of pets."""
+    mapping, found = settings.mapping, []
     places = (mapping.name, mapping.category_id, mapping.status, mapping.id)
-    found = []
     for row in rows:
-        if row.line > first:
-            width = len(row.cells)
-            name, category, status, row_id = (
-                _cell(row.cells[place]) if place is not UNSET and place < width else ""
-                for place in places
-            )
-            fault = _fault(row, name, layout)
-            found.append(Cells(name, category, status, integer_in(row_id), fault))
+        width = len(row.cells)
+        name, category, status, row_id = (
+            _cell(row.cells[place]) if place is not UNSET and place < width else ""
+            for place in places
+        )
+        fault = _fault(row, name, settings)
+        found.append(Cells(name, category, status, integer_in(row_id), fault))
     return found
+
+
+def rows_below(rows: Iterable[Row], settings: ImportSettings) -> list[Row]:
+    """Return the rows below the header."""
+    return [row for row in rows if row.line > (settings.header_line or 0)]
 
 
 def pet_of(cells: Cells, choices: Choices) -> NewPet | list[str]:
@@ -260,7 +279,7 @@ def pet_of(cells: Cells, choices: Choices) -> NewPet | list[str]:
         reasons.append(f"The meaning of the status “{_line(word)}” is not decided.")
     if category_id is None or any(reasons):
         return [*filter(None, reasons)]
-    return NewPet(name, category_id, UNSET if status is None else status)
+    return NewPet(name, category_id, UNSET if status == "none" else status)
 
 
 def _text_fault(field: str, text: str, longest: int) -> str:
@@ -275,19 +294,19 @@ def _cell(text: str) -> str:
     return "" if text.lower() in _EMPTY_KEYS else " ".join(text[:_LONGEST].splitlines())
 
 
-def _fault(row: Row, name: str, layout: Layout) -> str:
+def _fault(row: Row, name: str, settings: ImportSettings) -> str:
     """Return why a row is no pet at all, empty if it may be one."""
-    width = len(layout.columns)
-    if row.problem or layout.mapping.name is UNSET:
+    width = len(settings.columns)
+    if row.problem or settings.mapping.name is UNSET:
         return row.problem or "No column is chosen for the names."
     if any(row.cells[width:]):
         return (
             f"The row has {len(row.cells)} cells, but there are {width} columns. If a name has a"
             " comma or a semicolon, put it in quotation marks."
         )
-    if layout.header_line and row.cells[:width] == [column.name for column in layout.columns]:
+    if settings.header_line and row.cells[:width] == [each.name for each in settings.columns]:
         return "The row repeats the names of the columns."
-    if row.line >= layout.last_from:
+    if row.line >= settings.last_from:
         filled = sum(map(bool, row.cells))
         is_sum = word_key(name) in _TOTAL_KEYS and filled < width
         if is_sum or _is_number(name):

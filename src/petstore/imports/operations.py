@@ -17,8 +17,9 @@ from petstore.domain.cursors import NEWEST_FIRST
 from petstore.domain.fields import NO_U0000
 from petstore.errors import ImportClosed, TooManyImports, UnknownCategory
 from petstore.http.messages import Response
+from petstore.imports.columns import rows_below
 from petstore.imports.model import MAX_ROWS, Import, ImportPatch
-from petstore.imports.previews import patched, preview_of, rows_above, store_file
+from petstore.imports.previews import patched, preview_of, store_file
 from petstore.imports.reading import Row
 from petstore.imports.store import (
     StoredImport,
@@ -33,7 +34,6 @@ from petstore.imports.store import (
     prepare,
     read_batches,
     refused_rows,
-    require_open,
     shown,
     undo_rows,
 )
@@ -123,7 +123,6 @@ async def _create(context: Context, call: Call[FileBody, CreateImportQuery]) -> 
 
 async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Import]:
     store, patch, present = context.services.store, call.body, await _find(context, call)
-    require_open(present)
     if isinstance(patch.default_category_id, int):
         known = await names_of_categories(store, [patch.default_category_id])
         if not known:
@@ -132,9 +131,9 @@ async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Imp
     first: list[Row] = await anext(_batches(store, present), [])
     settings = patched(present.settings, patch, first)
     preview = await preview_of(store, _batches(store, present), settings)
-    start, now = rows_above(first, settings), context.services.clock()
+    start, now = len(first) - len(rows_below(first, settings)), context.services.clock()
     check = context.conditions.check
-    unit = change_settings(present.id, context.caller.id, settings, start, preview, now, check)
+    unit = change_settings(present, context.caller.id, settings, start, preview, now, check)
     return await change(context, shown(unit))
 
 
@@ -166,7 +165,7 @@ async def _undo(context: Context, call: Call[None, None]) -> Result[Import]:
         if present.state == "undone" and not present.waiting:
             return None
         size = await count_next_pets(context.services.store, present.id)
-        return size, partial(undo_rows, present.id, context.caller.id)
+        return size, partial(undo_rows, present, context.caller.id)
 
     if replay := await find_replay(context):
         return replay
@@ -228,13 +227,12 @@ async def _file_of_refused(
     text = TextIOWrapper(file, "utf-8-sig", newline="")
     try:
         write = cells_writer(text, spreadsheet_safe=True)
-        layout = present.settings.layout
-        if layout.header_line is not None:
-            names = [column.name for column in layout.columns]
-        else:
-            of_places = {place: field for field, place in asdict(layout.mapping).items()}
-            of_places |= {layout.mapping.category_id: "category"}
-            names = [of_places.get(place, "") for place, _ in enumerate(layout.columns)]
+        settings = present.settings
+        names = [column.name for column in settings.columns]
+        if settings.header_line is UNSET:
+            fields = {place: field for field, place in asdict(settings.mapping).items()}
+            fields |= {settings.mapping.category_id: "category"}
+            names = [fields.get(place, "") for place, _ in enumerate(names)]
         write([*names, *_ADDED_COLUMNS])
         left = MAX_ROWS if limit is UNSET else limit
         async for row, reasons in refused_rows(store, present):

@@ -166,7 +166,10 @@ async def _form(visit: PageRequest, found: Import) -> FieldSet:
         choice("hasHeader", "Names of the columns", *header),
         *(
             choice(
-                *(field, label, ("", "no column"), *names),
+                field,
+                label,
+                ("", "no column"),
+                *names,
                 hint=_values_of(found.columns[places[field]]) if field in places else "",
             )
             for field, label in _FIELDS.items()

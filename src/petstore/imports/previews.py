@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from tempfile import TemporaryFile
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import astuple, replace
@@ -17,11 +17,13 @@ from petstore.errors import InvalidBody
 from petstore.imports.columns import (
     ImportMapping,
     ImportMappingPatch,
-    Layout,
+    ImportSettings,
+    Meaning,
     can_be_category,
     cells_of,
-    find_layout,
     meaning_of,
+    rows_below,
+    understood,
     word_key,
 )
 from petstore.imports.model import (
@@ -30,9 +32,7 @@ from petstore.imports.model import (
     MAX_WORD,
     ImportPatch,
     ImportPreview,
-    ImportSettings,
     ImportWord,
-    Meaning,
 )
 from petstore.imports.reading import Row, decode_rows, read_table
 from petstore.imports.store import ReadFile, StoredImport, create_import, judge_now, names_here
@@ -58,11 +58,11 @@ async def store_file(
         table.seek(0)
         first = decode_rows(table.readline())
         if undone is None:
-            layout = find_layout(first, head.last_from)
-            settings = ImportSettings(head.encoding, head.notes, layout)
+            new = ImportSettings(head.encoding, head.notes, head.last_from)
+            settings = understood(new, first)
         else:
             settings = undone.settings
-        start = rows_above(first, settings)
+        start = len(first) - len(rows_below(first, settings))
         if start == head.rows:
             msg = "The file has no row for a pet."
             raise InvalidBody(msg)
@@ -83,39 +83,32 @@ async def in_order(lines: Iterable[bytes]) -> AsyncIterator[list[Row]]:
         yield decode_rows(line)
 
 
-def rows_above(rows: Iterable[Row], settings: ImportSettings) -> int:
-    """Return how many rows are up to the header: it is among the first."""
-    return sum(row.line <= (settings.layout.header_line or 0) for row in rows)
-
-
 def patched(settings: ImportSettings, patch: ImportPatch, rows: Sequence[Row]) -> ImportSettings:
-    """Return settings changed by a patch, for a file whose first rows are these.
-
-    Raises:
-        InvalidBody: the mapping names a column that there is not, or one for two fields; or too
-            many words have a meaning.
-    """
-    changes = given_fields(patch)
-    has_header, mapping = changes.pop("has_header", None), changes.pop("mapping", None)
-    layout = settings.layout
-    if mapping is not None:
-        mapping = _changed_mapping(layout, mapping)
-    if has_header is not None or mapping is not None:
-        is_headed = layout.header_line is not None if has_header is None else has_header
-        changes["layout"] = find_layout(
-            rows, layout.last_from, has_header=is_headed, mapping=mapping
-        )
+    """Return settings changed by a patch, for a file whose first rows are these."""
+    changes = {name: _without(value) for name, value in given_fields(patch).items()}
+    has_header, mapping = changes.pop("has_header", UNSET), changes.pop("mapping", UNSET)
+    if has_header is not UNSET or mapping is not UNSET:
+        if has_header is UNSET:
+            has_header = settings.header_line is not UNSET
+        if mapping is not UNSET:
+            mapping = _changed_mapping(settings, mapping)
+        settings = understood(settings, rows, has_header=has_header, mapping=mapping)
     if "values" in changes:
         changes["values"] = _changed_values(settings.values, changes["values"])
     return replace(settings, **changes)
 
 
-def _changed_mapping(layout: Layout, patch: ImportMappingPatch) -> ImportMapping:
-    given = {field: UNSET if at is None else at for field, at in given_fields(patch).items()}
-    mapping = replace(layout.mapping, **given)
+def _without(value: Any) -> Any:
+    """Return the value of a field without null, which removes it."""
+    return UNSET if value is None else value
+
+
+def _changed_mapping(settings: ImportSettings, patch: ImportMappingPatch) -> ImportMapping:
+    given = {field: _without(place) for field, place in given_fields(patch).items()}
+    mapping = replace(settings.mapping, **given)
     places = [place for place in astuple(mapping) if place is not UNSET]
-    if any(place >= len(layout.columns) for place in places):
-        msg = f"mapping: expected places of columns, from 0 to {len(layout.columns) - 1}"
+    if any(place >= len(settings.columns) for place in places):
+        msg = f"mapping: expected places of columns, from 0 to {len(settings.columns) - 1}"
         raise InvalidBody(msg)
     if len({*places}) < len(places):
         msg = "mapping: expected another column for each field"
@@ -143,7 +136,7 @@ async def preview_of(
     added = refused = already_here = without_category = 0
     categories, statuses, written = Counter[str](), Counter[str](), dict[tuple[str, str], str]()
     async for batch in batches:
-        rows = cells_of(batch, settings.layout)
+        rows = cells_of(rows_below(batch, settings), settings)
         judged = await judge_now(reader, rows, settings, known)
         names = []
         for row, pet in zip(rows, judged, strict=True):
@@ -168,8 +161,7 @@ async def preview_of(
     undecided = Counter[str]()  # these come first
     for key, count in statuses.items():
         await slices.rest()
-        meaning = meaning_of(key, choices)
-        means[key] = "none" if meaning is None else meaning
+        means[key] = meaning_of(key, choices)
         undecided[key] = count + (MAX_ROWS if means[key] is UNSET else 0)
     return ImportPreview(
         added=added,

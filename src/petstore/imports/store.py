@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
+from msgspec.structs import asdict
 
 from petstore.categories.model import CategoryCreate
 from petstore.categories.store import (
@@ -19,7 +20,7 @@ from petstore.categories.store import (
     names_of_categories,
 )
 from petstore.clock import Milliseconds, utc
-from petstore.databases.contract import Reader, Row, Statement, T, Unit, placeholder_list
+from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholder_list
 from petstore.databases.pages import LAST_ID, Page, found
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
@@ -28,13 +29,20 @@ from petstore.domain.words import NameKeys, keys_of_each
 from petstore.errors import CategoryNameTaken, ImportClosed, TooManyImports
 from petstore.events.model import Author
 from petstore.events.store import Change
-from petstore.imports.columns import MAX_NAME, Cells, can_be_category, cells_of, pet_of
+from petstore.imports.columns import (
+    MAX_NAME,
+    Cells,
+    ImportSettings,
+    can_be_category,
+    cells_of,
+    pet_of,
+    rows_below,
+)
 from petstore.imports.model import (
     MAX_LISTED,
     MAX_UNFINISHED,
     Import,
     ImportPreview,
-    ImportSettings,
     ImportState,
     KeptPet,
     shown_name,
@@ -97,11 +105,11 @@ class StoredImport(NamedTuple):
     @property
     def shown(self) -> Import:
         """The import as the interface has it."""
-        settings, layout = self.settings, self.settings.layout
+        settings = asdict(self.settings)
+        del settings["last_from"]
         return Import(
             id=self.id,
             file_name=self.file_name,
-            encoding=settings.encoding,
             state=self.state,
             rows=self.records - self.start,
             waiting=self.waiting,
@@ -110,17 +118,10 @@ class StoredImport(NamedTuple):
             deleted=self.deleted,
             kept=self.kept,
             kept_pets=self.kept_pets,
-            columns=layout.columns,
-            has_header=layout.header_line is not None,
-            header_line=_given(layout.header_line),
-            mapping=layout.mapping,
-            default_status=_given(settings.default_status),
-            default_category_id=_given(settings.default_category_id),
-            unknown_categories=settings.unknown_categories,
-            values=settings.values,
-            notes=settings.notes,
+            has_header=self.settings.header_line is not UNSET,
             created_at=utc(self.created_at),
             preview=self.preview if self.state == "open" else UNSET,
+            **settings,
         )
 
 
@@ -132,17 +133,12 @@ class Prepared(NamedTuple):
     names: Mapping[str, NameKeys]
 
 
-def _given(value: T | None) -> T | UnsetType:
-    return UNSET if value is None else value
-
-
 # Reading
 
 
 async def get_import(reader: Reader, import_id: int, caller_id: int) -> StoredImport:
     """Return an import of a caller, or raise ``NotFound``."""
-    sql = f"{_SELECT} WHERE {_OWN}"
-    rows = await reader.read(Statement(sql, (import_id, caller_id), name="select_import"))
+    rows = await reader.read(_sql("select_import", f"{_SELECT} WHERE {_OWN}", import_id, caller_id))
     return found(rows, _import_of, "import", import_id)
 
 
@@ -150,13 +146,9 @@ async def list_imports(
     reader: Reader, caller_id: int, before: int | None, limit: int
 ) -> Page[Import]:
     """Return the last ``limit`` imports of a caller with an id below ``before``, newest first."""
-    rows = await reader.read(
-        Statement(
-            f"{_SELECT} WHERE caller_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3",
-            (caller_id, LAST_ID if before is None else before, limit + 1),
-            name="select_imports",
-        )
-    )
+    sql = f"{_SELECT} WHERE caller_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3"
+    last = LAST_ID if before is None else before
+    rows = await reader.read(_sql("select_imports", sql, caller_id, last, limit + 1))
     imports = [_import_of(row).shown for row in rows[:limit]]
     return Page(imports, imports[-1].id if len(rows) > limit else None)
 
@@ -165,14 +157,9 @@ async def read_batches(
     reader: Reader, import_id: int, at: int = 0
 ) -> AsyncIterator[tuple[list[FileRow], list[int]]]:
     """Yield the rows of an import by batches, and the places of those that were refused."""
+    sql = "SELECT records, refused FROM import_batches WHERE import_id = ?1 AND first = ?2"
     first = at - at % ROWS_AT_ONCE
-    while batches := await reader.read(
-        Statement(
-            "SELECT records, refused FROM import_batches WHERE import_id = ?1 AND first = ?2",
-            (import_id, first),
-            name="select_import_batch",
-        )
-    ):
+    while batches := await reader.read(_sql("select_import_batch", sql, import_id, first)):
         records, refused = batches[0]
         yield decode_rows(records), _places_in(refused)
         first += ROWS_AT_ONCE
@@ -183,15 +170,11 @@ async def names_here(reader: Reader, names: Collection[str]) -> set[str]:
     if not names:
         return set()
     values = ", ".join(f"(?{number})" for number in range(1, len(names) + 1))
-    rows = await reader.read(
-        Statement(
-            f"SELECT column1 FROM (VALUES {values}) AS names"  # noqa: S608 - only numbers
-            " WHERE EXISTS (SELECT 1 FROM pets WHERE name_key = column1)",
-            tuple(names),
-            name="select_names_here",
-        )
+    sql = (
+        f"SELECT column1 FROM (VALUES {values}) AS names"  # noqa: S608 - only numbers
+        " WHERE EXISTS (SELECT 1 FROM pets WHERE name_key = column1)"
     )
-    return {row[0] for row in rows}
+    return {row[0] for row in await reader.read(_sql("select_names_here", sql, *names))}
 
 
 async def find_categories(reader: Reader, rows: Iterable[Cells], ids: dict[str, int]) -> None:
@@ -212,19 +195,17 @@ async def judge_now(
     ids = known
     if settings.unknown_categories == "create":
         ids = known | dict.fromkeys(_new_categories(rows, known), 0)
-    select = _select_here(rows)
-    here = set() if select is None else {row[0] for row in await reader.read(select)}
-    return _judge(rows, settings, ids, here)
+    return _judge(rows, settings, ids, await reader.read(_select_here(rows)))
 
 
 def _judge(
-    rows: Sequence[Cells], settings: ImportSettings, ids: dict[str, int], here: Collection[int]
+    rows: Iterable[Cells], settings: ImportSettings, ids: dict[str, int], here: Sequence[Row]
 ) -> list[NewPet | list[str]]:
-    choices = settings.choices(ids)
-    judged: list[NewPet | list[str]] = []
+    choices, judged = settings.choices(ids), list[NewPet | list[str]]()
+    ids_here = {each[0] for each in here}
     for row in rows:
         pet = pet_of(row, choices)
-        if row.id is not None and row.id in here:
+        if row.id in ids_here:
             others = [] if isinstance(pet, NewPet) else pet
             pet = [f"It is already in the store, as pet {row.id}.", *others]
         judged.append(pet)
@@ -234,8 +215,7 @@ def _judge(
 async def prepare(reader: Reader, present: StoredImport, known: dict[str, int]) -> Prepared:
     """Return the next rows of an import, up to the end of their batch."""
     async for batch, _ in read_batches(reader, present.id, present.done):
-        following = batch[present.done % ROWS_AT_ONCE :]
-        rows = cells_of(following, present.settings.layout)
+        rows = cells_of(batch[present.done % ROWS_AT_ONCE :], present.settings)
         await find_categories(reader, rows, known)
         names = (row.name for row in rows if len(row.name) <= MAX_NAME)
         return Prepared(rows, dict(known), await keys_of_each(names))
@@ -252,9 +232,8 @@ async def refused_rows(
     known, slices, settings = dict[str, int](), TimeSlices(), present.settings
     is_open = present.state == "open"
     async for batch, places in read_batches(reader, present.id):
-        picked = batch if is_open else [batch[place] for place in places]
-        rows = [row for row in picked if row.line > (settings.layout.header_line or 0)]
-        judged = await judge_now(reader, cells_of(rows, settings.layout), settings, known)
+        rows = rows_below(batch, settings) if is_open else [batch[place] for place in places]
+        judged = await judge_now(reader, cells_of(rows, settings), settings, known)
         for row, pet in zip(rows, judged, strict=True):
             await slices.rest()
             if not isinstance(pet, NewPet):
@@ -280,21 +259,17 @@ def shown(unit: Unit[StoredImport]) -> Unit[Import]:
 def find_same(caller_id: int, digest: bytes) -> Unit[StoredImport | None]:
     """Return the last import that a caller has of a file, and lock the caller.
 
-    Raises:
-        TooManyImports: there is none, or it is undone, and the caller has ``MAX_UNFINISHED``.
+    If a new one would be one too many, raise ``TooManyImports``.
     """
     lock = "SELECT id FROM callers WHERE id = ?1 /*pg FOR NO KEY UPDATE */"
-    yield Statement(lock, (caller_id,), name="lock_key")
+    yield _sql("lock_key", lock, caller_id)
     sql = f"{_SELECT} WHERE caller_id = ?1 AND digest = ?2 ORDER BY id DESC LIMIT 1"
-    rows = yield Statement(sql, (caller_id, digest), name="select_import_of_file")
+    rows = yield _sql("select_import_of_file", sql, caller_id, digest)
     same = _import_of(rows[0]) if rows else None
     if same is None or same.undo_request is not None:
-        ((count,),) = yield Statement(
-            "SELECT count(*) FROM imports"
-            " WHERE caller_id = ?1 AND done < records AND undo_request IS NULL",
-            (caller_id,),
-            name="count_unfinished_imports",
-        )
+        sql = "SELECT count(*) FROM imports WHERE caller_id = ?1 AND done < records"
+        sql += " AND undo_request IS NULL"
+        ((count,),) = yield _sql("count_unfinished_imports", sql, caller_id)
         if count >= MAX_UNFINISHED:
             msg = f"you have {count} unfinished imports, the maximum; run or delete one first"
             raise TooManyImports(msg)
@@ -314,43 +289,35 @@ class ReadFile(NamedTuple):
 
 
 def create_import(caller_id: int, file: ReadFile, now: Milliseconds) -> Unit[StoredImport]:
-    """Store a file and its rows; if the caller has it, return the import that it has.
-
-    Raises:
-        TooManyImports: the caller has ``MAX_UNFINISHED``.
-    """
+    """Store a file and its rows; if the caller has it, return the import that it has."""
     same = yield from find_same(caller_id, file.digest)
     if same is not None and same.undo_request is None:
         return same
-    rows = yield Statement(
+    rows = yield _sql(
+        "insert_import",
         "INSERT INTO imports (caller_id, digest, file_name, settings, found, records, start, done,"  # noqa: S608
         " created_at, touched_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?8)"
         f" RETURNING {_COLUMNS}",
-        (
-            *(caller_id, file.digest, shown_name(file.name), _encode(file.settings).decode()),
-            *(_encode(file.preview).decode(), file.records, file.start, now),
-        ),
-        name="insert_import",
+        *(caller_id, file.digest, shown_name(file.name), _json(file.settings)),
+        *(_json(file.preview), file.records, file.start, now),
     )
     created = _import_of(rows[0])
     for number, batch in enumerate(file.batches):
-        yield Statement(
-            "INSERT INTO import_batches (import_id, first, records) VALUES (?1, ?2, ?3)",
-            (created.id, number * ROWS_AT_ONCE, batch.decode()),
-            name="insert_import_batch",
-        )
+        sql = "INSERT INTO import_batches (import_id, first, records) VALUES (?1, ?2, ?3)"
+        first = number * ROWS_AT_ONCE
+        yield _sql("insert_import_batch", sql, created.id, first, batch.decode())
     return created
 
 
 def current(import_id: int, caller_id: int) -> Unit[StoredImport]:
     """Return an import of a caller, and lock its row: its units of work follow one another."""
     sql = f"{_SELECT} WHERE {_OWN} /*pg FOR UPDATE */"
-    rows = yield Statement(sql, (import_id, caller_id), name="lock_import")
+    rows = yield _sql("lock_import", sql, import_id, caller_id)
     return found(rows, _import_of, "import", import_id)
 
 
 def change_settings(
-    import_id: int,
+    present: StoredImport,
     caller_id: int,
     settings: ImportSettings,
     start: int,
@@ -358,29 +325,19 @@ def change_settings(
     now: Milliseconds,
     check: Callable[[Import], None],
 ) -> Unit[StoredImport]:
-    """Change how a file is read, while nothing is added.
-
-    Raises:
-        NotFound: the caller has no such import.
-        ImportClosed: it has been run.
-    """
-    present = yield from current(import_id, caller_id)
+    """Change how a file is read, while nothing is added; else raise ``ImportClosed``."""
+    present = yield from current(present.id, caller_id)
     check(present.shown)
-    require_open(present)
-    rows = yield Statement(
-        "UPDATE imports SET settings = ?1, found = ?2, start = ?3, done = ?3, touched_at = ?4"  # noqa: S608
-        f" WHERE id = ?5 RETURNING {_COLUMNS}",
-        (_encode(settings).decode(), _encode(preview).decode(), start, now, import_id),
-        name="update_import_settings",
-    )
-    return _import_of(rows[0])
-
-
-def require_open(present: StoredImport) -> None:
-    """Raise ``ImportClosed`` if an import has been run or undone: its settings are final."""
-    if present.run_request is not None or present.undo_request is not None:
+    if present.state != "open":
         msg = f"import {present.id} is {present.state}: its settings can no longer change"
         raise ImportClosed(msg)
+    rows = yield _sql(
+        "update_import_settings",
+        "UPDATE imports SET settings = ?1, found = ?2, start = ?3, done = ?3, touched_at = ?4"  # noqa: S608
+        f" WHERE id = ?5 RETURNING {_COLUMNS}",
+        *(_json(settings), _json(preview), start, now, present.id),
+    )
+    return _import_of(rows[0])
 
 
 def add_rows(
@@ -395,9 +352,6 @@ def add_rows(
     """Add the pets of the next ``count`` rows of an import; return the import as it is then.
 
     Nothing happens if another request has added these rows, or has changed or undone the import.
-
-    Raises:
-        NotFound: the import is gone.
     """
     locked = yield from current(present.id, caller_id)
     if locked.undo_request is not None or locked[:7] != present[:7]:
@@ -410,9 +364,7 @@ def add_rows(
                 ids[key] = (yield from create_category(Change(now, by), CategoryCreate(word))).id
             except CategoryNameTaken:  # just now
                 ids[key] = yield from id_of_category(word)
-    select = _select_here(rows)
-    here = set() if select is None else {row[0] for row in (yield select)}
-    judged = _judge(rows, settings, ids, here)
+    judged = _judge(rows, settings, ids, (yield _select_here(rows)))
     wanted = {pet.category_id for pet in judged if isinstance(pet, NewPet)}
     registered = yield from lock_categories(wanted)
     news = [
@@ -423,75 +375,55 @@ def add_rows(
     )
     done = locked.done % ROWS_AT_ONCE
     batch = locked.id, locked.done - done
-    ((refused, pets),) = yield Statement(
-        "SELECT refused, pets FROM import_batches WHERE import_id = ?1 AND first = ?2",
-        batch,
-        name="select_import_outcome",
-    )
+    sql = "SELECT refused, pets FROM import_batches WHERE import_id = ?1 AND first = ?2"
+    ((refused, pets),) = yield _sql("select_import_outcome", sql, *batch)
     places = [done + place for place, pet in enumerate(news) if pet is None]
-    yield Statement(
+    yield _sql(
+        "update_import_batch",
         "UPDATE import_batches SET refused = ?3, pets = ?4 WHERE import_id = ?1 AND first = ?2",
-        (
-            *batch,
-            _encode(_places_in(refused) + places).decode(),
-            _encode(_pets_in(pets) + created).decode(),
-        ),
-        name="update_import_batch",
+        *(*batch, _json(_places_in(refused) + places), _json(_pets_in(pets) + created)),
     )
-    changed = yield Statement(
+    changed = yield _sql(
+        "update_import",
         "UPDATE imports SET done = done + ?1, added = added + ?2, run_request = ?3,"  # noqa: S608
         f" touched_at = ?4 WHERE id = ?5 RETURNING {_COLUMNS}",
-        (len(rows), len(created), by.request_id or "", now, locked.id),
-        name="update_import",
+        *(len(rows), len(created), by.request_id or "", now, locked.id),
     )
     return _import_of(changed[0])
 
 
 def undo_rows(
-    import_id: int, caller_id: int, count: int, *, now: Milliseconds, by: Author
+    present: StoredImport, caller_id: int, count: int, *, now: Milliseconds, by: Author
 ) -> Unit[StoredImport]:
     """Delete at most ``count`` of the pets that an import added and that are as they were.
 
     Rows that are waiting are not added any more.
-
-    Raises:
-        NotFound: the caller has no such import.
     """
-    locked = yield from current(import_id, caller_id)
+    locked = yield from current(present.id, caller_id)
     by = by._replace(request_id=locked.undo_request or by.request_id)
-    batches = yield _next_pets(import_id)
+    batches = yield _next_pets(locked.id)
     pets = _pets_in(batches[0][1]) if batches else []
     some = pets[:count]
     kept = (yield from delete_untouched(Change(now, by), some)) if some else {}
     if batches:
-        yield Statement(
-            "UPDATE import_batches SET pets = ?1 WHERE import_id = ?2 AND first = ?3",
-            (_encode(pets[count:]).decode(), import_id, batches[0][0]),
-            name="update_undone_batch",
-        )
+        sql = "UPDATE import_batches SET pets = ?1 WHERE import_id = ?2 AND first = ?3"
+        yield _sql("update_undone_batch", sql, _json(pets[count:]), locked.id, batches[0][0])
     named = [KeptPet(pet.id, pet.name, kept[pet.id]) for pet in some if pet.id in kept]
-    changed = yield Statement(
+    changed = yield _sql(
+        "update_undone_import",
         "UPDATE imports SET deleted = deleted + ?1, kept = kept + ?2, kept_pets = ?3,"  # noqa: S608
         f" undo_request = ?4, touched_at = ?5 WHERE id = ?6 RETURNING {_COLUMNS}",
-        (
-            *(len(some) - len(kept), len(kept)),
-            _encode((locked.kept_pets + named)[:MAX_LISTED]).decode(),
-            *(by.request_id or "", now, import_id),
-        ),
-        name="update_undone_import",
+        *(len(some) - len(kept), len(kept), _json((locked.kept_pets + named)[:MAX_LISTED])),
+        *(by.request_id or "", now, locked.id),
     )
     return _import_of(changed[0])
 
 
 def delete_import(import_id: int, caller_id: int, check: Callable[[Import], None]) -> Unit[None]:
-    """Delete an import that passes ``check``. The pets that it added stay.
-
-    Raises:
-        NotFound: the caller has no such import.
-    """
+    """Delete an import that passes ``check``. The pets that it added stay."""
     present = yield from current(import_id, caller_id)
     check(present.shown)
-    yield Statement("DELETE FROM imports WHERE id = ?1", (import_id,), name="delete_import")
+    yield _sql("delete_import", "DELETE FROM imports WHERE id = ?1", import_id)
 
 
 def _new_categories(rows: Iterable[Cells], ids: Collection[str]) -> dict[str, str]:
@@ -504,21 +436,23 @@ def _new_categories(rows: Iterable[Cells], ids: Collection[str]) -> dict[str, st
     return words
 
 
-def _select_here(rows: Iterable[Cells]) -> Statement | None:
+def _select_here(rows: Iterable[Cells]) -> Statement:
     ids = [row.id for row in rows if row.id is not None and abs(row.id) <= INT64_MAX]
-    if not ids:
-        return None
     sql = f"SELECT id FROM pets WHERE id IN ({placeholder_list(1, ids)})"  # noqa: S608
-    return Statement(sql, ids, name="select_pets_here")
+    return _sql("select_pets_here", sql, *ids)
 
 
 def _next_pets(import_id: int) -> Statement:
-    return Statement(
-        "SELECT first, pets FROM import_batches WHERE import_id = ?1 AND pets <> '[]'"
-        " ORDER BY first LIMIT 1",
-        (import_id,),
-        name="select_import_pets",
-    )
+    sql = "SELECT first, pets FROM import_batches WHERE import_id = ?1 AND pets <> '[]'"
+    return _sql("select_import_pets", f"{sql} ORDER BY first LIMIT 1", import_id)
+
+
+def _sql(name: str, sql: str, *parameters: Value) -> Statement:
+    return Statement(sql, parameters, name=name)
+
+
+def _json(value: object) -> str:
+    return _encode(value).decode()
 
 
 def _import_of(row: Row) -> StoredImport:

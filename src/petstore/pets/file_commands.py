@@ -34,6 +34,7 @@ _MEDIA_TYPES = {
 _FIELDS = {"name": "name", "category": "categoryId", "status": "status", "id": "id"}
 _MEANINGS = (*STATUSES, "none")
 _COLUMNS = ("id", "name", "categoryId", "category", "status")
+_MAX_TURNS = 20
 
 
 @click.command("import")
@@ -92,7 +93,8 @@ def import_file(
         client_of(service, wait_in_bar(on_progress), resume_hint) as client,
     ):
         settings = _settings(client, values, options)
-        found = client.imports.create(
+        # Behind a crowd of files, each of its turns is refused after some seconds.
+        found = client.with_options(max_retries=_MAX_TURNS).imports.create(
             file.read_bytes(),
             file_name=printable(file.name, "utf-8")[-200:],
             media_type=_MEDIA_TYPES.get(file.suffix.lower(), "text/csv"),
