@@ -80,6 +80,7 @@ class ListKeysQuery(PageQuery, frozen=True):
                     "Only keys with each of these words in their name, ignoring case, or with this"
                     " `id`."
                 ),
+                examples=["till"],
                 extra={"expected": "1 to 100 characters"},
             ),
         ]
