@@ -376,16 +376,11 @@ async def test_actions_on_a_key_may_be_conditional(
     assert response.is_success
 
 
-@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
-async def test_a_list_of_etags_that_is_too_long_is_refused(send: Send, method: str) -> None:
+async def test_a_long_list_of_etags_is_read_to_its_end(send: Send) -> None:
     tag = await add(send)
-    for field in ("If-Match", "If-None-Match"):
-        for value in ("," * 1025, '"' * 1025, f"{OTHER}, " * 100):
-            response = await send(method, "/pets/1", json={}, headers={field: value})
-            message = assert_error(response, 400, "invalid_parameter")
-            assert message == f"{field}: expected at most 1024 bytes"
-    headers = {"If-Match": f"{tag},".ljust(1024, ",")}
-    assert (await send(method, "/pets/1", json={}, headers=headers)).is_success
+    for values, status in ((f"{OTHER}, " * 500 + tag, 200), ('"' * 9999 + tag, 412)):
+        response = await send("PATCH", "/pets/1", json={}, headers={"If-Match": values})
+        assert response.status_code == status
 
 
 # Lists

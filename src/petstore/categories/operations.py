@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.categories.store import (
@@ -25,7 +25,7 @@ class ListCategoriesQuery(PageQuery, frozen=True):
     """The query parameters of ``listCategories``."""
 
     cursor: Annotated[str, cursor_of(BY_ID, BY_NAME)] | UnsetType = UNSET
-    id: Ids | UnsetType = UNSET
+    id: Annotated[Ids, Meta(examples=[[]])] | UnsetType = UNSET  # a search takes none
     name: (
         Annotated[
             str,

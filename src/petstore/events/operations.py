@@ -60,6 +60,7 @@ class ListEventsQuery(Struct, frozen=True):
                 pattern=rf"^(?:{'|'.join(KINDS)})/{_NUMBER}$",
                 max_length=28,
                 description="Only events of this resource, such as `pet/17`: its history.",
+                examples=["pet/7"],
                 extra={"expected": _RESOURCE},
             ),
         ]
@@ -72,6 +73,7 @@ class ListEventsQuery(Struct, frozen=True):
                 pattern=rf"^(?:operator|service|(?:key|person)/{_NUMBER})$",
                 max_length=26,
                 description="Only events that this actor caused, such as `person/2` or `service`.",
+                examples=["key/3"],
                 extra={"expected": _ACTOR},
             ),
         ]
@@ -99,6 +101,7 @@ class ListEventsQuery(Struct, frozen=True):
                     " starts after the newest event. Without a cursor, the feed starts with the"
                     " oldest event that is kept."
                 ),
+                examples=[LATEST],
                 extra={"expected": f"the cursor of a Link header, unchanged, or {LATEST}"},
             ),
         ]

@@ -69,6 +69,7 @@ class CreateImportQuery(Struct, frozen=True, rename="camel"):
                 max_length=255,
                 pattern=NO_U0000,
                 description="The name of the file, which lists show.",
+                examples=["pets.csv"],
                 extra={"expected": "up to 255 characters, without U+0000"},
             ),
         ]

@@ -8,7 +8,6 @@ import msgspec
 
 from petstore.errors import (
     HeaderFieldsTooLarge,
-    InvalidParameter,
     InvalidRequest,
     Overloaded,
     PetstoreError,
@@ -58,10 +57,6 @@ def refusal_response(refusal: Refusal, root: str) -> Response:
     return error_response(_REFUSALS[refusal.status](refusal.message), root)
 
 
-LONGEST = 1024
-"""The largest list of tags that is read, in bytes."""
-
-_FIELDS = {b"if-match": "If-Match", b"if-none-match": "If-None-Match"}
 _TAG = re.compile(rb'(W/)?("[^"]*")')
 _TAGS = re.compile(rb'[ \t,]*(?:(?:W/)?"[^"]*"[ \t]*(?:,[ \t,]*|\Z))+\Z')
 
@@ -108,10 +103,6 @@ def conditions_of(request: Request) -> Conditions:
     fields = request.fields
     if b"if-match" not in fields and b"if-none-match" not in fields:
         return NO_CONDITIONS
-    for field, name in _FIELDS.items():
-        if len(fields.get(field, b"")) > LONGEST:
-            msg = f"{name}: expected at most {LONGEST} bytes"
-            raise InvalidParameter(msg)
     return Conditions(fields.get(b"if-match"), fields.get(b"if-none-match"))
 
 

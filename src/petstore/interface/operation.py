@@ -276,6 +276,11 @@ class Operation:
         return get_origin(self.success.content) is list and self.query is not None
 
     @cached_property
+    def reads_one(self) -> bool:
+        """Whether it reads a single resource, of which the client may have a version."""
+        return self.method == "GET" and self.tagged and get_origin(self.success.content) is not list
+
+    @cached_property
     def is_batch(self) -> bool:
         """Whether it takes a list: it acts on all of its items or on none, each for a request."""
         return get_origin(self.body) is list

@@ -5,9 +5,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.databases.pages import Matches, Page
-from petstore.domain.cursors import BY_ID, CursorForm
+from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST, CursorForm
 from petstore.domain.fields import NO_U0000, Int64
 from petstore.domain.names import MAX_SEARCHED
+from petstore.domain.words import MatchPosition
 from petstore.errors import InvalidParameter
 from petstore.events.changes import Extent
 from petstore.interface.operation import Result
@@ -21,6 +22,7 @@ Count = Annotated[
             "`true` adds the header `X-Total-Count`: how many records match, or 10001 if there are"
             " more than 10,000."
         ),
+        examples=[False],
         extra={"expected": "true or false"},
     ),
 ]
@@ -39,9 +41,17 @@ Sort = Annotated[
     Literal["id", "-id"],
     Meta(
         description="The order: `id` (the default), or `-id` for the newest first.",
+        examples=["id"],
         extra={"expected": "one of 'id', '-id'"},
     ),
 ]
+
+
+_CURSORS = {
+    BY_ID.pattern: BY_ID.encode(20),
+    NEWEST_FIRST.pattern: NEWEST_FIRST.encode(20),
+    BY_NAME.pattern: BY_NAME.encode(MatchPosition("bella", "bella", 20)),
+}
 
 
 def limit_of(records: str) -> Meta:
@@ -62,6 +72,7 @@ def cursor_of(*forms: CursorForm[Any]) -> Meta:
         # The pattern's end alone would let a line break pass.
         max_length=max(form.max_length for form in forms),
         description="Where the page starts, from the `Link` header of the previous page.",
+        examples=[_CURSORS[forms[-1].pattern]],
         extra={"expected": "the cursor of a Link header, unchanged"},
     )
 
@@ -73,13 +84,14 @@ def search_text(description: str) -> Meta:
         max_length=MAX_SEARCHED,
         pattern=NO_U0000,
         description=f"{description} Cannot be used together with `sort`, and has no U+0000.",
+        examples=["Be"],
         extra={"expected": "1 to 100 characters"},
     )
 
 
 def require_plain_search(query: Any, by: str) -> None:
     """Refuse to sort or to count what a search ``by`` a text finds."""
-    if query.sort is not UNSET:
+    if query.sort == "-id":
         msg = f"sort: expected no sort together with {by}; a search is sorted by {by}"
         raise InvalidParameter(msg)
     if query.count is True:
