@@ -11,7 +11,8 @@ from petstore.domain.decoding import MAX_ITEMS
 from petstore.domain.fields import INT64_MAX, INT64_MIN, NOT_BLANK, PRINTABLE, VISIBLE
 from petstore.domain.plans import PlanName
 from petstore.events.model import EVENT_TYPES
-from petstore.imports.model import ImportState, KeptBecause, Meaning
+from petstore.imports.columns import Meaning
+from petstore.imports.model import ImportState, KeptBecause
 from petstore.interface.messages import encode_json
 from petstore.interface.operation import Operation
 from petstore.keys.model import Environment, KeyNoticeData, KeyState, Role, Scope
