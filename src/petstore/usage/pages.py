@@ -53,7 +53,12 @@ async def _show(visit: PageRequest) -> Response:
 
 async def _deprecated(visit: PageRequest) -> Response:
     usage: Usage = (await visit.execute("getUsage")).value
-    return visit.page("deprecated.html", uses=usage.deprecated)
+    return visit.page("deprecated.html", uses=usage.deprecated, by_key=False)
+
+
+async def _deprecated_by_key(visit: PageRequest) -> Response:
+    found = await visit.list_page("listDeprecations")
+    return visit.page("deprecated.html", uses=found.value, by_key=True, following=found.next)
 
 
 async def _new_token(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -74,6 +79,7 @@ async def _rotate(visit: PageRequest) -> Response:
 PAGES = (
     ConsolePage("GET", "/usage", _show, "getUsage"),
     ConsolePage("GET", "/usage/deprecated", _deprecated, "getUsage"),
+    ConsolePage("GET", "/deprecations", _deprecated_by_key, "listDeprecations"),
     ConsolePage("GET", "/usage/rotate", _new_token, "rotateCurrentKey"),
     ConsolePage("POST", "/usage/rotate", _rotate, "rotateCurrentKey", _new_token),
 )
