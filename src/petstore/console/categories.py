@@ -97,7 +97,6 @@ async def category_id_of(visit: PageRequest, text: str) -> int | None:
 
 
 async def categories_named(visit: PageRequest, typed: str, limit: int) -> dict[int, str]:
-    """Return the first categories whose names begin with what was typed, sorted by name."""
     query = {"limit": limit, "name": typed or None}
     try:
         found = (await visit.execute("listCategories", query=query)).value
@@ -125,7 +124,6 @@ async def add_category(visit: PageRequest, name: str) -> int | None:
 
 
 def unknown_category(text: str) -> InvalidBody | UnknownCategory:
-    """Return why a text means no category."""
     if not text:
         return InvalidBody(f"{_NAME}: choose a category")
     return UnknownCategory(f"{_NAME}: there is no category {_quoted(text)}")
@@ -176,7 +174,6 @@ def _text_in(names: Mapping[int, str], typed: str) -> str:
 
 
 def texts_of(names: Mapping[int, str]) -> dict[str, str]:
-    """Return the names of categories by their texts."""
     return {category_text(category_id, names): name for category_id, name in names.items()}
 
 
@@ -205,7 +202,6 @@ def _typed_field(names: Mapping[int, str], hint: str, *, is_filter: bool) -> Fie
 
 
 async def _with_ways(visit: PageRequest, form: ShownForm, text: str, *, may_add: bool) -> ShownForm:
-    """Return a form that says what a person may mean who typed a name that no category has."""
     problem = form.problem and form.problem.about(_NAME)
     if not form.problem or not problem:
         return form

@@ -94,14 +94,12 @@ class History(NamedTuple):
     last: PastEvent | None = None
 
     def with_undo(self, undo: Undo | None) -> "History":
-        """Return the history with what takes the last event back."""
         if undo is None:
             return self
         return self._replace(lines=[self.lines[0]._replace(undo=undo), *self.lines[1:]])
 
     @property
     def kind(self) -> str:
-        """The kind of the resource, such as ``pet``."""
         return self.resource.partition("/")[0]
 
     def change_of(self, member: str) -> HistoryLine | None:
@@ -134,7 +132,6 @@ async def history_of(visit: PageRequest, resource: str) -> History:
 
 
 async def newest_events(visit: PageRequest, limit: int, **query: Any) -> list[PastEvent]:
-    """Return the newest of the events that ``listEvents`` finds."""
     found = await _newest(visit, {**query, "limit": limit})
     return [past_event(each) for each in found.value]
 
@@ -358,7 +355,6 @@ _MOVED: dict[tuple[Any, Any], Markup] = {
 
 
 def past_event(event: Event) -> PastEvent:
-    """Return an event of the feed as the console tells it."""
     return PastEvent(
         *(event.sequence, event.id, event.type),
         milliseconds(datetime.fromisoformat(event.timestamp)),

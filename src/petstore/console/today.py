@@ -106,7 +106,6 @@ def _may_see_others(visit: PageRequest) -> bool:
 
 
 async def _others(visit: PageRequest) -> list[HistoryLine]:
-    """Return what others did last, among the newest events."""
     types = readable_types(visit.caller.scopes)
     kinds = [each for each in EVENT_TYPES if each in types and kind_of(each) in _RESOURCES]
     query, own = {"type": kinds}, visit.author.actor

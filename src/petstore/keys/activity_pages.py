@@ -21,7 +21,6 @@ def _filters(actors: dict[str, str]) -> FieldSet:
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Show what was done, the newest first, from where the address begins."""
     typed = _filters({}).typed(visit.form)
     lines: list[HistoryLine] = []
     cursor, following = visit.form.text("cursor"), ""
@@ -46,7 +45,6 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
 
 
 def _types(visit: PageRequest, kind: str) -> list[str]:
-    """Return the types of a kind, or of all kinds, that the caller may read."""
     if kind and kind not in _KINDS:
         msg = f"kind: expected one of {', '.join(_KINDS)}"
         raise InvalidParameter(msg)

@@ -18,7 +18,6 @@ _ENDS_SOON = 14 * DAY
 
 
 async def usage_shown(visit: PageRequest, usage: Usage, key_id: int) -> dict[str, Any]:
-    """Return what a page shows of the usage of a key."""
     days = [(f"{day.date.day} {day.date:%b}", day.requests) for day in usage.days]
     return {
         "usage": usage,

@@ -104,7 +104,6 @@ async def _create(visit: PageRequest) -> Response:
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page of a webhook as it is now, with its deliveries and what was typed."""
     found = await visit.execute("getWebhook")
     fields = _form(visit)
     form = fields.shown(fields.texts(found.value), found.version, visit.form, error)
