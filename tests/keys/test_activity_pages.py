@@ -261,16 +261,6 @@ async def test_each_change_of_a_key_or_a_person_is_told_in_words(
     ]
 
 
-async def test_a_key_without_the_scope_for_animals_sees_changes_of_keys_alone(
-    service: Service, ada: Visitor
-) -> None:
-    await changed(ada, "/pets", **BELLA)
-    keeper = await signed_in(service, name="Keeper", scopes=frozenset({"keys:admin"}))
-    lines = told(await keeper.get("/activity"))
-    assert lines[0] == "The operator added the key Keeper"
-    assert not [line for line in lines if "Bella" in line]
-
-
 async def test_the_page_of_a_key_leads_to_its_activity(service: Service, ada: Visitor) -> None:
     key = await service.issue(name="Till")
     assert f'href="/console/activity?actor=key/{key.id}"' in (await ada.get(f"/keys/{key.id}")).text
