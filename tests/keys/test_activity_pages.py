@@ -15,7 +15,7 @@ from support.people import signed_in_again
 from support.service import Service
 from support.staff import signed_in_person
 from support.stores import do
-from support.visitor import Visitor, signed_in, words
+from support.visitor import Visitor, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
@@ -259,16 +259,6 @@ async def test_each_change_of_a_key_or_a_person_is_told_in_words(
         "The operator set the networks to 10.0.0.0/8",
         "The operator added this key",
     ]
-
-
-async def test_a_key_without_the_scope_for_animals_sees_changes_of_keys_alone(
-    service: Service, ada: Visitor
-) -> None:
-    await changed(ada, "/pets", **BELLA)
-    keeper = await signed_in(service, name="Keeper", scopes=frozenset({"keys:admin"}))
-    lines = told(await keeper.get("/activity"))
-    assert lines[0] == "The operator added the key Keeper"
-    assert not [line for line in lines if "Bella" in line]
 
 
 async def test_the_page_of_a_key_leads_to_its_activity(service: Service, ada: Visitor) -> None:

@@ -293,3 +293,12 @@ async def test_a_person_has_no_page_of_usage(service: Service, staff: Visitor) -
     page = await person.get("/usage")
     assert (page.status_code, page.headers["location"]) == (303, "/console/account")
     assert (await person.post("/usage/rotate", graceSeconds="0")).status_code == 404
+
+
+async def test_administrators_see_which_keys_call_deprecated_operations(
+    service: Service, staff: Visitor
+) -> None:
+    assert "No key calls anything that is deprecated." in (await staff.get("/deprecations")).text
+    await service.request("GET", "/v1/pets/1", staff.token)
+    await service.app.services.counter.save()
+    assert "Use instead: GET /v1/pets" in text_of((await staff.get("/deprecations")).text)

@@ -30,7 +30,6 @@ from petstore.console.page import HOME, ConsolePage, PageRequest, scope_of
 from petstore.console.session_limits import SessionLimits
 from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
 from petstore.console.templates import templates
-from petstore.deprecations import pages as deprecations
 from petstore.errors import (
     InternalError,
     KeyBanned,
@@ -112,7 +111,6 @@ PAGES: tuple[ConsolePage, ...] = (
     *categories.PAGES,
     *imports.PAGES,
     *usage.PAGES,
-    *deprecations.PAGES,
     *webhooks.PAGES,
     *keys.PAGES,
     *sessions.PAGES,

@@ -122,7 +122,6 @@ async def _create(visit: PageRequest) -> Response:
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page of a key as it is now, with what was typed and what is wrong with it."""
     key: Key = (await _get(visit)).value
     usage = await usage_shown(visit, (await visit.execute("getKeyUsage")).value, key.id)
     return visit.page(

@@ -140,10 +140,8 @@ def text_of(request: Request) -> str:
 
 
 def first_day(now: Milliseconds) -> int:
-    """Return the number of the first of the last 30 days (UTC)."""
     return now // DAY - SHOWN_DAYS + 1
 
 
 def first_hour(day: int) -> int:
-    """Return the number of the first hour of a UTC day."""
     return 24 * day

@@ -18,7 +18,6 @@ _ENDS_SOON = 14 * DAY
 
 
 async def usage_shown(visit: PageRequest, usage: Usage, key_id: int) -> dict[str, Any]:
-    """Return what a page shows of the usage of a key."""
     days = [(f"{day.date.day} {day.date:%b}", day.requests) for day in usage.days]
     return {
         "usage": usage,
@@ -53,7 +52,12 @@ async def _show(visit: PageRequest) -> Response:
 
 async def _deprecated(visit: PageRequest) -> Response:
     usage: Usage = (await visit.execute("getUsage")).value
-    return visit.page("deprecated.html", uses=usage.deprecated)
+    return visit.page("deprecated.html", uses=usage.deprecated, by_key=False)
+
+
+async def _deprecated_by_key(visit: PageRequest) -> Response:
+    found = await visit.list_page("listDeprecations")
+    return visit.page("deprecated.html", uses=found.value, by_key=True, following=found.next)
 
 
 async def _new_token(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -74,6 +78,7 @@ async def _rotate(visit: PageRequest) -> Response:
 PAGES = (
     ConsolePage("GET", "/usage", _show, "getUsage"),
     ConsolePage("GET", "/usage/deprecated", _deprecated, "getUsage"),
+    ConsolePage("GET", "/deprecations", _deprecated_by_key, "listDeprecations"),
     ConsolePage("GET", "/usage/rotate", _new_token, "rotateCurrentKey"),
     ConsolePage("POST", "/usage/rotate", _rotate, "rotateCurrentKey", _new_token),
 )
