@@ -133,13 +133,6 @@ async def test_old_buyers_are_forgotten_after_the_days_of_the_setting(
     assert [*await personal(store)] == ([3] if days else [1, 2, 3])
 
 
-async def test_many_old_buyers_are_forgotten(store: Store, clock: ManualClock) -> None:
-    await sell(store, *["Jane"] * 201)
-    clock.now = NOW + 2 * DAY
-    await forget_old_buyers(store, clock, 1)
-    assert await personal(store) == {}
-
-
 async def test_the_note_of_an_order_from_before_goes_by_the_time_it_was_placed(
     store: Store, clock: ManualClock
 ) -> None:

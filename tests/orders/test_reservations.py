@@ -67,12 +67,18 @@ async def test_a_reservation_that_is_made_during_a_refresh_lapses_in_time(
     assert reservations.are_due()
     await reservations.settle()
     assert await status_of(store) == "cancelled"
+    for until in (clock() + 3, clock() + 2, clock() + 4):
+        reservations.note(until)
+    for is_due in (False, True):
+        clock.now += 1
+        assert reservations.are_due() is is_due
 
 
-async def test_a_reservation_lapses_at_the_exact_millisecond(
-    store: Store, clock: ManualClock, reservations: Reservations
+async def test_a_reservation_of_any_process_lapses_at_the_exact_millisecond(
+    store: Store, clock: ManualClock, reservations: Reservations, other: Store
 ) -> None:
-    await store.write(place_all(1, clock(), 1))
+    await reservations.refresh()
+    await other.write(place_all(1, clock(), 1))
     await reservations.refresh()
     clock.now += MINUTE - 1
     assert not reservations.are_due()
@@ -84,17 +90,6 @@ async def test_a_reservation_lapses_at_the_exact_millisecond(
     assert not reservations.are_due()
     assert await status_of(store) == "cancelled"
     assert await get_inventory(store) == Inventory(available=1)
-
-
-async def test_a_noted_reservation_is_due_on_time(
-    clock: ManualClock, reservations: Reservations
-) -> None:
-    for until in (clock() + 3, clock() + 2, clock() + 4):
-        reservations.note(until)
-    clock.now += 1
-    assert not reservations.are_due()
-    clock.now += 1
-    assert reservations.are_due()
 
 
 async def test_many_reservations_can_lapse_at_once(
@@ -125,20 +120,6 @@ async def test_only_due_reservations_lapse(
         await reservations.refresh()
         assert [await status_of(store, order_id) for order_id in (1, 2, 3, 4)] == statuses
     assert await get_inventory(store) == Inventory(available=2, pending=2)
-
-
-async def test_reservations_made_by_another_process_lapse_on_time(
-    store: Store, clock: ManualClock, reservations: Reservations, other: Store
-) -> None:
-    await reservations.refresh()
-    await other.write(place_all(1, clock(), 1))
-    await reservations.refresh()
-    clock.now += MINUTE - 1
-    assert not reservations.are_due()
-    clock.now += 1
-    assert reservations.are_due()
-    await reservations.settle()
-    assert await status_of(store) == "cancelled" == await status_of(other)
 
 
 async def test_an_animal_released_by_another_process_is_not_released_again(

@@ -82,11 +82,6 @@ async def test_a_search_finds_buyers_that_begin_with_a_text_in_order(
         assert await walk(store, prefix, limit=limit) == wanted, prefix
 
 
-async def test_marks_and_case_do_not_matter(store: Store) -> None:
-    await place(store, *BUYERS)
-    assert [order.buyer for order in await walk(store, "JÄN")] == ["jan", "JÄNE", "Jane Doe"]
-
-
 async def test_a_search_goes_together_with_filters(store: Store) -> None:
     await place(store, "Jane", "Jane", "Jane")
     await store.write(update_order(Change(NOW), 2, OrderPatch(status="approved")))

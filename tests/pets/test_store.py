@@ -26,12 +26,6 @@ def update(patch: PetPatch, *, strict_categories: bool = False) -> Unit[Pet]:
 # On a database
 
 
-async def test_an_animal_without_a_status_can_be_changed(store: Store) -> None:
-    await store.write(create_pet(NewPet("Bella", 7)))
-    assert await store.write(update(PetPatch(name="Max"))) == Pet(1, "Max", 7)
-    assert await store.write(update(PetPatch(status="sold"))) == Pet(1, "Max", 7, "sold")
-
-
 @pytest.mark.parametrize("status", ["placed", "approved"])
 async def test_a_reserved_pet_cannot_change_status_or_be_deleted(store: Store, status: str) -> None:
     await store.write(create_pet(BELLA))
