@@ -98,6 +98,6 @@ class Admission:
         self.files = Turns("console_files", 64, each=4, refusal=msg)
         """Files of a caller: in the console to the end of the response, over the interface too."""
         self.working_files = Turns("console_files", 2)  # each has a batch of rows in memory
-        self.readings = Turns("files", 2, seconds=15)  # each has the words of a file in memory
+        self.readings = Turns("files", 2, seconds=20)  # each has the words of a file in memory
         self.reading = asyncio.Lock()  # may take 200 MiB and a processor
         self.passwords = Turns("passwords", 2, seconds=5)  # each takes 64 MiB meanwhile

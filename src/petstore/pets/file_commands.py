@@ -96,7 +96,7 @@ def import_file(
         # Behind a crowd of files, each of its turns is refused after some seconds.
         found = client.with_options(max_retries=_MAX_TURNS).imports.create(
             file.read_bytes(),
-            file_name=printable(file.name, "utf-8")[-200:],
+            file_name=printable(file.name, "utf-8")[-50:],
             media_type=_MEDIA_TYPES.get(file.suffix.lower(), "text/csv"),
         )
         if found.state == "open":
