@@ -86,7 +86,6 @@ def create_registry(shared: SharedMetrics, *, serves: bool = True) -> Registry:
 
 
 def observers_of(settings: Settings, registry: Registry | None) -> list[Observer]:
-    """Return the metrics, if there is a ``registry``, and the traces that ``settings`` name."""
     observers: list[Observer] = []
     if registry is not None:
         observers.append(Metrics(registry, settings))

@@ -30,8 +30,7 @@ _MAX_BATCH = 256
 # While a command runs, the server serves nobody else.
 _KEYS_AT_ONCE = 32
 
-_Call: TypeAlias = tuple[str, bytes]
-"""A key and an argument."""
+_Call: TypeAlias = tuple[str, bytes]  # a key and an argument
 
 
 class RedisUnavailable(Exception):
@@ -95,7 +94,6 @@ class RedisClient:
 
 
 async def check_redis(url: str) -> None:
-    """Return if Redis responds at ``url``."""
     client = RedisClient(url)
     try:
         await client.execute([("PING",)], _CHECK_TIMEOUT)

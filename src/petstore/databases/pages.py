@@ -54,7 +54,6 @@ class Matches(NamedTuple, Generic[T]):
 
 
 def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:
-    """Return the item of this ``kind`` and id in ``rows``."""
     if not rows:
         msg = f"there is no {kind} {item_id}"
         raise NotFound(msg)
@@ -203,7 +202,6 @@ def _range_sql(
     end: str,
     rest: str,
 ) -> str:
-    """Return a SELECT without its LIMIT; ``numbers`` are those of the parameters of a column."""
     is_descending = order != "id"
     conditions = []
     for column, kind in kinds.items():
@@ -239,11 +237,8 @@ def _range_sql(
     return f"{select} /*sqlite*/ {by_id} /*end*/ /*pg {in_index} */"
 
 
-LAST_ID = 2**63 - 1
-"""An id after all others."""
-
-SHORT = 100
-"""The most items of a short page: pages of the interface have no more."""
+LAST_ID = 2**63 - 1  # an id after all others
+SHORT = 100  # the most items of a short page: pages of the interface have no more
 
 
 def index_range(

@@ -39,8 +39,7 @@ _ROWS_AT_ONCE = 256
 _ONE_ID = "= ?1"
 # The SELECT within keeps the plan: without it, the server would plan for the ids of each query.
 _MANY_IDS = "= ANY(CAST((SELECT string_to_array(?1, ' ')) AS BIGINT[]))"
-_TAKING_IDS = 0.8
-"""The part of the timeout of a change that taking its ids may need."""
+_TAKING_IDS = 0.8  # the part of the timeout of a change that taking its ids may need
 
 
 class PostgresStore:

@@ -46,7 +46,6 @@ class UnitInProgress(Generic[T]):
         self._step(lambda: next(unit))
 
     async def defer(self, next_id: Callable[[str], Awaitable[int]]) -> None:
-        """Go on to the next statement that may not wait; ``next_id`` gives an id of a table."""
         while (statement := self.statement) and (statement.gives_id or self._may_wait(statement)):
             rows: list[Row] = []
             if statement.gives_id:

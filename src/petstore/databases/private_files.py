@@ -151,7 +151,6 @@ class SecretFile:
         self._reported = ""  # not again for each delivery that waits for the file
 
     def check(self) -> None:
-        """Return if the file is in order, or is not there and may be created."""
         if self._path is not None and (os.path.lexists(self._path) or not self._may_create):
             master_of_text(_content(self._path))
 

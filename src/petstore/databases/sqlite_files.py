@@ -38,8 +38,7 @@ _INDEX_LOCK = (128, 1)
 _FLOCK = "hhqqi0q"
 _RETRY_SECONDS = 0.01
 
-_Identity: TypeAlias = tuple[int, ...]
-"""Inode and device; empty if there is no such file."""
+_Identity: TypeAlias = tuple[int, ...]  # inode and device; empty if there is no such file
 
 
 class _Descriptor(Struct):
@@ -72,7 +71,6 @@ class OpenFiles:
 
     @contextmanager
     def opening(self, timeout: Milliseconds) -> Iterator[None]:
-        """Let SQLite open the files in this block: those that others have open, if any have."""
         self._lock(timeout)
         are_shared = self._is_shared()
         before = self._identities()

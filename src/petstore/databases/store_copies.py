@@ -23,9 +23,7 @@ OnProgress: TypeAlias = Callable[[int, int], object]
 
 COPIED = tuple(table for table in TABLES if table.is_copied)
 
-PRESET = "api_key_revision"
-"""The table that has a row even in a new store."""
-
+PRESET = "api_key_revision"  # the table that has a row even in a new store
 _PAGE = 5000
 _COLUMNS = (
     "SELECT column_name FROM information_schema.columns"

@@ -41,7 +41,6 @@ class EventFilter(NamedTuple):
 
     @property
     def is_kept_long(self) -> bool:
-        """Whether all of it is kept as long as the events of administrators."""
         is_admin = self.key_ids[1] < 0
         return is_admin and (
             self.resource.startswith(("key/", "person/")) or {*ADMIN_EVENT_TYPES} >= {*self.types}

@@ -218,7 +218,6 @@ class Connection(asyncio.BufferedProtocol):
     # Input
 
     def _advance(self) -> None:
-        """Begin the next request, or read on in the body of the one in progress."""
         if self._input is _BODY:
             self._read_body()
         elif self._input is _HEAD and self._parser.unparsed and not self._writer.is_stalled:

@@ -207,7 +207,6 @@ class RedisLimiter:
         return await self._judge_minute("look", budget, holder)
 
     async def heartbeat(self) -> None:
-        """Announce this process, learn how many there are, and return to Redis if it is back."""
         try:
             processes, now = await self._shared.heartbeat()
         except RedisUnavailable as error:

@@ -11,8 +11,7 @@ Labels: TypeAlias = tuple[str | int, ...]
 Sample: TypeAlias = list[float]
 """The value of a counter or a gauge; the count of each bucket of a histogram, then the sum."""
 
-Samples: TypeAlias = dict[str, dict[Labels, Sample]]
-"""Samples by metric and labels."""
+Samples: TypeAlias = dict[str, dict[Labels, Sample]]  # samples by metric and labels
 
 
 class Metric(NamedTuple):

@@ -418,7 +418,6 @@ def save_progress(
 
 
 def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
-    """Save an outcome; return it, or nothing if it is outdated."""
     delivery, at = outcome.delivery, outcome.at
     saved = yield Statement(
         "UPDATE webhook_deliveries SET state = ?1, due_at = ?2, attempts = attempts + ?3,"

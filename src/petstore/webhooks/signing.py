@@ -11,9 +11,7 @@ from hmac import digest
 
 from petstore.clock import Milliseconds
 
-LENGTH = 32
-"""The bytes of every secret, and of the master secret."""
-
+LENGTH = 32  # the bytes of every secret, and of the master secret
 _PREFIX = "whsec_"
 _MIN_BYTES, _MAX_BYTES = 24, 64
 

@@ -38,9 +38,7 @@ COLUMNS = (
 )
 """The columns of a webhook in SQL, as ``webhook_of`` reads them."""
 
-LEASE: Milliseconds = 15 * SECOND
-"""How long a lease lasts unless it is renewed."""
-
+LEASE: Milliseconds = 15 * SECOND  # how long a lease lasts unless it is renewed
 _SELECT = f"SELECT {COLUMNS} FROM webhooks"  # noqa: S608 - only names
 _FAILING = f"(failures >= {NOTICED_FAILURES} OR disabled_reason IS NOT NULL)"
 _NEWEST = "(SELECT coalesce(max(sequence), 0) FROM events)"
@@ -245,7 +243,6 @@ def record_test(
 
 
 def lock_enabled(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[Webhook]:
-    """Return a webhook that is enabled and passes ``check``, and lock its row."""
     webhook = yield from _checked(webhook_id, key_id, check)
     if not webhook.enabled:
         msg = f"webhook {webhook.id} is disabled; enable it first"
@@ -279,7 +276,6 @@ async def active_webhooks(
 def take_leases(
     owner: str, webhooks: Collection[LeasedWebhook], now: Milliseconds
 ) -> Unit[set[int]]:
-    """Renew the leases of ``owner`` and take up to 50 that are free; return the ids of both."""
     # A lease that ends later than any could is one from before a clock was set back.
     never = now + 2 * LEASE
     free = [hook.id for hook in webhooks if not now < (hook.leased_until or 0) <= never]

@@ -57,7 +57,6 @@ def _refuse_foreign(connection: apsw.Connection) -> None:
 
 @cache
 def _parts_made_by(known: tuple[str, ...]) -> frozenset[str]:
-    """Return the parts of a database that the scripts ``known`` have just made."""
     with closing(apsw.Connection(":memory:")) as connection:
         for script in known:
             connection.execute(script)
