@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from hashlib import sha1
-from itertools import chain
 from typing import Any, TypeAlias
 
 from redis.asyncio import Redis
@@ -169,7 +168,10 @@ class BatchedScript:
             again = await self._send([groups[n] for n in unknown], "EVAL", self._text)
             for n, reply in zip(unknown, again, strict=True):
                 replies[n] = reply
-        return [*chain.from_iterable(map(_results, groups, replies))]
+        results: list[Any] = []
+        for group, reply in zip(groups, replies, strict=True):
+            results += [reply] * len(group) if isinstance(reply, Exception) else reply
+        return results
 
     async def _send(
         self, groups: Sequence[Sequence[_Call]], command: str, script: str | bytes
@@ -179,7 +181,3 @@ class BatchedScript:
             keys, arguments = zip(*group, strict=True)
             commands.append((command, script, len(keys), *keys, *arguments))
         return await self._client.try_each(commands, self._timeout)
-
-
-def _results(group: Sequence[_Call], reply: Any) -> Sequence[Any]:
-    return [reply] * len(group) if isinstance(reply, Exception) else reply

@@ -8,11 +8,10 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from petstore.clock import SECOND, Clock
 from petstore.databases.contract import Reader
 from petstore.errors import Unavailable
 from petstore.events.search import EventFilter
-from petstore.events.store import oldest_unpublished, recent_events
+from petstore.events.store import recent_events
 
 _WOKEN_AT_ONCE = 8
 
@@ -140,7 +139,12 @@ class Feed:
         concerned = [
             waiter
             for waiter in self._waiters
-            if waiter.subject in newest and _concerns(waiter, newest[waiter.subject])
+            if any(
+                sequence > waiter.after
+                and kind in waiter.wanted.types
+                and key_id in (None, *waiter.wanted.key_ids)
+                for (kind, key_id), sequence in newest.get(waiter.subject, {}).items()
+            )
         ]
         await self._wake_all(concerned)
 
@@ -151,33 +155,8 @@ class Feed:
             await asyncio.sleep(0)  # other requests get their turn
 
 
-def _concerns(waiter: _Waiter, newest: _Newest) -> bool:
-    wanted = waiter.wanted
-    return any(
-        sequence > waiter.after and kind in wanted.types and key_id in (None, *wanted.key_ids)
-        for (kind, key_id), sequence in newest.items()
-    )
-
-
 def _by(actor: str) -> str:
     return f"by {actor}" if actor else ""
-
-
-class FeedLag:
-    """How many ``seconds`` the oldest committed event has waited for its place in the feed.
-
-    Only on PostgreSQL events wait, and ``refresh`` has something to read.
-    """
-
-    def __init__(self, store: Reader, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-        self.seconds = 0.0
-
-    async def refresh(self) -> None:
-        recorded_at = await oldest_unpublished(self._store)
-        waited = 0 if recorded_at is None else self._clock() - recorded_at
-        self.seconds = max(0, waited) / SECOND
 
 
 def _wake(waiter: _Waiter, *, is_event: bool) -> None:

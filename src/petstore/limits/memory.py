@@ -17,9 +17,9 @@ from petstore.limits.contract import (
     BanRules,
     Budget,
     Decision,
-    RateLimitStore,
     State,
 )
+from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import charge, decide, describe, touched
 
 _FRESH = State()
@@ -94,7 +94,7 @@ class MinuteLimiter(Generic[H]):
 class UnsavedStates:
     """The states that are newer than those in ``store``, and the days that ended since."""
 
-    def __init__(self, store: RateLimitStore) -> None:
+    def __init__(self, store: StoredRateLimits) -> None:
         self._store = store
         self._states: dict[int, State] = {}
         self._ended_days: list[tuple[int, State]] = []
@@ -131,7 +131,7 @@ class MemoryLimiter:
     they are saved.
     """
 
-    def __init__(self, store: RateLimitStore, clock: Clock, rules: BanRules) -> None:
+    def __init__(self, store: StoredRateLimits, clock: Clock, rules: BanRules) -> None:
         self._clock = clock
         self._rules = rules
         # Apart, or a flood of addresses would have wrong passwords forgotten.

@@ -20,10 +20,10 @@ from petstore.limits.contract import (
     BanRules,
     Budget,
     Decision,
-    RateLimitStore,
     State,
     Verdict,
 )
+from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import decision, describe
 from petstore.limits.memory import MemoryLimiter, UnsavedStates
 from petstore.redis_client import BatchedScript, Command, RedisClient, RedisUnavailable
@@ -83,7 +83,7 @@ class RedisRateLimiter:
     """
 
     def __init__(
-        self, client: RedisClient, store: RateLimitStore, rules: BanRules, timeout: float
+        self, client: RedisClient, store: StoredRateLimits, rules: BanRules, timeout: float
     ) -> None:
         self._client = client
         self._rules = rules
@@ -167,7 +167,7 @@ class RedisLimiter:
     def __init__(
         self,
         client: RedisClient,
-        store: RateLimitStore,
+        store: StoredRateLimits,
         clock: Clock,
         rules: BanRules,
         min_processes: int = 1,
@@ -268,7 +268,7 @@ class RedisLimiter:
         return MemoryLimiter(_Shares(self._shared, self._processes), clock, self._rules)
 
 
-class _Shares:
+class _Shares(StoredRateLimits):
     """The states of keys, with the usage divided by ``processes``."""
 
     def __init__(self, shared: RedisRateLimiter, processes: int) -> None:

@@ -52,9 +52,7 @@ DELIVERIES = _counter(
     "Attempts to deliver an event: succeeded, failed (another follows), or abandoned.",
     "outcome",
 )
-DATABASE_ERRORS = _counter(
-    "petstore_database_errors", "Reads, transactions and checks that failed."
-)
+DATABASE_ERRORS = _counter("petstore_database_errors", "Reads and transactions that failed.")
 CRASHES = _counter("petstore_worker_crashes", "Workers that ended without a clean stop.")
 CPU_SECONDS = _counter("process_cpu_seconds", "User and system CPU time, in seconds.", "worker")
 

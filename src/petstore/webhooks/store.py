@@ -175,7 +175,16 @@ def change_webhook(
     If another caller disables it (``by``), an event tells its owner.
     """
     webhook = yield from _checked(webhook_id, key_id, check)
-    changed = _patched(webhook, patch)
+    enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
+    changed = replace(
+        webhook,
+        url=webhook.url if patch.url is UNSET else patch.url,
+        types=webhook.types if patch.types is UNSET else known_types(patch.types),
+        description=webhook.description if patch.description is UNSET else patch.description,
+        enabled=enabled,
+        disabled_reason=None if enabled else webhook.disabled_reason,
+        failing_since=None if enabled and not webhook.enabled else webhook.failing_since,
+    )
     if changed == webhook:
         return webhook
     yield Statement(
@@ -318,16 +327,3 @@ def _checked(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> 
     webhook = found(rows, webhook_of, "webhook", webhook_id)
     check(webhook)
     return webhook
-
-
-def _patched(webhook: Webhook, patch: WebhookPatch) -> Webhook:
-    enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
-    return replace(
-        webhook,
-        url=webhook.url if patch.url is UNSET else patch.url,
-        types=webhook.types if patch.types is UNSET else known_types(patch.types),
-        description=webhook.description if patch.description is UNSET else patch.description,
-        enabled=enabled,
-        disabled_reason=None if enabled else webhook.disabled_reason,
-        failing_since=None if enabled and not webhook.enabled else webhook.failing_since,
-    )
