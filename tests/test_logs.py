@@ -152,7 +152,7 @@ def test_logging_resumes_once_a_full_disk_has_space() -> None:
     assert json.loads(report)["event"] == "1 lines dropped"
 
 
-def records(*, person: bool, emit: Callable[[], object], terminal: bool = False) -> str:
+def records(*, person: bool, emit: Callable[[], object]) -> str:
     stream = io.BytesIO()
     log = RequestLog(stream, ManualClock(), for_person=person)
     configure_logging(log)

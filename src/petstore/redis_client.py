@@ -65,10 +65,7 @@ class RedisClient:
         return replies
 
     async def try_each(self, commands: Sequence[Command], seconds: float) -> list[Any]:
-        """Return for each command its reply, or a ``RedisUnavailable`` for an error reply.
-
-        If the connection was cut, the commands are sent again once: they may run twice.
-        """
+        """Return for each command its reply, or a ``RedisUnavailable`` for an error reply."""
         try:
             async with _timeout(seconds):
                 try:

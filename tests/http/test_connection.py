@@ -11,8 +11,7 @@ from threading import Event
 
 import pytest
 
-from petstore.http.body import RequestBody
-from petstore.http.connection import Connection
+from petstore.http.connection import Connection, RequestBody
 from support.raw_socket import ConnectionEnded, RawSocket
 from support.served import Echo, Served, served
 from support.waiting import within

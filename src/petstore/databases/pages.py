@@ -44,10 +44,7 @@ class Page(NamedTuple, Generic[T]):
 
 
 class Matches(NamedTuple, Generic[T]):
-    """What a search finds, and the position that the next page starts after.
-
-    ``next_after`` is ``None`` on the last page.
-    """
+    """What a search finds, and the position that the next page starts after."""
 
     items: list[T]
     next_after: MatchPosition | None

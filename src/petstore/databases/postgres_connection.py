@@ -100,10 +100,7 @@ class PostgresPool:
 
     @asynccontextmanager
     async def acquire(self, opening: str = "") -> AsyncIterator[Connection]:
-        """Lend a connection after running the statements ``opening`` on it.
-
-        A connection that was lost, or abandoned at work, is closed.
-        """
+        """Lend a connection after running the statements ``opening`` on it."""
         async with self._free:
             self.in_use += 1
             try:

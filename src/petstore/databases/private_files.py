@@ -16,12 +16,7 @@ from petstore.webhooks.signing import LENGTH, master_of_text, text_of_master
 
 
 def create(path: Path) -> BinaryIO:
-    """Create a file that only its owner may read and write, and open it.
-
-    Raises:
-        FileExistsError: the name is taken, perhaps by a broken link.
-        OSError: it cannot be created.
-    """
+    """Create a file that only its owner may read and write, and open it."""
     return open(path, "x+b", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
 
 
@@ -73,7 +68,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     if not path.parent.is_dir():  # else the error would name the new file
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     part = part_of(path)
-    _remove_left_over(part)
+    with suppress(FileNotFoundError):  # what a killed run has left, and nothing else of that name
+        left = part.lstat()
+        if not stat.S_ISREG(left.st_mode) or left.st_uid != os.geteuid():
+            reason = "it is a link, or not your file; remove it"
+            raise FileExistsError(errno.EEXIST, reason, os.fspath(part))
+        part.unlink()
     with create(part) as file:
         made = os.fstat(file.fileno())
         try:
@@ -88,10 +88,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def create_once(path: Path, content: bytes) -> None:
-    """Create a file with ``content``, as a whole and on disk, unless something has its name.
-
-    Of several processes that do so at once, the first one decides what is in it.
-    """
+    """Create a file with ``content``, as a whole and on disk, unless something has its name."""
     part = path.with_name(f"{path.name}.{token_hex(8)}.part")
     with create(part) as file:
         try:
@@ -115,19 +112,6 @@ def sync_names(folder: Path) -> None:
 
 def part_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
-
-
-def _remove_left_over(part: Path) -> None:
-    """Remove what a killed run has left, and nothing else of that name."""
-    try:
-        found = part.lstat()
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        raise FileExistsError(
-            errno.EEXIST, "it is a link, or not your file; remove it", os.fspath(part)
-        )
-    part.unlink()
 
 
 def _is(part: Path, made: os.stat_result) -> bool:

@@ -55,12 +55,7 @@ _descriptors: dict[_Identity, _Descriptor] = {}
 
 
 class OpenFiles:
-    """The files of the database at ``path``: made before SQLite opens them, closed after it has.
-
-    Raises:
-        OSError: the database cannot be opened.
-        Unavailable: other users can change it.
-    """
+    """The files of the database at ``path``: made before SQLite opens them, closed after it has."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -229,10 +224,7 @@ def database_bytes(database: Path) -> int:
 
 
 def note_backup(database: Path, began: float) -> None:
-    """Note beside the file that a good backup of it ``began``, in seconds since the epoch.
-
-    The note is the time of an empty file, so any user who makes backups can ``touch`` it.
-    """
+    """Note beside the file that a good backup of it ``began``, in seconds since the epoch."""
     with replacing(note_of(database)) as file:
         os.utime(file.fileno(), (began, began))
 

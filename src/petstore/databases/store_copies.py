@@ -63,11 +63,7 @@ class Contents(NamedTuple):
 
 
 async def copy_store(path: Path, url: str, on_progress: OnProgress) -> dict[str, Contents]:
-    """Copy all rows of the file ``path`` to the empty store at ``url``; return them by table.
-
-    Both have the newest schema. Ids stay as they are, and the target does not reuse ids of deleted
-    rows. Either everything is copied or nothing.
-    """
+    """Copy all rows of the file ``path`` to the empty store at ``url``; return them by table."""
     # Every error: the statements are ours alone, but the rows may be refused.
     with (
         as_unavailable((apsw.Error,), str(path)),

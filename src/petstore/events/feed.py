@@ -39,10 +39,7 @@ class _Waiter(Struct, eq=False):
 
 
 class Feed:
-    """Watches the feed while somebody waits, with one query each ``seconds`` for all of them.
-
-    ``publish`` gives places to what was committed and is not in the feed yet.
-    """
+    """Watches the feed while somebody waits, with one query each ``seconds`` for all of them."""
 
     def __init__(
         self, store: Reader, seconds: float, publish: Callable[[], Awaitable[None]] | None = None
@@ -63,10 +60,7 @@ class Feed:
     async def wait(
         self, after: int, wanted: EventFilter, seconds: float, client: Client | None = None
     ) -> bool:
-        """Wait for a wanted event after the place ``after``; return whether there may be one.
-
-        The wait also ends if the ``client`` leaves.
-        """
+        """Wait for a wanted event after the place ``after``; return whether there may be one."""
         if self._is_released:
             return False
         woken = asyncio.get_running_loop().create_future()
@@ -95,10 +89,7 @@ class Feed:
                 await self._publish()
 
     def look_at_callers(self) -> None:
-        """Let all who wait look whether they may still read: a key or a person has changed.
-
-        To them it is as if there may be an event. If there is none, they wait on.
-        """
+        """Let all who wait look whether they may still read: a key or a person has changed."""
         self._has_changed_callers = True
 
     def release(self) -> None:

@@ -166,10 +166,7 @@ class Event(Struct, frozen=True):
 
 
 def readable_by(caller: str, event: str = "") -> str:
-    """Return the SQL condition that an ``event`` is not for others than a caller, by its id.
-
-    Whether the caller may read its type is another question.
-    """
+    """Return the SQL condition that an ``event`` is not for others than a caller, by its id."""
     environments = " ".join(
         f"WHEN '{name}' THEN {key_id}" for name, key_id in ADMINISTRATORS.items()
     )
@@ -213,10 +210,7 @@ IN_FEED = CursorForm("[A-Za-z0-9_-]{16}", 16, _encode_position, _decode_position
 
 
 class NewEvent(NamedTuple):
-    """An event to record. ``data`` and ``previous`` become JSON.
-
-    With ``key_id`` only the holder of that key can read it, or the ``ADMINISTRATORS``.
-    """
+    """An event to record. ``data`` and ``previous`` become JSON."""
 
     type: EventType
     resource: str

@@ -1,5 +1,6 @@
 """The types that every limiter shares."""
 
+from collections.abc import Iterable
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -169,3 +170,13 @@ class RateLimiter(Protocol):
 
     async def close(self) -> None:
         """Release the limiter's connections."""
+
+
+class RateLimitStore(Protocol):
+    """Where states survive a restart. Both methods raise ``Unavailable``."""
+
+    async def load(self, key_id: int) -> State | None:
+        """Return the saved state of a key."""
+
+    async def save(self, states: Iterable[tuple[int, State]]) -> None:
+        """Save the states of many keys, but none that is older than the saved one."""

@@ -17,9 +17,9 @@ from petstore.limits.contract import (
     BanRules,
     Budget,
     Decision,
+    RateLimitStore,
     State,
 )
-from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import charge, decide, describe, touched
 
 _FRESH = State()
@@ -44,10 +44,7 @@ def network_of(address: str, prefix: int = 64) -> str:
 
 
 class MinuteLimiter(Generic[H]):
-    """One window a minute for each holder, without bans.
-
-    When the table of windows is full, the one that started first is forgotten.
-    """
+    """One window a minute for each holder, without bans."""
 
     def __init__(self, clock: Clock, budget: Budget) -> None:
         self.budget = budget
@@ -55,10 +52,7 @@ class MinuteLimiter(Generic[H]):
         self._states: dict[H, State] = {}
 
     def take(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
-        """Judge a request of ``holder``, and charge it if it is admitted.
-
-        ``per_minute`` is the limit of this holder, if that is lower than the limit of all.
-        """
+        """Judge a request of ``holder``, and charge it if it is admitted."""
         now, state = self._clock(), self._states.get(holder, _FRESH)
         decision, after = decide(state, self._limits_of(per_minute), NO_BANS, now, NEVER)
         if after.minute_started != state.minute_started:
@@ -94,7 +88,7 @@ class MinuteLimiter(Generic[H]):
 class UnsavedStates:
     """The states that are newer than those in ``store``, and the days that ended since."""
 
-    def __init__(self, store: StoredRateLimits) -> None:
+    def __init__(self, store: RateLimitStore) -> None:
         self._store = store
         self._states: dict[int, State] = {}
         self._ended_days: list[tuple[int, State]] = []
@@ -131,7 +125,7 @@ class MemoryLimiter:
     they are saved.
     """
 
-    def __init__(self, store: StoredRateLimits, clock: Clock, rules: BanRules) -> None:
+    def __init__(self, store: RateLimitStore, clock: Clock, rules: BanRules) -> None:
         self._clock = clock
         self._rules = rules
         # Apart, or a flood of addresses would have wrong passwords forgotten.

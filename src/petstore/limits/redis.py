@@ -20,10 +20,10 @@ from petstore.limits.contract import (
     BanRules,
     Budget,
     Decision,
+    RateLimitStore,
     State,
     Verdict,
 )
-from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import decision, describe
 from petstore.limits.memory import MemoryLimiter, UnsavedStates
 from petstore.redis_client import BatchedScript, Command, RedisClient, RedisUnavailable
@@ -83,7 +83,7 @@ class RedisRateLimiter:
     """
 
     def __init__(
-        self, client: RedisClient, store: StoredRateLimits, rules: BanRules, timeout: float
+        self, client: RedisClient, store: RateLimitStore, rules: BanRules, timeout: float
     ) -> None:
         self._client = client
         self._rules = rules
@@ -97,11 +97,7 @@ class RedisRateLimiter:
     async def judge(
         self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
     ) -> Decision:
-        """Judge a request with ``key``, and charge it if it is admitted; or only look.
-
-        To ``charge`` is to charge so many ``requests`` to the day, or to give back the one that was
-        ``taken`` with them.
-        """
+        """Judge a request with ``key``, and charge it if it is admitted; or only look."""
         name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
         unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
         call = JudgeCall(
@@ -126,10 +122,7 @@ class RedisRateLimiter:
         return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
 
     async def heartbeat(self) -> tuple[int, Milliseconds]:
-        """Announce this process; return how many processes there are, and the server's time.
-
-        Its timeout is longer than that of a request: no client waits for it.
-        """
+        """Announce this process; return how many processes there are, and the server's time."""
         command: Command = ("EVAL", _HEARTBEAT, 1, _PROCESSES, self._process, _SILENT_SECONDS)
         try:
             ((processes, now),) = await self._client.execute([command], 3 * self._timeout)
@@ -167,7 +160,7 @@ class RedisLimiter:
     def __init__(
         self,
         client: RedisClient,
-        store: StoredRateLimits,
+        store: RateLimitStore,
         clock: Clock,
         rules: BanRules,
         min_processes: int = 1,
@@ -258,17 +251,15 @@ class RedisLimiter:
                 error,
             )
             self.fallbacks += 1
-            self._local = self._share()
+            self._local = MemoryLimiter(
+                _Shares(self._shared, self._processes),
+                lambda: self._clock() + self._server_ahead,
+                self._rules,
+            )
         return self._local
 
-    def _share(self) -> MemoryLimiter:
-        def clock() -> Milliseconds:
-            return self._clock() + self._server_ahead
 
-        return MemoryLimiter(_Shares(self._shared, self._processes), clock, self._rules)
-
-
-class _Shares(StoredRateLimits):
+class _Shares:
     """The states of keys, with the usage divided by ``processes``."""
 
     def __init__(self, shared: RedisRateLimiter, processes: int) -> None:

@@ -263,10 +263,7 @@ def _run_worker(work: Work, worker_id: int, link: Link, supervisor: int) -> None
 
 @contextmanager
 def _received_signals(numbers: set[int]) -> Iterator[socket.socket]:
-    """Add stop signals to ``numbers`` until the block ends, and ignore them afterwards.
-
-    The system writes a byte to the socket for each, which wakes the supervisor.
-    """
+    """Add stop signals to ``numbers`` until the block ends, and ignore them afterwards."""
     reader, writer = socket.socketpair()
     with reader, writer:
         reader.settimeout(0)

@@ -109,10 +109,7 @@ class Deliverer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Deliver until the block ends.
-
-        Attempts that have not ended some time later stay pending.
-        """
+        """Deliver until the block ends."""
         poll = self.rules.poll_seconds
         refresh = PeriodicTask(
             self._refresh, self.rules.refresh_seconds, "webhooks not read", at_start=True
@@ -134,10 +131,7 @@ class Deliverer:
             await attempt(PeriodicTask(release, 0, "leases of webhooks not released"))
 
     async def save(self, *changes: Outcome | DueDelivery) -> None:
-        """Save outcomes, and let deliveries wait; return once all of it is durable.
-
-        That takes as long as the database is unreachable.
-        """
+        """Save outcomes, and let deliveries wait; return once all of it is durable."""
         await asyncio.gather(*map(self._changes.call, changes))
 
     async def _refresh(self) -> None:

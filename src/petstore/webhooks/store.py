@@ -106,11 +106,7 @@ def _seen_by(caller: Caller) -> tuple[str, int | str]:
 async def list_webhooks(
     store: Reader, caller: Caller, after: int | None, limit: int, *, failing: bool = False
 ) -> Page[Webhook]:
-    """Return the first ``limit`` webhooks with an id above ``after``, by ascending id.
-
-    They are those that the caller sees: all, or its own. ``failing`` ones fail, or the service has
-    disabled them.
-    """
+    """Return the first ``limit`` webhooks with an id above ``after``, by ascending id."""
     column, value = _seen_by(caller)
     table = f"(SELECT * FROM webhooks WHERE {_FAILING}) AS webhooks" if failing else "webhooks"  # noqa: S608 - only names
     select = f"SELECT {COLUMNS} FROM {table}"  # noqa: S608 - only names
@@ -170,10 +166,7 @@ def change_webhook(
     *,
     by: Author | None = None,
 ) -> Unit[Webhook]:
-    """Change a webhook that passes ``check``, and return it. Enabled again, it resumes from now.
-
-    If another caller disables it (``by``), an event tells its owner.
-    """
+    """Change a webhook that passes ``check``, and return it. Enabled again, it resumes from now."""
     webhook = yield from _checked(webhook_id, key_id, check)
     enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
     changed = replace(
