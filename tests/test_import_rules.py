@@ -11,7 +11,7 @@ ROOT = Path(petstore.__file__).parent
 OPENERS = (
     "petstore.databases.sqlite",
     "petstore.databases.postgres_connection",
-    "petstore.databases.postgres_units",
+    "petstore.databases.postgres",
     "petstore.databases.sqlite_connection",
     "petstore.databases.sqlite_commits",
     "petstore.databases.migrations",

@@ -22,7 +22,7 @@ from petstore.interface.operations import OPERATIONS
 from petstore.interface.routes import Addresses, Routes
 from petstore.interface.well_known import HealthPages, well_known_pages
 from petstore.keys.notices import KeyNotices
-from petstore.limits.contract import RateLimiter, limiter_chores
+from petstore.limits.contract import RateLimiter
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.hooks import Observer, Observers
 from petstore.observability.measured import Metrics, report_process
@@ -86,7 +86,6 @@ def create_registry(shared: SharedMetrics, *, serves: bool = True) -> Registry:
 
 
 def observers_of(settings: Settings, registry: Registry | None) -> list[Observer]:
-    """Return the metrics, if there is a ``registry``, and the traces that ``settings`` name."""
     observers: list[Observer] = []
     if registry is not None:
         observers.append(Metrics(registry, settings))
@@ -110,7 +109,12 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         publishing(store) if is_postgres(settings.database) else listing(store),
         # Reservations that lapsed during a stop are free before the first request.
         services.reservations.chore,
-        *limiter_chores(services.limiter, save_seconds),
+        PeriodicTask(
+            services.limiter.heartbeat,
+            *(1, "cannot read the list of workers from Redis"),
+            at_start=True,
+        ),
+        PeriodicTask(services.limiter.save, save_seconds, "counts not saved", at_stop=True),
         PeriodicTask(services.counter.save, save_seconds, "counts not saved", at_stop=True),
         services.keys.chore(settings.key_refresh_seconds),
         bodies.chore,

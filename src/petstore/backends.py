@@ -60,10 +60,7 @@ async def _in_opened(database: str, action: Callable[[Store], Awaitable[T]]) -> 
 
 
 def require_store(database: str, hint: str = "") -> None:
-    """Refuse a database without a store: its address is probably mistyped.
-
-    The message ends with a ``hint``.
-    """
+    """Refuse a database without a store: its address is probably mistyped."""
     if is_postgres(database):
         ((exists,),) = asyncio.run(_in_opened(database, lambda store: store.read(_HAS_TABLES)))
         place = "in that database"
@@ -135,10 +132,7 @@ def secret_file_of(settings: Settings) -> SecretFile:
 
 
 def require_secret(settings: Settings) -> None:
-    """Refuse a SQLite store that has webhooks and no secret file any more.
-
-    Another file would silently change the secret of every webhook.
-    """
+    """Refuse a SQLite store that has webhooks and no secret file any more."""
     secret = settings.secret_path
     if is_postgres(settings.database) or secret is None or secret.exists():
         return

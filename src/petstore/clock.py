@@ -42,12 +42,10 @@ def utc_second(moment: Milliseconds) -> datetime:
 
 
 def rfc3339(moment: Milliseconds) -> str:
-    """Return a moment in the form of RFC 3339, in UTC and to the second."""
     return utc_second(moment).isoformat().replace("+00:00", "Z")
 
 
 def rfc3339_milliseconds(moment: Milliseconds) -> str:
-    """Return a moment in the form of RFC 3339, in UTC and to the millisecond."""
     return utc(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -11,10 +11,7 @@ R = TypeVar("R")
 
 
 class SharedCalls(Generic[K, R]):
-    """Calls with the same key get the result of the one in progress.
-
-    A caller that is cancelled does not cancel the call.
-    """
+    """Calls with the same key get the result of the one in progress."""
 
     def __init__(self) -> None:
         self._calls: dict[K, asyncio.Task[R]] = {}

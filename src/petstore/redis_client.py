@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from hashlib import sha1
-from itertools import chain
 from typing import Any, TypeAlias
 
 from redis.asyncio import Redis
@@ -30,8 +29,7 @@ _MAX_BATCH = 256
 # While a command runs, the server serves nobody else.
 _KEYS_AT_ONCE = 32
 
-_Call: TypeAlias = tuple[str, bytes]
-"""A key and an argument."""
+_Call: TypeAlias = tuple[str, bytes]  # a key and an argument
 
 
 class RedisUnavailable(Exception):
@@ -67,10 +65,7 @@ class RedisClient:
         return replies
 
     async def try_each(self, commands: Sequence[Command], seconds: float) -> list[Any]:
-        """Return for each command its reply, or a ``RedisUnavailable`` for an error reply.
-
-        If the connection was cut, the commands are sent again once: they may run twice.
-        """
+        """Return for each command its reply, or a ``RedisUnavailable`` for an error reply."""
         try:
             async with _timeout(seconds):
                 try:
@@ -95,7 +90,6 @@ class RedisClient:
 
 
 async def check_redis(url: str) -> None:
-    """Return if Redis responds at ``url``."""
     client = RedisClient(url)
     try:
         await client.execute([("PING",)], _CHECK_TIMEOUT)
@@ -171,7 +165,10 @@ class BatchedScript:
             again = await self._send([groups[n] for n in unknown], "EVAL", self._text)
             for n, reply in zip(unknown, again, strict=True):
                 replies[n] = reply
-        return [*chain.from_iterable(map(_results, groups, replies))]
+        results: list[Any] = []
+        for group, reply in zip(groups, replies, strict=True):
+            results += [reply] * len(group) if isinstance(reply, Exception) else reply
+        return results
 
     async def _send(
         self, groups: Sequence[Sequence[_Call]], command: str, script: str | bytes
@@ -181,7 +178,3 @@ class BatchedScript:
             keys, arguments = zip(*group, strict=True)
             commands.append((command, script, len(keys), *keys, *arguments))
         return await self._client.try_each(commands, self._timeout)
-
-
-def _results(group: Sequence[_Call], reply: Any) -> Sequence[Any]:
-    return [reply] * len(group) if isinstance(reply, Exception) else reply

@@ -47,7 +47,6 @@ def postgres_url(url: str) -> str:
 
 
 def redis_url(url: str) -> str:
-    """Return a URL for redis-py."""
     if not _is_of_redis(url):
         raise ValueError(_REDIS_EXPECTED)
     taken = _REDISS_TAKEN if url.startswith("rediss:") else _REDIS_TAKEN

@@ -400,7 +400,6 @@ def _can_trace() -> bool:
 
 
 def masked(url: str) -> str:
-    """Return ``url`` with ``***`` in place of each password in it."""
     return _QUERY_PASSWORD.sub(r"\1***", _USER_PASSWORD.sub(r"\1:***", url))
 
 

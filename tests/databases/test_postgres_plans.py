@@ -22,8 +22,8 @@ from petstore.categories.store import list_categories, search_categories
 from petstore.clock import utc
 from petstore.databases.contract import Row, Statement
 from petstore.databases.pages import LAST_ID
+from petstore.databases.postgres import postgres_sql
 from petstore.databases.postgres_connection import connect
-from petstore.databases.postgres_units import postgres_sql
 from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import list_uses
 from petstore.domain.words import MatchPosition, position_at_start

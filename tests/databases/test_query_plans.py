@@ -18,7 +18,7 @@ from petstore.categories.model import CategoryCreate, CategoryPatch
 from petstore.categories.store import get_category, list_categories, search_categories
 from petstore.clock import DAY, utc
 from petstore.databases.contract import Row, Statement, Unit
-from petstore.databases.postgres_units import postgres_sql
+from petstore.databases.postgres import postgres_sql
 from petstore.databases.retention import prune
 from petstore.databases.schema import TABLES
 from petstore.databases.sqlite import SqliteStore

@@ -14,7 +14,7 @@ import pytest
 from petstore.categories.model import CategoryCreate, CategoryPatch
 from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Statement, Store, Unit
-from petstore.databases.postgres_units import postgres_sql
+from petstore.databases.postgres import postgres_sql
 from petstore.errors import (
     Conflict,
     CursorExpired,

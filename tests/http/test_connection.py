@@ -12,8 +12,7 @@ from threading import Event
 
 import pytest
 
-from petstore.http.body import RequestBody
-from petstore.http.connection import Connection
+from petstore.http.connection import Connection, RequestBody
 from petstore.http.messages import Request
 from support.raw_socket import ConnectionEnded, RawSocket
 from support.served import Echo, Served, served

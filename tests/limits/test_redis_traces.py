@@ -14,6 +14,7 @@ from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, State
+from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import charge, decide, touched
 from petstore.limits.memory import MinuteLimiter
 from petstore.limits.redis import Mode, RedisLimiter, RedisRateLimiter
@@ -59,7 +60,7 @@ def when(moment: Moment, state: State, rules: BanRules, now: Milliseconds) -> Mi
     return moments[moment] if moments[moment] > 0 else now
 
 
-class Given:
+class Given(StoredRateLimits):
     """A store that has one state, or none, for every key and keeps nothing."""
 
     def __init__(self, state: State | None = None) -> None:

@@ -65,10 +65,7 @@ def mapped(unit: Unit[S], function: Callable[[S], T]) -> Unit[T]:
 
 
 class Duplicate(Exception):
-    """Raised inside a unit on PostgreSQL if a unit beside it has taken a unique value.
-
-    The unit cannot continue; it may raise another error instead.
-    """
+    """Raised inside a unit on PostgreSQL if a unit beside it has taken a unique value."""
 
 
 def placeholders(width: int, rows: int = 1) -> str:
@@ -139,10 +136,7 @@ class Store(Reader, Protocol):
         ...
 
     async def version(self) -> object:
-        """Return what changes with every commit of any process, as of now or later.
-
-        It waits for nothing, or concurrent calls share the work.
-        """
+        """Return what changes with every commit of any process, as of now or later."""
         ...
 
     async def write(self, unit: Unit[T]) -> T:

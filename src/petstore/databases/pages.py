@@ -44,17 +44,13 @@ class Page(NamedTuple, Generic[T]):
 
 
 class Matches(NamedTuple, Generic[T]):
-    """What a search finds, and the position that the next page starts after.
-
-    ``next_after`` is ``None`` on the last page.
-    """
+    """What a search finds, and the position that the next page starts after."""
 
     items: list[T]
     next_after: MatchPosition | None
 
 
 def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:
-    """Return the item of this ``kind`` and id in ``rows``."""
     if not rows:
         msg = f"there is no {kind} {item_id}"
         raise NotFound(msg)
@@ -203,7 +199,6 @@ def _range_sql(
     end: str,
     rest: str,
 ) -> str:
-    """Return a SELECT without its LIMIT; ``numbers`` are those of the parameters of a column."""
     is_descending = order != "id"
     conditions = []
     for column, kind in kinds.items():
@@ -239,11 +234,8 @@ def _range_sql(
     return f"{select} /*sqlite*/ {by_id} /*end*/ /*pg {in_index} */"
 
 
-LAST_ID = 2**63 - 1
-"""An id after all others."""
-
-SHORT = 100
-"""The most items of a short page: pages of the interface have no more."""
+LAST_ID = 2**63 - 1  # an id after all others
+SHORT = 100  # the most items of a short page: pages of the interface have no more
 
 
 def index_range(

@@ -16,12 +16,7 @@ from petstore.webhooks.signing import LENGTH, master_of_text, text_of_master
 
 
 def create(path: Path) -> BinaryIO:
-    """Create a file that only its owner may read and write, and open it.
-
-    Raises:
-        FileExistsError: the name is taken, perhaps by a broken link.
-        OSError: it cannot be created.
-    """
+    """Create a file that only its owner may read and write, and open it."""
     return open(path, "x+b", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
 
 
@@ -73,7 +68,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     if not path.parent.is_dir():  # else the error would name the new file
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     part = part_of(path)
-    _remove_left_over(part)
+    with suppress(FileNotFoundError):  # what a killed run has left, and nothing else of that name
+        left = part.lstat()
+        if not stat.S_ISREG(left.st_mode) or left.st_uid != os.geteuid():
+            reason = "it is a link, or not your file; remove it"
+            raise FileExistsError(errno.EEXIST, reason, os.fspath(part))
+        part.unlink()
     with create(part) as file:
         made = os.fstat(file.fileno())
         try:
@@ -88,10 +88,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def create_once(path: Path, content: bytes) -> None:
-    """Create a file with ``content``, as a whole and on disk, unless something has its name.
-
-    Of several processes that do so at once, the first one decides what is in it.
-    """
+    """Create a file with ``content``, as a whole and on disk, unless something has its name."""
     part = path.with_name(f"{path.name}.{token_hex(8)}.part")
     with create(part) as file:
         try:
@@ -117,19 +114,6 @@ def part_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-def _remove_left_over(part: Path) -> None:
-    """Remove what a killed run has left, and nothing else of that name."""
-    try:
-        found = part.lstat()
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        raise FileExistsError(
-            errno.EEXIST, "it is a link, or not your file; remove it", os.fspath(part)
-        )
-    part.unlink()
-
-
 def _is(part: Path, made: os.stat_result) -> bool:
     try:
         return os.path.samestat(made, part.lstat())
@@ -151,7 +135,6 @@ class SecretFile:
         self._reported = ""  # not again for each delivery that waits for the file
 
     def check(self) -> None:
-        """Return if the file is in order, or is not there and may be created."""
         if self._path is not None and (os.path.lexists(self._path) or not self._may_create):
             master_of_text(_content(self._path))
 

@@ -52,10 +52,7 @@ _Call: TypeAlias = tuple[asyncio.AbstractEventLoop, Callable[[], object], Callab
 def connect(
     file: Path | str, timeout: Milliseconds, flags: int = apsw.SQLITE_OPEN_READWRITE
 ) -> apsw.Connection:
-    """Open an existing file, waiting up to ``timeout`` for the locks of other processes.
-
-    Only ``OpenFiles`` makes that safe for a database that others use (see ``connected``).
-    """
+    """Open an existing file, waiting up to ``timeout`` for the locks of other processes."""
     connection = apsw.Connection(str(file), flags=flags)
     connection.set_busy_timeout(timeout)
     return connection
@@ -129,10 +126,7 @@ def one_at_a_time(path: Path, timeout: Milliseconds) -> Iterator[None]:
 
 @contextmanager
 def unusable(path: Path, part: Path | None = None) -> Iterator[None]:
-    """Turn every error of SQLite into ``UnusableDatabase``, which names the file at ``path``.
-
-    With ``part``, to which it is copied, the message says when a disk is to blame.
-    """
+    """Turn every error of SQLite into ``UnusableDatabase``, which names the file at ``path``."""
     try:
         yield
     except (apsw.Error, UnusableDatabase) as error:
@@ -262,19 +256,13 @@ class SqliteConnections:
 
 def _make_each(calls: SimpleQueue[_Call | None]) -> None:
     for call in iter(calls.get, None):
-        _make(*call)
-        del call  # or what it refers to stays in memory until the next one
-
-
-def _make(
-    loop: asyncio.AbstractEventLoop,
-    function: Callable[[], object],
-    take_outcome: Callable[[Any], object],
-) -> None:
-    with suppress(RuntimeError):  # the loop was closed meanwhile
+        loop, function, take_outcome = call
+        outcome: object
         try:
             outcome = function()
         except BaseException as error:  # noqa: BLE001 - its caller gets it
-            loop.call_soon_threadsafe(take_outcome, error)
-        else:
+            outcome = error
+        with suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(take_outcome, outcome)
+        # Or what it refers to stays in memory until the next one.
+        del call, loop, function, take_outcome, outcome

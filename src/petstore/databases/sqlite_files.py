@@ -38,8 +38,7 @@ _INDEX_LOCK = (128, 1)
 _FLOCK = "hhqqi0q"
 _RETRY_SECONDS = 0.01
 
-_Identity: TypeAlias = tuple[int, ...]
-"""Inode and device; empty if there is no such file."""
+_Identity: TypeAlias = tuple[int, ...]  # inode and device; empty if there is no such file
 
 
 class _Descriptor(Struct):
@@ -56,12 +55,7 @@ _descriptors: dict[_Identity, _Descriptor] = {}
 
 
 class OpenFiles:
-    """The files of the database at ``path``: made before SQLite opens them, closed after it has.
-
-    Raises:
-        OSError: the database cannot be opened.
-        Unavailable: other users can change it.
-    """
+    """The files of the database at ``path``: made before SQLite opens them, closed after it has."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -72,7 +66,6 @@ class OpenFiles:
 
     @contextmanager
     def opening(self, timeout: Milliseconds) -> Iterator[None]:
-        """Let SQLite open the files in this block: those that others have open, if any have."""
         self._lock(timeout)
         are_shared = self._is_shared()
         before = self._identities()
@@ -231,10 +224,7 @@ def database_bytes(database: Path) -> int:
 
 
 def note_backup(database: Path, began: float) -> None:
-    """Note beside the file that a good backup of it ``began``, in seconds since the epoch.
-
-    The note is the time of an empty file, so any user who makes backups can ``touch`` it.
-    """
+    """Note beside the file that a good backup of it ``began``, in seconds since the epoch."""
     with replacing(note_of(database)) as file:
         os.utime(file.fileno(), (began, began))
 

@@ -61,10 +61,8 @@ class RecentChanges:
         self._position = START
         self._unpublished: set[str] = set()
         self._turns = self._forgotten = 0
-        self.count = 0
-        """The number of the changes that are known, with forgotten ones."""
-        self.is_current = False
-        """Whether no client that is served now could know of a later change."""
+        self.count = 0  # the number of the changes that are known, with forgotten ones
+        self.is_current = False  # whether no client that is served now could know of a later change
         self._changed: dict[str, list[tuple[int, int]]] = {}
 
     async def catch_up(self) -> int:
@@ -133,7 +131,6 @@ class RecentChanges:
         return published[1:] if is_known else None
 
     def _note(self, event: Row) -> None:
-        """Note on which lists a change shows: those of what the resource is, and of what it was."""
         _, _, resource, data, previous = event
         kind, _, number = resource.partition("/")
         self.count += 1

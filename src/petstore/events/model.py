@@ -108,11 +108,8 @@ class Author(NamedTuple):
     request_id: str | None = None
 
 
-SERVICE = Author("service")
-"""The author of what nobody asked for, such as a lapse or an alert."""
-
-OPERATOR = Author("operator")
-"""The author of what a command beside the database does."""
+SERVICE = Author("service")  # the author of what nobody asked for, such as a lapse or an alert
+OPERATOR = Author("operator")  # the author of what a command beside the database does
 
 
 class Event(Struct, frozen=True):
@@ -195,8 +192,7 @@ class Position(NamedTuple):
         return cls(sequence, bytes.fromhex(event_id[_MARK]))
 
 
-START = Position(0, bytes(4))
-"""The position before the first event of a store."""
+START = Position(0, bytes(4))  # the position before the first event of a store
 
 
 def _encode_position(position: Position) -> str:
@@ -217,10 +213,7 @@ IN_FEED = CursorForm("[A-Za-z0-9_-]{16}", 16, _encode_position, _decode_position
 
 
 class NewEvent(NamedTuple):
-    """An event to record. ``data`` and ``previous`` become JSON.
-
-    With ``key_id`` only the holder of that key can read it, or the ``ADMINISTRATORS``.
-    """
+    """An event to record. ``data`` and ``previous`` become JSON."""
 
     type: EventType
     resource: str
@@ -230,7 +223,6 @@ class NewEvent(NamedTuple):
 
 
 def resource_event(kind: EventType, item: Struct, before: Struct | None = None) -> NewEvent:
-    """Return the event that an ``item`` began, ended, or changed from what it was ``before``."""
     resource = f"{kind.partition('.')[0]}/{item.id}"  # type: ignore[attr-defined] # each has one
     return NewEvent(
         kind, resource, item, None if before is None else _changed_members(before, item)
@@ -283,5 +275,4 @@ def _changed_members(before: Struct, after: Struct) -> dict[str, Any]:
 
 
 def new_event_id() -> str:
-    """Return a new id, which no event had in any store."""
     return f"evt_{getrandbits(96):024x}"  # no secret: it need not cost a system call

@@ -41,7 +41,6 @@ class EventFilter(NamedTuple):
 
     @property
     def is_kept_long(self) -> bool:
-        """Whether all of it is kept as long as the events of administrators."""
         is_admin = self.key_ids[1] < 0
         return is_admin and (
             self.resource.startswith(("key/", "person/")) or {*ADMIN_EVENT_TYPES} >= {*self.types}
@@ -141,10 +140,7 @@ async def _read(
     *,
     newest_first: bool = False,
 ) -> list[Event]:
-    """Return up to one more than ``limit`` events after one place up to another.
-
-    With the newest first they are from one place until before another.
-    """
+    """Return up to one more than ``limit`` events after one place up to another."""
     index, kinds = wanted.indexed, tuple(wanted.types)
     values: list[Value] = [first, last, limit + 1, *wanted.key_ids]
     if index is not None:

@@ -129,10 +129,7 @@ async def orders_at(store: Reader, sequences: Collection[int]) -> list[Event]:
 
 
 async def recent_events(store: Reader, after: int) -> list[Row]:
-    """Return sequence, type, key, resource and author of the first events after ``after``.
-
-    They tell whom the events concern. They are a few thousand at most.
-    """
+    """Return sequence, type, key, resource and author of the first events after ``after``."""
     select = Statement(
         "SELECT sequence, type, key_id, resource, actor FROM events WHERE sequence > ?1"
         " ORDER BY sequence LIMIT ?2",

@@ -64,7 +64,6 @@ class RequestParser:
         self.keeps_alive = True  # another request may follow the last one
 
     def next_request(self) -> Request | None:
-        """Return the next request, or ``None`` if its head has not arrived yet."""
         data = self.unparsed
         if data.startswith(b"\r"):  # empty lines may precede a request (RFC 9112 section 2.2)
             data = self.unparsed = _EMPTY_LINES.sub(b"", data, 1)
@@ -188,7 +187,6 @@ class RequestParser:
         return b"".join(pieces)
 
     def _parse_chunk_head(self, data: bytes, start: int) -> int:
-        """Return where the content of the chunk begins; ``start`` if its head is incomplete."""
         line = self._chunk_head.match(data, start)
         if line is None:
             begins = _FIRST_BEGINS if self._chunk_head is _FIRST_CHUNK else _NEXT_BEGINS

@@ -43,11 +43,7 @@ class ConnectionLimits:
 
 
 class HttpServer:
-    """Serves the clients of ``listener`` with ``respond``, from ``serve`` to ``stop``.
-
-    A connection counts against what ``counted_as`` returns for its client's address. For ``None``
-    it counts against no limit by address.
-    """
+    """Serves the clients of ``listener`` with ``respond``, from ``serve`` to ``stop``."""
 
     def __init__(
         self,

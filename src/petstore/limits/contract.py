@@ -5,7 +5,6 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from petstore.chores import PeriodicTask
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds, seconds_up
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
@@ -173,22 +172,11 @@ class RateLimiter(Protocol):
         """Release the limiter's connections."""
 
 
-def limiter_chores(limiter: RateLimiter, save_seconds: float) -> tuple[PeriodicTask, PeriodicTask]:
-    failure = "cannot read the list of workers from Redis"
-    return (
-        PeriodicTask(limiter.heartbeat, 1, failure, at_start=True),
-        PeriodicTask(limiter.save, save_seconds, "counts not saved", at_stop=True),
-    )
-
-
 class RateLimitStore(Protocol):
-    """Where states survive a restart."""
+    """Where states survive a restart. Both methods raise ``Unavailable``."""
 
     async def load(self, key_id: int) -> State | None:
         """Return the saved state of a key."""
 
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
-        """Save the states of many keys, and the requests of their days.
-
-        A state that is older than the saved one changes nothing: other processes save too.
-        """
+        """Save the states of many keys, but none that is older than the saved one."""

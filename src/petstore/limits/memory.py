@@ -44,10 +44,7 @@ def network_of(address: str, prefix: int = 64) -> str:
 
 
 class MinuteLimiter(Generic[H]):
-    """One window a minute for each holder, without bans.
-
-    When the table of windows is full, the one that started first is forgotten.
-    """
+    """One window a minute for each holder, without bans."""
 
     def __init__(self, clock: Clock, budget: Budget) -> None:
         self.budget = budget
@@ -55,10 +52,7 @@ class MinuteLimiter(Generic[H]):
         self._states: dict[H, State] = {}
 
     def take(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
-        """Judge a request of ``holder``, and charge it if it is admitted.
-
-        ``per_minute`` is the limit of this holder, if that is lower than the limit of all.
-        """
+        """Judge a request of ``holder``, and charge it if it is admitted."""
         now, state = self._clock(), self._states.get(holder, _FRESH)
         decision, after = decide(state, self._limits_of(per_minute), NO_BANS, now, NEVER)
         if after.minute_started != state.minute_started:

@@ -97,11 +97,7 @@ class RedisRateLimiter:
     async def judge(
         self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
     ) -> Decision:
-        """Judge a request with ``key``, and charge it if it is admitted; or only look.
-
-        To ``charge`` is to charge so many ``requests`` to the day, or to give back the one that was
-        ``taken`` with them.
-        """
+        """Judge a request with ``key``, and charge it if it is admitted; or only look."""
         name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
         unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
         call = JudgeCall(
@@ -126,10 +122,7 @@ class RedisRateLimiter:
         return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
 
     async def heartbeat(self) -> tuple[int, Milliseconds]:
-        """Announce this process; return how many processes there are, and the server's time.
-
-        Its timeout is longer than that of a request: no client waits for it.
-        """
+        """Announce this process; return how many processes there are, and the server's time."""
         command: Command = ("EVAL", _HEARTBEAT, 1, _PROCESSES, self._process, _SILENT_SECONDS)
         try:
             ((processes, now),) = await self._client.execute([command], 3 * self._timeout)
@@ -207,7 +200,6 @@ class RedisLimiter:
         return await self._judge_minute("look", budget, holder)
 
     async def heartbeat(self) -> None:
-        """Announce this process, learn how many there are, and return to Redis if it is back."""
         try:
             processes, now = await self._shared.heartbeat()
         except RedisUnavailable as error:
@@ -259,14 +251,12 @@ class RedisLimiter:
                 error,
             )
             self.fallbacks += 1
-            self._local = self._share()
+            self._local = MemoryLimiter(
+                _Shares(self._shared, self._processes),
+                lambda: self._clock() + self._server_ahead,
+                self._rules,
+            )
         return self._local
-
-    def _share(self) -> MemoryLimiter:
-        def clock() -> Milliseconds:
-            return self._clock() + self._server_ahead
-
-        return MemoryLimiter(_Shares(self._shared, self._processes), clock, self._rules)
 
 
 class _Shares:

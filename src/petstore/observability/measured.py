@@ -10,8 +10,7 @@ from petstore.databases.contract import Statement, Store
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_files import database_bytes, last_backup
 from petstore.errors import Unavailable
-from petstore.events.feed import FeedLag
-from petstore.events.store import recorded_types
+from petstore.events.store import oldest_unpublished, recorded_types
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
 from petstore.limits.contract import Decision, RateLimiter, Verdict
@@ -116,10 +115,16 @@ class Metrics:
         registry, store, clock = self._registry, services.store, services.clock
         registry.report(metrics.LONG_POLLS, lambda: services.feed.waiting)
         report_backlog(registry, store, self._settings.environment, clock)
-        lag = FeedLag(store, clock)
-        registry.report_shared(metrics.FEED_LAG, lambda: lag.seconds)
+        lag = 0.0  # of the oldest committed event that has no place yet: only on PostgreSQL
+
+        async def measure_lag() -> None:
+            nonlocal lag
+            recorded_at = await oldest_unpublished(store)
+            lag = 0 if recorded_at is None else max(0, clock() - recorded_at) / SECOND
+
+        registry.report_shared(metrics.FEED_LAG, lambda: lag)
         if is_postgres(self._settings.database):
-            chore = PeriodicTask(lag.refresh, _FEED_LAG_SECONDS, "lag of the feed not measured")
+            chore = PeriodicTask(measure_lag, _FEED_LAG_SECONDS, "lag of the feed not measured")
             registry.chores.append(chore)
 
 
@@ -131,9 +136,6 @@ class _StoreMetrics:
         self._transactions = registry.samples(metrics.TRANSACTIONS)[()]
         self._errors = registry.samples(metrics.DATABASE_ERRORS)[()]
         self._events = registry.samples(metrics.EVENTS)
-
-    def check(self) -> End:
-        return self._note_failure
 
     def read(self, statement: Statement) -> End:
         """Time a query; one in a transaction never ends with an error."""

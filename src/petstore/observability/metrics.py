@@ -11,8 +11,7 @@ Labels: TypeAlias = tuple[str | int, ...]
 Sample: TypeAlias = list[float]
 """The value of a counter or a gauge; the count of each bucket of a histogram, then the sum."""
 
-Samples: TypeAlias = dict[str, dict[Labels, Sample]]
-"""Samples by metric and labels."""
+Samples: TypeAlias = dict[str, dict[Labels, Sample]]  # samples by metric and labels
 
 
 class Metric(NamedTuple):
@@ -53,9 +52,7 @@ DELIVERIES = _counter(
     "Attempts to deliver an event: succeeded, failed (another follows), or abandoned.",
     "outcome",
 )
-DATABASE_ERRORS = _counter(
-    "petstore_database_errors", "Reads, transactions and checks that failed."
-)
+DATABASE_ERRORS = _counter("petstore_database_errors", "Reads and transactions that failed.")
 CRASHES = _counter("petstore_worker_crashes", "Workers that ended without a clean stop.")
 CPU_SECONDS = _counter("process_cpu_seconds", "User and system CPU time, in seconds.", "worker")
 

@@ -46,10 +46,7 @@ _decode = msgspec.msgpack.Decoder(Samples).decode
 
 
 class SharedMetrics(NamedTuple):
-    """The socket of ``/metrics`` and the folder for samples, which all workers share.
-
-    ``workers`` is how many workers there should be, ``worker_id`` the id of this one.
-    """
+    """The socket of ``/metrics`` and the folder for samples, which all workers share."""
 
     listener: socket.socket
     folder: Path
@@ -64,10 +61,7 @@ def share_metrics(listener: socket.socket, workers: int = 1) -> Iterator[SharedM
 
 
 class Registry:
-    """The samples of this worker. Instruments change them in place or register a function.
-
-    ``chores`` run as long as the registry does. A worker that ``serves`` clients counts as such.
-    """
+    """The samples of this worker. Instruments change them in place or register a function."""
 
     def __init__(self, shared: SharedMetrics, version: str, *, serves: bool = True) -> None:
         self._listener = shared.listener

@@ -71,8 +71,15 @@ class Tracing:
 
     def responded(self, line: RequestLine) -> None:
         span = get_current_span()
-        if span.is_recording():
-            _describe(span, line)
+        if span.is_recording():  # by the conventions of OpenTelemetry for HTTP servers
+            if line.route is not None:
+                method = line.method if line.method in METHODS else "HTTP"
+                span.update_name(f"{method} {line.route}")
+                span.set_attribute("http.route", line.route)
+            span.set_attribute("http.response.status_code", line.status)
+            span.set_attribute("petstore.request_id", line.request)
+            if line.status >= _SERVER_ERROR:
+                _fail(span, str(line.status))
         span.end()
 
     def database(self, store: Store) -> "_StoreSpans":
@@ -127,9 +134,6 @@ class _StoreSpans:
         self._begin = tracing.begin
         self._system = system
 
-    def check(self) -> End:
-        return _ignore
-
     def read(self, statement: Statement) -> End:
         return self._begin(statement.name, self._attributes(statement))
 
@@ -156,16 +160,6 @@ class _Exporter(OTLPSpanExporter):
             _LOG.warning("the collector of traces is %s", state)
         self._is_failing = is_failing
         return result
-
-
-def _describe(span: Span, line: RequestLine) -> None:
-    if line.route is not None:
-        span.update_name(f"{line.method if line.method in METHODS else 'HTTP'} {line.route}")
-        span.set_attribute("http.route", line.route)
-    span.set_attribute("http.response.status_code", line.status)
-    span.set_attribute("petstore.request_id", line.request)
-    if line.status >= _SERVER_ERROR:
-        _fail(span, str(line.status))
 
 
 def _fail(span: Span, kind: str) -> None:

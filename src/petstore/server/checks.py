@@ -34,7 +34,6 @@ class Finding(NamedTuple):
 
 
 def run_checks(settings: Settings) -> Iterator[Finding]:
-    """Yield what each check finds. Settings that do not fit together are the only finding then."""
     finding = _run("settings", _fit_together, settings)
     yield finding
     if finding.passed:

@@ -69,7 +69,6 @@ def _prepared(listener: socket.socket) -> socket.socket:
 
 
 def http_server(settings: Settings, listener: socket.socket, respond: Respond) -> HttpServer:
-    """Return a server within the limits of ``settings``, which has no share for trusted proxies."""
     limits = ConnectionLimits(
         settings.max_connections,
         settings.connections_per_address,

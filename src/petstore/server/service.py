@@ -34,10 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Service:
-    """A service that is ready to start its workers.
-
-    If its ``listener`` is inherited, clients that wait there are left to the next process.
-    """
+    """A service that is ready to start its workers."""
 
     settings: Settings
     listener: socket.socket

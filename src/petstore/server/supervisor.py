@@ -16,9 +16,7 @@ from typing import TypeAlias
 
 from petstore.logs import LogEvent
 
-Link: TypeAlias = connection.Connection
-"""The end of a pipe from a worker to the supervisor."""
-
+Link: TypeAlias = connection.Connection  # the end of a pipe from a worker to the supervisor
 Work: TypeAlias = Callable[[int, Link], None]
 """Runs a worker, given its id and its end of the link, until a stop signal.
 
@@ -27,9 +25,7 @@ It sends ``READY`` or the reason why it cannot work. No two workers run under on
 
 READY = b"ready"
 
-ENDS_SERVICE = 3
-"""Exit status of a worker that must not be replaced before all others have exited."""
-
+ENDS_SERVICE = 3  # exit status of a worker that must not be replaced before all others have exited
 _STOPS = frozenset({signal.SIGINT, signal.SIGTERM})
 # A worker that is not ready by then hangs, at a file or at a server that does not respond.
 _START_TIMEOUT = 60
@@ -68,7 +64,6 @@ class Lifecycle:
         notify("READY=1", f"STATUS=Serving at {self._url}, processes: {self._workers}")
 
     def worker_ended(self, pid: int, outcome: str, *, serves: bool) -> None:
-        """Report that a worker exited unexpectedly: one that ``serves``, or the deliverer."""
         role = "" if serves else ", which delivers to webhooks,"
         message = f"process {pid}{role} exited unexpectedly: {outcome}"
         _LOG.error(LogEvent("worker_ended", message, pid=pid))
@@ -268,10 +263,7 @@ def _run_worker(work: Work, worker_id: int, link: Link, supervisor: int) -> None
 
 @contextmanager
 def _received_signals(numbers: set[int]) -> Iterator[socket.socket]:
-    """Add stop signals to ``numbers`` until the block ends, and ignore them afterwards.
-
-    The system writes a byte to the socket for each, which wakes the supervisor.
-    """
+    """Add stop signals to ``numbers`` until the block ends, and ignore them afterwards."""
     reader, writer = socket.socketpair()
     with reader, writer:
         reader.settimeout(0)

@@ -109,10 +109,7 @@ class Deliverer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Deliver until the block ends.
-
-        Attempts that have not ended some time later stay pending.
-        """
+        """Deliver until the block ends."""
         poll = self.rules.poll_seconds
         refresh = PeriodicTask(
             self._refresh, self.rules.refresh_seconds, "webhooks not read", at_start=True
@@ -130,19 +127,21 @@ class Deliverer:
                     task.cancel()
                 await asyncio.gather(*unfinished, return_exceptions=True)
             self._changes.cancel()
-            await attempt(PeriodicTask(self._release, 0, "leases of webhooks not released"))
+            release = partial(self.store.write, release_leases(self._owner))
+            await attempt(PeriodicTask(release, 0, "leases of webhooks not released"))
 
     async def save(self, *changes: Outcome | DueDelivery) -> None:
-        """Save outcomes, and let deliveries wait; return once all of it is durable.
-
-        That takes as long as the database is unreachable.
-        """
+        """Save outcomes, and let deliveries wait; return once all of it is durable."""
         await asyncio.gather(*map(self._changes.call, changes))
 
     async def _refresh(self) -> None:
         now = self.clock()
         active = await active_webhooks(self.store, self.rules.environment, now)
-        own = {webhook.id for webhook in active if self._is_own(webhook, now)}
+        own = {
+            webhook.id
+            for webhook in active
+            if webhook.leased_by == self._owner and now < (webhook.leased_until or 0)
+        }
         ending = [
             webhook
             for webhook in active
@@ -158,9 +157,6 @@ class Deliverer:
             for webhook in active
             if webhook.id in own | taken
         )
-
-    def _is_own(self, webhook: LeasedWebhook, now: Milliseconds) -> bool:
-        return webhook.leased_by == self._owner and now < (webhook.leased_until or 0)
 
     def _keep(self, webhooks: Iterable[LeasedWebhook]) -> None:
         before, self._queues = self._queues, {}
@@ -214,9 +210,6 @@ class Deliverer:
         held = [change for change in changes if isinstance(change, DueDelivery)]
         for notice in await self.store.write(save_progress(outcomes, held, self.clock())):
             _log(notice)
-
-    async def _release(self) -> None:
-        await self.store.write(release_leases(self._owner))
 
 
 class _Queue:

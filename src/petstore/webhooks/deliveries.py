@@ -92,10 +92,7 @@ class Outcome(NamedTuple):
 
 
 class WebhookNotice(NamedTuple):
-    """Bad news of a webhook: its last ``error``.
-
-    Without a ``reason`` it is failing, with one it was disabled.
-    """
+    """Bad news of a webhook: its last ``error``."""
 
     webhook_id: int
     key_id: int
@@ -242,10 +239,7 @@ async def has_room(store: Reader, webhook_id: int) -> bool:
 
 
 def recover_batch(owner: str, webhook: LeasedWebhook, now: Milliseconds) -> Unit[Recovered]:
-    """Make deliveries of events that a recovery finds next: of those that failed or have none.
-
-    Nothing changes if ``owner`` has lost the webhook, or it was changed meanwhile.
-    """
+    """Make deliveries of events that a recovery finds next: of those that failed or have none."""
     before = webhook.recovered_to or 0
     end = min(before + _MADE_AT_ONCE, webhook.position)
     moved = yield Statement(
@@ -272,10 +266,7 @@ def recover_batch(owner: str, webhook: LeasedWebhook, now: Milliseconds) -> Unit
 
 
 async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> list[DueDelivery]:
-    """Return the first deliveries of a webhook that are due, also those that have to wait.
-
-    There are none if it is disabled.
-    """
+    """Return the first deliveries of a webhook that are due, also those that have to wait."""
     held = _pending_beside(
         "coalesce(e.first_attempt_at, ?2) + ?3", "d.webhook_id", "d.resource", "d.id", before=True
     )
@@ -418,7 +409,6 @@ def save_progress(
 
 
 def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
-    """Save an outcome; return it, or nothing if it is outdated."""
     delivery, at = outcome.delivery, outcome.at
     saved = yield Statement(
         "UPDATE webhook_deliveries SET state = ?1, due_at = ?2, attempts = attempts + ?3,"

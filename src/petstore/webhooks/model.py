@@ -21,14 +21,10 @@ Networks: TypeAlias = Sequence[IPv4Network | IPv6Network]
 
 DeliveryState: TypeAlias = Literal["pending", "succeeded", "failed"]
 
-MAX_WEBHOOKS = 16
-"""The webhooks of one key."""
-
+MAX_WEBHOOKS = 16  # the webhooks of one key
 _MAX_URL = 2048
 
-LONGEST_GRACE = 7 * 24 * 3600
-"""The maximum life of an old secret, in seconds."""
-
+LONGEST_GRACE = 7 * 24 * 3600  # the maximum life of an old secret, in seconds
 _EXAMPLE = "an address such as https://shop.example/hooks"
 _HOST = "a host name, or an address such as 192.0.2.7 or [2001:db8::7]"
 _ASK = "the operator can allow more with --webhook-network"
@@ -236,7 +232,6 @@ def check_url(url: str, networks: Networks) -> None:
 
 
 def known_types(types: Collection[str]) -> list[EventType]:
-    """Return ``types`` in the order of ``EVENT_TYPES``, each once."""
     unknown = sorted(set(types) - set(EVENT_TYPES))
     if unknown:
         named = ", ".join(repr(name[:_MAX_TEXT]) for name in unknown[:_MAX_NAMED])
@@ -280,12 +275,8 @@ DisabledReason: TypeAlias = Literal["gone", "failing"]
 HOLD: Milliseconds = 5 * MINUTE
 """How long a delivery that fails holds back the next one of its resource."""
 
-GONE = HTTPStatus.GONE
-"""The status by which an endpoint says that it wants no more deliveries."""
-
-NOTICED_FAILURES = 3
-"""After this many failures in a row, the log says that a webhook is failing."""
-
+GONE = HTTPStatus.GONE  # the status by which an endpoint says that it wants no more deliveries
+NOTICED_FAILURES = 3  # after this many failures in a row, the log says that a webhook is failing
 _HOUR: Milliseconds = 60 * MINUTE
 _WAITS: tuple[Milliseconds, ...] = (
     5 * SECOND,
@@ -424,7 +415,6 @@ def check_target(
 
 
 def _unwrapped(address: Address) -> Address:
-    """Return the IPv4 address in an IPv6 address that leads to it, else the address itself."""
     if _is_in(address, _EMBEDDING):
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address

@@ -96,7 +96,6 @@ class ListDeliveriesQuery(PageQuery, frozen=True):
 
 
 async def _require_own(context: Context, webhook_id: int) -> int:
-    """Return the id of the caller, who has to own the webhook."""
     caller = context.caller
     if sees_all(caller):
         owner = (await get_webhook(context.services.store, webhook_id, caller)).owner

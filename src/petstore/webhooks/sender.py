@@ -49,10 +49,7 @@ class EndpointResponse(NamedTuple):
 
 
 class Resolver:
-    """Resolves names, each in a thread. Requests for one name share the look-up in progress.
-
-    So a name whose servers do not respond takes one thread, and others need not wait for it.
-    """
+    """Resolves names, each in a thread. Requests for one name share the look-up in progress."""
 
     def __init__(self) -> None:
         self._look_ups: SharedCalls[str, list[Address]] = SharedCalls()

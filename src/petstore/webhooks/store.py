@@ -39,9 +39,7 @@ COLUMNS = (
 )
 """The columns of a webhook in SQL, as ``webhook_of`` reads them."""
 
-LEASE: Milliseconds = 15 * SECOND
-"""How long a lease lasts unless it is renewed."""
-
+LEASE: Milliseconds = 15 * SECOND  # how long a lease lasts unless it is renewed
 _SELECT = f"SELECT {COLUMNS} FROM webhooks"  # noqa: S608 - only names
 _FAILING = f"(failures >= {NOTICED_FAILURES} OR disabled_reason IS NOT NULL)"
 _NEWEST = "(SELECT coalesce(max(sequence), 0) FROM events)"
@@ -109,11 +107,7 @@ def _seen_by(caller: Caller) -> tuple[str, int | str]:
 async def list_webhooks(
     store: Reader, caller: Caller, after: int | None, limit: int, *, failing: bool = False
 ) -> Page[Webhook]:
-    """Return the first ``limit`` webhooks with an id above ``after``, by ascending id.
-
-    They are those that the caller sees: all, or its own. ``failing`` ones fail, or the service has
-    disabled them.
-    """
+    """Return the first ``limit`` webhooks with an id above ``after``, by ascending id."""
     column, value = _seen_by(caller)
     table = f"(SELECT * FROM webhooks WHERE {_FAILING}) AS webhooks" if failing else "webhooks"  # noqa: S608 - only names
     select = f"SELECT {COLUMNS} FROM {table}"  # noqa: S608 - only names
@@ -174,12 +168,18 @@ def change_webhook(
     *,
     by: Author | None = None,
 ) -> Unit[Webhook]:
-    """Change a webhook that passes ``check``, and return it. Enabled again, it resumes from now.
-
-    If another caller disables it (``by``), an event tells its owner.
-    """
+    """Change a webhook that passes ``check``, and return it. Enabled again, it resumes from now."""
     webhook = yield from _checked(webhook_id, key_id, check)
-    changed = _patched(webhook, patch)
+    enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
+    changed = replace(
+        webhook,
+        url=webhook.url if patch.url is UNSET else patch.url,
+        types=webhook.types if patch.types is UNSET else known_types(patch.types),
+        description=webhook.description if patch.description is UNSET else patch.description,
+        enabled=enabled,
+        disabled_reason=None if enabled else webhook.disabled_reason,
+        failing_since=None if enabled and not webhook.enabled else webhook.failing_since,
+    )
     if changed == webhook:
         return webhook
     yield Statement(
@@ -247,7 +247,6 @@ def record_test(
 
 
 def lock_enabled(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[Webhook]:
-    """Return a webhook that is enabled and passes ``check``, and lock its row."""
     webhook = yield from _checked(webhook_id, key_id, check)
     if not webhook.enabled:
         msg = f"webhook {webhook.id} is disabled; enable it first"
@@ -282,7 +281,6 @@ async def active_webhooks(
 def take_leases(
     owner: str, webhooks: Collection[LeasedWebhook], now: Milliseconds
 ) -> Unit[set[int]]:
-    """Renew the leases of ``owner`` and take up to 50 that are free; return the ids of both."""
     # A lease that ends later than any could is one from before a clock was set back.
     never = now + 2 * LEASE
     free = [hook.id for hook in webhooks if not now < (hook.leased_until or 0) <= never]
@@ -325,16 +323,3 @@ def _checked(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> 
     webhook = found(rows, webhook_of, "webhook", webhook_id)
     check(webhook)
     return webhook
-
-
-def _patched(webhook: Webhook, patch: WebhookPatch) -> Webhook:
-    enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
-    return replace(
-        webhook,
-        url=webhook.url if patch.url is UNSET else patch.url,
-        types=webhook.types if patch.types is UNSET else known_types(patch.types),
-        description=webhook.description if patch.description is UNSET else patch.description,
-        enabled=enabled,
-        disabled_reason=None if enabled else webhook.disabled_reason,
-        failing_since=None if enabled and not webhook.enabled else webhook.failing_since,
-    )
