@@ -15,7 +15,7 @@ from support.people import signed_in_again
 from support.service import Service
 from support.staff import signed_in_person
 from support.stores import do
-from support.visitor import Visitor, signed_in, words
+from support.visitor import Visitor, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
