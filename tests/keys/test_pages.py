@@ -54,7 +54,7 @@ class TestCreating:
         refused = await staff.post("/keys", **form)
         assert (await staff.get("/keys")).text.count("Till 2") == 1
         assert refused.status_code == 409
-        assert "cannot be shown" in refused.text
+        assert "showed its token; rotate the key to get another" in refused.text
         assert not TOKEN.search(refused.text)
 
     async def test_a_refused_form_keeps_the_input(self, staff: Visitor) -> None:

@@ -183,16 +183,6 @@ async def test_the_largest_categories_are_shown_and_the_download_has_all(
     assert len(sent.text.splitlines()) == 102
 
 
-async def test_the_chart_has_the_currency_of_the_store_and_all_orders(
-    service: Service, ada: Visitor
-) -> None:
-    await sell(service, NOON, 700)
-    await sell(service, NOON, 90_000, "EUR")
-    page = await ada.get("/sales")
-    assert "Amount by day: 7.00 USD in all" in page.text
-    assert "Orders by day: 2 orders in all; the most, 2, on 1 Dec so far" in page.text
-
-
 async def test_one_day_is_beside_the_day_before_without_a_chart(
     service: Service, ada: Visitor
 ) -> None:

@@ -218,7 +218,7 @@ async def test_a_form_sent_twice_creates_one_webhook_and_one_secret(
         shown = [len(re.findall(r"whsec_[A-Za-z0-9+/]{43}=", page.text)) for page in sent]
         assert shown == [1, 0]
         assert sent[1].status_code == 409
-        assert "This form was sent before" in words(sent[1])
+        assert "showed its secret; rotate it to get another" in words(sent[1])
     listed = await service.request("GET", "/v1/webhooks", staff.token)
     assert len(listed.json()) == 1
     for grace in ("soon", "9" * 5000):

@@ -5,7 +5,7 @@ from typing import Any
 
 from petstore.clock import milliseconds, rfc3339
 from petstore.console.fields import Field, FieldSet, choice, undo_fields, words
-from petstore.console.forms import Problem, number_or_text
+from petstore.console.forms import number_or_text
 from petstore.console.history import history_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest, again_if_used
@@ -14,7 +14,7 @@ from petstore.console.scopes import SCOPE_WORDS, scopes_in_words
 from petstore.console.templates import isolated
 from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.plans import PLANS, UNLIMITED, Limits
-from petstore.errors import PetstoreError, PreconditionFailed, SecretAlreadyShown
+from petstore.errors import PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.keys.model import DEFAULT_SCOPES, Key
@@ -91,11 +91,6 @@ _FORM = FieldSet(
     ),
 )
 _NEW_KEY = {**dict.fromkeys(_FORM.labels, ""), "plan": "free", "scopes": words(DEFAULT_SCOPES)}
-_SENT_BEFORE = Problem(
-    "",
-    "This form was sent before, and the key is there. Its token was shown then and cannot be shown"
-    " again. Find the key in the list and rotate it to get another one.",
-)
 
 
 async def _list(visit: PageRequest) -> Response:
@@ -112,8 +107,7 @@ async def _list(visit: PageRequest) -> Response:
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _FORM.new(visit.form, error, _NEW_KEY)
-    problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
-    return visit.page("key_new.html", error=error, form=form, problem=problem)
+    return visit.page("key_new.html", error=error, form=form)
 
 
 async def _create(visit: PageRequest) -> Response:

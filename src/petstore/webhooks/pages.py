@@ -9,21 +9,16 @@ from petstore.console.fields import (
     utc_moment,
     words,
 )
-from petstore.console.forms import Problem, number_or_text
+from petstore.console.forms import number_or_text
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest, again_if_used
-from petstore.errors import InvalidParameter, PetstoreError, SecretAlreadyShown
+from petstore.errors import InvalidParameter, PetstoreError
 from petstore.events.model import EVENT_TYPES, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 
 _NEWEST = 3  # whoever wants more goes on to a page of older ones
 _DELIVERIES = 20
-_SENT_BEFORE = Problem(
-    "",
-    "This form was sent before, and the secret was shown then. It cannot be shown again; make a new"
-    " one on the page of the webhook.",
-)
 _OF_KEYS = frozenset({"key.limit_near", "key.banned", "key.expiring", "deprecation.used"})
 
 _STATES = ("pending", "succeeded", "failed")
@@ -92,8 +87,7 @@ async def _list(visit: PageRequest) -> Response:
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _form(visit).new(visit.form, error)
-    problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
-    return visit.page("webhook_new.html", error=error, form=form, problem=problem)
+    return visit.page("webhook_new.html", error=error, form=form)
 
 
 async def _create(visit: PageRequest) -> Response:
@@ -107,7 +101,6 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     found = await visit.execute("getWebhook")
     fields = _form(visit)
     form = fields.shown(fields.texts(found.value), found.version, visit.form, error)
-    problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
     deliveries = Result[list[object]]([])
     is_own = found.value.owner.id == visit.caller.id
     wanted = _STATE.body(_STATE.typed(visit.form))
@@ -126,7 +119,6 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         grace=_GRACE.new(visit.form, error),
         since=_SINCE.new(visit.form, error),
         deliveries=deliveries,
-        problem=problem,
     )
 
 
