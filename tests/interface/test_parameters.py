@@ -2,7 +2,7 @@
 
 import pytest
 
-from petstore.interface.parameters import decode_query
+from petstore.interface.pages import decode_query
 from petstore.pets.operations import ListPetsQuery
 from support.error_body import assert_error
 from support.sending import Send, sender

@@ -38,7 +38,6 @@ from petstore.interface.authentication import (
 from petstore.interface.bodies import BodyReader
 from petstore.interface.client_address import Network, client_address
 from petstore.interface.cross_origin import cross_origin_headers, is_preflight, preflight_response
-from petstore.interface.deprecation_headers import check_sunset, deprecation_headers
 from petstore.interface.idempotency import idempotency_key, request_digest
 from petstore.interface.idempotency_records import Attempt
 from petstore.interface.messages import (
@@ -48,7 +47,9 @@ from petstore.interface.messages import (
     conditional,
     conditions_of,
     error_response,
+    rate_limit_headers,
     refusal_response,
+    require_admitted,
 )
 from petstore.interface.operation import (
     Call,
@@ -58,13 +59,13 @@ from petstore.interface.operation import (
     Operation,
     Services,
     Target,
+    deprecation_headers,
+    encode_result,
     execute,
     shows_lapse,
 )
-from petstore.interface.parameters import Query, decode_query
-from petstore.interface.rate_limit_headers import rate_limit_headers, require_admitted
+from petstore.interface.pages import Query, decode_query
 from petstore.interface.response_cache import ResponseCache
-from petstore.interface.results import encode_result
 from petstore.interface.routes import Addresses, Route, Routes, decode_path_id, not_allowed
 from petstore.keys.model import Caller
 from petstore.limits.admission import KEY
@@ -307,7 +308,7 @@ class Application:
             latest = now, request.fields.get(b"user-agent"), exchange.request_id
             hour = first_hour(now // DAY)
             self.services.counter.count("deprecated", key.id, operation.id, hour, latest)
-            check_sunset(operation.deprecation, now)
+            operation.deprecation.check(now)
         require_scope(key, operation.scope)
         if operation.in_turn:
             # Apart, so that files which arrive slowly keep no batch waiting.

@@ -12,7 +12,7 @@ from petstore.console.page import ConsolePage, PageRequest
 from petstore.domain.csv_files import Delimiter, csv_writer
 from petstore.errors import PetstoreError
 from petstore.http.messages import Response
-from petstore.interface.rate_limit_headers import require_admitted
+from petstore.interface.messages import require_admitted
 from petstore.limits.admission import KEY
 from petstore.orders.form import STATUS_FILTER
 from petstore.orders.model import Order
