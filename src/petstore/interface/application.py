@@ -167,21 +167,6 @@ class Pages(NamedTuple):
     section: Section
 
 
-class RequestIds:
-    """Gives each request an id that no other process gives."""
-
-    def __init__(self) -> None:
-        self._prefix = os.urandom(6).hex()
-        self._count = count(_FIRST_ID)
-
-    def id_of(self, request: Request) -> str:
-        """Return the id that the client has chosen, if it can be one, else a new one."""
-        given = request.fields.get(b"x-request-id")
-        if given is not None and _REQUEST_ID.match(given):
-            return given.decode("ascii")
-        return self._prefix + hex(next(self._count))[len("0x1") :]
-
-
 class Application:
     """The application: the interface, and the ``pages`` beside it.
 
@@ -213,7 +198,8 @@ class Application:
         self.lifespan = lifespan
         self._on_retire = on_retire
         self._retiring = False
-        self._request_ids = RequestIds()
+        self._prefix = os.urandom(6).hex()  # so no other process gives the same ids
+        self._count = count(_FIRST_ID)
 
     def shut_down(self) -> None:
         """Report not ready, and close each connection after its next response."""
@@ -258,7 +244,10 @@ class Application:
 
     def _begin(self, request: Request) -> Exchange:
         started = time.perf_counter()
-        request_id = self._request_ids.id_of(request)
+        request_id = self._prefix + hex(next(self._count))[len("0x1") :]
+        given = request.fields.get(b"x-request-id")
+        if given is not None and _REQUEST_ID.match(given):
+            request_id = given.decode("ascii")
         trusted, client = self._rules.trusted_proxies, request.client
         if trusted:
             client = client_address(request, trusted)
@@ -422,7 +411,6 @@ class Application:
         return key
 
     async def _look_up(self, exchange: Exchange, token: bytes) -> Caller:
-        """Return the key of a token that is not in memory."""
         look_ups, client = self.services.admission.look_ups, exchange.client
         try:
             return await look_up(token, self.services.keys, look_ups, client)
