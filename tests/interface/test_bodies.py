@@ -7,11 +7,7 @@ from typing import Any
 
 import pytest
 
-from petstore.errors import (
-    ContentTooLarge,
-    RequestTimeout,
-    Unavailable,
-)
+from petstore.errors import ContentTooLarge, RequestTimeout, Unavailable
 from petstore.http.messages import Request
 from petstore.interface.bodies import BodyReader
 from support.bare_app import http_request
@@ -279,8 +275,4 @@ async def test_unknown_members_are_ignored_and_the_last_duplicate_wins(send: Sen
         with case(text):
             content = text.encode()
             response = await send("POST", "/pets", content=content)
-            assert response.json() == {
-                "id": number,
-                "name": "Zo\u00eb \U0001f436",
-                "categoryId": 1,
-            }
+            assert response.json() == {"id": number, "name": "Zo\u00eb \U0001f436", "categoryId": 1}

@@ -532,24 +532,16 @@ WITH_EVERY_FILE: list[Response] = [
     (415, "unsupported_media_type", with_options(headers=CSV | ENCODED)),
 ]
 WITH_EVERY_QUERY: list[Response] = [
-    (
-        400,
-        "invalid_parameter",
-        with_options(params={"limit": 0, "by": "nothing", "fileName": "\0"}),
-    ),
+    (400, "invalid_parameter", with_options(params={"limit": 0, "by": "nothing", "fileName": "\0"}))
 ]
-WITH_EVERY_ID: list[Response] = [
-    (404, "not_found", where_nothing_is),
-]
+WITH_EVERY_ID: list[Response] = [(404, "not_found", where_nothing_is)]
 WITH_EVERY_POST: list[Response] = [
     (400, "invalid_parameter", with_options(headers={"Idempotency-Key": ""})),
     (422, "idempotency_key_reused", with_the_key_of_another_request),
 ]
-WITH_EVERY_VERSION_READ: list[Response] = [
-    (304, None, with_a_version_known),
-]
+WITH_EVERY_VERSION_READ: list[Response] = [(304, None, with_a_version_known)]
 WITH_EVERY_CHANGE: list[Response] = [
-    (412, "precondition_failed", with_options(headers=OTHER_VERSION)),
+    (412, "precondition_failed", with_options(headers=OTHER_VERSION))
 ]
 WITH_ONE: dict[str, list[Response]] = {
     "createPet": [

@@ -52,10 +52,7 @@ POSTS = {
         "SELECT count(*) - 3 FROM pets WHERE name <> 'Luna'",
     ),
     "createPets": Post(
-        "/pets/batch",
-        [LUNA, LUNA],
-        [LUNA],
-        "SELECT count(*) / 2 FROM pets WHERE name = 'Luna'",
+        "/pets/batch", [LUNA, LUNA], [LUNA], "SELECT count(*) / 2 FROM pets WHERE name = 'Luna'"
     ),
     "createCategory": Post(
         "/categories",
@@ -81,12 +78,7 @@ POSTS = {
         {"graceSeconds": 61},
         _events("type = 'key.rotated' AND resource = 'key/2'"),
     ),
-    "unbanKey": Post(
-        "/keys/2/unban",
-        None,
-        None,
-        _events("type = 'key.unbanned'"),
-    ),
+    "unbanKey": Post("/keys/2/unban", None, None, _events("type = 'key.unbanned'")),
     "createPerson": Post(
         "/people",
         {"name": "Grace", "login": "grace@shop.example", "role": "clerk"},
@@ -111,12 +103,7 @@ POSTS = {
         {"graceSeconds": 61},
         "SELECT count(previous_secret_ends_at) FROM webhooks",
     ),
-    "testWebhook": Post(
-        "/webhooks/1/test",
-        None,
-        None,
-        _events("type = 'webhook.test'"),
-    ),
+    "testWebhook": Post("/webhooks/1/test", None, None, _events("type = 'webhook.test'")),
     "recoverWebhook": Post(
         "/webhooks/1/recover",
         {"since": "2026-01-01T00:00:00Z"},

@@ -4,12 +4,7 @@ from collections.abc import Sequence
 
 from petstore.interface.bodies import MERGE_PATCH
 from petstore.interface.openapi.events import SIGNATURE, deliveries, event_schemas
-from petstore.interface.openapi.responses import (
-    HEADERS,
-    cause_of,
-    possible_errors,
-    responses_of,
-)
+from petstore.interface.openapi.responses import HEADERS, cause_of, possible_errors, responses_of
 from petstore.interface.openapi.schemas import (
     TEXT,
     Schema,
