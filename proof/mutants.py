@@ -37,7 +37,7 @@ _NAMES = sorted(
     for pattern in ("domain/[!_]*.py", "*/model.py", "*/secrets.py")
     for path in ROOT.glob(f"src/petstore/{pattern}")
 )
-_NAMES += ["http/parser", "interface/content_codings", "limits/decide"]
+_NAMES += ["http/parser", "limits/decide"]
 _NAMES += ["limits/memory", "generations", "server_urls", "webhooks/signing"]
 _OTHER_TESTS = {
     "generations": ["test_generations"],

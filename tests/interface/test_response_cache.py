@@ -14,10 +14,9 @@ from msgspec import UNSET
 from petstore.events.changes import Extent
 from petstore.events.store import Change
 from petstore.http.messages import Response
-from petstore.interface.operation import BASE, Result, Target
+from petstore.interface.operation import BASE, Result, Target, encode_result
 from petstore.interface.operations import OPERATIONS
 from petstore.interface.response_cache import ResponseCache
-from petstore.interface.results import encode_result
 from petstore.keys.model import SCOPES
 from petstore.pets.model import NewPet, Pet
 from petstore.pets.store import create_pets

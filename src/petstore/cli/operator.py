@@ -14,10 +14,9 @@ from petstore.domain.plans import UNLIMITED
 from petstore.errors import PetstoreError
 from petstore.http.messages import Response
 from petstore.interface.messages import error_response
-from petstore.interface.operation import BASE, Call, Context, Target, execute
+from petstore.interface.operation import BASE, Call, Context, Target, encode_result, execute
 from petstore.interface.operations import OPERATIONS
-from petstore.interface.parameters import Query, decode_query
-from petstore.interface.results import encode_result
+from petstore.interface.pages import Query, decode_query
 from petstore.interface.routes import Routes, decode_path_id
 from petstore.keys.model import operator
 from petstore.services import create_services

@@ -49,8 +49,8 @@ from petstore.imports import pages as imports
 from petstore.interface.application import Exchange
 from petstore.interface.authentication import require_network, require_scope
 from petstore.interface.bodies import BodyReader, room_for_file
+from petstore.interface.messages import require_admitted
 from petstore.interface.operation import Services
-from petstore.interface.rate_limit_headers import require_admitted
 from petstore.interface.routes import Route, Routes, decode_path_id
 from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys

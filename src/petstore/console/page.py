@@ -33,7 +33,7 @@ from petstore.http.messages import Request, Response
 from petstore.interface.authentication import require_network, require_scope
 from petstore.interface.idempotency import request_digest
 from petstore.interface.idempotency_records import Attempt
-from petstore.interface.messages import NO_CONDITIONS, Conditions
+from petstore.interface.messages import NO_CONDITIONS, Conditions, require_admitted
 from petstore.interface.operation import (
     BASE,
     Call,
@@ -47,7 +47,6 @@ from petstore.interface.operation import (
     execute,
 )
 from petstore.interface.operations import OPERATIONS
-from petstore.interface.rate_limit_headers import require_admitted
 from petstore.keys.model import Caller, Scope
 from petstore.limits.admission import KEY
 from petstore.pets.model import Pet

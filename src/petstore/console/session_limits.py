@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from petstore.domain.names import name_key
 from petstore.errors import InvalidKey, RateLimitExceeded, Unavailable
+from petstore.interface.messages import limit_reached, require_admitted
 from petstore.interface.operation import Services
-from petstore.interface.rate_limit_headers import limit_reached, require_admitted
 from petstore.limits.admission import WRONG_PASSWORD, WRONG_PASSWORD_OF_NETWORK
 from petstore.limits.contract import Budget
 from petstore.limits.memory import network_of

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, milliseconds, utc
 from petstore.console.numbers import grouped, shown_money
 from petstore.http.messages import Headers, Request, Response
-from petstore.interface.content_codings import choose_coding
+from petstore.interface.messages import choose_coding
 
 _FOLDER = Path(__file__).parent
 _FOLDERS = sorted(_FOLDER.parent.glob("*/templates"))

@@ -2,7 +2,7 @@
 
 from petstore.errors import InvalidKey, MissingKey, MissingScope, NetworkNotAllowed, Unavailable
 from petstore.http.messages import Request
-from petstore.interface.rate_limit_headers import require_admitted
+from petstore.interface.messages import require_admitted
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Scope
 from petstore.limits.memory import MinuteLimiter, network_of

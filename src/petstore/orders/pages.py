@@ -29,8 +29,8 @@ from petstore.errors import (
     UnknownPet,
 )
 from petstore.http.messages import Response
+from petstore.interface.messages import require_admitted
 from petstore.interface.operation import Result
-from petstore.interface.rate_limit_headers import require_admitted
 from petstore.limits.admission import KEY
 from petstore.orders.form import STATUS_FILTER, exact, new_order_form, order_form, shown_ship_date
 from petstore.orders.model import (

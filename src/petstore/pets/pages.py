@@ -37,8 +37,8 @@ from petstore.domain.csv_files import csv_writer
 from petstore.domain.decoding import convert
 from petstore.errors import InvalidBody, InvalidParameter, NotFound, PetstoreError, UnknownPet
 from petstore.http.messages import Response
+from petstore.interface.messages import require_admitted
 from petstore.interface.operation import Result
-from petstore.interface.rate_limit_headers import require_admitted
 from petstore.limits.admission import KEY
 from petstore.orders.form import latest_order, sale_form, sale_of
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order

@@ -4,12 +4,7 @@ from collections.abc import Sequence
 
 from petstore.interface.bodies import MERGE_PATCH
 from petstore.interface.openapi.events import SIGNATURE, deliveries, event_schemas
-from petstore.interface.openapi.responses import (
-    HEADERS,
-    cause_of,
-    possible_errors,
-    responses_of,
-)
+from petstore.interface.openapi.responses import HEADERS, cause_of, possible_errors, responses_of
 from petstore.interface.openapi.schemas import (
     TEXT,
     Schema,
@@ -120,10 +115,9 @@ def _operation(
             content = json_content(schema_of(operation.body, min_items=1), example)
         if operation.method == "PATCH":
             content[MERGE_PATCH] = content["application/json"]
-        body: Schema = {"required": operation.body_required, "content": content}
-        described["requestBody"] = (
-            body if operation.body_required else {"description": _OPTIONAL_BODY, **body}
-        )
+        body: Schema = {} if operation.body_required else {"description": _OPTIONAL_BODY}
+        body |= {"required": operation.body_required, "content": content}
+        described["requestBody"] = body
     if operation.deprecation is not None:
         described["deprecated"] = True
         described["x-sunset"] = operation.deprecation.sunset.date().isoformat()
@@ -131,7 +125,6 @@ def _operation(
 
 
 _ID = {"type": "integer", "format": "int64", "minimum": 0}
-
 SHARED: dict[str, Schema] = {
     "If-Match": parameter(
         "header",

@@ -83,20 +83,17 @@ def _nullable(schema: Schema) -> Schema:
     return {"anyOf": [value, _NULL], "description": schema["description"]}
 
 
+_SIGNED = "`v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; more may follow a space."
+_UNIX = {"type": "integer", "format": "int64"}
 _HEADERS = [
     (
-        *("webhook-id", "The `id` of the event, the same at each attempt.", TEXT),
-        "evt_5f1c3c6a9a3d2b3f0a7e9d01",
+        "webhook-id",
+        "The `id` of the event, the same at each attempt.",
+        TEXT,
+        "evt_5f1c3c6a9a3d2b3f",
     ),
-    (
-        *("webhook-timestamp", "When it was sent, in Unix seconds."),
-        *({"type": "integer", "format": "int64"}, 1795255500),
-    ),
-    (
-        "webhook-signature",
-        "`v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; more may follow a space.",
-        *(TEXT, "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
-    ),
+    ("webhook-timestamp", "When it was sent, in Unix seconds.", _UNIX, 1795255500),
+    ("webhook-signature", _SIGNED, TEXT, "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
 ]
 SIGNATURE = {row[0]: parameter("header", *row) | {"required": True} for row in _HEADERS}
 """The parameters of every delivery, by the names of their components."""

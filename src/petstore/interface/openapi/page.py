@@ -8,8 +8,14 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from petstore.http.messages import Request, Response
-from petstore.interface.content_codings import choose_coding
-from petstore.interface.messages import JSON, conditional, conditions_of, encode_json, entity_tag
+from petstore.interface.messages import (
+    JSON,
+    choose_coding,
+    conditional,
+    conditions_of,
+    encode_json,
+    entity_tag,
+)
 from petstore.interface.openapi.document import document
 from petstore.interface.operation import Operation
 

@@ -171,10 +171,7 @@ def _success(operation: Operation, operations: Sequence[Operation]) -> Schema:
         response["content"] = file_content([success.media_type], success.example)
     if is_one:  # links to the operations on what was created, but for those on its parts
         response["links"] = {
-            each.id: {
-                "operationId": each.id,
-                "parameters": {each.parameter: "$response.body#/id"},
-            }
+            each.id: {"operationId": each.id, "parameters": {each.parameter: "$response.body#/id"}}
             for each in operations
             if each.path.startswith(f"{operation.path}/{{") and len(each.parameters) == 1
         }

@@ -60,12 +60,8 @@ _DOCUMENTED_PATTERNS = {
     VISIBLE: rf"^[^{_CONTROLS}\s]+$",
 }
 _ABSENT = object()
-_EXAMPLES: dict[str | None, Any] = {
-    "date": "2026-11-24",
-    "date-time": "2026-11-24T10:00:00Z",
-    "boolean": True,
-    "int64": 7,
-}
+_DAY = "2026-11-24"
+_EXAMPLES = {"date": _DAY, "date-time": f"{_DAY}T10:00:00Z", "boolean": True, "int64": 7}
 
 
 class Error(msgspec.Struct, frozen=True):
@@ -122,7 +118,7 @@ def _example(schema: Schema) -> Any:
     if schema.get("type") == "array":
         return [_example(schema["items"])]
     values = _ENUMERATIONS.get(schema.get("$ref", "").rpartition("/")[2]) or schema.get("enum", ())
-    made = schema.get("minimum") or _EXAMPLES.get(schema.get("format") or schema.get("type"))
+    made = schema.get("minimum") or _EXAMPLES.get(schema.get("format") or schema.get("type", ""))
     return schema.get("default", next(iter(values), made))
 
 
