@@ -129,6 +129,9 @@ pets add Rex --category 1 --status lost     | Invalid value for '--status'
 pets add \udce9 --category 1                | Invalid value for 'NAME': '\\udce9': expected text
 pets list --id x                            | Invalid value for '--id'
 pets list --name \udce9                     | Invalid value for '--name': '\\udce9': expected text
+pets list --limit 5 --all                   | --limit and --all cannot be used together
+orders list --limit 0                       | Invalid value for '--limit'
+categories list --limit 101                 | Invalid value for '--limit'
 pets show 0                                 | Invalid value for 'ID'
 pets show 1/../2                            | Invalid value for 'ID'
 pets set-status 1                           | Missing argument 'STATUS'.

@@ -3,7 +3,6 @@
 import os
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,19 +12,17 @@ from petstore.clock import SECOND, system_clock
 from petstore.errors import Conflict
 from petstore.settings import is_postgres, sqlite_path
 
+
+def _file(ctx: click.Context, param: click.Parameter, value: str) -> Path:
+    """Return the path of a file for SQLite, which takes only text."""
+    return Path(TEXT.convert(value, param, ctx))
+
+
 _force_option = click.option("--force", is_flag=True, help="Replace an existing file.")
 
 
-class _StoreFile(click.Path):
-    """The path of a file for SQLite, which takes only text."""
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return the path in ``value``."""
-        return super().convert(TEXT.convert(value, param, ctx), param, ctx)
-
-
 @click.command()
-@click.argument("file", type=_StoreFile(dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(dir_okay=False), callback=_file)
 @_force_option
 @database_option
 def backup(*, file: Path, force: bool, database: str) -> None:
@@ -36,12 +33,16 @@ def backup(*, file: Path, force: bool, database: str) -> None:
     """
     from petstore.backends import require_store
     from petstore.databases.backups import back_up
-    from petstore.databases.sqlite_files import note_backup
+    from petstore.databases.private_files import part_of
+    from petstore.databases.sqlite_files import note_backup, note_of
 
     path = _sqlite_file(database)
     with plain_failures():
         require_store(database)
-    _refuse_note(file, path)
+    note = note_of(path)
+    if file.parent.resolve() / file.name in {note, part_of(note)}:
+        msg = f"{file} is reserved for the time of the last backup; expected another file"
+        raise click.ClickException(msg)
     _refuse_present(file, force=force)
     began = system_clock()
     with _undone(file), progress("Backing up") as on_progress:
@@ -54,7 +55,7 @@ def backup(*, file: Path, force: bool, database: str) -> None:
 
 
 @click.command()
-@click.argument("file", type=_StoreFile(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False), callback=_file)
 @_force_option
 @database_option
 def restore(*, file: Path, force: bool, database: str) -> None:
@@ -70,17 +71,6 @@ def restore(*, file: Path, force: bool, database: str) -> None:
     with _undone(path), progress("Restoring") as on_progress:
         restore_backup(file, path, on_progress)
     click.echo(f"{path} is restored from {file}.")
-
-
-def _refuse_note(file: Path, database: Path) -> None:
-    """Refuse to write the backup where its time will be noted."""
-    from petstore.databases.private_files import part_of
-    from petstore.databases.sqlite_files import note_of
-
-    note = note_of(database)
-    if file.parent.resolve() / file.name in {note, part_of(note)}:
-        msg = f"{file} is reserved for the time of the last backup; expected another file"
-        raise click.ClickException(msg)
 
 
 def _sqlite_file(database: str) -> Path:

@@ -61,19 +61,12 @@ def copy(*, source: str, target: str, as_json: bool) -> None:
     undone = plain_failures(lambda: "nothing was copied; run the same command again")
     with undone, progress("Copying") as on_progress:
         copied = asyncio.run(copy_store(sqlite_path(source), target, on_progress))
+    rows = [
+        {"table": name, "rows": each.rows, "digest": str(each)} for name, each in copied.items()
+    ]
     if as_json:
-        print_json(
-            [
-                {"table": name, "rows": contents.rows, "digest": str(contents)}
-                for name, contents in copied.items()
-            ]
-        )
+        print_json(rows)
         return
-    print_table(
-        [
-            {"table": name, "rows": f"{contents.rows:,}", "digest": str(contents)}
-            for name, contents in copied.items()
-        ]
-    )
-    rows = sum(contents.rows for contents in copied.values())
-    click.echo(f"{rows:,} rows copied; every table has the same count and digest on both sides.")
+    print_table([row | {"rows": f"{row['rows']:,}"} for row in rows])
+    total = sum(contents.rows for contents in copied.values())
+    click.echo(f"{total:,} rows copied; every table has the same count and digest on both sides.")

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -155,7 +155,7 @@ class JsonFailure(click.ClickException):
         click.echo(json.dumps(document), file, err=True)
 
 
-def print_table(rows: Sequence[dict[str, str]], dispensable: Sequence[str] = ()) -> None:
+def print_table(rows: Sequence[Mapping[str, Any]], dispensable: Sequence[str] = ()) -> None:
     """Print a line for each of ``rows``, after the names of their columns.
 
     A narrow terminal leaves out ``dispensable`` columns, the first of them first, and a note says
@@ -181,7 +181,7 @@ def print_table(rows: Sequence[dict[str, str]], dispensable: Sequence[str] = ())
         click.echo(f"(no room for {', '.join(left_out)}: see --json)", err=True)
 
 
-def _print_lines(rows: Sequence[dict[str, str]]) -> None:
+def _print_lines(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print rows where no terminal limits them; rich takes a second for a thousand."""
     from rich.cells import cell_len
 
@@ -192,7 +192,7 @@ def _print_lines(rows: Sequence[dict[str, str]]) -> None:
         click.echo("  ".join(text + " " * (width - cell_len(text)) for text, width in cells))
 
 
-def _table(rows: Sequence[dict[str, str]], columns: Sequence[str]) -> Any:
+def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Any:
     from rich import table
     from rich.text import Text
 

@@ -1,7 +1,7 @@
 """The resources of a running service: how commands print them."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -74,6 +74,11 @@ class View(Generic[T]):
                 words.append(value if isinstance(value, str) else f"{title} {cell(value)}")
         return f"{type(item).__name__} {values['id']}: {', '.join(words)}"
 
+    def print_table(self, items: Iterable[T]) -> None:
+        """Print a line for each resource."""
+        rows = [{title: cell(x) for title, x in self.values(item).items()} for item in items]
+        print_table(rows, self.dispensable)
+
     def show(self, response: "Response[T]", *, as_json: bool) -> None:
         """Print a resource as a line, or the JSON of the service."""
         show_response(response, printable(self.line(response.value)), as_json=as_json)
@@ -104,10 +109,7 @@ class View(Generic[T]):
         if as_json:
             print_json(members)
         else:
-            rows = [
-                {title: cell(value) for title, value in self.values(item).items()} for item in found
-            ]
-            print_table(rows, self.dispensable)
+            self.print_table(found)
         if cursor is not None:
             click.echo(f"(there are more: see --all, --limit, or --cursor {cursor})", err=True)
 

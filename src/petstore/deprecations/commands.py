@@ -26,7 +26,7 @@ _USES: "View[KeyDeprecatedUse]" = View(
         "last called (UTC)": "last_called_at",
         "user agent": "last_user_agent",
         "request id": "last_request_id",
-        "ends": lambda use: f"{use.sunset:%Y-%m-%d}",
+        "ends": lambda use: use.sunset.date(),
         "use": "use",
     },
     ("user agent", "request id", "use"),

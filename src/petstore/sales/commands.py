@@ -1,6 +1,6 @@
 """``petstore sales``: the sales of a running service in numbers."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -29,15 +29,15 @@ def _show(response: "Response[Sales]", *, as_csv: bool, as_json: bool) -> None:
         for row in found["rows"]:
             write(row)
     else:
-        print_table([_row(by, row) for row in found["rows"]])
-
-
-def _row(by: str, row: dict[str, Any]) -> dict[str, str]:
-    return {
-        by: str(row.get(_KEYS[by], "-")),
-        "orders": str(row["orders"]),
-        "amount": money_in_words(row["amount"], row["currency"]),
-    }
+        shown = [
+            {
+                by: str(row.get(_KEYS[by], "-")),
+                "orders": str(row["orders"]),
+                "amount": money_in_words(row["amount"], row["currency"]),
+            }
+            for row in found["rows"]
+        ]
+        print_table(shown)
 
 
 sales = OperationCommand(

@@ -1,48 +1,43 @@
 """``petstore usage``: what a key has used, and what is left."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from petstore.cli.operation_commands import OperationCommand
-from petstore.cli.output import print_json, print_table, printable
-from petstore.cli.resources import utc
+from petstore.cli.output import print_json, printable
+from petstore.cli.resources import View, utc
 from petstore.domain.plans import UNLIMITED
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Response
-    from petstore_client.models import DeprecatedUse, RefusedRequests, Usage, UsageWindow
+    from petstore_client.models import DeprecatedUse, RefusedRequests, Usage, UsageDay, UsageWindow
 
 
-def _show(response: "Response[Usage]", *, as_json: bool) -> None:
-    if as_json:
-        print_json(response.json())
-        return
-    used = response.value
-    ban = f", banned until {utc(used.banned_until)} UTC" if used.banned_until else ""
-    click.echo(printable(f"Plan {used.plan}{ban}"))
-    print_table([_window("minute", used.minute), _window("day", used.day)])
-    days = [{"day (UTC)": str(day.date), "requests": str(day.requests)} for day in used.days]
-    if busy := [day for day in days if day["requests"] != "0"]:
-        click.echo()
-        print_table(busy)
-    if used.refused:
-        click.echo()
-        print_table([_refused(each) for each in used.refused])
-    if used.deprecated:
-        click.echo()
-        print_table([_deprecated(use) for use in used.deprecated], ("last call (UTC)",))
-
-
-def _window(name: str, window: "UsageWindow") -> dict[str, str]:
-    is_unlimited = window.limit == UNLIMITED
-    return {
-        "window": name,
-        "limit": "unlimited" if is_unlimited else str(window.limit),
-        "left": "-" if is_unlimited else str(window.remaining),
-        "resets (UTC)": _moment(window.reset),
+_WINDOWS: "View[tuple[str, UsageWindow]]" = View(
+    {
+        "window": lambda each: each[0],
+        "limit": lambda each: "unlimited" if each[1].limit == UNLIMITED else each[1].limit,
+        "left": lambda each: None if each[1].limit == UNLIMITED else each[1].remaining,
+        "resets (UTC)": lambda each: _moment(each[1].reset),
     }
+)
+_DAYS: "View[UsageDay]" = View({"day (UTC)": "date", "requests": "requests"})
+_REFUSED: "View[RefusedRequests]" = View(
+    {"hour (UTC)": "hour", "refused (429)": "operation", "requests": "requests"}
+)
+_DEPRECATED: "View[DeprecatedUse]" = View(
+    {
+        "deprecated": "operation",
+        "calls": "calls",
+        "last call (UTC)": "last_called_at",
+        "ends": lambda use: use.sunset.date(),
+        "use instead": "use",
+    },
+    ("last call (UTC)",),
+)
 
 
 def _moment(seconds: int) -> str:
@@ -52,22 +47,24 @@ def _moment(seconds: int) -> str:
         return str(seconds)
 
 
-def _refused(refused: "RefusedRequests") -> dict[str, str]:
-    return {
-        "hour (UTC)": utc(refused.hour),
-        "refused (429)": refused.operation or "-",
-        "requests": str(refused.requests),
-    }
-
-
-def _deprecated(use: "DeprecatedUse") -> dict[str, str]:
-    return {
-        "deprecated": use.operation,
-        "calls": str(use.calls),
-        "last call (UTC)": utc(use.last_called_at),
-        "ends": f"{use.sunset:%Y-%m-%d}",
-        "use instead": use.use,
-    }
+def _show(response: "Response[Usage]", *, as_json: bool) -> None:
+    if as_json:
+        print_json(response.json())
+        return
+    used = response.value
+    ban = f", banned until {utc(used.banned_until)} UTC" if used.banned_until else ""
+    click.echo(printable(f"Plan {used.plan}{ban}"))
+    _WINDOWS.print_table([("minute", used.minute), ("day", used.day)])
+    days = [day for day in used.days if day.requests]
+    tables: list[tuple[View[Any], Sequence[Any]]] = [
+        (_DAYS, days),
+        (_REFUSED, used.refused),
+        (_DEPRECATED, used.deprecated),
+    ]
+    for view, found in tables:
+        if found:
+            click.echo()
+            view.print_table(found)
 
 
 usage = OperationCommand(
