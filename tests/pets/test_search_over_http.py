@@ -16,15 +16,9 @@ from support.service import SERVICE_URL, Service
 pytestmark = pytest.mark.anyio
 
 PETS = (
-    NewPet("Bella", 1, "available"),
-    NewPet("Rex", 1, "sold"),
-    NewPet("Straße", 2),
-    NewPet("BELLO", 2, "sold"),
-    NewPet("Ébène", 1),
-    NewPet("bella", 2, "available"),
-    NewPet("Belinda", 1, "sold"),
-    NewPet("Mr. D\u00e4rcy", 3),
-    NewPet("Darcy Rex", 3, "sold"),
+    *(NewPet("Bella", 1, "available"), NewPet("Rex", 1, "sold"), NewPet("Straße", 2)),
+    *(NewPet("BELLO", 2, "sold"), NewPet("Ébène", 1), NewPet("bella", 2, "available")),
+    *(NewPet("Belinda", 1, "sold"), NewPet("Mr. D\u00e4rcy", 3), NewPet("Darcy Rex", 3, "sold")),
 )
 
 
