@@ -275,7 +275,7 @@ async def test_a_reason_without_a_cancellation_is_refused_naming_it(send: Send) 
 
 
 async def test_a_sale_over_the_counter_is_delivered(send: Send) -> None:
-    given = {"complete": True, "buyer": "Jane", "note": "Paid.", "amount": 500}
+    given: dict[str, Any] = {"complete": True, "buyer": "Jane", "note": "Paid.", "amount": 500}
     sold = await place_order(send, **given, currency="EUR")
     times = {"placedAt": NOW, "deliveredAt": NOW}
     ids = {"id": 1, "petId": 1, "quantity": 1}
