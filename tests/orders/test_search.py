@@ -92,15 +92,10 @@ async def test_a_search_goes_together_with_filters(store: Store) -> None:
         OrderFilter("placed", 2): [],
     }.items():
         assert [order.id for order in await walk(store, "j", wanted)] == found
-
-
-async def test_a_changed_buyer_is_found_by_the_new_name_alone(store: Store) -> None:
-    await place(store, "Jane")
-    await store.write(update_order(Change(NOW), 1, OrderPatch(buyer="Zoë")))
-    assert [order.id for order in await walk(store, "zo")] == [1]
-    assert await walk(store, "j") == []
-    await store.write(update_order(Change(NOW), 1, OrderPatch(buyer=None)))
-    assert await walk(store, "z") == []
+    for buyer, ids_of_j, ids_of_z in (("Zoë", [1, 3], [2]), (None, [1, 3], [])):
+        await store.write(update_order(Change(NOW), 2, OrderPatch(buyer=buyer)))
+        assert [order.id for order in await walk(store, "j")] == ids_of_j
+        assert [order.id for order in await walk(store, "zo")] == ids_of_z
 
 
 async def test_a_page_looks_at_a_bounded_number_of_orders(store: Store) -> None:
@@ -137,13 +132,9 @@ async def test_orders_placed_before_a_moment_are_listed(
     await store.write(update_order(Change(NOW), 2, OrderPatch(status="approved")))
     tick = timedelta(microseconds=1)
     for moment, first in (
-        (utc(NOW), 0),
-        (utc(NOW) + tick, 1),
-        (utc(NOW + 3 * MINUTE), 3),
-        (utc(NOW + 3 * MINUTE) - tick, 3),
-        (utc(NOW + 3 * MINUTE + 1), 4),
-        (utc(253_402_300_799_999), 12),
-        (utc(-62_135_596_800_000), 0),
+        *((utc(NOW), 0), (utc(NOW) + tick, 1), (utc(NOW + 3 * MINUTE), 3)),
+        *((utc(NOW + 3 * MINUTE) - tick, 3), (utc(NOW + 3 * MINUTE + 1), 4)),
+        *((utc(253_402_300_799_999), 12), (utc(-62_135_596_800_000), 0)),
     ):
         wanted = range(1, first + 1)
         for status in STATUSES:

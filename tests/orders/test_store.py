@@ -100,6 +100,19 @@ def test_an_order_can_be_approved_in_the_last_millisecond() -> None:
     assert by_hand(unit, [PLACED], [], []).status == "approved"
 
 
+def test_an_animal_that_becomes_available_during_the_order_can_be_ordered() -> None:
+    unit = place_order(Change(0), OrderCreate(1))
+    tried = next(unit)
+    unit.send([])  # it is not
+    unit.send([])  # nor has an order for it lapsed
+    assert unit.send([("available",)]) == tried
+    unit.send([(1, "Bella", 7, "pending")])
+    unit.send([(5,)])
+    with pytest.raises(StopIteration) as placed:
+        unit.send([])
+    assert placed.value.value.id == 5
+
+
 # Over the counter
 
 

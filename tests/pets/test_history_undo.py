@@ -110,12 +110,8 @@ async def test_an_undo_that_comes_too_late_is_told_as_a_conflict(grace: Visitor)
 @pytest.mark.parametrize(
     ("moves", "offer"),
     [
-        (("sold",), UNDO),
-        (("pending",), UNDO),
-        (("sold", "available"), UNDO),
-        (("pending", "sold"), AVAILABLE),
-        ((" ",), UNDO),
-        ((" ", "sold"), AVAILABLE),
+        *((("sold",), UNDO), (("pending",), UNDO), (("sold", "available"), UNDO)),
+        *((("pending", "sold"), AVAILABLE), ((" ",), UNDO), ((" ", "sold"), AVAILABLE)),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
 )

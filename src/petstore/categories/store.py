@@ -33,7 +33,6 @@ _NAMES_AT_ONCE = 500
 async def list_categories(
     store: Reader, after: int | None, limit: int, ids: list[int] | UnsetType = UNSET
 ) -> Page[Category]:
-    """Return the first ``limit`` categories with an id above ``after``, by ascending id."""
     filters = {"id": ids}
     return await read_page(
         store, "select_categories", _SELECT, filters, after, limit, CATEGORIES.read
@@ -69,7 +68,6 @@ async def get_category(store: Reader, category_id: int) -> Category:
 
 
 async def names_of_categories(store: Reader, ids: Collection[int]) -> dict[int, str]:
-    """Return the names of those categories among ``ids`` that are registered."""
     if not ids:
         return {}
     sql = f"SELECT id, name FROM categories WHERE id IN {placeholders(len(ids))}"  # noqa: S608
@@ -93,7 +91,6 @@ async def ids_of_categories(store: Reader, names: Collection[str]) -> dict[str, 
 
 
 def id_of_category(name: str) -> Unit[int]:
-    """Return the id of a category that is registered, ignoring case."""
     category_id: int = (yield _named(name))[0][0]
     return category_id
 
@@ -174,16 +171,12 @@ def lock_categories(ids: Collection[int]) -> Unit[set[int]]:
 
 
 def unknown_category(category_id: int) -> UnknownCategory:
-    """Return the error for a pet whose category is not registered."""
     msg = f"categoryId: expected a registered category; there is no category {category_id}"
     return UnknownCategory(msg)
 
 
 def _locked(change: Change, category_id: int) -> Unit[Category]:
-    """Return a category, and lock its row.
-
-    With strict categories, nobody can add pets to it meanwhile.
-    """
+    """Return a category, and lock its row: with strict categories, it gets no pet meanwhile."""
     sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
     rows = yield Statement(sql, (category_id,), name="lock_category")
     category = found(rows, CATEGORIES.read, "category", category_id)

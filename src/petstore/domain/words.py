@@ -159,12 +159,10 @@ async def keys_of_each(names: Iterable[str]) -> dict[str, NameKeys]:
 
 
 def position_at_start(name_key: str, item_id: int) -> MatchPosition:
-    """Return the position of an item whose name, with this key, begins with what matches."""
     return MatchPosition(first_word(name_key), name_key, item_id)
 
 
 def position_within(word_key: str, item_id: int) -> MatchPosition:
-    """Return the position of an item that the key of a word leads to."""
     word, _, name = word_key.partition(" ")
     return MatchPosition(word, name, item_id)
 
@@ -174,7 +172,6 @@ def first_word(key: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Return a text without marks on letters, in lower case, composed."""
     return normalize("NFC", _unmarked(_unmarked(text).casefold().translate(_LETTERS)))
 
 

@@ -38,7 +38,6 @@ class Forgotten(NamedTuple):
 
 
 def forgetting(store: Store, clock: Clock, days: int) -> PeriodicTask:
-    """Return what removes each minute personal data of orders closed ``days`` ago."""
     forget = partial(forget_old_buyers, store, clock, days)
     return PeriodicTask(forget, 60, "old buyers not removed from orders")
 
@@ -54,7 +53,6 @@ async def forget_old_buyers(store: Store, clock: Clock, days: int) -> None:
 
 
 def forget_batch(before: Milliseconds, now: Milliseconds) -> Unit[int]:
-    """Remove personal data of some orders closed before a moment; return how many."""
     rows = yield Statement(
         f"SELECT {ORDERS.columns} FROM orders"  # noqa: S608 - only names
         " WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL"
@@ -105,7 +103,6 @@ def _forget_some(buyer: str, after: int, now: Milliseconds, by: Author) -> Unit[
 
 
 async def _forget_in_records(store: Store, ids: set[int], buyer: str) -> None:
-    """Remove personal data from recorded responses with one of these orders, or with the buyer."""
     after: Row = (0, "")
     while True:
         select = Statement(

@@ -196,7 +196,6 @@ class OrderFilter(Struct, frozen=True):
 
 
 def as_of(order: Order, now: datetime) -> Order:
-    """Return ``order`` as it is at ``now``: cancelled if its reservation has lapsed."""
     if order.reserved_until is UNSET or now < order.reserved_until:
         return order
     return lapsed(order)
@@ -216,7 +215,6 @@ def check_patch(patch: OrderPatch) -> None:
 
 
 def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Order:
-    """Return ``order`` changed by ``patch``; an amount is in the store's ``currency``."""
     if not _MOVES[order.status]:
         for name, member in _UNTIL_CLOSED.items():
             if getattr(patch, name) is not UNSET:
@@ -250,12 +248,10 @@ def moved(order: Order, wanted: OrderStatus, now: datetime, moves: OrderMoves = 
 
 
 def is_over_the_counter(order: Order) -> bool:
-    """Return whether an order began as a sale: it was delivered as it was placed."""
     return order.delivered_at == order.placed_at and order.approved_at is UNSET
 
 
 def can_be_undone(order: Order, now: datetime) -> bool:
-    """Return whether a sale over the counter can still be cancelled."""
     is_recent = order.delivered_at is not UNSET and now < order.delivered_at + _UNDO_TIME
     return is_recent and is_over_the_counter(order)
 

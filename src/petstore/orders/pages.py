@@ -76,7 +76,6 @@ class _Card(NamedTuple):
 
     @property
     def is_available(self) -> bool:
-        """Whether the animal can be ordered, as far as the person may know."""
         return self.pet is not None and self.pet.status == "available"
 
     @property
@@ -91,7 +90,6 @@ class _Card(NamedTuple):
 
     @property
     def can_be_undone(self) -> bool:
-        """Whether this is a sale that can still be cancelled."""
         return can_be_undone(self.order, self.now)
 
 
@@ -175,7 +173,6 @@ async def _search_number(visit: PageRequest, kind: str, number: str, others: Tex
 async def _lanes(
     visit: PageRequest, search: _OrderSearch, animals: Sequence[Pet]
 ) -> Sequence[_Lane]:
-    """Return the orders that were found, or the beginning of the lane of every status."""
     wanted = search.wanted
     if search.order is not None:
         return [_Lane("", await _cards(visit, [search.order]), "", "")]
@@ -210,10 +207,7 @@ async def _lane(
 
 
 async def _animals(visit: PageRequest, typed: str, status: str | None = None) -> Sequence[Pet]:
-    """Return the animals that a person may mean who typed a number, or words of a name.
-
-    An animal whose whole name is what was typed comes before those that begin so.
-    """
+    """Return the animals that a typed number may mean, or a whole name, or words of names."""
     if (pet_id := typed_id(typed)) is not None:
         pet = await visit.find_pet(pet_id)
         # The orders of an animal that is gone are still there.
@@ -238,10 +232,7 @@ async def _cards(visit: PageRequest, orders: Sequence[Order]) -> list[_Card]:
 async def _show(
     visit: PageRequest, error: PetstoreError | None = None, wanted: OrderStatus | None = None
 ) -> Response:
-    """Return the page of the order as it is now, and what was wrong with a change of it.
-
-    ``wanted`` is the status that it did not get, ``None`` if the change was another one.
-    """
+    """Return the page of the order, after an error with the status that it did not get."""
     order: Order = (await visit.execute("getOrder")).value
     (card,) = await _cards(visit, [order])
     history = await history_of(visit, f"order/{order.id}")
@@ -265,10 +256,7 @@ async def _move(visit: PageRequest, status: OrderStatus) -> Response:
 
 
 def _told(card: _Card, version: str, seen: str) -> Notice:
-    """Return what the page says about an order that has just moved, and got this version.
-
-    ``seen`` is the status that the person saw before.
-    """
+    """Return what to say of an order that has just moved; ``seen`` is its status before."""
     order, animal = card.order, isolated(card.animal)
     if order.status == "approved":
         return Notice(f"Order {order.id} for {animal} is approved. It has no time limit now.")
@@ -327,7 +315,6 @@ def _conflict(visit: PageRequest, card: _Card, history: History, wanted: OrderSt
 
 
 def _ended(until: str, now: datetime) -> str:
-    """Return how long ago a reservation ended, empty if it has not."""
     try:
         span = now - datetime.fromisoformat(until)
     except (ValueError, TypeError):  # not a moment, or one without a zone
@@ -381,10 +368,7 @@ async def _place(visit: PageRequest) -> Response:
 
 
 async def _ordered(visit: PageRequest, typed: str) -> int | InvalidBody:
-    """Return the id of the animal that a person wants to order, and chose if several are named so.
-
-    If it is not clear which one, return the error that says so.
-    """
+    """Return the id of the animal that a person wants to order, or why it is not clear."""
     pet_id = typed_id(visit.form.text("chosen")) or typed_id(typed)
     if pet_id is not None:
         return pet_id
@@ -480,7 +464,6 @@ async def _download(visit: PageRequest) -> Response:
 
 
 def _to(status: OrderStatus) -> tuple[Handler, str, Refused]:
-    """Return the handler of a move to a status, its operation, and what shows its refusal."""
     return partial(_move, status=status), "updateOrder", partial(_show, wanted=status)
 
 

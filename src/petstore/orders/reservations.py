@@ -31,7 +31,6 @@ class Reservations:
         )
 
     def note(self, until: Milliseconds) -> None:
-        """Remember a reservation made here, which lapses at ``until``."""
         self._next = _earlier(until, self._next)
         self._noted = _earlier(until, self._noted)
 

@@ -93,7 +93,6 @@ async def list_orders(
 
 
 async def count_orders(store: Reader, wanted: OrderFilter, limit: int) -> int:
-    """Return how many orders there are, at most ``limit``."""
     filters = await _filters(store, wanted)
     return await read_count(store, "count_orders", "SELECT id FROM orders", filters, None, limit)
 
@@ -106,11 +105,7 @@ async def _filters(store: Reader, wanted: OrderFilter) -> dict[str, Filter]:
 
 
 async def _placed_before(store: Reader, moment: datetime) -> Below:
-    """Return the condition of the orders placed before a moment.
-
-    Ids ascend with the time, as far as the clocks of the processes agree. So no page looks far
-    beyond the moment.
-    """
+    # Ids ascend with the time, as far as clocks agree: so no page looks far beyond the moment.
     before = milliseconds_up(moment)
     later = Statement(
         "SELECT id FROM orders WHERE placed_at >= /*sqlite*/ ?1 /*end*/"  # noqa: S608
@@ -128,10 +123,7 @@ async def get_order(store: Reader, order_id: int) -> Order:
 
 
 def place_order(change: Change, new: OrderCreate) -> Unit[Order]:
-    """Reserve an available pet, or sell it at once, and return the order.
-
-    With 0 minutes a reservation never lapses.
-    """
+    """Reserve an available pet, or sell it at once. With 0 minutes a reservation never lapses."""
     take = Statement(
         f"UPDATE pets SET status = '{'sold' if new.complete else 'pending'}'"  # noqa: S608
         f" WHERE id = ?1 AND status = 'available' RETURNING {PETS.columns}",
@@ -197,10 +189,7 @@ def cancel_order(change: Change, order_id: int) -> Unit[None]:
 
 
 def free_if_lapsed(pet_id: int, now: Milliseconds) -> Unit[bool]:
-    """Free a pet if its reservation has lapsed by ``now``, and return whether it had.
-
-    Units of work that change the pet begin with this: the lapse may not be settled yet.
-    """
+    """Free a pet if its reservation has lapsed and that is not settled; return whether it had."""
     rows = yield Statement(
         f"{_SELECT} WHERE pet_id = ?1 AND status = 'placed' AND reserved_until <= ?2"
         " /*pg FOR UPDATE */",
@@ -283,7 +272,6 @@ def _take_back(order: Order) -> Unit[list[NewEvent]]:
 
 
 def _event_type(stored: Order, order: Order, changed: Order) -> ResourceEventType:
-    """Return what happened to a ``stored`` order, which had become ``order`` before the change."""
     if order.status != stored.status:
         return "order.lapsed"
     if changed.status == order.status:
@@ -338,7 +326,6 @@ def _refuse(pet_id: int) -> Unit[None]:
 
 
 def _buyer_key(order: Order) -> str | None:
-    """Return the key that buyers are found by."""
     return None if order.buyer is UNSET else plain_key(order.buyer)
 
 
@@ -383,7 +370,6 @@ async def search_orders(
 
 
 def _select_by_buyer(prefix: str, after: MatchPosition | None, limit: int) -> Statement:
-    """Return the SELECT of orders by buyer, ``after`` a position: each row ends with its key."""
     first = plain_key(prefix)
     key, order_id = (first, 0) if after is None else max((first, 0), (after.name, after.id))
     end = end_of_prefix(first)

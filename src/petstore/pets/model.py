@@ -85,7 +85,6 @@ class PetFilter(Struct, frozen=True):
     has_status: bool | UnsetType = UNSET
 
     def admits(self, pet: Pet) -> bool:
-        """Return whether ``pet`` passes the filters; ``ids`` are not looked at."""
         return (
             (self.status is UNSET or self.status == pet.status)
             and (self.category_id is UNSET or self.category_id == pet.category_id)
@@ -136,7 +135,6 @@ class Inventory(StatusCounts, frozen=True):
 
 
 def status_after(pet: Pet, patch: PetPatch) -> PetStatus | UnsetType:
-    """Return the status that ``patch`` gives to ``pet``, allowed or not."""
     return pet.status if patch.status is UNSET else patch.status or UNSET
 
 

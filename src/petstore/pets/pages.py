@@ -176,7 +176,6 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
 
 
 async def _added(visit: PageRequest) -> list[_Added]:
-    """Return the animals that are there of the last ones that the caller added."""
     wanted = {"actor": visit.author.actor, "type": ["pet.created"]}
     events = await newest_events(visit, _ADDED_LAST, **wanted)
     if not events:
@@ -217,16 +216,12 @@ async def _create(visit: PageRequest) -> Response:
 
 
 async def _next_to(visit: PageRequest, pet: Pet) -> str:
-    """Return the form of another animal, with the category and the status of this one."""
     text = category_text(pet.category_id, await visit.category_names([pet.category_id]))
     return f"/pets/new?{urlencode({'categoryId': text, 'status': pet.status or ''})}"
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page of an animal, with the form as it was sent and what is wrong with it.
-
-    If the animal was deleted meanwhile, offer to add it anew, as it was typed.
-    """
+    """Return the page of an animal. If it was deleted meanwhile, offer to add what was typed."""
     if isinstance(error, NotFound | UnknownPet):
         return await _new(visit, _not_found(visit))
     try:
@@ -270,7 +265,6 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
 
 
 def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
-    """Return the form with the statuses that may follow the present one, and the typed one."""
     following = () if order else statuses_after(pet.status)
     statuses = dict.fromkeys([pet.status or "", *(status or "" for status in following), typed])
     choices = [(status, status or "none") for status in statuses]
@@ -366,7 +360,6 @@ def box_of(pet: Pet) -> str:
 async def selection_form(
     visit: PageRequest, typed: Form, error: PetstoreError | None = None
 ) -> ShownForm:
-    """Return the form of what several selected animals get at once."""
     return await category_form(visit, SELECTION_FORM.new(typed, error), "leave as it is")
 
 

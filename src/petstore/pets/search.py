@@ -77,7 +77,6 @@ class _NameSearch:
         return [names, _Range(self._word_prefix, start, is_of_words=True)]
 
     def position_of(self, row: Row) -> MatchPosition:
-        """Return the position of a row of one of the ranges."""
         pet_id, (key, _, is_of_words) = row[0], row[_PET:]
         if is_of_words and self._has_one_word:
             return position_within(key, pet_id)

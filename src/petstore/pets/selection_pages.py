@@ -82,10 +82,7 @@ class _Outcome(NamedTuple):
 
 
 async def _ask(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page of the selected animals, which asks whether to delete them.
-
-    After an error it has the form that changes them, as it was sent.
-    """
+    """Return the page that asks whether to delete, after an error with the form as it was sent."""
     pets: Mapping[int, Pet] = {}
     try:
         pets = await _pets(visit, _selected_in(visit.form))
@@ -198,7 +195,6 @@ async def _take_back(visit: PageRequest, pet_id: int) -> bool:
 
 
 def _is_of(event: PastEvent, author: tuple[str, str]) -> bool:
-    """Return whether an event is the change or the deletion of an animal by a request."""
     is_change = event.type == "pet.deleted" or (event.type == "pet.updated" and event.previous)
     return bool(is_change) and (event.actor, event.request_id) == author
 
@@ -207,7 +203,6 @@ def _is_of(event: PastEvent, author: tuple[str, str]) -> bool:
 
 
 def _selected_in(form: Form) -> Mapping[int, str]:
-    """Return the versions of the selected animals as the person saw them, by their ids."""
     boxes = dict.fromkeys(form.all("pet"))
     if not boxes:
         msg = "select an animal first"
@@ -250,7 +245,6 @@ async def _each(
 
 
 async def _told(visit: PageRequest, outcome: _Outcome, text: str, label: str = "") -> Response:
-    """Return the list with what was done and its undo, or the page of what was not done."""
     back, undo = _back(visit), None
     if outcome.done and label:
         ids = " ".join(map(str, outcome.done))
@@ -276,7 +270,6 @@ def _present(pets: Mapping[int, Pet], pet_id: int) -> Pet:
 
 
 def _seen(pet: Pet, seen: str) -> str:
-    """Return the version of an animal that is as the person saw it."""
     if version_of(pet) != seen:
         msg = "somebody has changed the animal"
         raise PreconditionFailed(msg)

@@ -84,7 +84,6 @@ async def list_pets(
 
 
 async def count_pets(store: Reader, wanted: PetFilter, limit: int) -> int:
-    """Return how many pets there are, at most ``limit``."""
     filters = _filters(wanted)
     return await read_count(store, "count_pets", "SELECT id FROM pets", filters, None, limit)
 
@@ -95,7 +94,6 @@ async def get_pet(store: Reader, pet_id: int) -> Pet:
 
 
 async def names_of_pets(store: Reader, ids: Collection[int]) -> dict[int, str]:
-    """Return the names of those animals among ``ids`` that are in the store."""
     if not ids:
         return {}
     sql = f"SELECT id, name FROM pets WHERE id IN {placeholders(len(ids))}"  # noqa: S608
@@ -103,7 +101,6 @@ async def names_of_pets(store: Reader, ids: Collection[int]) -> dict[int, str]:
 
 
 async def get_inventory(store: Reader) -> Inventory:
-    """Return the number of pets by status."""
     select = Statement(
         "SELECT status, CAST(sum(pets) AS BIGINT) FROM inventory GROUP BY status",
         name="select_inventory",

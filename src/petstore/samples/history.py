@@ -54,11 +54,7 @@ class Staff(NamedTuple):
 
 
 def record_history(staff: Staff, settings: Settings, now: Milliseconds) -> Unit[None]:
-    """Let an empty store live until ``now``, one step after another.
-
-    Afterwards the sample animals have their status. A pending one has its order, and most that
-    are sold have theirs.
-    """
+    """Let an empty store live until ``now``: its animals get their status, most by an order."""
     ids = []
     for name in (_SAMPLES / "categories.txt").read_text("utf-8").splitlines():
         category = yield from create_category(Change(now - LENGTH), CategoryCreate(name))
@@ -84,7 +80,6 @@ class _History:
         self._orders: dict[int, int] = {}
 
     def steps(self, categories: Sequence[int]) -> Iterator[_Step]:
-        """Yield all that happens, in no order."""
         sales = self._chosen_sales()
         ordered = {*sales.values(), *self._with_status("pending")}
         for at, numbers in self._arrivals():
@@ -110,7 +105,6 @@ class _History:
             first, count = end, _ANIMALS_A_WEEK
 
     def _arrival(self, number: int) -> Milliseconds:
-        """Return when an animal came: most with the first, then some each week."""
         week = min(_WEEKS, max(0, number - _FIRST_ANIMALS + _ANIMALS_A_WEEK) // _ANIMALS_A_WEEK)
         return self._now - LENGTH + _ARRIVAL + (week * 7 + 2 * (week > 0)) * DAY
 
@@ -174,7 +168,6 @@ class _History:
         yield at, self._change(number, OrderPatch(status="approved"), at, self._seller())
 
     def _answered(self, at: Milliseconds) -> Milliseconds:
-        """Return when somebody dealt with an order: within a day, while the store was open."""
         at += self._hours(0.5, 8)
         return at + max(0, (self._now - at) % DAY - _OPEN)
 
