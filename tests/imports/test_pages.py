@@ -116,7 +116,7 @@ async def test_other_columns_can_be_chosen(staff: Visitor) -> None:
     assert "Line 1 has the names of the columns" in words(page)
 
 
-DECISIONS = (
+DECISIONS: tuple[tuple[str, list[str]], ...] = (
     ("name,category,status\nRex,Dogs,sold\n", []),
     (
         "Tier;Alter\nBello;3\nRex;4\n",
