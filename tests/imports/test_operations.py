@@ -397,7 +397,7 @@ async def test_a_disk_without_room_is_a_503_and_not_the_fault_of_the_file(
             await service.request("GET", f"{PATH}/{found['id']}/refused", token),
         ]
     for response in responses:
-        assert "room for the file" in assert_error(response, 503, "service_unavailable")
+        assert "now; try again" in assert_error(response, 503, "service_unavailable")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The operations on imports: a file is sent, decided about, run, and perhaps undone."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from io import TextIOWrapper
 from tempfile import TemporaryFile
@@ -15,17 +16,19 @@ from petstore.databases.contract import Reader, Unit
 from petstore.domain.csv_files import cells_writer
 from petstore.domain.cursors import NEWEST_FIRST
 from petstore.domain.fields import NO_U0000
-from petstore.errors import ImportClosed, TooManyImports, UnknownCategory
+from petstore.errors import ImportClosed, InvalidBody, TooManyImports, UnknownCategory
 from petstore.http.messages import Response
-from petstore.imports.columns import rows_below
+from petstore.imports.columns import ImportSettings, rows_below, understood
 from petstore.imports.model import MAX_ROWS, Import, ImportPatch
-from petstore.imports.previews import patched, preview_of, store_file
-from petstore.imports.reading import Row
+from petstore.imports.previews import in_order, patched, preview_of
+from petstore.imports.reading import Row, decode_rows, read_table
 from petstore.imports.store import (
+    ReadFile,
     StoredImport,
     add_rows,
     change_settings,
     count_next_pets,
+    create_import,
     current,
     delete_import,
     find_same,
@@ -118,8 +121,36 @@ async def _create(context: Context, call: Call[FileBody, CreateImportQuery]) -> 
     present = await store.write(find_same(caller_id, call.body.digest))
     if present is None or present.undo_request is not None:
         with room_for_file():
-            present = await store_file(context, call.body, name or "", present)
+            present = await _store_file(context, call.body, name or "", present)
     return await change(context, shown(current(present.id, caller_id)))
+
+
+async def _store_file(
+    context: Context, file: FileBody, name: str, undone: StoredImport | None
+) -> StoredImport:
+    """Read a file and store its rows, to be read as those of the same file that was ``undone``."""
+    services = context.services
+    with TemporaryFile() as table:
+        async with services.admission.reading:
+            head = await asyncio.to_thread(read_table, file.content, table)
+        first = decode_rows(next(_lines(table)))
+        if undone is None:
+            settings = understood(ImportSettings(head.encoding, head.notes, head.last_from), first)
+        else:
+            settings = undone.settings
+        start = len(first) - len(rows_below(first, settings))
+        if start == head.rows:
+            msg = "The file has no row for a pet."
+            raise InvalidBody(msg)
+        preview = await preview_of(services.store, in_order(_lines(table)), settings)
+        read = ReadFile(file.digest, name, settings, preview, head.rows, start, _lines(table))
+        unit = create_import(context.caller.id, read, services.clock())
+        return await services.store.write(unit)
+
+
+def _lines(table: BinaryIO) -> Iterator[bytes]:
+    table.seek(0)
+    return iter(table)
 
 
 async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Import]:

@@ -1,10 +1,8 @@
 """How a file is read, and what a run of its import would do."""
 
-import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from tempfile import TemporaryFile
-from typing import Any, BinaryIO
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import astuple, replace
@@ -34,48 +32,10 @@ from petstore.imports.model import (
     ImportPreview,
     ImportWord,
 )
-from petstore.imports.reading import Row, decode_rows, read_table
-from petstore.imports.store import ReadFile, StoredImport, create_import, judge_now, names_here
-from petstore.interface.operation import Context, FileBody
+from petstore.imports.reading import Row, decode_rows
+from petstore.imports.store import judge_now, names_here
 from petstore.pets.model import STATUSES, NewPet
 from petstore.time_slices import TimeSlices
-
-
-async def store_file(
-    context: Context, file: FileBody, name: str, undone: StoredImport | None
-) -> StoredImport:
-    """Read a file and store its rows, to be read as those of the same file that was ``undone``.
-
-    Raises:
-        InvalidBody: it cannot be read, or has no row for a pet.
-        TooManyImports: the caller has ``MAX_UNFINISHED``.
-        Unavailable: the database is unreachable.
-    """
-    services = context.services
-    with TemporaryFile() as table:
-        async with services.admission.reading:
-            head = await asyncio.to_thread(read_table, file.content, table)
-        table.seek(0)
-        first = decode_rows(table.readline())
-        if undone is None:
-            new = ImportSettings(head.encoding, head.notes, head.last_from)
-            settings = understood(new, first)
-        else:
-            settings = undone.settings
-        start = len(first) - len(rows_below(first, settings))
-        if start == head.rows:
-            msg = "The file has no row for a pet."
-            raise InvalidBody(msg)
-        preview = await preview_of(services.store, in_order(_lines(table)), settings)
-        batches = _lines(table)
-        read = ReadFile(file.digest, name, settings, preview, head.rows, start, batches)
-        unit = create_import(context.caller.id, read, services.clock())
-        return await services.store.write(unit)
-
-
-def _lines(table: BinaryIO) -> Iterator[bytes]:
-    table.seek(0)
-    return iter(table)
 
 
 async def in_order(lines: Iterable[bytes]) -> AsyncIterator[list[Row]]:
