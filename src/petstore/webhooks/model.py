@@ -113,30 +113,22 @@ class Webhook(Struct, frozen=True, rename="camel"):
     ]
     description: Annotated[str, Meta(description="A description of the webhook.")] | None
     enabled: Annotated[bool, Meta(description="Whether the webhook is enabled.")]
-    disabled_reason: (
-        Annotated[
-            str, Meta(description=("Why the service disabled the webhook; null if it did not."))
-        ]
-        | None
-    )
+    disabled_reason: Annotated[
+        str | None, Meta(description="Why the service disabled the webhook; null if it did not.")
+    ]
     created_at: Annotated[_Time, Meta(description="When it was created.")]
-    last_success_at: (
-        Annotated[datetime, Meta(tz=True, description=("When the URL last accepted an event."))]
-        | None
-    )
-    failing_since: (
-        Annotated[
-            datetime,
-            Meta(
-                tz=True,
-                description=(
-                    "When its deliveries began to fail; null if one of the last three attempts"
-                    " succeeded."
-                ),
-            ),
-        ]
-        | None
-    )
+    last_success_at: Annotated[
+        _Time | None, Meta(description="When the URL last accepted an event.")
+    ]
+    failing_since: Annotated[
+        _Time | None,
+        Meta(
+            description=(
+                "When its deliveries began to fail; null if one of the last three attempts"
+                " succeeded."
+            )
+        ),
+    ]
     owner: Annotated[WebhookOwner, Meta(description="The key or the person that it belongs to.")]
 
 
@@ -180,29 +172,19 @@ class Delivery(Struct, frozen=True, rename="camel"):
     ]
     attempts: Annotated[int, Meta(ge=0, description="The number of attempts.")]
     created_at: Annotated[_Milliseconds, Meta(description="When it was created.")]
-    last_attempt_at: (
-        Annotated[_Milliseconds, Meta(description="When it was last attempted; null if never.")]
-        | None
-    )
-    next_attempt_at: (
-        Annotated[
-            str,
-            Meta(
-                description="The earliest time of the next attempt; null unless pending.",
-                extra_json_schema={"format": "date-time"},
-            ),
-        ]
-        | None
-    )
-    response_status: (
-        Annotated[int, Meta(description="The HTTP status of the last response.")] | None
-    )
-    response_body: (
-        Annotated[
-            str, Meta(description=("The beginning of the body of the last response, up to 1 KiB."))
-        ]
-        | None
-    )
+    last_attempt_at: Annotated[
+        _Milliseconds | None, Meta(description="When it was last attempted; null if never.")
+    ]
+    next_attempt_at: Annotated[
+        _Milliseconds | None,
+        Meta(description="The earliest time of the next attempt; null unless pending."),
+    ]
+    response_status: Annotated[
+        int | None, Meta(description="The HTTP status of the last response.")
+    ]
+    response_body: Annotated[
+        str | None, Meta(description="The beginning of the body of the last response, up to 1 KiB.")
+    ]
     error: Annotated[str, Meta(description="Why the last attempt failed.")] | None
 
 
