@@ -48,7 +48,6 @@ class OperationField(NamedTuple):
 
     @property
     def type(self) -> click.ParamType[Any]:
-        """The type of its values on the command line."""
         kind: click.ParamType[Any] = TEXT
         match self.schema.get("items", self.schema):
             case {"enum": [*choices]}:
@@ -149,7 +148,6 @@ class OperationCommand(click.Command):
 
     @property
     def help(self) -> str | None:
-        """What the command does, and the scope that it needs."""
         if self._text is not None:
             return self._text
         return f"{_plain(self.operation.summary)}.\n\nIt needs the scope {self.operation.scope}."
@@ -175,7 +173,6 @@ class OperationCommand(click.Command):
 
     @cached_property
     def _parameters(self) -> list[click.Parameter]:
-        """The parameters that follow from the operation."""
         made: list[click.Parameter] = []
         for place, name in enumerate(self._ids):
             metavar = name.removesuffix("_id").upper() if place else "ID"
