@@ -145,8 +145,8 @@ def test_a_model_is_pure() -> None:
 CALLERS_OF_OPERATIONS = ("console", "pages", "cli", "commands", "agents")
 PAST_OPERATIONS = {
     # Work on the database as a whole.
-    "cli.backup",
-    "cli.copy",
+    "cli.databases",
+    "cli.operator",
     # Find out who calls: operations are executed for them, and so come later.
     "console.browsers",
     "console.console",

@@ -362,7 +362,7 @@ def test_the_recorded_time_is_the_start_of_the_backup(
     stocked: Command, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = iter(range(1_000, 10_000, 1_000))
-    monkeypatch.setattr("petstore.cli.backup.system_clock", lambda: next(times))
+    monkeypatch.setattr("petstore.cli.databases.system_clock", lambda: next(times))
     monkeypatch.setattr("petstore.databases.backups.back_up", lambda *_: next(times))
     stocked.succeed("backup", str(file))
     assert last_backup(stocked.database) == 1

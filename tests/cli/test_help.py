@@ -36,9 +36,10 @@ COMMANDS = [*words_of(main)]
 def test_every_command_has_a_help_text(command: Command, arguments: tuple[str, ...]) -> None:
     text = command.succeed(*arguments, "-h", COLUMNS="80")
     assert text.startswith(f"Usage: main {' '.join(arguments)}".rstrip())
-    options = re.findall(r"^  (?:-\w, )?--", text, re.MULTILINE)
+    options = re.findall(r"^  (?:-\w, )?--[\w-]+", text, re.MULTILINE)
     explained = re.findall(r"^  (?:-\w, )?--[^\n]*?(?:  |\n {10,})\S", text, re.MULTILINE)
     assert options
+    assert len(options) == len({*options})
     assert len(explained) == len(options)
     lines = text.partition("\n\n")[2].splitlines()
     # No sentence and no option ends in the middle.

@@ -69,7 +69,7 @@ def test_each_field_of_an_operation_is_an_option(change: click.Command) -> None:
         "--born-at TIME Birth, such as 2026-12-24T10:00:00Z.",
         "--is-tame / --no-is-tame Whether it is tame.",
         "--nap DURATION Nap. [default: 1m]",
-        "--tag TAG Tags.",
+        "--tag TAG Tags; may be repeated.",
     ]
 
 
@@ -94,6 +94,7 @@ inventory --by category                     | GET /store/inventory?by=category
 webhooks list --failing                     | GET /webhooks?failing=true&limit=20
 webhooks create https://a.b --type pet.created \
     | POST /webhooks {"url": "https://a.b", "types": ["pet.created"]}
+webhooks change 7 --endpoint https://a.b    | PATCH /webhooks/7 {"url": "https://a.b"}
 webhooks rotate 7 --grace 1h                | POST /webhooks/7/rotate {"graceSeconds": 3600}
 webhooks deliveries 7 --state failed        | GET /webhooks/7/deliveries?state=failed&limit=20
 webhooks retry 7 3                          | POST /webhooks/7/deliveries/3/retry

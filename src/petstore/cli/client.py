@@ -131,7 +131,6 @@ def store_client_option(command: Command, *, creates: bool = False) -> Command:
 
 @plain_failures()
 def _operator(settings: Settings, service: str, *, creates: bool) -> "Client":
-    """Return a client of the database itself."""
     from petstore.backends import has_file, require_store
     from petstore.cli.operator import OperatorTransport
     from petstore_client import Client
@@ -219,7 +218,6 @@ def count_down(
 
 
 def wait_in_bar(on_progress: Callable[..., None]) -> Wait:
-    """Return what waits for a service, with the countdown in a progress bar."""
     return partial(count_down, show=lambda text: on_progress(note=text))
 
 
@@ -234,7 +232,6 @@ def _client(service: str, wait: Wait) -> "Client":
 
 
 def read_key() -> str:
-    """Return the key in the environment."""
     # From the environment alone: others on the machine can read a command line.
     key = (read_secret(KEY) or "").strip()
     if not key:
@@ -281,7 +278,6 @@ class CommandFailure(click.ClickException):
 
 
 def failure_of(error: "PetstoreError", now: Milliseconds) -> CommandFailure:
-    """Return how a command fails with an error of the client."""
     from petstore_client.errors import (
         ErrorResponse,
         RateLimited,

@@ -9,8 +9,7 @@ import click
 from petstore import __version__
 from petstore.agents.commands import mcp
 from petstore.categories.commands import categories
-from petstore.cli.backup import backup, restore
-from petstore.cli.copy import copy
+from petstore.cli.databases import backup, copy, restore
 from petstore.cli.environment import KEY, refuse_mistyped
 from petstore.cli.options import JSON_OPTIONS, settings_options
 from petstore.cli.output import JsonFailure, SectionedGroup, drop_unwritten
@@ -55,7 +54,6 @@ class Petstore(SectionedGroup):
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, unless there is nowhere to print to."""
         if sys.stdout is None:  # the caller has closed it
             msg = "cannot write the output: standard output is closed"
             raise click.ClickException(msg)

@@ -47,8 +47,11 @@ class OperationField(NamedTuple):
     can_be_null: bool
 
     @property
+    def is_several(self) -> bool:
+        return self.schema.get("type") == "array"
+
+    @property
     def type(self) -> click.ParamType[Any]:
-        """The type of its values on the command line."""
         kind: click.ParamType[Any] = TEXT
         match self.schema.get("items", self.schema):
             case {"enum": [*choices]}:
@@ -71,7 +74,9 @@ class OperationField(NamedTuple):
         text = _plain(self.schema["description"])
         text = re.sub(r" \(RFC 3339\)", ", such as 2026-12-24T10:00:00Z", text)
         text = re.split(r"(?<=\.) (?!By default)", text)[0].removesuffix(".")
+        text = re.sub("^true: (.)", lambda found: found[1].upper(), text)
         text += "; a name or an ID" * (self.name == "category_id")
+        text += "; may be repeated" * (self.is_several and "repeated" not in text)
         default: Any = self.schema.get("default")
         if self.name.endswith("_seconds"):
             default = duration_text(default)
@@ -88,12 +93,11 @@ class OperationField(NamedTuple):
                 flags = f"--{self.word}/--no-{self.word.removeprefix('has-')}"
                 yield click.Option([flags, self.name], default=None, help=self.help)
             case _:
-                is_several = self.schema.get("type") == "array"
                 yield click.Option(
                     [f"--{self.word}", self.name],
                     type=self.type,
-                    metavar=self.word.upper() if is_several else None,
-                    multiple=is_several,
+                    metavar=self.word.upper() if self.is_several else None,
+                    multiple=self.is_several,
                     required=self.is_required,
                     help=self.help,
                 )
@@ -149,10 +153,10 @@ class OperationCommand(click.Command):
 
     @property
     def help(self) -> str | None:
-        """What the command does, and the scope that it needs."""
         if self._text is not None:
             return self._text
-        return f"{_plain(self.operation.summary)}.\n\nIt needs the scope {self.operation.scope}."
+        summary = re.sub("^Get ", "Show ", _plain(self.operation.summary))
+        return f"{summary}.\n\nIt needs the scope {self.operation.scope}."
 
     @help.setter  # noqa: A003 - as click calls it
     def help(self, text: str | None) -> None:
@@ -175,7 +179,6 @@ class OperationCommand(click.Command):
 
     @cached_property
     def _parameters(self) -> list[click.Parameter]:
-        """The parameters that follow from the operation."""
         made: list[click.Parameter] = []
         for place, name in enumerate(self._ids):
             metavar = name.removesuffix("_id").upper() if place else "ID"

@@ -45,7 +45,6 @@ class OperatorTransport(httpx2.BaseTransport):
         self._runner.run(store.open())
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Carry out a request of a client of this ``root``."""
         try:
             response = self._runner.run(self._respond(request))
         except PetstoreError as error:
@@ -70,6 +69,5 @@ class OperatorTransport(httpx2.BaseTransport):
         return encode_result(operation, Target(self._root, path, query.filters), result)
 
     def close(self) -> None:
-        """Close the store."""
         self._runner.run(self._store.close())
         self._runner.close()

@@ -183,7 +183,6 @@ def key_name(value: str) -> str:
 
 
 def database_url(value: str) -> str:
-    """Return ``value`` if it is the address of a database."""
     try:
         check_database(value)
     except SettingError as error:
@@ -285,7 +284,6 @@ def _setting_option(setting: Field[Any], hint: Any, text: str) -> Callable[[Comm
 
 
 def warnings_of(ctx: click.Context) -> list[str]:
-    """Return a warning for each password on the command line."""
     options = [option for option in ctx.command.params if isinstance(option, SecretOption)]
     warnings = (option.warning(ctx, ctx.params[str(option.name)]) for option in options)
     return [warning for warning in warnings if warning]

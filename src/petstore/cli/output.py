@@ -35,7 +35,6 @@ class SectionedGroup(click.Group):
         self._titles: dict[str, str] = {}  # by the name of the command
 
     def add_commands(self, *commands: click.Command, title: str = "Commands") -> None:
-        """Add ``commands``, as a section of the help."""
         for command in commands:
             self.add_command(command)
             self._titles[str(command.name)] = title

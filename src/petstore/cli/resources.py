@@ -55,7 +55,6 @@ class View(Generic[T]):
     table_only: tuple[str, ...] = ("id",)
 
     def values(self, item: T) -> dict[str, object]:
-        """Return what each column shows of a resource."""
         columns = self.columns or {_title(name): name for name in item.__struct_fields__}  # type: ignore[attr-defined] # models are structs
         return {
             title: getattr(item, shown) if isinstance(shown, str) else shown(item)
@@ -75,12 +74,10 @@ class View(Generic[T]):
         return f"{type(item).__name__} {values['id']}: {', '.join(words)}"
 
     def print_table(self, items: Iterable[T]) -> None:
-        """Print a line for each resource."""
         rows = [{title: cell(x) for title, x in self.values(item).items()} for item in items]
         print_table(rows, self.dispensable)
 
     def show(self, response: "Response[T]", *, as_json: bool) -> None:
-        """Print a resource as a line, or the JSON of the service."""
         show_response(response, printable(self.line(response.value)), as_json=as_json)
 
     def show_list(
@@ -187,7 +184,6 @@ def show_deleted(kind: str, resource_id: int, *, as_json: bool) -> None:
 def resource_options(
     command: Command, client: Callable[[Command], Command] = client_option
 ) -> Command:
-    """Give a command the options to send a request and to print the resource."""
     return json_option(client(command))
 
 
@@ -205,7 +201,6 @@ store_options = partial(resource_options, client=store_client_option)
 """The options of a command that administers a store, by its service or on the database itself."""
 
 store_list_options = partial(list_options, client=store_client_option)
-"""The options of such a command that lists."""
 
 
 def utc(moment: datetime) -> str:

@@ -67,7 +67,6 @@ def export(*, file: Path, service: str, **filters: Any) -> None:
 
 
 def _pages(filters: dict[str, Any], client: "Client") -> Iterator[list[dict[str, Any]]]:
-    """Yield the orders of a service as CSV has them, a page at a time."""
     for page in client.orders.list(limit=MAX_PAGE, **filters).pages():
         yield [
             row | {"complete": "true" if row["complete"] else "false"}

@@ -23,7 +23,7 @@ def _show_inventory(response: "Response[Inventory]", *, as_json: bool) -> None:
 
 
 def _category(row: dict[str, int]) -> dict[str, str]:
-    counts = {status: str(row[status]) for status in STATUSES}
+    counts = {status: str(row.get(status, 0)) for status in STATUSES}
     return {"category": str(row.get("categoryId", "others"))} | counts
 
 

@@ -122,7 +122,6 @@ def import_file(
 
 
 def _settings(client: "Client", values: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
-    """Return what the options change of how the file is read."""
     settings: dict[str, Any] = {}
     if options["default_status"] is not None:
         settings["default_status"] = options["default_status"]
@@ -195,7 +194,6 @@ def export_file(*, file: Path, spreadsheet_safe: bool, service: str) -> None:
 
 
 def _pages(client: "Client") -> Iterator[list[dict[str, Any]]]:
-    """Yield the pets of a service with the names of their categories, a page at a time."""
     names = {each.id: each.name for each in client.categories.list()}
     for page in client.pets.list(limit=MAX_PAGE).pages():
         rows: list[dict[str, Any]] = page.response.json()

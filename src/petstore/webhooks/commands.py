@@ -101,7 +101,13 @@ webhooks.add_commands(
     ),
     _command("list", "listWebhooks", "webhooks.list"),
     _command("show", "getWebhook", "webhooks.get"),
-    _command("change", "updateWebhook", "webhooks.update", left_out=["enabled"]),
+    _command(
+        "change",
+        "updateWebhook",
+        "webhooks.update",
+        left_out=["enabled"],
+        words={"url": "endpoint"},
+    ),
     _command(
         "rotate",
         "rotateWebhook",

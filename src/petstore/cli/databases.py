@@ -1,13 +1,14 @@
-"""``petstore backup`` and ``petstore restore``: a store as one file, and back."""
+"""``petstore backup``, ``restore`` and ``copy``: a store as one file and back, or to PostgreSQL."""
 
 import os
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import click
 
-from petstore.cli.options import TEXT, database_option
-from petstore.cli.output import plain_failures, progress
+from petstore.cli.options import TEXT, SecretOption, database_option, database_url, json_option
+from petstore.cli.output import plain_failures, print_json, print_table, progress
 from petstore.clock import SECOND, system_clock
 from petstore.errors import Conflict
 from petstore.settings import is_postgres, sqlite_path
@@ -74,7 +75,6 @@ def restore(*, file: Path, force: bool, database: str) -> None:
 
 
 def _sqlite_file(database: str) -> Path:
-    """Return the file of an SQLite database, and refuse PostgreSQL."""
     if is_postgres(database):
         msg = "for PostgreSQL, use its own programs: pg_dump, pg_restore and pg_basebackup"
         raise click.UsageError(msg)
@@ -89,3 +89,66 @@ def _refuse_present(path: Path, *, force: bool) -> None:
     if os.path.lexists(path) and not force:
         msg = f"{path} already exists; use --force to replace it"
         raise click.ClickException(msg)
+
+
+def _source_url(value: str) -> str:
+    if is_postgres(value):
+        msg = "expected a SQLite file: sqlite:///relative.db or sqlite:////absolute.db"
+        raise click.BadParameter(msg)
+    return database_url(value)
+
+
+def _target_url(value: str) -> str:
+    if not is_postgres(value):
+        msg = "expected postgresql://user@host/name; petstore backup copies a store to a file"
+        raise click.BadParameter(msg)
+    return database_url(value)
+
+
+_address = partial(click.option, cls=SecretOption, required=True, metavar="URL")
+
+
+@click.command()
+@_address(
+    "--from",
+    "source",
+    type=_source_url,
+    envvar="PETSTORE_FROM",
+    help="The store to copy: sqlite:///petstore.db.",
+)
+@_address(
+    "--to",
+    "target",
+    type=_target_url,
+    envvar="PETSTORE_TO",
+    help="The empty database to copy to: postgresql://user@host/name.",
+)
+@json_option
+def copy(*, source: str, target: str, as_json: bool) -> None:
+    """Copy a whole store from a SQLite file to an empty PostgreSQL database.
+
+    Ids, keys, usage and orders stay as they are. Either everything is copied or nothing: each table
+    is read back from the target and compared before the commit. The copy of a store in use lacks
+    later changes, so stop its service first to move for good.
+    """
+    import asyncio
+
+    from petstore.backends import migrate, require_store
+    from petstore.databases.store_copies import copy_store
+
+    with plain_failures():
+        require_store(source)
+        migrate(source)
+        migrate(target)
+    undone = plain_failures(lambda: "nothing was copied; run the same command again")
+    with undone, progress("Copying") as on_progress:
+        copied = asyncio.run(copy_store(sqlite_path(source), target, on_progress))
+    rows = [
+        {"table": name, "rows": each.rows, "digest": str(each)} for name, each in copied.items()
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    print_table([row | {"rows": f"{row['rows']:,}"} for row in rows])
+    total = sum(contents.rows for contents in copied.values())
+    click.echo(f"{total:,} rows copied; every table has the same count and digest on both sides.")
