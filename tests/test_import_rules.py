@@ -146,7 +146,6 @@ CALLERS_OF_OPERATIONS = ("console", "pages", "cli", "commands", "agents")
 PAST_OPERATIONS = {
     # Work on the database as a whole.
     "cli.databases",
-    "cli.operator",
     # Find out who calls: operations are executed for them, and so come later.
     "console.browsers",
     "console.console",

@@ -10,7 +10,6 @@ from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, utc
 from petstore.events.model import Author
 from petstore.events.store import Change
-from petstore.keys.model import Scope
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
@@ -23,7 +22,6 @@ from support.visitor import Visitor, words
 
 pytestmark = pytest.mark.anyio
 
-READER: frozenset[Scope] = frozenset({"orders:read"})
 NOON = ManualClock().now
 """Noon of Tuesday, 1 December 2026, in UTC."""
 
