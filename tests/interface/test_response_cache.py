@@ -16,7 +16,7 @@ from petstore.events.store import Change
 from petstore.http.messages import Response
 from petstore.interface.operation import BASE, Result, Target, encode_result
 from petstore.interface.operations import OPERATIONS
-from petstore.interface.response_cache import ResponseCache
+from petstore.interface.pages import ResponseCache
 from petstore.keys.model import SCOPES
 from petstore.pets.model import NewPet, Pet
 from petstore.pets.store import create_pets

@@ -64,8 +64,7 @@ from petstore.interface.operation import (
     execute,
     shows_lapse,
 )
-from petstore.interface.pages import Query, decode_query
-from petstore.interface.response_cache import ResponseCache
+from petstore.interface.pages import Query, ResponseCache, decode_query
 from petstore.interface.routes import Addresses, Route, Routes, decode_path_id, not_allowed
 from petstore.keys.model import Caller
 from petstore.limits.admission import KEY

@@ -1,14 +1,15 @@
-"""Query parameters, decoded to typed structs, and the pages of lists."""
+"""Query parameters, decoded to typed structs, and pages of lists, kept until a change shows."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from functools import lru_cache
-from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import unquote_to_bytes, urlencode
 
 from msgspec import UNSET, Meta, Struct, UnsetType, inspect
 from msgspec.structs import replace
 
+from petstore.databases.contract import Store
 from petstore.databases.pages import Matches, Page
 from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST, CursorForm
 from petstore.domain.decoding import convert, field_types, number_or_text
@@ -16,7 +17,9 @@ from petstore.domain.fields import NO_U0000, Int64
 from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.words import MatchPosition
 from petstore.errors import InvalidParameter
-from petstore.events.changes import Extent
+from petstore.events.changes import Extent, RecentChanges
+from petstore.generations import Generations
+from petstore.http.messages import Response
 from petstore.interface.operation import Result, Values
 
 P = TypeVar("P")
@@ -229,3 +232,55 @@ def _text(encoded: bytes) -> str:
     if b"%" in encoded or b"+" in encoded:
         encoded = unquote_to_bytes(encoded.replace(b"+", b" "))
     return encoded.decode(errors="replace")
+
+
+_GENERATION_BYTES = 16 * 1024 * 1024
+_OVERHEAD = 1792  # what a page takes beside its text
+
+
+_Asked: TypeAlias = tuple[str, str, bytes]
+"""What a GET asks for: the URL of the service, which the links of a page have, path and query."""
+
+_Read: TypeAlias = Callable[[], Awaitable[tuple[Response, Extent | None]]]
+"""Makes a response, and says what it shows. One without an extent is not kept."""
+
+
+class _CachedPage(Struct):
+    """A response, what it shows, and the number of the changes that were known to leave it."""
+
+    response: Response
+    extent: Extent
+    checked: int
+
+
+class ResponseCache:
+    """The responses to reads on which no change has shown since.
+
+    A response is never older than a committed change, whichever process made it. Each of two
+    generations has ``generation_bytes``.
+    """
+
+    def __init__(self, store: Store, generation_bytes: int = _GENERATION_BYTES) -> None:
+        self._changes = RecentChanges(store)
+        self._pages = Generations(generation_bytes, _size)
+
+    async def get(self, target: _Asked, read: _Read) -> Response:
+        """Return the response to a GET; ``read`` makes it if it is not in the cache."""
+        changes, page = self._changes, self._pages.get(target)
+        known = changes.count if changes.is_current else await changes.catch_up()
+        if page is not None and (
+            page.checked == known or not changes.show_on(page.extent, page.checked)
+        ):
+            page.checked = known
+            return page.response
+        response, extent = await read()
+        if extent is not None:
+            # Behind what it encodes, msgspec leaves a third more room. A copy has none.
+            response = replace(response, body=memoryview(response.body).tobytes())
+            self._pages.put(target, _CachedPage(response, extent, known))
+        return response
+
+
+def _size(target: _Asked, page: _CachedPage) -> int:
+    response = page.response
+    return sum(map(len, (*target, response.body, *response.headers))) + _OVERHEAD
