@@ -43,7 +43,6 @@ _NAMES += ["webhooks/addresses", "webhooks/schedule", "webhooks/signing"]
 _OTHER_TESTS = {
     "generations": ["test_generations"],
     "keys/model": ["keys/test_tokens", "keys/test_rights", "keys/test_fields"],
-    "pets/model": ["pets/test_model", "pets/test_model_changes"],
 }
 MODULES: Table = {
     f"src/petstore/{name}.py": [
