@@ -44,7 +44,6 @@ _OTHER_TESTS = {
     "limits/memory": ["limits/test_minutes", "limits/test_memory_limiter"],
     "webhooks/model": ["webhooks/test_model", "webhooks/test_addresses", "webhooks/test_schedule"],
     "keys/model": ["keys/test_tokens", "keys/test_rights", "keys/test_fields"],
-    "pets/model": ["pets/test_model", "pets/test_model_changes"],
 }
 MODULES: Table = {
     f"src/petstore/{name}.py": [

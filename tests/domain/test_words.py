@@ -13,6 +13,8 @@ from petstore.domain.words import (
     MAX_WORD,
     SearchText,
     first_word,
+    keys_of,
+    keys_of_each,
     name_key_of,
     phrase_key_of,
     position_at_start,
@@ -171,6 +173,22 @@ def test_the_keys_of_words_have_each_word_but_the_first_and_what_follows_it(
     words: tuple[str, ...], keys: list[str]
 ) -> None:
     assert word_keys_of(words) == keys
+
+
+def test_the_keys_of_a_name_have_its_words_if_its_own_key_is_too_short() -> None:
+    assert keys_of("Bella") == ("bella", "", ())
+    assert keys_of("Mr. Darcy") == ("mr darcy", "", ["darcy mr darcy"])
+    assert keys_of("Mr. Darcy").values == ("mr darcy", "")
+    long = "a " + "\N{SQUARE APAATO}" * 200  # each becomes four letters
+    whole = " ".join(words_of(long))
+    assert len(whole) > MAX_SEARCH_KEY
+    assert keys_of(long).values == (whole[:MAX_SEARCH_KEY], whole)
+
+
+@pytest.mark.anyio
+async def test_the_keys_of_many_names_are_those_of_each() -> None:
+    names = ["Bella", "Mr. Darcy"]
+    assert await keys_of_each(names) == {name: keys_of(name) for name in names}
 
 
 @pytest.mark.parametrize("character", ["\U0001d1c0", "\ufb03", "\ufdfa", f"a{DOG}", "\U0010ffff"])
