@@ -249,10 +249,11 @@ async def test_runs_at_once_add_each_row_once(service: Service, token: str) -> N
 
 async def test_an_edited_export_is_told_by_its_ids(service: Service, token: str) -> None:
     await service.request("POST", "/v1/pets", token, json={"name": "Rex", "categoryId": 1})
-    found = await sent(service, token, "id,name,categoryId\n1,Rexy,1\n77,Mia,2\n,Tom,2\n")
+    text = f"id,name,categoryId\n1,Rexy,1\n{2**63 - 1},Mia,2\n{2**63},Bo,1\n,Tom,2\n"
+    found = await sent(service, token, text)
     assert found["mapping"]["id"] == 0
     done = await whole(service, token, found["id"])
-    assert (done["added"], done["refused"]) == (2, 1)
+    assert (done["added"], done["refused"]) == (3, 1)
     rows = await refused(service, token, found["id"])
     assert rows[1][-1] == "It is already in the store, as pet 1."
 
