@@ -11,7 +11,7 @@ from msgspec.json import encode
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Statement, Unit
 from petstore.errors import InvalidBody
-from petstore.imports.columns import ImportSettings, cells_of, rows_below
+from petstore.imports.columns import ImportMapping, ImportSettings, cells_of, rows_below
 from petstore.imports.columns import understood as understand
 from petstore.imports.model import ImportPreview
 from petstore.imports.previews import in_order, preview_of
@@ -21,8 +21,10 @@ from petstore.imports.tables import write_rows
 
 SEPARATORS = {",": ", commas", ";": ", semicolons", "\t": ", tabs", "|": ", bars", "": ""}
 UNDECIDED = "?"
-ROWS = [Row(1, ["Rex", "3"])]
-SETTINGS = understand(ImportSettings("UTF-8", [], 2), ROWS, has_header=False)
+ROWS = [Row(1, ["Rex", "1"])]
+SETTINGS = understand(
+    ImportSettings("UTF-8", [], 2), ROWS, has_header=False, mapping=ImportMapping(0, 1)
+)
 
 
 def new_import(caller_id: int, digest: bytes, now: Milliseconds) -> Unit[StoredImport]:

@@ -126,7 +126,7 @@ def _pending(found: Import) -> list[tuple[str, str, str]]:
         ),
         (
             unknown,
-            f"{unknown} {'word' if unknown == 1 else 'words'} for the status: meaning unknown.",
+            f"{unknown} status {'word is' if unknown == 1 else 'words are'} not known.",
             *("statuses", "Decide"),
         ),
         (status is not UNSET, f"Pets without a status become {status}.", "defaultStatus", ""),

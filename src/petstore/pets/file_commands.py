@@ -31,10 +31,10 @@ _MEDIA_TYPES = {
     ".ods": "application/vnd.oasis.opendocument.spreadsheet",
     ".xls": "application/vnd.ms-excel",
 }
+_MAX_TURNS = 20
 _FIELDS = {"name": "name", "category": "categoryId", "status": "status", "id": "id"}
 _MEANINGS = (*STATUSES, "none")
 _COLUMNS = ("id", "name", "categoryId", "category", "status")
-_MAX_TURNS = 20
 
 
 @click.command("import")
