@@ -18,8 +18,7 @@ from petstore.pets.store import create_pets
 from support.changes import create_category
 from support.manual_clock import ManualClock
 from support.service import Service
-from support.staff import signed_in_person
-from support.visitor import Visitor, signed_in, words
+from support.visitor import Visitor, signed_in_person, words
 
 pytestmark = pytest.mark.anyio
 
@@ -67,20 +66,6 @@ def section(page: httpx.Response, name: str) -> str:
     assert found is not None, page.text
     text = re.sub(r"<[^>]*>|[\u2068\u2069]", "", found[0]).replace("\N{NARROW NO-BREAK SPACE}", " ")
     return " ".join(text.split())
-
-
-async def test_a_reader_of_orders_begins_here_and_sees_nothing_of_others(service: Service) -> None:
-    await order(service, NOON)
-    reader = await signed_in(service, scopes=READER)
-    page = await reader.get("/today")
-    assert page.status_code == 200
-    assert "Order 1: animal 1 placed just now" in section(page, "placed")
-    assert "category 1" in section(page, "stock")
-    assert 'id="others"' not in page.text
-    assert "Bella" not in page.text
-    animals = await signed_in(service, scopes=frozenset({"pets:read"}))
-    assert (await animals.get("/today")).status_code == 403
-    assert "/console/today" not in (await animals.get("/pets")).text
 
 
 async def test_an_empty_store_says_so(ada: Visitor) -> None:
@@ -198,14 +183,6 @@ async def test_a_large_import_by_somebody_else_counts_as_far_as_it_was_read(
     for _ in range(21):
         await add_pets(service, *["Yak"] * 100, request="import")
     assert "and at least 499 more changes" in section(await ada.get("/today"), "others")
-
-
-async def test_only_staff_and_administrators_of_keys_see_what_others_did(service: Service) -> None:
-    everything = await signed_in(service)
-    assert 'id="others"' in (await everything.get("/today")).text
-    scopes: frozenset[Scope] = frozenset({"pets:read", "orders:read", "orders:write"})
-    customer = await signed_in(service, scopes=scopes)
-    assert 'id="others"' not in (await customer.get("/today")).text
 
 
 async def test_the_page_follows_changes(ada: Visitor) -> None:

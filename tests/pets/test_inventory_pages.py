@@ -102,8 +102,3 @@ async def test_all_categories_beyond_the_first_thousand_are_one_row(
     pets = [NewPet("Rex", number, "available") for number in range(1, MAX_CATEGORIES + 3)]
     await service.store.write(create_pets(pets))
     assert categories(await staff.get("/inventory"))[-1] == "all other categories 2 0 0 2"
-
-
-async def test_without_the_scope_to_read_animals_there_are_no_links(service: Service) -> None:
-    reader = await signed_in(service, scopes=frozenset({"orders:read"}))
-    assert "pets?status" not in (await reader.get("/inventory")).text
