@@ -153,7 +153,7 @@ async def service(address: str, clock: ManualClock) -> AsyncIterator[Service]:
 
 @pytest.fixture
 async def staff(service: Service) -> Visitor:
-    """Somebody signed in with a key that has every scope."""
+    """An administrator who is signed in."""
     return await signed_in(service)
 
 

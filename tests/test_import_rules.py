@@ -151,7 +151,6 @@ PAST_OPERATIONS = {
     "console.console",
     "console.page",
     "console.rotation",
-    "console.session_limits",
     "console.sign_in",
     "people.account_pages",
     "people.invitation_pages",

@@ -2,7 +2,6 @@
 
 import pytest
 
-from support.people import signed_in_person
 from support.service import Service
 from support.structure import (
     classes_named_twice,
@@ -10,6 +9,7 @@ from support.structure import (
     files_run,
     long_functions,
 )
+from support.visitor import signed_in_person
 
 
 def test_no_function_has_more_than_60_lines() -> None:

@@ -28,10 +28,10 @@ from support.passwords import (
     person_at,
     sign_in,
 )
-from support.people import add, alter, signed_in_again
+from support.people import add, alter
 from support.service import Service, running_service
 from support.stores import do
-from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, signed_in, words
+from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, signed_in, signed_in_again, words
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio

@@ -17,8 +17,7 @@ from petstore.pets.store import create_pets
 from support.changes import create_category
 from support.manual_clock import ManualClock
 from support.service import Service
-from support.staff import signed_in_person
-from support.visitor import Visitor, words
+from support.visitor import Visitor, signed_in_person, words
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from petstore.orders import pages
 from petstore.pets.model import NewPet
 from support.changes import create_pets
 from support.service import Service
-from support.visitor import SAME_ORIGIN, Visitor, left_today, signed_in, words
+from support.visitor import Visitor, words
 
 pytestmark = pytest.mark.anyio
 
@@ -90,18 +90,3 @@ async def test_a_file_has_the_newest_orders_up_to_a_number(
     assert [row["id"] for row in saved(await shop.get(FILE))] == ["2", "1"]
     monkeypatch.setattr(pages, "MOST", 1)
     assert [row["id"] for row in saved(await shop.get(FILE))] == ["2"]
-
-
-async def test_every_hundred_exported_orders_count_as_one_request_of_the_day(
-    service: Service, shop: Visitor
-) -> None:
-    assert shop.token
-    owner = await signed_in(service, plan="enterprise", per_day=1)
-    head = await owner.client.head(f"/console{FILE}", headers=SAME_ORIGIN)
-    assert (head.status_code, head.content) == (200, b"")
-    assert await left_today(owner, service) == 1
-    assert len(saved(await owner.get(FILE))) == 2
-    assert await left_today(owner, service) == 0
-    refused = await owner.get(FILE)
-    assert refused.status_code == 429
-    assert "The limit of this key, 1 requests a day, is reached" in words(refused)

@@ -593,48 +593,6 @@ def test_a_duration_is_shown_in_short_form(minutes: float, words: str) -> None:
 # Rights
 
 
-async def test_with_only_the_scope_to_read_orders_there_are_no_buttons_or_names(
-    service: Service, staff: Visitor
-) -> None:
-    await place(staff)
-    reader = await signed_in(service, scopes=READER)
-    for path in ("/orders", "/orders/1"):
-        page = (await reader.get(path)).text.partition("<main")[2]
-        assert "animal 1" in page
-        assert "Bella" not in page
-        assert 'method="post"' not in page
-        assert "Place an order" not in page
-
-
-@pytest.mark.usefixtures("staff")
-async def test_an_order_can_be_placed_without_the_scope_to_read_animals(service: Service) -> None:
-    seller = await signed_in(service, scopes=frozenset({"orders:read", "orders:write"}))
-    assert "Find the animal" not in (await seller.get("/orders/new", petId="1")).text
-    placed = await place(seller)
-    assert "Order 1 is placed. animal 1 is reserved." in words(placed)
-    refused = await seller.post("/orders", petId=1)
-    assert refused.status_code == 409
-    assert "only an available one can be ordered" in refused.text
-    assert (await seller.get("/orders/1")).status_code == 200
-
-
-@pytest.mark.usefixtures("staff")
-@pytest.mark.parametrize(
-    ("scopes", "path"),
-    [({"orders:write"}, "/orders/new"), ({"orders:write", "pets:read"}, "/pets/1")],
-)
-async def test_without_the_scope_to_read_orders_a_change_redirects_to_an_allowed_page(
-    service: Service, scopes: set[Scope], path: str
-) -> None:
-    seller = await signed_in(service, scopes=frozenset(scopes))
-    placed = await seller.post("/orders", petId=1)
-    assert placed.headers["location"] == f"/console{path}"
-    page = await seller.client.get(placed.headers["location"])
-    assert "Order 1 is placed." in words(page)
-    cancelled = await press(seller, page, "Cancel it")
-    assert cancelled.headers["location"] == f"/console{path}"
-
-
 async def test_the_orders_of_a_deleted_animal_are_kept(staff: Visitor) -> None:
     await place(staff)
     await act(staff, "cancel")

@@ -18,10 +18,10 @@ from support.passwords import (
     person_at,
     sign_in,
 )
-from support.people import alter, signed_in_person
+from support.people import alter
 from support.service import Service
 from support.stores import do
-from support.visitor import Visitor, newcomer, signed_in, words
+from support.visitor import Visitor, newcomer, signed_in, signed_in_person, words
 
 pytestmark = pytest.mark.anyio
 

@@ -17,10 +17,10 @@ from support.passwords import (
     person_at,
     sign_in,
 )
-from support.people import add, alter, invite, signed_in_person
+from support.people import add, alter, invite
 from support.service import Service, running_service
 from support.stores import do
-from support.visitor import Visitor, newcomer, words
+from support.visitor import Visitor, newcomer, signed_in_person, words
 
 pytestmark = pytest.mark.anyio
 

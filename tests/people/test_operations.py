@@ -13,8 +13,9 @@ from petstore.people.model import INVITATION_LIFE
 from support.cases import case
 from support.error_body import assert_error
 from support.history import told_of
-from support.people import add, add_active, set_some_password, signed_in_again
+from support.people import add, add_active, set_some_password
 from support.service import SERVICE_URL, Service
+from support.visitor import signed_in_again
 
 pytestmark = pytest.mark.anyio
 

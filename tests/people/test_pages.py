@@ -12,11 +12,11 @@ from petstore.keys.model import SCOPES
 from petstore.people.store import find_person
 from petstore.sessions.store import list_devices
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
-from support.people import add, add_active, alter, signed_in_again, signed_in_person
+from support.people import add, add_active, alter
 from support.races import just_before_a_write
 from support.service import Service
 from support.stores import do
-from support.visitor import Visitor, signed_in, words
+from support.visitor import Visitor, signed_in, signed_in_again, signed_in_person, words
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from petstore.categories.model import CategoryCreate
 from petstore.pets.model import NewPet
 from support.changes import create_category, create_pets
 from support.service import Service
-from support.visitor import SAME_ORIGIN, Visitor, left_today, signed_in
+from support.visitor import Visitor
 
 pytestmark = pytest.mark.anyio
 
@@ -46,18 +46,3 @@ async def test_the_file_has_what_the_list_shows(staff: Visitor, service: Service
     ):
         assert [row[0] for row in saved(await staff.get("/pets/export.csv", **filters))] == ids
     assert len(saved(await staff.get("/pets/export.csv", separator="semicolon"), ";")) == 3
-
-
-async def test_each_hundred_pets_cost_a_key_a_request(service: Service) -> None:
-    staff = await signed_in(service, per_minute=60, per_day=100)
-    await service.store.write(create_pets([NewPet("Bella", 1)] * 250))
-    before = await left_today(staff, service)
-    assert len(saved(await staff.get("/pets/export.csv"))) == 250
-    assert await left_today(staff, service) == before - 3
-    head = await staff.client.head("/console/pets/export.csv", headers=SAME_ORIGIN)
-    assert head.content == b""
-
-
-async def test_a_key_that_may_not_read_pets_exports_none(service: Service) -> None:
-    clerk = await signed_in(service, scopes=frozenset({"pets:write"}))
-    assert (await clerk.get("/pets/export.csv")).status_code == 403

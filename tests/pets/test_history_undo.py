@@ -14,8 +14,7 @@ from petstore.events.store import Change
 from support.history import published_by
 from support.page_forms import buttons_of, press, succeed
 from support.service import Service
-from support.staff import signed_in_person
-from support.visitor import Visitor, signed_in, words
+from support.visitor import Visitor, signed_in, signed_in_person, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 

@@ -6,9 +6,8 @@ import pytest
 from support.manual_clock import ManualClock
 from support.page_forms import buttons_of, form_of, press, succeed
 from support.service import Service
-from support.staff import signed_in_person
 from support.stores import do
-from support.visitor import Visitor, signed_in, words
+from support.visitor import Visitor, signed_in_person, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
@@ -137,13 +136,3 @@ async def test_an_animal_that_was_sold_when_it_was_added_tells_nothing_of_it(
 ) -> None:
     await grace.submit("/pets", name="Rex", categoryId="1", status="sold")
     assert 'id="sold"' not in (await grace.get("/pets/2")).text
-
-
-async def test_rights_decide_what_a_sale_tells(service: Service, grace: Visitor) -> None:
-    seller = await signed_in(service, scopes=frozenset({"orders:write"}))
-    assert (await seller.post("/pets/1/sell", buyer="Ada")).status_code == 303
-    assert await statuses(grace) == ("sold", "delivered")
-    reader = await signed_in(service, scopes=frozenset({"pets:read"}))
-    page = words(await reader.get("/pets/1"))
-    assert "Ada" not in page
-    assert "Sold by Another key." in page

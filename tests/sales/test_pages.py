@@ -60,11 +60,8 @@ def ranges(page: httpx.Response) -> dict[str, tuple[str, str]]:
     return {name: (first, last) for first, last, name in found}
 
 
-async def test_only_readers_of_orders_see_the_sales(service: Service) -> None:
-    stranger = await signed_in(service, scopes=frozenset({"pets:read"}))
-    for path in ("/sales", "/sales/sales.csv"):
-        assert (await stranger.get(path)).status_code == 403
-    reader = await signed_in(service, scopes=frozenset({"orders:read"}))
+async def test_whoever_reads_orders_sees_the_sales(service: Service) -> None:
+    reader = await signed_in(service, "viewer")
     await sell(service, NOON, 100, category=7)
     page = await reader.get("/sales")
     assert page.status_code == 200

@@ -17,9 +17,23 @@ def issue_for_console(shop: ServerProcess) -> str:
     return shop.issue("enterprise", *(word for scope in SCOPES for word in ("--scope", scope)))
 
 
+def cookies_of_administrator(shop: ServerProcess, token: str) -> httpx.Cookies:
+    """Add an administrator with the key of ``token``, and return the cookies of their browser."""
+    login = f"ada-{uuid4().hex[:8]}"
+    person = {"name": "Ada", "login": login, "role": "administrator"}
+    headers = {"Authorization": f"Bearer {token}"}
+    added = httpx.post(f"{shop.url}/v1/people", headers=headers, json=person)
+    assert added.status_code == 201, added.text
+    data = {"password": "correct horse"}
+    link = added.json()["invitation"]["url"]
+    response = httpx.post(link, data=data, headers=SAME_ORIGIN)
+    assert response.status_code == 303, response.text
+    return response.cookies
+
+
 @dataclass
 class Clerk:
-    """Somebody who is signed in with the key of ``token``, on a ``page`` of their browser."""
+    """An administrator on a ``page`` of a browser; ``token`` is that of a key for everything."""
 
     shop: ServerProcess
     page: Page
@@ -32,12 +46,8 @@ class Clerk:
     @classmethod
     def at(cls, shop: ServerProcess, browser: Browser, token: str, **options: Any) -> Self:
         """Bring in somebody who has signed in; ``options`` are those of the browser."""
-        response = httpx.post(
-            f"{shop.url}/console/sign-in", data={"key": token}, headers=SAME_ORIGIN
-        )
-        assert response.status_code == 303, response.text
         context = browser.new_context(**options)
-        for name, value in response.cookies.items():
+        for name, value in cookies_of_administrator(shop, token).items():
             context.add_cookies([{"name": name, "value": value, "url": shop.url}])
         return cls(shop, context.new_page(), token)
 

@@ -8,11 +8,10 @@ import pytest
 from argon2 import PasswordHasher
 
 from petstore.people import passwords
-from petstore.people.accounts import accept_invitation
 from petstore.people.passwords import Passwords
-from petstore.sessions.store import Browser
-from support.people import add
+from support.people import add_active
 from support.service import Service
+from support.stores import do
 from support.visitor import Visitor, newcomer
 
 PASSWORD = "correct horse"
@@ -32,12 +31,12 @@ def hash_cheaply(patch: pytest.MonkeyPatch) -> None:
 
 async def add_with_password(service: Service, password: str = PASSWORD, **wanted: Any) -> int:
     """Add a person who has set a password, and return the id."""
-    added = await add(service.store, service.clock, **wanted)
+    fields = {"name": "Grace", "login": LOGIN, "role": "clerk"} | wanted
+    person = await add_active(service.store, service.clock, **fields)
     hashed = await Passwords(CHEAP).hash(password)
-    environment = wanted.get("environment", "production")
-    unit = accept_invitation(added.secret, hashed, environment, service.clock(), Browser())
+    unit = do("UPDATE people SET password = ?1 WHERE id = ?2", hashed, person.id)
     await service.store.write(unit)
-    return added.person.id
+    return person.id
 
 
 async def sign_in(

@@ -3,17 +3,14 @@
 from typing import Any
 
 from petstore.clock import Clock
-from petstore.databases.contract import Store
-from petstore.keys.model import Caller, Environment
+from petstore.databases.contract import Statement, Store, Unit
+from petstore.keys.model import Caller, Environment, Role
+from petstore.keys.status import caller_of, select_key
 from petstore.keys.store import Principal
-from petstore.people.accounts import read_account
 from petstore.people.model import Person, PersonCreate
 from petstore.people.store import Added, add_person, change_person, find_person, invite_person
-from petstore.sessions.store import create_link
 from support.keys import OPERATOR
-from support.service import Service
 from support.stores import do
-from support.visitor import Visitor, newcomer
 
 
 async def add(
@@ -36,9 +33,36 @@ async def add_active(store: Store, clock: Clock, **wanted: Any) -> Person:
     return await find_person(store, person.id, None)
 
 
-async def set_some_password(store: Store, person_id: int) -> None:
-    """Give a person a password that nobody knows."""
-    await store.write(do("UPDATE people SET password = 'no hash' WHERE id = ?1", person_id))
+async def insert(
+    store: Store,
+    clock: Clock,
+    *,
+    name: str,
+    role: Role,
+    environment: Environment,
+    login: str = "",
+) -> int:
+    """Add a person who has a password without any event, and return the id."""
+
+    def inserted() -> Unit[int]:
+        ((person_id,),) = yield Statement(
+            "INSERT INTO api_keys (name, plan, scopes, environment, created_at, role)"
+            " VALUES (?1, 'enterprise', '', ?2, ?3, ?4) RETURNING id",
+            (name, environment, clock(), role),
+        )
+        yield Statement(
+            "INSERT INTO people (id, login, login_key, password) VALUES (?1, ?2, ?2, 'no hash')",
+            (person_id, login or f"login-{person_id}"),
+        )
+        return int(person_id)
+
+    return await store.write(inserted())
+
+
+async def set_some_password(store: Store, person_id: int, hashed: str = "no hash") -> None:
+    """Give a person a password that nobody knows, so the links until now end."""
+    await store.write(do("UPDATE people SET password = ?1 WHERE id = ?2", hashed, person_id))
+    await store.write(do("DELETE FROM invitations WHERE person_id = ?1", person_id))
 
 
 async def alter(
@@ -55,19 +79,5 @@ async def invite(store: Store, clock: Clock, person_id: int, *, by: Principal = 
 
 async def caller(store: Store, person_id: int) -> Caller:
     """Return a person as the service itself sees one who calls."""
-    return (await read_account(store, person_id)).caller
-
-
-async def signed_in_person(service: Service, **wanted: Any) -> Visitor:
-    """Return an active person at the console: an administrator, unless another role is wanted."""
-    fields = {"name": "Ada", "login": "ada@shop.example", "role": "administrator"} | wanted
-    person = await add_active(service.store, service.clock, **fields)
-    return await signed_in_again(service, person.id)
-
-
-async def signed_in_again(service: Service, person_id: int) -> Visitor:
-    """Return an active person at the console, with a browser of their own."""
-    link = await service.store.write(create_link(person_id, service.clock()))
-    visitor = newcomer(service, key_id=person_id)
-    await visitor.submit(f"/link/{link}")
-    return visitor
+    (row,) = await store.read(select_key(person_id))
+    return caller_of(row)

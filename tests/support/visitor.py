@@ -7,16 +7,21 @@ from typing import Any
 
 import httpx
 
-from petstore.keys.model import SCOPES
+from petstore.keys.model import ROLES, SCOPES, Role
+from petstore.people.accounts import find_account
+from petstore.sessions.model import Browser
+from petstore.sessions.store import begin_session, read_unit
+from support.people import insert
 from support.service import Service
 
+COOKIE = "petstore_console"
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @dataclass
 class Visitor:
-    """Somebody who is signed in with ``token``, the token of the key ``key_id``."""
+    """Somebody signed in as the key or person ``key_id``; ``token`` is that of a key."""
 
     client: httpx.AsyncClient
     token: str
@@ -63,10 +68,43 @@ def newcomer(service: Service, token: str = "", key_id: int = 0) -> Visitor:
     return Visitor(client, token, key_id)
 
 
-async def signed_in(service: Service, **wanted: Any) -> Visitor:
-    """Return a person signed in with a new key; it has every scope unless others are wanted."""
+async def signed_in(service: Service, role: Role | None = None, **wanted: Any) -> Visitor:
+    """Return a person at the console, an administrator unless another ``role`` is wanted.
+
+    If ``scopes`` are wanted, it is the role with the fewest that has them. The ``token`` is that of
+    a key with these scopes, to call the interface with.
+    """
+    scopes = wanted.setdefault("scopes", frozenset(SCOPES))
+    name = wanted.get("name", "test")
+    role = role or next(each for each, its in ROLES.items() if scopes <= its)
+    issued = await service.issue(**wanted)
+    visitor = await signed_in_person(service, role, name)
+    visitor.token = issued.token
+    return visitor
+
+
+async def owner_of_key(service: Service, **wanted: Any) -> Visitor:
+    """Return the owner of a new key, signed in with it; it has every scope unless others are."""
     issued = await service.issue(**{"scopes": frozenset(SCOPES), **wanted})
     visitor = newcomer(service, issued.token, issued.id)
     response = await visitor.post("/sign-in", key=issued.token)
     assert response.status_code == 303, response.text
+    return visitor
+
+
+async def signed_in_person(
+    service: Service, role: Role = "administrator", name: str = "Ada", **wanted: Any
+) -> Visitor:
+    """Return an active person at the console."""
+    fields = {"environment": service.settings.environment, "name": name, "role": role} | wanted
+    return await signed_in_again(service, await insert(service.store, service.clock, **fields))
+
+
+async def signed_in_again(service: Service, person_id: int) -> Visitor:
+    """Return an active person at the console, with a browser of their own."""
+    account = await read_unit(service.store, find_account(person_id))
+    assert account is not None
+    unit = begin_session(account.caller, account.credential, service.clock(), Browser())
+    visitor = newcomer(service, key_id=person_id)
+    visitor.client.cookies.set(COOKIE, await service.store.write(unit))
     return visitor

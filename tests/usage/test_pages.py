@@ -9,14 +9,18 @@ from petstore.keys.store import MAX_OWN_ROTATIONS
 from petstore.limits.contract import BanRules
 from petstore.usage.counter import first_hour
 from support.keys import rotate
-from support.people import signed_in_person
 from support.service import Service
-from support.stores import do
-from support.visitor import Visitor, signed_in
+from support.visitor import Visitor, owner_of_key, signed_in
 
 pytestmark = pytest.mark.anyio
 
 OLD_TOKEN_KEEPS = {"graceSeconds": "3600"}
+
+
+@pytest.fixture
+async def staff(service: Service) -> Visitor:
+    """The owner of a key for everything, signed in with it."""
+    return await owner_of_key(service)
 
 
 def text_of(html: str) -> str:
@@ -43,7 +47,7 @@ def shown_token(html: str) -> str:
 async def test_the_meters_show_the_usage_and_viewing_them_counts_against_no_limit(
     service: Service,
 ) -> None:
-    owner = await signed_in(service, plan="free", scopes=frozenset({"pets:read"}))
+    owner = await owner_of_key(service, plan="free", scopes=frozenset({"pets:read"}))
     for _ in range(50):
         await service.request("GET", "/v1/pets", owner.token)
     for _ in range(3):
@@ -68,7 +72,7 @@ async def test_a_key_without_limits_has_no_meters(staff: Visitor) -> None:
 
 
 async def test_each_of_30_days_has_a_bar_and_a_row(service: Service) -> None:
-    owner = await signed_in(service)
+    owner = await owner_of_key(service)
     await service.request("GET", "/v1/pets", owner.token)
     await service.app.services.limiter.save()
     service.clock.now += DAY
@@ -81,7 +85,7 @@ async def test_each_of_30_days_has_a_bar_and_a_row(service: Service) -> None:
 
 
 async def test_a_ban_is_shown_with_its_end_and_advice(service: Service) -> None:
-    owner = await signed_in(service, plan="free", scopes=frozenset({"pets:read"}))
+    owner = await owner_of_key(service, plan="free", scopes=frozenset({"pets:read"}))
     limit = 60 + BanRules().threshold(60)
     for _ in range(limit):
         await service.request("GET", "/v1/pets", owner.token)
@@ -99,7 +103,7 @@ async def test_a_ban_is_shown_with_its_end_and_advice(service: Service) -> None:
 
 
 async def test_responses_are_shown_by_status(service: Service) -> None:
-    owner = await signed_in(service)
+    owner = await owner_of_key(service)
     assert "There was no request with this key yet." in await usage_of(owner)
     today, counter = service.clock() // DAY, service.app.services.counter
     for day, status in (*((today, each) for each in (200, 304, 429)), *2 * [(today - 1, 200)]):
@@ -114,7 +118,7 @@ async def test_responses_are_shown_by_status(service: Service) -> None:
 async def test_deprecated_calls_are_shown_with_their_sunset_and_replacement(
     service: Service,
 ) -> None:
-    owner = await signed_in(service)
+    owner = await owner_of_key(service)
     page = await owner.get("/usage/deprecated")
     assert "This key calls nothing that is deprecated." in text_of(page.text)
     agent = {"User-Agent": "<b>till</b>/1"}
@@ -132,7 +136,7 @@ async def test_deprecated_calls_are_shown_with_their_sunset_and_replacement(
 
 
 async def test_the_page_shows_the_fields_of_the_key_and_never_its_token(service: Service) -> None:
-    owner = await signed_in(
+    owner = await owner_of_key(
         service,
         name="Kennel <i>",
         scopes=frozenset({"pets:read"}),
@@ -148,7 +152,7 @@ async def test_the_page_shows_the_fields_of_the_key_and_never_its_token(service:
 
 @pytest.mark.parametrize(("days", "times"), [(13, 1), (20, 0)])
 async def test_an_approaching_expiry_is_shown(service: Service, days: int, times: int) -> None:
-    owner = await signed_in(service, expires_in=days * 86_400)
+    owner = await owner_of_key(service, expires_in=days * 86_400)
     words = await usage_of(owner)
     assert words.count("Your token expires at") == times
     assert words.count(f"( {days} days left )") == times
@@ -156,7 +160,7 @@ async def test_an_approaching_expiry_is_shown(service: Service, days: int, times
 
 
 async def test_the_end_of_a_rotated_token_is_shown(service: Service) -> None:
-    owner = await signed_in(service)
+    owner = await owner_of_key(service)
     await rotate(service.store, service.clock, owner.key_id, 60 * MINUTE)
     assert "If the key was rotated, use its new token" in await usage_of(owner)
 
@@ -171,51 +175,20 @@ async def test_a_leaked_token_ends_at_once_and_a_planned_change_asks_when(staff:
     assert re.findall(r'<option value="(\d+)">', planned) == ["86400", "604800", "3600"]
 
 
-async def test_a_rotation_shows_a_working_token_once_and_keeps_the_session(
-    service: Service, staff: Visitor
+@pytest.mark.parametrize(("grace", "ends"), [("3600", "in 1 hour"), ("0", "at once")])
+async def test_a_rotation_shows_the_token_once_and_the_session_ends_with_the_old_one(
+    service: Service, staff: Visitor, grace: str, ends: str
 ) -> None:
-    page = await staff.post("/usage/rotate", **OLD_TOKEN_KEEPS)
-    assert page.status_code == 200
-    assert "The old token ends in 1 hour." in text_of(page.text)
-    new = shown_token(page.text)
-    for token in (staff.token, new):
-        assert (await service.request("GET", "/v1/pets", token)).status_code == 200
-    service.clock.now += 20 * MINUTE
-    assert new not in (await staff.get("/usage")).text
-    for _ in range(2):
-        service.clock.now += 20 * MINUTE
-        assert (await staff.get("/usage")).status_code == 200
-    await service.status_becomes(staff.token, 401)
-
-
-async def test_a_rotation_without_a_grace_period_keeps_its_own_session(
-    service: Service, staff: Visitor
-) -> None:
-    other = await signed_in(service)
-    page = await staff.post("/usage/rotate", graceSeconds="0")
-    assert "The old token ends at once." in text_of(page.text)
-    assert (await staff.get("/usage")).status_code == 200
-    assert (await other.get("/usage")).status_code == 200
-    await service.status_becomes(staff.token, 401)
-
-
-async def test_a_token_is_shown_even_if_the_session_cannot_be_renewed(
-    service: Service, staff: Visitor
-) -> None:
-    # SQLite reports this index as corrupt whenever the session is to follow the token.
-    follow = "UPDATE OF token_digest ON console_sessions"
-    check = "INSERT INTO found (found, rank) VALUES ('integrity-check', 1)"
-    for sql in (
-        "CREATE TABLE words (word)",
-        "CREATE VIRTUAL TABLE found USING fts5 (word, content=words)",
-        "INSERT INTO words VALUES ('missing from the index')",
-        f"CREATE TRIGGER fail BEFORE {follow} BEGIN {check}; END",
-    ):
-        await service.store.write(do(sql))
-    page = await staff.post("/usage/rotate", graceSeconds="0")
+    page = await staff.post("/usage/rotate", graceSeconds=grace)
+    assert f"The old token ends {ends}." in text_of(page.text)
     new = shown_token(page.text)
     assert (await service.request("GET", "/v1/pets", new)).status_code == 200
+    for _ in range(int(grace) // 1200):
+        assert new not in (await staff.get("/usage")).text
+        service.clock.now += 20 * MINUTE
     assert (await staff.get("/usage")).status_code == 303
+    assert (await staff.post("/sign-in", key=new)).status_code == 303
+    assert (await staff.get("/usage")).status_code == 200
 
 
 @pytest.mark.parametrize("grace", ["soon", "9" * 5000])
@@ -232,20 +205,16 @@ async def test_a_token_in_its_grace_period_cannot_rotate_its_key(
     service: Service, staff: Visitor
 ) -> None:
     await rotate(service.store, service.clock, staff.key_id, 60 * MINUTE)
-    refusals = {
-        "/usage/rotate": "only its newest token can do that",
-        f"/keys/{staff.key_id}/rotate": "your key cannot give a longer life than its own",
-    }
-    for path, refusal in refusals.items():
-        page = await staff.post(path, **OLD_TOKEN_KEEPS)
-        assert page.status_code == 403
-        assert refusal in page.text
+    page = await staff.post("/usage/rotate", **OLD_TOKEN_KEEPS)
+    assert page.status_code == 403
+    assert "only its newest token can do that" in page.text
 
 
 async def test_the_page_says_when_the_key_can_rotate_itself_again(service: Service) -> None:
-    owner = await signed_in(service, scopes=frozenset())
+    owner = await owner_of_key(service, scopes=frozenset())
     for _ in range(MAX_OWN_ROTATIONS):
-        assert (await owner.post("/usage/rotate", graceSeconds="0")).status_code == 200
+        page = await owner.post("/usage/rotate", graceSeconds="0")
+        assert (await owner.post("/sign-in", key=shown_token(page.text))).status_code == 303
     refused = await owner.post("/usage/rotate", graceSeconds="0")
     assert refused.status_code == 429
     assert "This key has rotated itself 5 times today, the maximum" in refused.text
@@ -254,7 +223,7 @@ async def test_the_page_says_when_the_key_can_rotate_itself_again(service: Servi
 
 
 async def test_the_owner_of_a_banned_key_can_rotate_it_and_the_ban_stays(service: Service) -> None:
-    owner = await signed_in(service, per_minute=1, scopes=frozenset())
+    owner = await owner_of_key(service, per_minute=1, scopes=frozenset())
     await service.request("GET", "/v1/x", owner.token)
     await service.request("GET", "/v1/x", owner.token)
     service.clock.advance(2)
@@ -269,7 +238,7 @@ async def test_the_owner_of_a_banned_key_can_rotate_it_and_the_ban_stays(service
 
 
 async def test_the_newest_24_refused_rows_are_shown_in_words(service: Service) -> None:
-    owner = await signed_in(service)
+    owner = await owner_of_key(service)
     assert "No request was refused in the last 7 days." in await usage_of(owner)
     counter, hour = service.app.services.counter, service.clock() // HOUR
     for name in ("listPets", "listPets", "", "ofAnotherVersion"):
@@ -286,13 +255,11 @@ async def test_the_newest_24_refused_rows_are_shown_in_words(service: Service) -
     assert "The newest 24 of 25 rows." in text_of(table)
 
 
-async def test_a_person_has_no_page_of_usage(service: Service, staff: Visitor) -> None:
-    assert 'href="/console/usage"' in (await staff.get("/pets")).text
-    person = await signed_in_person(service, role="administrator")
-    assert 'href="/console/usage"' not in (await person.get("/pets")).text
-    page = await person.get("/usage")
-    assert (page.status_code, page.headers["location"]) == (303, "/console/account")
-    assert (await person.post("/usage/rotate", graceSeconds="0")).status_code == 404
+async def test_a_person_has_no_page_of_usage(service: Service) -> None:
+    person = await signed_in(service)
+    assert 'href="/console/usage"' not in (await person.get("/account")).text
+    assert (await person.get("/usage")).status_code == 403
+    assert (await person.post("/usage/rotate", graceSeconds="0")).status_code == 403
 
 
 async def test_administrators_see_which_keys_call_deprecated_operations(

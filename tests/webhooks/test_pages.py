@@ -101,7 +101,7 @@ async def test_an_administrator_sees_failing_webhooks_of_others_first_and_disabl
     listed = await boss.get("/webhooks")
     assert re.findall(r'href="/console/webhooks/(\d)"', listed.text) == ["3", "1", "2"]
     assert "failing since" in words(listed)
-    assert '<a href="/console/keys/1">key 1</a>' in listed.text
+    assert '<a href="/console/people/2">person 2</a>' in listed.text
     assert "Webhooks need attention" in words(await boss.get("/today"))
     page = await boss.get("/webhooks/3")
     for text in ("Send a test", "Send missed events", "Deliveries, newest first", "Delete this"):
@@ -184,7 +184,7 @@ async def test_missed_events_are_sent_since_a_time(service: Service, staff: Visi
     sent = await succeed(staff, page, "Send missed events", since="2026-12-01T12:01")
     assert "Missed events are being sent." in words(sent)
     select = Statement("SELECT recovered_to FROM webhooks")
-    assert await service.store.read(select) == [(2,)]  # behind that of the key
+    assert await service.store.read(select) == [(4,)]  # behind those of the key and the person
 
 
 async def test_the_event_of_a_delivery_is_sent_again(service: Service, staff: Visitor) -> None:

@@ -7,10 +7,9 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
-from petstore.console.session_limits import KnownBrowser, known_browser
 from petstore.errors import CrossSiteRequest
 from petstore.http.messages import Request
-from petstore.sessions.store import STAYS
+from petstore.sessions.model import STAYS, KnownBrowser, known_browser
 
 _SESSION = "petstore_console"
 _KNOWN = "petstore_known"
@@ -68,7 +67,7 @@ def known_of(request: Request, root: str) -> KnownBrowser:
 
 def known_cookie(browser: KnownBrowser, root: str) -> bytes:
     """Return the header that keeps who has signed in with this browser."""
-    return _set_cookie(_KNOWN, browser.value, root, _KNOWN_LIFE)
+    return _set_cookie(_KNOWN, browser.cookie, root, _KNOWN_LIFE)
 
 
 def notice_of(request: Request, root: str) -> str:
@@ -98,6 +97,12 @@ def device_of(request: Request) -> str:
     if not browser:
         return system
     return f"{browser} on {system}" if system else browser
+
+
+def is_phone(request: Request) -> bool:
+    """Return whether a request says that it comes from a phone, which is rarely shared."""
+    hint = request.fields.get(b"sec-ch-ua-mobile")
+    return hint == b"?1" if hint else b"Mobi" in request.fields.get(b"user-agent", b"")
 
 
 def _cookie(request: Request, name: str, root: str) -> str:

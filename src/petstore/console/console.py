@@ -8,14 +8,8 @@ from weakref import finalize
 from msgspec.structs import replace
 
 from petstore.categories import pages as categories
-from petstore.clock import Milliseconds
 from petstore.console import sign_in, today
-from petstore.console.browsers import (
-    may_lack_cookie,
-    require_same_origin,
-    session_cookie,
-    session_secret,
-)
+from petstore.console.browsers import may_lack_cookie, require_same_origin, session_cookie
 from petstore.console.failures import failure_of, sentence, with_error
 from petstore.console.forms import (
     EMPTY,
@@ -27,7 +21,6 @@ from petstore.console.forms import (
     page_address,
 )
 from petstore.console.page import HOME, ConsolePage, PageRequest, scope_of
-from petstore.console.session_limits import SessionLimits
 from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
 from petstore.console.templates import templates
 from petstore.errors import (
@@ -47,9 +40,8 @@ from petstore.events.store import newest_position
 from petstore.http.messages import Receive, Request, Response
 from petstore.imports import pages as imports
 from petstore.interface.application import Exchange
-from petstore.interface.authentication import require_network, require_scope
+from petstore.interface.authentication import require_scope
 from petstore.interface.bodies import BodyReader, room_for_file
-from petstore.interface.messages import require_admitted
 from petstore.interface.operation import Services
 from petstore.interface.routes import Route, Routes, decode_path_id
 from petstore.keys import activity_pages as activity
@@ -61,8 +53,7 @@ from petstore.people import pages as people
 from petstore.pets import pages as pets
 from petstore.pets import selection_pages as selection
 from petstore.sales import pages as sales
-from petstore.sessions import pages as sessions
-from petstore.sessions.store import Session, find_session, touch_session
+from petstore.sessions.operations import Sessions
 from petstore.time_slices import TimeSlices
 from petstore.usage import pages as usage
 from petstore.webhooks import pages as webhooks
@@ -71,8 +62,6 @@ _LOG = logging.getLogger(__name__)
 _ASSETS = f"{HOME}/assets/"
 # Bytes a second: lines of phones are often no faster.
 _SLOWEST = 65_536
-# So many pages may be opened in a minute for each request that the key itself may make.
-_PAGES_A_REQUEST = 5
 # Bytes of a form of somebody who is not signed in: thousands may wait with one for a password.
 _MAX_OF_STRANGERS = 16_384
 # Bytes of a form whose sender is beyond a limit, or unknown while the database is unreachable: it
@@ -81,14 +70,14 @@ _MAX_KEPT = 4096
 # A person can only send the same again, later.
 _NOT_MENDED = (RateLimitExceeded, KeyBanned, Unavailable)
 _BEYOND_ROLE = "Your role ({}) does not include this. An administrator can change that."
+_OF_PEOPLE = "a key has its own pages here, and the shop is for people: sign in with a login"
+_OF_OWNERS = "this page is for the owner of a key, who signs in with it"
 _TOO_LATE = (
     "You were signed out before this arrived. Sign in again; then you can send what you typed."
 )
 _FILE_TOO_LATE = (
     "You were signed out before this arrived. Sign in again, and choose the file again."
 )
-
-
 _FORM_TOO_LATE = (
     "You were signed out before this arrived. Sign in again, and then fill in the form again."
 )
@@ -113,7 +102,6 @@ PAGES: tuple[ConsolePage, ...] = (
     *usage.PAGES,
     *webhooks.PAGES,
     *keys.PAGES,
-    *sessions.PAGES,
     *people.PAGES,
     *activity.PAGES,
     ConsolePage("GET", "/help", _help),
@@ -133,7 +121,7 @@ class Console:
         self._services = services
         self._bodies = bodies
         self._public_url = public_url
-        self._limits = SessionLimits(services)
+        self._sessions = Sessions(services)
         self._templates = templates()
         self._routes = Routes(HOME, PAGES)
 
@@ -145,20 +133,20 @@ class Console:
             exchange.template = request.path
             return asset.response(request)
         visit = PageRequest(
-            *(self._services, self._templates, self._limits, request),
+            *(self._services, self._templates, self._sessions, request),
             *(exchange.root, exchange.client, exchange.request_id),
         )
         try:
-            response = await self._respond(visit, exchange, receive)
-            exchange.caller = visit.signed_in or exchange.caller
-            exchange.guessed = visit.guessed
-            return _with_cookie(visit, response)
+            return _with_cookie(visit, await self._respond(visit, exchange, receive))
         except PetstoreError as error:
             return with_error(_error_page(visit, error), error)
         except Exception:  # noqa: BLE001 - whatever it is, the person gets a page
             _LOG.exception("request %s failed", exchange.request_id)
             failure = InternalError("the service failed; its log has the reason")
             return with_error(_error_page(visit, failure), failure)
+        finally:
+            exchange.caller = visit.signed_in or exchange.caller
+            exchange.guessed = visit.guessed
 
     async def _respond(self, visit: PageRequest, exchange: Exchange, receive: Receive) -> Response:
         request = visit.request
@@ -166,35 +154,35 @@ class Console:
         exchange.template = route.template or None
         page = route.operations.get(request.method)
         if page is None:
-            await self._recognize_if_possible(visit, exchange)
+            await self._recognize_if_possible(visit)
             raise _refusal(route, request)
         if page.method == "GET":
-            return await self._admitted(page, visit, exchange, receive)
+            return await self._admitted(page, visit, receive)
         require_same_origin(request, self._public_url)
         try:
-            return await self._admitted(page, visit, exchange, receive)
+            return await self._admitted(page, visit, receive)
         except _NOT_MENDED:
             visit.again = await self._pending(page, visit, receive, _MAX_KEPT)
             raise
 
-    async def _admitted(
-        self, page: ConsolePage, visit: PageRequest, exchange: Exchange, receive: Receive
-    ) -> Response:
+    async def _admitted(self, page: ConsolePage, visit: PageRequest, receive: Receive) -> Response:
         """Respond to a request once it is known who sent it, if they may."""
         if page.public:
             if not page.signs_in:
-                await self._recognize_if_possible(visit, exchange, page)
+                await self._recognize_if_possible(visit)
         else:
             try:
-                await self._recognize(visit, exchange, page)
+                await self._recognize(visit)
             except NetworkNotAllowed as error:
                 return await sign_in_page(visit, error.status, problem=sentence(error.message))
             except MissingKey:
                 if visit.is_refresh:
                     raise
                 return await self._ask_to_sign_in(page, visit, receive)
-        if page.needs is not None:
+        if page.needs is not None and not visit.may(page.needs):
             require_scope(visit.caller, scope_of(page.needs))
+            msg = _OF_PEOPLE if visit.caller.kind == "key" else _OF_OWNERS
+            raise MissingScope(msg)
         if page.has_id:
             visit.path_id, visit.child_id, *_ = (*map(decode_path_id, visit.parameters), 0)
         if page.has_file:
@@ -236,8 +224,8 @@ class Console:
         if visit.session is not None:  # else a crowd without a key would be ahead of people
             await TimeSlices().begin()
         if page.method == "POST" and visit.session is not None and visit.request.content is None:
-            await visit.find_session_again()
-        if page.method == "GET" and visit.session is not None and not visit.is_refresh:
+            await visit.find_session()
+        if page.method == "GET" and visit.may("listEvents") and not visit.is_refresh:
             # Read first, so that the script misses no change to what the page shows.
             visit.cursor = IN_FEED.encode(await newest_position(self._services.store))
         try:
@@ -248,51 +236,23 @@ class Console:
             _log(visit, error)
             return with_error(await page.refused(visit, error), error)
 
-    async def _recognize_if_possible(
-        self, visit: PageRequest, exchange: Exchange, page: ConsolePage | None = None
-    ) -> None:
+    async def _recognize_if_possible(self, visit: PageRequest) -> None:
         with suppress(MissingKey, NetworkNotAllowed):
-            await self._recognize(visit, exchange, page)
+            await self._recognize(visit)
 
-    async def _recognize(
-        self, visit: PageRequest, exchange: Exchange, page: ConsolePage | None
-    ) -> None:
-        """Find the session of the person, and charge the request to its key in the console."""
-        services, now = self._services, self._services.clock()
-        session = await self._find_session(visit, now)
-        if session is None:
-            msg = "sign in first"
-            raise MissingKey(msg)
-        exchange.caller = session.caller
-        if session.caller.allowed_networks:
-            require_network(session.caller, visit.client)
-        visit.session = session
-        if page is not None and page.ends_sessions:
-            self._limits.charge_sign_in(session.caller.id, visit.client)
-        else:
-            of_plan = _PAGES_A_REQUEST * session.caller.limits.per_minute
-            pages = services.admission.pages
-            require_admitted(pages.take(session.caller.id, of_plan), pages.budget)
-        if session.needs_touch(now) and not visit.is_refresh:
-            await services.store.write(touch_session(session, now))
-            visit.renews_cookie = session.stays
-
-    async def _find_session(self, visit: PageRequest, now: Milliseconds) -> Session | None:
-        services, secret = self._services, session_secret(visit.request, visit.root)
-        if not secret:
-            return None
-        session = await find_session(services.store, secret, services.keys.environment, now)
-        if isinstance(session, Session):
-            return session
-        visit.ended = session
-        return None
+    async def _recognize(self, visit: PageRequest) -> None:
+        """Find the session of the person, and charge the page to its caller."""
+        session = await visit.find_session()
+        visit.sessions.charge(session.caller, visit.client)
+        if not visit.is_refresh and await visit.sessions.touch(session):
+            visit.renews_cookie = session.device.stays
 
     async def _ask_to_sign_in(
         self, page: ConsolePage, visit: PageRequest, receive: Receive
     ) -> Response:
         """Return what leads to signing in, and from there back to what was requested."""
         if page.method == "POST":
-            self._limits.charge_address(visit.client)
+            visit.sessions.charge_stranger(visit.client)
             # In a sign-in form it is longer.
             again = await self._pending(page, visit, receive, _MAX_OF_STRANGERS // 2)
             lost = _FILE_TOO_LATE if visit.lost_file else _FORM_TOO_LATE
@@ -333,8 +293,7 @@ def _with_cookie(visit: PageRequest, response: Response) -> Response:
     sets_cookie = any(line.startswith(b"set-cookie:") for line in response.headers)
     if not visit.renews_cookie or sets_cookie:
         return response
-    secret = session_secret(visit.request, visit.root)
-    cookie = session_cookie(secret, visit.root, stays=True)
+    cookie = session_cookie(visit.secret, visit.root, stays=True)
     return replace(response, headers=[*response.headers, cookie])
 
 

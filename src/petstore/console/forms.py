@@ -256,7 +256,8 @@ class PendingForm(NamedTuple):
 
 
 def again_of(path: str, form: Form) -> PendingForm:
-    return PendingForm(path, tuple(_pairs(form)))
+    """Return a form as it arrived, to be sent again; it keeps no password."""
+    return PendingForm(path, tuple(each for each in _pairs(form) if each[0] != "current"))
 
 
 def kept_in(form: Form) -> PendingForm | None:

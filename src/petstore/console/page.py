@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from petstore.console.browsers import notice_cookie, notice_of, session_secret, time_zone_of
 from petstore.console.forms import EMPTY, Form, PendingForm
 from petstore.console.notices import Notice, read_notice, sign_notice
-from petstore.console.session_limits import SessionLimits
 from petstore.console.templates import Templates
 from petstore.domain.decoding import convert
 from petstore.errors import (
@@ -33,7 +32,7 @@ from petstore.http.messages import Request, Response
 from petstore.interface.authentication import require_network, require_scope
 from petstore.interface.idempotency import request_digest
 from petstore.interface.idempotency_records import Attempt
-from petstore.interface.messages import NO_CONDITIONS, Conditions, require_admitted
+from petstore.interface.messages import NO_CONDITIONS, Conditions
 from petstore.interface.operation import (
     BASE,
     Call,
@@ -48,10 +47,10 @@ from petstore.interface.operation import (
 )
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import Caller, Scope
-from petstore.limits.admission import KEY
 from petstore.pets.model import Pet
 from petstore.sales.model import zone_of
-from petstore.sessions.store import Session, SessionEnd, find_session
+from petstore.sessions.model import Session
+from petstore.sessions.operations import Sessions
 
 HOME = "/console"
 
@@ -64,23 +63,21 @@ Refused: TypeAlias = "Callable[[PageRequest, PetstoreError], Awaitable[Response]
 _BY_ID = {operation.id: operation for operation in OPERATIONS}
 # A person has neither limits nor a token.
 _OF_KEYS = ("getUsage", "rotateCurrentKey")
+# Besides these, the owner of a key sees its webhooks, and nothing of the shop.
+_OWN = "Webhooks"
 _SECOND_CLICK_SECONDS = 0.05
 _ATTEMPTS = 5
 _IDS_AT_ONCE = 100
-# Changes of animals, categories and orders. Keys, people and webhooks can be changed at the limit:
-# a key that others have used up must be replaced.
-_CHARGED: frozenset[Scope | None] = frozenset({"pets:write", "orders:write"})
 
 
 @dataclass(frozen=True)
 class ConsolePage:
     """A page of the console. ``path`` is relative to ``HOME``.
 
-    It is for keys that may carry out the operation ``needs``, or for every key. If its handler
+    It is for those who may carry out the operation ``needs`` here, or for everybody. If its handler
     raises an error that the person can mend, ``refused`` makes the page, which has what was typed
     and what is wrong with it; if it ``signs_in``, after every error. A ``public`` page
-    needs no session. One that ``ends_sessions``, or leads there, has a limit of its own: others may
-    have used up that of the key.
+    needs no session.
     ``max_bytes`` is the maximum size of a form that it takes. One that ``has_file`` receives, sends
     or adds a file, in turn. The form of one that ``has_secret`` is never kept to be sent again.
     """
@@ -92,7 +89,6 @@ class ConsolePage:
     refused: Refused = None
     public: bool = False
     signs_in: bool = False
-    ends_sessions: bool = False
     max_bytes: int = MAX_FORM
     has_file: bool = False
     has_secret: bool = False
@@ -128,19 +124,18 @@ class PageRequest(Struct):
 
     ``path_id`` is 0 where the path has no parameter, and ``child_id`` where it has no second one.
     ``form`` has the fields of the query, or of the body of a POST. A ``refresh`` is a request that
-    the page makes by itself. Public pages have no ``session``; ``ended`` is why the one of the
-    cookie ended. ``cursor`` is the position in the feed of events before the page was read; only a
-    page that a person opens has one.
+    the page makes by itself. Public pages have no ``session``. ``cursor`` is the position in the
+    feed of events before the page was read; only a page that a person opens has one.
 
-    For the log, ``signed_in`` is who has just signed in, and ``guessed`` the digest of a login that
-    did not. ``renews_cookie`` is whether the response sets the cookie of the session once more.
-    After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
+    For the log, ``signed_in`` is who is signed in or just did, and ``guessed`` the digest of a
+    login that did not. ``renews_cookie`` is whether the response sets the cookie of the session
+    once more. After an error, ``again`` has a form that can be sent again, and ``lost_file`` says
     that a file cannot be. The log has the ``id``.
     """
 
     services: Services
     templates: Templates
-    limits: SessionLimits
+    sessions: Sessions
     request: Request
     root: str
     client: str
@@ -150,7 +145,6 @@ class PageRequest(Struct):
     parameters: tuple[str, ...] = ()
     form: Form = EMPTY
     session: Session | None = None
-    ended: SessionEnd | None = None
     signed_in: Caller | None = None
     guessed: str = ""
     again: PendingForm | None = None
@@ -203,29 +197,35 @@ class PageRequest(Struct):
         return "" if name == self.time_zone.key else name[:64]
 
     @property
+    def secret(self) -> str:
+        """The secret of the cookie, empty if there is none."""
+        return session_secret(self.request, self.root)
+
+    @property
     def _secret(self) -> bytes:
-        return session_secret(self.request, self.root).encode("latin-1")
+        return self.secret.encode("latin-1")
 
     def may(self, operation_id: str) -> bool:
-        """Return whether the key or the person may carry out an operation."""
-        if self.session is None or (operation_id in _OF_KEYS and self.caller.kind != "key"):
+        """Return whether the key or the person may carry out an operation in the console."""
+        if self.session is None:
             return False
-        scope = scope_of(operation_id)
-        return scope is None or scope in self.caller.scopes
+        operation = _BY_ID[operation_id]
+        if self.caller.kind == "key" and operation.tag != _OWN:
+            return operation_id in _OF_KEYS
+        is_for_people = self.caller.kind == "key" or operation_id not in _OF_KEYS
+        return is_for_people and operation.scope in (None, *self.caller.scopes)
 
-    async def find_session_again(self) -> None:
+    async def find_session(self) -> Session:
         """Find the session as it is now: it, its key or its rights may have ended meanwhile."""
-        services, secret = self.services, self._secret.decode("latin-1")
-        found = await find_session(
-            services.store, secret, services.keys.environment, services.clock()
-        )
-        if not isinstance(found, Session):
-            self.session = None
-            msg = "the session has ended meanwhile"
+        self.session, found = None, await self.sessions.find(self.secret)
+        if found is None:
+            msg = "sign in first"
             raise MissingKey(msg)
+        self.signed_in = found.caller
+        if found.caller.allowed_networks:
+            require_network(found.caller, self.client)
         self.session = found
-        if self.caller.allowed_networks:
-            require_network(self.caller, self.client)
+        return found
 
     async def find_pet(self, pet_id: int | None) -> Pet | None:
         """Return the animal with this id, if there is one and the person may see it."""
@@ -267,8 +267,6 @@ class PageRequest(Struct):
         other is given. A POST with the same ``once``, which is that of its form if no other is
         given, and the same body is executed once (``Idempotency-Key``): the second click of two
         waits for the first. A form that was sent, and then changed, is another request.
-
-        A change of an animal, a category or an order costs a request of the key's day.
         """
         operation = _BY_ID[operation_id]
         assert self.session is not None  # noqa: S101 - only public pages have none
@@ -293,9 +291,6 @@ class PageRequest(Struct):
             once=self._idempotent(operation, call, once) if once and is_post else None,
             client=self.request,
         )
-        if operation.scope in _CHARGED and self.caller.role is None:
-            decision = await self.services.limiter.charge(self.caller, 1)
-            require_admitted(decision, KEY)
         return await _execute(operation, context, call)
 
     def decoded(self, operation_id: str, body: Mapping[str, Any]) -> Any:

@@ -1,12 +1,8 @@
-"""Rotating a key: its new token is shown once, and its own person stays signed in."""
-
-from contextlib import suppress
+"""Rotating a key: its new token is shown once."""
 
 from petstore.console.forms import number_or_text
 from petstore.console.page import PageRequest
-from petstore.errors import Unavailable
 from petstore.http.messages import Response
-from petstore.sessions.store import rebind_session
 
 GRACES = (("86400", "in 1 day"), ("604800", "in 7 days"), ("3600", "in 1 hour"), ("0", "at once"))
 """When the old token ends: what the field ``graceSeconds`` of the form has, and words for it."""
@@ -15,19 +11,12 @@ GRACES = (("86400", "in 1 day"), ("604800", "in 7 days"), ("3600", "in 1 hour"),
 async def rotate(visit: PageRequest, operation_id: str, back: str) -> Response:
     """Rotate a key as the form wants it, and return the page that shows its new token.
 
-    The operation is ``rotateKey`` for a key that an administrator chooses, ``rotateCurrentKey`` for
-    the own one. ``back`` is the page to go on with. The response is the only place that has the
-    token, so it is no redirect; a form that is sent twice rotates twice, and the last page has the
-    token that counts.
+    ``back`` is the page to go on with. The response is the only place that has the token, so it is
+    no redirect; a form that is sent twice rotates twice, and the last page has the token that
+    counts. Whoever rotates their own key signs in again with the new token.
     """
     grace = visit.form.text("graceSeconds")
     rotated = await visit.execute(operation_id, {"graceSeconds": number_or_text(grace)})
-    assert visit.session is not None  # noqa: S101 - only public pages have none
-    if rotated.value.id == visit.caller.id:
-        # If this fails, the session ends with the old token; the new one must be shown anyway.
-        with suppress(Unavailable):
-            token = rotated.value.token.encode("ascii")
-            await visit.services.store.write(rebind_session(visit.session, token))
     return visit.page(
         "rotated.html",
         key=rotated.value,

@@ -64,10 +64,8 @@ TABLES = (
     Table("counts", ("kind", "key_id", "name", "hour"), "hour", 31 * DAY, HOUR),
     # A notice is told once a month or more often, and could be told again once its row is gone.
     Table("key_notices", ("key_id", "notice", "period"), "noticed_at", 62 * DAY),
-    Table("console_seal", ("one",)),
-    # People are told why their session has ended.
-    Table("console_sessions", ("digest",), "used_at", 31 * DAY),
-    Table("console_links", ("digest",), "expires_at", 10 * MINUTE),
+    Table("console_sessions", ("digest",), "expires_at", 10 * MINUTE),
+    Table("invitations", ("digest",), "expires_at", 10 * MINUTE),
     # With each import, all its rows are deleted.
     Table("imports", ("id",), "touched_at", IMPORTS_KEPT, at_once=1),
     Table("import_batches", ("import_id", "first")),

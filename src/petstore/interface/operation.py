@@ -29,7 +29,8 @@ from petstore.keys.store import Principal
 from petstore.limits.admission import Admission
 from petstore.limits.contract import RateLimiter
 from petstore.orders.reservations import Reservations
-from petstore.sessions.store import Session, find_session, find_session_caller
+from petstore.sessions.model import Session
+from petstore.sessions.store import find_session, find_session_in_unit
 from petstore.usage.counter import Counter
 from petstore.webhooks.model import Networks
 
@@ -121,20 +122,24 @@ class Context(Struct, frozen=True):
     @property
     def principal(self) -> Principal:
         """The caller as one who changes keys or people."""
-        session = self.session
         if self.caller.kind == "operator":
             return Principal(self.author, self.caller)
-        token = digest(self.token) if session is None else session.token
-        granted_by = None if session is None else session.granted_by
         return Principal(
-            self.author, self.caller, self.address, self.find_caller_in_unit, token, granted_by
+            self.author, self.caller, self.address, self.find_caller_in_unit, self.credential
         )
+
+    @property
+    def credential(self) -> bytes:
+        """The digest of what the caller ends with; see ``Session``."""
+        return digest(self.token) if self.session is None else self.session.credential
 
     def find_caller_in_unit(self) -> Unit[Caller | None]:
         """Return the caller as it is within a unit of work: its token may have just ended."""
-        if self.session is not None:
-            return find_session_caller(self.session.digest, self.services.clock())
-        return find_key(self.token)
+        if self.session is None:
+            return (yield from find_key(self.credential))
+        now, digest_of_cookie = self.services.clock(), self.session.device.digest
+        session = yield from find_session_in_unit(digest_of_cookie, now)
+        return session.caller if session else None
 
     async def find_caller_again(self) -> Caller:
         """Return the caller as it is after a wait."""
@@ -144,7 +149,7 @@ class Context(Struct, frozen=True):
         else:
             secret, now = self.token.decode("latin-1"), self.services.clock()
             session = await find_session(self.services.store, secret, keys.environment, now)
-            if not isinstance(session, Session):
+            if session is None:
                 msg = "sign in again"
                 raise MissingKey(msg)
             caller = session.caller

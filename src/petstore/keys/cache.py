@@ -19,13 +19,16 @@ _SELECT_BY_DIGEST = (
 )
 
 
-def find_key(token: bytes) -> Unit[Caller | None]:
-    """Return the key of a token, as it is within a unit of work; it expires with the token."""
-    return _key_of((yield _select(token)))
+def find_key(credential: bytes) -> Unit[Caller | None]:
+    """Return the key of a token with this digest, as it is within a unit of work.
+
+    It expires with the token.
+    """
+    return _key_of((yield _select(credential)))
 
 
-def _select(token: bytes) -> Statement:
-    return Statement(_SELECT_BY_DIGEST, (digest(token),), name="select_key_by_digest")
+def _select(credential: bytes) -> Statement:
+    return Statement(_SELECT_BY_DIGEST, (credential,), name="select_key_by_digest")
 
 
 def _key_of(rows: list[Row]) -> Caller | None:
@@ -103,7 +106,7 @@ class ApiKeyCache:
 
     async def _read(self, token: bytes) -> Caller | None:
         known = self._known
-        key = _key_of(await self._store.read(_select(token)))
+        key = _key_of(await self._store.read(_select(digest(token))))
         if key is None or key.environment != self.environment:
             self._seen.discard(token)
             return None

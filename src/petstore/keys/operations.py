@@ -33,7 +33,6 @@ from petstore.keys.model import (
     KeyFields,
     KeyPatch,
     KeyWithToken,
-    digest,
 )
 from petstore.keys.status import SELECT_KEYS, StoredKey, get_key, list_keys, stored_key
 from petstore.keys.store import (
@@ -46,7 +45,6 @@ from petstore.keys.store import (
     rotate_own_key,
     unban_key,
 )
-from petstore.sessions.store import find_own_token
 from petstore.time_slices import TimeSlices
 
 
@@ -156,9 +154,7 @@ def _find_owner(context: Context) -> Unit[Owner]:
     if caller is None or caller.state(context.services.clock()) != "active":
         raise invalid_key()
     require_network(caller, context.address)
-    if context.session is None:
-        return Owner(caller, digest(context.token))
-    return Owner(caller, (yield from find_own_token(context.session.digest)))
+    return Owner(caller, context.credential)
 
 
 def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:

@@ -48,16 +48,14 @@ class Principal(NamedTuple):
 
     Events name the ``author``. ``address`` is where the client of the ``caller`` is.
     ``find_caller`` finds the caller once more by what the client has shown, a token or a session,
-    if that is still valid. ``token`` and ``granted_by`` are the digests of the tokens that it ends
-    with (see ``Session``).
+    if that is still valid. The ``credential`` is the digest of what it ends with (see ``Session``).
     """
 
     author: Author = OPERATOR
     caller: Caller | None = None
     address: str = ""
     find_caller: Callable[[], Unit[Caller | None]] | None = None
-    token: bytes | None = None
-    granted_by: bytes | None = None
+    credential: bytes | None = None
 
     @property
     def environment(self) -> Environment | None:
@@ -66,13 +64,10 @@ class Principal(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """A key whose client changes it, and the digest of the token that the client has.
-
-    Somebody who signed in by a link of another key has no token of this one.
-    """
+    """A key whose client changes it, and the digest of the token that the client has."""
 
     key: Caller
-    token: bytes | None
+    token: bytes
 
 
 def create_key(
@@ -259,11 +254,8 @@ def _recorded(
     return record(now, admin_event(kind, key.environment, key, before), by=by)
 
 
-def _require_newest(token: bytes | None) -> Unit[None]:
+def _require_newest(token: bytes) -> Unit[None]:
     """Refuse any token of a key but the newest one, which has no end."""
-    if token is None:
-        msg = "you signed in by a link of another key: sign in with this key to rotate it"
-        raise BeyondOwnRights(msg)
     newest = yield Statement(
         "SELECT 1 FROM api_key_tokens WHERE digest = ?1 AND expires_at IS NULL",
         (token,),

@@ -62,16 +62,15 @@ class Turns:
 KEY = Budget("key", "this key")
 """Its plan, which a ``RateLimiter`` judges, with its day and its bans."""
 
-WRONG_PASSWORD = Budget("password", "wrong passwords", 10)
-"""Of a login in a network, or in a browser that knows it, or of a session."""
+PASSWORD = Budget("password", "passwords for this login from here", 10)
+"""Of a login in a network, or in a browser that knows the person, or of a session."""
 
-WRONG_PASSWORD_OF_NETWORK = Budget("password", "wrong passwords", 60)
+PASSWORD_OF_NETWORK = Budget("password", "passwords from your network", 60)
 """Of a network, for all logins together."""
 
 _LOOK_UP = Budget("lookup", "this address without a key that the service knows")
 _UNCHARGED = Budget("operation", "this key for requests that cost nothing")
 _PAGE = Budget("console", "your pages in the console")
-_SIGN_IN = Budget("sign_in", "signing in and out with this key from this address", 60)
 
 
 class Admission:
@@ -87,10 +86,8 @@ class Admission:
         """Look-ups of keys that are not valid, and forms of strangers, of a network."""
         self.uncharged = MinuteLimiter[int](clock, _UNCHARGED._replace(per_minute=uncharged))
         """Requests of a key that cost nothing of its plan."""
-        self.pages = MinuteLimiter[int](clock, _PAGE._replace(per_minute=pages))
-        """Pages of the console, of a key or a person."""
-        self.sign_ins = MinuteLimiter[tuple[int, str]](clock, _SIGN_IN)
-        """Sign-ins of a caller from a network, and visits to the pages of its sessions."""
+        self.pages = MinuteLimiter[tuple[int, str]](clock, _PAGE._replace(per_minute=pages))
+        """Pages of the console, of a caller in a network."""
         msg = "this key has 8 batches in progress: wait until one has its response"
         self.batches = Turns("batches", each=8, refusal=msg)  # each has its body in memory
         self.working_batches = Turns("batches", 2)

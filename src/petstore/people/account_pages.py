@@ -1,4 +1,4 @@
-"""The page of one's own account: the name, the password and the devices of a person."""
+"""The page of one's own account: name and password of a person, and where a caller is signed in."""
 
 from msgspec import Struct
 
@@ -7,13 +7,13 @@ from petstore.console.forms import Problem, problem_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.console.scopes import scopes_in_words
+from petstore.console.sign_in import signed_in
 from petstore.domain.decoding import convert
-from petstore.errors import InvalidBody, InvalidKey, MissingKey, NotFound, PetstoreError
+from petstore.errors import InvalidBody, MissingKey, NotFound, PetstoreError
 from petstore.http.messages import Response
-from petstore.people.accounts import Account, change_password, read_account, rename
 from petstore.people.model import PersonName
-from petstore.people.passwords import MIN_LENGTH, check_password
-from petstore.sessions.store import Session, end_device, end_sessions, list_devices
+from petstore.people.passwords import MIN_LENGTH
+from petstore.sessions.model import Session
 
 _HOME = "/account"
 _FORM = FieldSet(
@@ -34,8 +34,6 @@ class _OwnName(Struct, frozen=True):
 
 
 async def _show(visit: PageRequest) -> Response:
-    if visit.caller.role is None:
-        return await visit.redirect("/session")
     return await _page(visit)
 
 
@@ -56,10 +54,12 @@ async def _page(
     """
     if isinstance(error, (MissingKey, NotFound)):
         raise type(error)(error.message)
-    services, caller = visit.services, visit.caller
-    account = await read_account(services.store, caller.id)
-    texts = _FORM.texts(account.caller)
-    form = _FORM.shown(texts, "", visit.form, None if problem else error)
+    session, caller = visit.session, visit.caller
+    account = form = None
+    if caller.kind == "person":
+        account = await visit.sessions.read_account(caller.id)
+        texts = _FORM.texts(account.caller)
+        form = _FORM.shown(texts, "", visit.form, None if problem else error)
     return visit.page(
         "account.html",
         error=error,
@@ -67,87 +67,62 @@ async def _page(
         role=(caller.role or "").capitalize(),
         may_do=scopes_in_words(caller.scopes),
         form=form,
-        problem=problem or form.problem,
+        problem=problem or (form and form.problem),
         wrong=problem,
-        devices=await list_devices(services.store, caller.id, services.clock()),
-        own_device=_session_of(visit).digest,
+        devices=await visit.sessions.devices(caller.id),
+        own=session and session.device,
         shortest=MIN_LENGTH,
     )
 
 
 async def _rename(visit: PageRequest) -> Response:
-    session, services = _session_of(visit), visit.services
-    account = await read_account(services.store, session.caller.id)
+    session = _person_of(visit)
+    account = await visit.sessions.read_account(session.caller.id)
     _FORM.require_unchanged(visit.form, account.caller)
     texts = _FORM.texts(account.caller)
     wanted = convert(texts | _FORM.patch(visit.form), _OwnName, InvalidBody)
-    await services.store.write(rename(session, wanted.name, services.clock(), visit.id))
+    await visit.sessions.rename(session, wanted.name, visit.id)
     undo = Undo(_HOME, undo_fields(texts, {"name": wanted.name}))
     notice = change_notice("Your name", "Your name is changed.", undo, visit.form.text("undo"))
     return await visit.redirect(_HOME, notice)
 
 
 async def _change_password(visit: PageRequest) -> Response:
-    session, services = _session_of(visit), visit.services
-    account = await read_account(services.store, session.caller.id)
-    check_password(visit.form.raw("password"), account.login)
-    try:
-        hashed = await _new_hash(visit, session, account)
-    except InvalidKey as error:
-        raise InvalidBody(error.message) from None
-    unit = change_password(session, account.password, hashed, services.clock(), visit.id)
-    await services.store.write(unit)
+    current, password = visit.form.raw("current"), visit.form.raw("password")
+    changed = await visit.sessions.change_password(_person_of(visit), current, password, visit.id)
     text = "Your new password is set. You were signed out everywhere else."
-    return await visit.redirect(_HOME, Notice(text))
-
-
-async def _new_hash(visit: PageRequest, session: Session, account: Account) -> str:
-    """Return the hash of the new password, if the person knows the one until now or has none."""
-    form, passwords = visit.form, visit.limits.passwords
-    async with visit.limits.own_password_attempt(account.login, session.digest):
-        current, known = form.raw("current"), account.password
-        if known is not None and not await passwords.verify(current, known):
-            msg = "current: this is not your password"
-            raise InvalidKey(msg)
-        return await passwords.hash(form.raw("password"))
+    return signed_in(visit, changed, Notice(text), _HOME)
 
 
 async def _end_device(visit: PageRequest) -> Response:
-    caller, store = _session_of(visit).caller, visit.services.store
-    digest = visit.form.text("device").encode("ascii", "replace")
-    devices = await list_devices(store, caller.id, visit.services.clock())
-    for device in devices:
-        if device.digest.hex().encode("ascii") == digest:
-            await store.write(end_device(caller.id, device.digest))
+    sent = visit.form.text("device")
+    for device in await visit.sessions.devices(visit.caller.id):
+        if str(device.id) == sent:
+            await visit.sessions.end_device(visit.caller.id, device.digest)
     # Also if it has ended already: that is what the person wants.
     return await visit.redirect(_HOME, Notice("You are signed out there."))
 
 
 async def _end_others(visit: PageRequest) -> Response:
-    session, store = _session_of(visit), visit.services.store
-    if len(await list_devices(store, session.caller.id, visit.services.clock())) > 1:
-        await store.write(end_sessions(session.caller.id, session.digest))
+    assert visit.session is not None  # noqa: S101 - only public pages have none
+    await visit.sessions.end_others(visit.session)
     return await visit.redirect(_HOME, Notice("You are signed out everywhere else."))
 
 
-def _session_of(visit: PageRequest) -> Session:
+def _person_of(visit: PageRequest) -> Session:
     session = visit.session
-    if session is None or session.caller.role is None:
-        msg = "only people have an account; a key has a session"
+    if session is None or session.caller.kind != "person":
+        msg = "a key has neither a name to change here nor a password"
         raise NotFound(msg)
     return session
 
 
-# With a limit of its own, as the session of a key: whoever is to be signed out uses up the other.
 PAGES = (
-    ConsolePage("GET", _HOME, _show, ends_sessions=True),
-    ConsolePage("POST", _HOME, _rename, refused=_name_again, ends_sessions=True),
+    ConsolePage("GET", _HOME, _show),
+    ConsolePage("POST", _HOME, _rename, refused=_name_again),
     ConsolePage(
-        *("POST", f"{_HOME}/password", _change_password),
-        refused=_password_again,
-        ends_sessions=True,
-        has_secret=True,
+        *("POST", f"{_HOME}/password", _change_password), refused=_password_again, has_secret=True
     ),
-    ConsolePage("POST", f"{_HOME}/devices/end", _end_device, ends_sessions=True),
-    ConsolePage("POST", f"{_HOME}/devices/end-others", _end_others, ends_sessions=True),
+    ConsolePage("POST", f"{_HOME}/devices/end", _end_device),
+    ConsolePage("POST", f"{_HOME}/devices/end-others", _end_others),
 )

@@ -70,6 +70,7 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
 
 
 async def _create(visit: PageRequest) -> Response:
+    await _confirm(visit)
     fields = _form(visit.caller)
     created = await visit.execute("createPerson", fields.body(fields.typed(visit.form)))
     return visit.page("person_invited.html", 201, person=created.value, hours=_HOURS)
@@ -90,7 +91,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         role=_ROLE_NAMES[person.role],
         may_do=scopes_in_words(ROLES[person.role]),
         devices=(await visit.execute("listPersonDevices")).value,
-        own_device=visit.session.device_id if visit.session else 0,
+        own_device=visit.session.device.id if visit.session else 0,
         is_own=person.id == visit.caller.id,
         hours=_HOURS,
     )
@@ -108,7 +109,10 @@ async def _update(visit: PageRequest) -> Response:
     before, fields = await _get(visit), _form(visit.caller)
     # The form has no version: a person who works has another one every minute.
     fields.require_unchanged(visit.form, before.value)
-    changed = await visit.execute("updatePerson", fields.patch(visit.form), if_match=before.version)
+    changes = fields.patch(visit.form)
+    if changes.keys() & {"login", "role"}:
+        await _confirm(visit)
+    changed = await visit.execute("updatePerson", changes, if_match=before.version)
     person: Person = changed.value
     if person.id == visit.caller.id and person.role != "administrator":
         return await visit.redirect("")  # these pages are no longer for this person
@@ -119,6 +123,7 @@ async def _update(visit: PageRequest) -> Response:
 
 
 async def _invite(visit: PageRequest) -> Response:
+    await _confirm(visit)
     invited = await visit.execute("invitePerson")
     return visit.page("person_invited.html", person=invited.value, hours=_HOURS)
 
@@ -149,6 +154,12 @@ async def _end_device(visit: PageRequest) -> Response:
     except NotFound:
         text = "That device was signed out already."
     return await visit.redirect(_path(visit), Notice(text))
+
+
+async def _confirm(visit: PageRequest) -> None:
+    """Ask for one's own password in an old session, which may be in other hands."""
+    if visit.session is not None and not visit.sessions.is_fresh(visit.session):
+        await visit.sessions.confirm(visit.session, visit.form.raw("current"))
 
 
 async def _get(visit: PageRequest) -> Result[Any]:

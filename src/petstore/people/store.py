@@ -1,12 +1,8 @@
 """List, add, change and invite people.
 
-A person has one current row of ``api_key_tokens``, whose digest no token has: every session of the
-person ends with it.
-
 Each change is one unit of work, which begins and ends as a change to a key does.
 """
 
-import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -33,13 +29,13 @@ from petstore.people.model import (
     PersonWithInvitation,
     check_role,
 )
+from petstore.sessions.model import Device
 from petstore.sessions.store import (
-    Device,
-    create_link,
-    delete_links,
-    end_device,
-    find_device,
+    create_invitation,
+    delete_invitations,
+    end_sessions,
     list_devices,
+    read_unit,
 )
 
 _SELECT = (
@@ -133,7 +129,6 @@ def add_person(
         (person_id, new.name, new.login, name_key(new.login), new.role, environment, now),
         name="insert_person",
     )
-    yield from _begin_generation(person_id)
     person = yield from read_person(person_id, by.environment)
     yield record_person("person.created", person, None, by.author, now)
     return (yield from _invite(person, by, now))
@@ -185,10 +180,8 @@ def change_person(
         yield from _require_free_login(after.login)
     yield from _save(after)
     if is_disabled and not was_disabled:
-        yield from delete_links(person_id)
-        # The sessions stay, to say why they have ended; once the person is enabled again, that is
-        # because of their token.
-        yield from _begin_generation(person_id, now)
+        yield delete_invitations(person_id)
+        yield from end_sessions(person_id)
     yield record_person("person.updated", after, before, by.author, now)
     return after.shown
 
@@ -198,7 +191,7 @@ async def list_devices_of(
 ) -> list[PersonDevice]:
     """Return where a person is signed in, the last used first, or raise ``NotFound``."""
     await find_person(store, person_id, environment)
-    return [*map(_shown_device, await list_devices(store, person_id, now))]
+    return [*map(_shown_device, await read_unit(store, list_devices(person_id, now)))]
 
 
 def end_device_of(
@@ -211,12 +204,13 @@ def end_device_of(
     """Sign a person out on a device that passes ``check``."""
     by = yield from begin_change(by, now)
     yield from read_person(person_id, by.environment)
-    device = yield from find_device(person_id, device_id, now)
-    if device is not None:
-        check(_shown_device(device))
-    if device is None or not (yield from end_device(person_id, device.digest)):
+    devices = yield from list_devices(person_id, now)
+    device = next((each for each in devices if each.id == device_id), None)
+    if device is None:
         msg = f"person {person_id} is not signed in on device {device_id}"
         raise NotFound(msg)
+    check(_shown_device(device))
+    yield from end_sessions(person_id, only=device.digest)
 
 
 def _shown_device(device: Device) -> PersonDevice:
@@ -263,25 +257,9 @@ def _invite(person: StoredPerson, by: Principal, now: Milliseconds) -> Unit[Adde
             msg = "this is your own account: change your password there"
             raise BeyondOwnRights(msg)
         check_role(by.caller, person.caller)
-    maker = by if by.caller is not None else None
-    secret = yield from create_link(person.caller.id, now, maker, "invitation")
+    secret = yield from create_invitation(person.caller.id, now, by)
     yield record_person("person.invited", person, person, by.author, now)
     return Added(person.shown, secret)
-
-
-def _begin_generation(person_id: int, now: Milliseconds | None = None) -> Unit[None]:
-    """Let the sessions of a person end with another digest from now on; those until now end."""
-    if now is not None:
-        yield Statement(
-            "UPDATE api_key_tokens SET expires_at = ?1 WHERE key_id = ?2 AND expires_at IS NULL",
-            (now, person_id),
-            name="end_tokens",
-        )
-    yield Statement(
-        "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)",
-        (secrets.token_bytes(32), person_id),
-        name="insert_token",
-    )
 
 
 def _save(person: StoredPerson) -> Unit[None]:

@@ -20,13 +20,13 @@ from petstore.events.store import newest_position, publish_all
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Environment, KeyFields
 from petstore.keys.store import Principal, create_key
-from petstore.people.accounts import Account, find_account
+from petstore.people.accounts import Account, find_account_by_login
 from petstore.people.model import PersonCreate
 from petstore.people.store import add_person
 from petstore.pets.model import PetFilter
 from petstore.pets.store import list_pets
 from petstore.samples.history import LENGTH, Staff, record_history
-from petstore.sessions.store import create_link, note_use
+from petstore.sessions.store import create_invitation, note_use, read_unit
 from petstore.settings import Settings, is_postgres, masked, sqlite_path
 from petstore.usage.counter import first_day, first_hour, text_of
 from petstore.webhooks.deliveries import DueDelivery, Outcome, save_progress
@@ -42,10 +42,10 @@ _LOGINS: dict[Environment, str] = {"production": "demo", "staging": "staging-dem
 
 
 class Demo(NamedTuple):
-    """The token of a key, and the secret of a link that signs the administrator in.
+    """The token of a key, and the secret of the invitation of the administrator.
 
-    The ``link`` is empty if somebody has disabled that person. ``ways_back`` are commands that make
-    them an active administrator again.
+    The ``link`` is empty if that person has a password or is disabled. ``ways_back`` are commands
+    that make them an active administrator again.
     """
 
     token: str
@@ -54,7 +54,7 @@ class Demo(NamedTuple):
 
 
 async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_clock) -> Demo:
-    """Fill an empty store with a history, and return a demo key and a link to sign in.
+    """Fill an empty store with a history, and return a demo key and an invitation.
 
     The token is stored in ``<file>.demo-key`` beside the database, or with PostgreSQL in
     ``<name>.demo-key`` in the current folder, so that the next start can print it again. Only its
@@ -73,8 +73,8 @@ async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_c
             await store.write(_filled(key_id, settings, now))
             await _add_webhook(store, settings, account.caller, now)
     link, ways_back = "", _ways_back(account, settings)
-    if account.caller.state(now) == "active":
-        link = await store.write(create_link(account.caller.id, now))
+    if account.password is None and account.caller.state(now) == "active":
+        link = await store.write(create_invitation(account.caller.id, now))
     return Demo(token, link, ways_back)
 
 
@@ -120,11 +120,11 @@ async def _demo_key(
 
 async def _demo_account(store: Store, environment: Environment, now: Milliseconds) -> Account:
     login = _LOGINS[environment]
-    account = await find_account(store, login, environment)
+    account = await read_unit(store, find_account_by_login(login, environment))
     if account is None:
         new = PersonCreate("Demo", login, "administrator")
         await store.write(add_person(new, _BY, environment, now))
-        account = await find_account(store, login, environment)
+        account = await read_unit(store, find_account_by_login(login, environment))
     assert account is not None  # noqa: S101 - it is there now
     return account
 

@@ -386,34 +386,36 @@ CREATE TABLE key_notices (
 
 CREATE INDEX key_notices_by_age ON key_notices (noticed_at);
 
--- Who is signed in to the console. A row has the digest of the cookie, never the cookie. A session ends
--- with the token of its own key, and with the token of the session that granted it.
+-- Who is signed in to the console. A row has the digest of the cookie, and that of the credential which
+-- opened the session and with which it ends: the token of a key, or the hash of the password of a person.
 CREATE TABLE console_sessions (
     digest BLOB PRIMARY KEY,
-    key_id INTEGER NOT NULL REFERENCES callers (id),
-    token_digest BLOB,
+    kind TEXT NOT NULL,
+    caller_id INTEGER NOT NULL REFERENCES callers (id),
+    credential BLOB NOT NULL,
+    device TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     used_at INTEGER NOT NULL,
-    notice TEXT NOT NULL DEFAULT '',
-    granted_by BLOB,
-    device TEXT NOT NULL DEFAULT '',
-    stays INTEGER NOT NULL DEFAULT 0
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX console_sessions_by_use ON console_sessions (used_at);
-CREATE INDEX console_sessions_by_key ON console_sessions (key_id, used_at);
-
--- Links that work once: an invitation sets a password, others sign in. They end as sessions do.
-CREATE TABLE console_links (
-    digest BLOB PRIMARY KEY,
-    key_id INTEGER NOT NULL REFERENCES callers (id),
     expires_at INTEGER NOT NULL,
-    token_digest BLOB,
-    granted_by BLOB,
-    purpose TEXT NOT NULL DEFAULT 'sign_in'
+    stays INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX console_links_by_end ON console_links (expires_at);
+CREATE INDEX console_sessions_by_end ON console_sessions (expires_at);
+CREATE INDEX console_sessions_by_caller ON console_sessions (caller_id, used_at);
+
+-- Links that set a password, once. person_id is 0 for the first person of a store. They end with the
+-- credential of the caller who made them, as sessions do; the operator has none.
+CREATE TABLE invitations (
+    digest BLOB PRIMARY KEY,
+    person_id INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    kind TEXT,
+    caller_id INTEGER,
+    credential BLOB
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX invitations_by_end ON invitations (expires_at);
+CREATE INDEX invitations_by_person ON invitations (person_id);
 
 -- Files that callers import. settings are how the file is read, and found is what it has, both as JSON. The
 -- first ``done`` of its ``records`` are behind the import, and those up to its header, ``start``, are no rows.
@@ -453,12 +455,6 @@ CREATE TABLE import_batches (
     refused TEXT NOT NULL DEFAULT '[]',
     pets TEXT NOT NULL DEFAULT '[]',
     PRIMARY KEY (import_id, first)
-) STRICT;
-
--- What marks the cookies of known browsers as issued here. It has one row, from the first on.
-CREATE TABLE console_seal (
-    one INTEGER PRIMARY KEY CHECK (one = 1),
-    secret BLOB NOT NULL
 ) STRICT;
 
 -- The events of each resource, those that each actor caused ('by person/2') and those of administrators

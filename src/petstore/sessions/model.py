@@ -1,0 +1,118 @@
+"""What a session at the console is, and how long it lasts."""
+
+import re
+import secrets
+from hashlib import blake2b
+from hmac import compare_digest
+from typing import NamedTuple
+
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
+from petstore.domain.names import name_key
+from petstore.keys.model import Caller
+
+STAYS: Milliseconds = 30 * DAY
+"""A session that stays ends once nobody has used it for so long."""
+
+FRESH: Milliseconds = DAY
+"""In an older session, a change to who may sign in needs one's own password."""
+
+MAX_MARKS = 8
+"""How many people a browser knows: on the computer of a shop they take turns."""
+
+_IDLE: Milliseconds = 30 * MINUTE
+_LONGEST: Milliseconds = 12 * 60 * MINUTE
+_STAYS_LONGEST: Milliseconds = 180 * DAY
+_TOUCH: Milliseconds = 60 * SECOND
+_SEPARATOR = "."
+_MARK_BYTES = 12
+_COOKIE = re.compile(rf"[\w-]{{22}}(?:\.[0-9a-f]{{{2 * _MARK_BYTES}}}){{1,{MAX_MARKS}}}", re.ASCII)
+
+
+def expiry(created_at: Milliseconds, used_at: Milliseconds, *, stays: bool) -> Milliseconds:
+    """Return when a session ends if nobody uses it again."""
+    idle, longest = (STAYS, _STAYS_LONGEST) if stays else (_IDLE, _LONGEST)
+    return min(created_at + longest, used_at + idle)
+
+
+class Browser(NamedTuple):
+    """The browser that a session begins in.
+
+    ``device`` is what it is, in a few words. The session with the secret ``replaced`` ends. The new
+    one ``stays`` if the person wants to stay signed in there.
+    """
+
+    device: str = ""
+    stays: bool = False
+    replaced: str = ""
+
+
+class Device(NamedTuple):
+    """A session as the person sees it who may end it; ``digest`` is that of its cookie."""
+
+    digest: bytes
+    device: str
+    created_at: Milliseconds
+    used_at: Milliseconds
+    expires_at: Milliseconds
+    stays: bool
+
+    @property
+    def id(self) -> int:
+        """A number that stands for it, which JavaScript takes, too."""
+        return int.from_bytes(self.digest[:7]) >> 3
+
+    def needs_touch(self, now: Milliseconds) -> bool:
+        """Return whether its last use is so long ago that a new one is worth a write."""
+        return now - self.used_at >= _TOUCH
+
+
+class Session(NamedTuple):
+    """A session of a ``caller``, which ends with the ``credential`` that opened it.
+
+    That is the digest of the token of a key, or of the hash of the password of a person.
+    """
+
+    caller: Caller
+    credential: bytes
+    device: Device
+
+
+class KnownBrowser(NamedTuple):
+    """Who has signed in with a browser, as its cookie says: a mark for each password."""
+
+    id: str = ""
+    marks: tuple[str, ...] = ()
+
+    @property
+    def cookie(self) -> str:
+        return _SEPARATOR.join((self.id, *self.marks))
+
+    def knows(self, credential: bytes) -> bool:
+        """Return whether somebody has signed in here with a password, by the digest of its hash."""
+        mark = _mark_of(self.id, credential)
+        return any(compare_digest(mark, known) for known in self.marks)
+
+    def with_mark(self, credential: bytes) -> "KnownBrowser":
+        """Return it as it is once somebody has signed in: the last ones are remembered."""
+        browser_id = self.id or secrets.token_urlsafe(16)
+        mark = _mark_of(browser_id, credential)
+        others = (known for known in self.marks if known != mark)
+        return KnownBrowser(browser_id, (*others, mark)[-MAX_MARKS:])
+
+
+def known_browser(cookie: str) -> KnownBrowser:
+    """Return what the value of a cookie says."""
+    if not _COOKIE.fullmatch(cookie):
+        return KnownBrowser()
+    browser_id, *marks = cookie.split(_SEPARATOR)
+    return KnownBrowser(browser_id, tuple(marks))
+
+
+def _mark_of(browser_id: str, credential: bytes) -> str:
+    text = browser_id.encode("ascii")
+    return blake2b(text, digest_size=_MARK_BYTES, key=credential).hexdigest()
+
+
+def login_digest(login: str, size: int = 16) -> str:
+    """Return what stands for a login, however long it is, in the counts and in the log."""
+    return blake2b(name_key(login).encode("utf-8", "replace"), digest_size=size).hexdigest()

@@ -1,0 +1,285 @@
+"""Signing in, and what people do with their own sessions and accounts: all that pages may use."""
+
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from petstore.clock import Clock, Milliseconds, system_clock
+from petstore.databases.contract import Statement, Store, Unit
+from petstore.errors import InvalidBody, InvalidKey, MissingKey
+from petstore.events.model import Author
+from petstore.interface.authentication import look_up, require_network
+from petstore.interface.operation import Services
+from petstore.interface.rate_limit_headers import require_admitted
+from petstore.keys.model import Caller, Environment, digest
+from petstore.keys.store import Principal, count_up_revision
+from petstore.limits.admission import PASSWORD, PASSWORD_OF_NETWORK
+from petstore.limits.minutes import network_of
+from petstore.people.accounts import (
+    FIRST,
+    Account,
+    any_person,
+    find_account,
+    find_account_by_login,
+)
+from petstore.people.model import PersonCreate
+from petstore.people.passwords import Passwords, check_password, has_length
+from petstore.people.store import add_person, read_person, record_person
+from petstore.sessions.model import (
+    FRESH,
+    Browser,
+    Device,
+    KnownBrowser,
+    Session,
+    login_digest,
+)
+from petstore.sessions.store import (
+    begin_session,
+    create_invitation,
+    delete_invitations,
+    end_session,
+    end_sessions,
+    find_invited,
+    find_session,
+    find_session_in_unit,
+    list_devices,
+    read_unit,
+    take_invitation,
+    touch_session,
+)
+
+_WRONG = "The login or the password is wrong. Check both. In the password, capital letters count."
+_NETWORK = 48  # bits of IPv6 that one subscriber may have
+
+
+class SignedIn(NamedTuple):
+    """Who has just signed in, the secret of the session, and the credential that it ends with."""
+
+    caller: Caller
+    secret: str
+    credential: bytes
+    stays: bool
+
+
+class Sessions:
+    """Finds the sessions of keys and people, begins and ends them, and limits both.
+
+    Attempts with a password are counted by network, and by login and network together, in all
+    processes. Beyond that no password from there is hashed. A browser that knows the person has a
+    count of its own, and goes first: so nobody can use up what others may try.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._store, self._environment = services.store, services.keys.environment
+        self._passwords = Passwords()
+
+    async def find(self, secret: str) -> Session | None:
+        """Return the session with this secret, as it is now."""
+        if not secret:
+            return None
+        return await find_session(self._store, secret, self._environment, self._services.clock())
+
+    async def touch(self, session: Session) -> bool:
+        """Note the use of a session; return whether its last one was a while ago."""
+        now = self._services.clock()
+        if not session.device.needs_touch(now):
+            return False
+        await self._store.write(touch_session(session, now))
+        return True
+
+    def charge(self, caller: Caller, address: str) -> None:
+        """Charge a page to a caller. Others cannot use up what the caller has at this network."""
+        pages = self._services.admission.pages
+        require_admitted(pages.take((caller.id, network_of(address, _NETWORK))), pages.budget)
+
+    def charge_stranger(self, address: str) -> None:
+        look_ups = self._services.admission.look_ups
+        require_admitted(look_ups.take(network_of(address)), look_ups.budget)
+
+    async def sign_in_with_key(self, token: bytes, address: str, browser: Browser) -> SignedIn:
+        services, credential = self._services, digest(token)
+        key = await look_up(token, services.keys, services.admission.look_ups, address)
+        require_network(key, address)
+        self.charge(key, address)
+        unit = begin_session(key, credential, services.clock(), browser)
+        return SignedIn(key, await self._store.write(unit), credential, browser.stays)
+
+    async def sign_in(
+        self, login: str, password: str, address: str, browser: Browser, known: KnownBrowser
+    ) -> SignedIn:
+        """Begin a session with a password. Whatever is wrong, it costs as much."""
+        if not has_length(password):  # no password is: it costs no hash, and counts for no login
+            raise InvalidKey(_WRONG)
+        found = find_account_by_login(login, self._environment)
+        account = await read_unit(self._store, found)
+        is_known = account is not None and known.knows(account.credential)
+        with await self._attempt(login, address, known.id if is_known else ""):
+            is_right = await self._passwords.verify(password, account and account.password)
+        now = self._services.clock()
+        if account is None or not is_right or account.caller.state(now) != "active":
+            raise InvalidKey(_WRONG)
+        self.charge(account.caller, address)
+        unit = begin_session(account.caller, account.credential, now, browser)
+        secret = await self._store.write(unit)
+        return SignedIn(account.caller, secret, account.credential, browser.stays)
+
+    async def _attempt(self, login: str, address: str, known_by: str) -> ExitStack:
+        """Charge an attempt, and wait for a turn; a browser or session ``known_by`` goes first."""
+        network, name = network_of(address, _NETWORK), login_digest(login)
+        counts = {network: PASSWORD_OF_NETWORK, f"{name} {network}": PASSWORD}
+        if known_by:
+            counts = {f"{name} {known_by}": PASSWORD}
+        for holder, budget in counts.items():
+            decision = await self._services.limiter.take_of(budget, holder)
+            require_admitted(decision, budget)
+        turns = self._services.admission.passwords
+        return await turns.take(object(), goes_first=bool(known_by))
+
+    async def find_invited(self, secret: str) -> Account | None:
+        """Return whom a link invites: it can set their password."""
+        found = find_invited(secret, self._environment, self._services.clock())
+        return await read_unit(self._store, found)
+
+    async def accept(
+        self,
+        secret: str,
+        password: str,
+        first: PersonCreate | None,
+        browser: Browser,
+        request_id: str,
+    ) -> SignedIn | None:
+        """Set the password of the person whom a link invites, and sign in; their sessions end.
+
+        A store without people gets the ``first`` one. The result is ``None`` if the link has no use
+        left.
+        """
+        hashed = await self._hash(password)
+        now, environment = self._services.clock(), self._environment
+
+        def accepted() -> Unit[SignedIn | None]:
+            yield count_up_revision()
+            account = yield from find_invited(secret, environment, now)
+            if account is None or (account.caller.id == FIRST) != (first is not None):
+                return None
+            if not (yield from take_invitation(secret)):
+                return None
+            if first is not None:
+                added = yield from add_person(first, Principal(), environment, now)
+                account = yield from _read_account(added.person.id)
+            return (yield from _set_password(account, hashed, now, browser, request_id))
+
+        return await self._store.write(accepted())
+
+    async def read_account(self, person_id: int) -> Account:
+        return await read_unit(self._store, _read_account(person_id))
+
+    async def change_password(
+        self, session: Session, current: str, password: str, request_id: str
+    ) -> SignedIn:
+        """Give a person another password, and begin another session instead of all until now."""
+        account = await self.read_account(session.caller.id)
+        check_password(password, account.login)
+        await self.confirm(session, current)
+        hashed, now = await self._hash(password), self._services.clock()
+        device = session.device
+
+        def changed() -> Unit[SignedIn]:
+            yield count_up_revision()
+            yield from _require_session(device.digest, now)
+            browser = Browser(device.device, device.stays)
+            return (yield from _set_password(account, hashed, now, browser, request_id))
+
+        return await self._store.write(changed())
+
+    async def confirm(self, session: Session, password: str) -> None:
+        """Refuse whoever does not know the password of the person of a session."""
+        account = await self.read_account(session.caller.id)
+        with await self._attempt(account.login, "", session.device.digest.hex()):
+            if not await self._passwords.verify(password, account.password):
+                msg = "current: this is not your password"
+                raise InvalidBody(msg)
+
+    def is_fresh(self, session: Session) -> bool:
+        """Return whether a session is so new that nobody has to confirm it with the password."""
+        return self._services.clock() - session.device.created_at <= FRESH
+
+    async def _hash(self, password: str) -> str:
+        with await self._services.admission.passwords.take(object()):
+            return await self._passwords.hash(password)
+
+    async def rename(self, session: Session, name: str, request_id: str) -> None:
+        """Give the person of a session another name."""
+        if session.caller.name != name:  # else anybody could wake all long polls for nothing
+            unit = _renamed(session.device.digest, name, self._services.clock(), request_id)
+            await self._store.write(unit)
+
+    async def devices(self, caller_id: int) -> list[Device]:
+        """Return where a caller is signed in, the last used first."""
+        return await read_unit(self._store, list_devices(caller_id, self._services.clock()))
+
+    async def end(self, secret: str) -> None:
+        await self._store.write(_alone(end_session(secret)))
+
+    async def end_device(self, caller_id: int, digest: bytes) -> None:
+        await self._store.write(end_sessions(caller_id, only=digest))
+
+    async def end_others(self, session: Session) -> None:
+        unit = end_sessions(session.caller.id, kept=session.device.digest)
+        await self._store.write(unit)
+
+
+async def invite_first(store: Store, environment: Environment, clock: Clock = system_clock) -> str:
+    """Return the secret of a link for the first person of a store, empty if it has people."""
+    if await read_unit(store, any_person(environment)):
+        return ""
+    return await store.write(create_invitation(FIRST, clock()))
+
+
+def _read_account(person_id: int) -> Unit[Account]:
+    account = yield from find_account(person_id)
+    assert account is not None  # noqa: S101 - people are never deleted
+    return account
+
+
+def _require_session(digest: bytes, now: Milliseconds) -> Unit[Caller]:
+    """Return the caller of a session as it is within a unit of work, if it has not ended."""
+    session = yield from find_session_in_unit(digest, now)
+    if session is None:
+        msg = "the session has ended meanwhile"
+        raise MissingKey(msg)
+    return session.caller
+
+
+def _set_password(
+    account: Account, hashed: str, now: Milliseconds, browser: Browser, request_id: str
+) -> Unit[SignedIn]:
+    """Set a password, end what the one before has begun, and begin a session.
+
+    The revision of the callers is locked, so no other unit does so meanwhile.
+    """
+    caller, changed = account.caller, account._replace(password=hashed)
+    before = yield from read_person(caller.id, caller.environment)
+    yield Statement(
+        "UPDATE people SET password = ?1 WHERE id = ?2", (hashed, caller.id), name="update_password"
+    )
+    yield from end_sessions(caller.id)
+    yield delete_invitations(caller.id)
+    after, by = before._replace(has_password=True), Author(caller.actor, request_id)
+    yield record_person("person.updated", after, before, by, now)
+    secret = yield from begin_session(caller, changed.credential, now, browser)
+    return SignedIn(caller, secret, changed.credential, browser.stays)
+
+
+def _renamed(digest: bytes, name: str, now: Milliseconds, request_id: str) -> Unit[None]:
+    yield count_up_revision()
+    caller = yield from _require_session(digest, now)
+    before = yield from read_person(caller.id, caller.environment)
+    yield Statement(
+        "UPDATE api_keys SET name = ?1 WHERE id = ?2", (name, caller.id), name="update_own_name"
+    )
+    after, by = before.changed({"name": name}, now), Author(caller.actor, request_id)
+    yield record_person("person.updated", after, before, by, now)
+
+
+def _alone(statement: Statement) -> Unit[None]:
+    yield statement
