@@ -6,8 +6,9 @@ from typing import Any, Literal, TypeAlias
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from support.clerk import Clerk, issue_for_console
+from support.clerk import Clerk
 from support.process import ServerProcess
+from support.staff import issue_for_console
 from support.webhooks import add_failed_deliveries
 
 WIDTHS = (320, 390, 1280, 1600)
