@@ -209,10 +209,10 @@ async def test_cookies_that_http_2_has_split_are_joined(
     cookie = dict(map(tuple, start["headers"]))[b"set-cookie"].partition(b";")[0]
     for pieces in [(b"theme=dark", cookie), (cookie, b"theme=dark")]:
         crumbs = [(b"cookie", piece) for piece in pieces]
-        asked = scope(*crumbs, method="GET", path="/console/session", http_version="2")
+        asked = scope(*crumbs, method="GET", path="/console/account", http_version="2")
         start, page = await server.request(asked, *body())
         assert start["status"] == 200
-        assert b"Your session" in page
+        assert b"Your account" in page
 
 
 async def test_a_path_is_read_as_it_was_sent(server: Server, key: tuple[bytes, bytes]) -> None:

@@ -146,15 +146,8 @@ CALLERS_OF_OPERATIONS = ("console", "pages", "cli", "commands", "agents")
 PAST_OPERATIONS = {
     # Work on the database as a whole.
     "cli.databases",
-    # Find out who calls: operations are executed for them, and so come later.
-    "console.browsers",
+    # Where the feed of events is, before a page is read: no operation gives it alone.
     "console.console",
-    "console.page",
-    "console.rotation",
-    "console.sign_in",
-    "people.account_pages",
-    "people.invitation_pages",
-    "sessions.pages",
     # Names of callers, and the order before a pet's event: no operation gives them.
     "console.history",
     # Until the command line carries out operations alone.

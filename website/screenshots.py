@@ -30,7 +30,7 @@ IN_DOCS = {
 """The pictures of the documentation, by the names of the screenshots."""
 
 _SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-_LINK = re.compile(rf"http\S+{HOME}/link/\S+")
+_LINK = re.compile(rf"http\S+{HOME}/invitation/\S+")
 _HREF = re.compile(rf'href="({HOME}[^"?#]*)')
 _PARAMETER = re.compile(r"\\\{\w+\\\}")
 
@@ -69,7 +69,7 @@ def take(folder: Path) -> list[str]:
 
 
 def link_of(server: ServerProcess) -> str:
-    """Return the link with which a demo store signs its administrator in."""
+    """Return the link with which the administrator of a demo store sets a password."""
     server.wait_until_ready()
     said = server.process.stdout or ()
     return next(found[0] for line in said if (found := _LINK.search(line)))
@@ -88,7 +88,8 @@ def _signed_in(server: ServerProcess, browser: Browser) -> BrowserContext:
     context = browser.new_context(reduced_motion="reduce")
     page = context.new_page()
     page.goto(link_of(server))
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_label("New password").fill("correct horse")
+    page.get_by_role("button", name="Set the password").click()
     page.goto(f"{server.url}{HOME}/import")
     example = page.request.get(f"{server.url}{HOME}/import/example.csv")
     file: FilePayload = {"name": "animals.csv", "mimeType": "text/csv", "buffer": example.body()}

@@ -196,9 +196,7 @@ class Settings:
     )
     console_per_minute: int = _setting(
         1200,
-        "Requests of the console a minute for each key, in each process; at most five for each that"
-        " its plan allows. Pages cost nothing of the key's own limits, but"
-        " changes and rows of files do.",
+        "Requests of the console a minute for each key or person from a network, in each process.",
         ge=1,
         le=2**31 - 2,
     )

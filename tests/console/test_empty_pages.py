@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from support.service import Service
-from support.visitor import signed_in, words
+from support.visitor import owner_of_key, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +27,6 @@ def empty(page: httpx.Response) -> str:
         ("/categories", "There are no categories here.", ["#name"]),
         ("/sales", "Nothing was sold on these days.", ["/orders?status=approved"]),
         ("/keys?name=Nobody", "No key matches.", ["/keys"]),
-        ("/people", "Nobody yet.", ["/people/new"]),
         ("/activity?kind=category", "Nothing found.", ["/activity"]),
         ("/today", "No orders wait for approval.", ["/orders/new"]),
     ],
@@ -61,5 +60,5 @@ async def test_an_empty_page_offers_nothing_that_a_person_may_not_do(
 
 
 async def test_a_key_without_requests_learns_how_to_send_one(service: Service) -> None:
-    page = await (await signed_in(service)).get("/usage")
+    page = await (await owner_of_key(service)).get("/usage")
     assert "/docs/tutorials/sell-an-animal-curl" in empty(page)

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, FilePayload, expect
 
-from support.clerk import Clerk, issue_for_console
+from support.clerk import Clerk
 from support.process import ServerProcess
+from support.staff import issue_for_console
 
 OVERLAPS = """() => [...document.querySelectorAll('.cards td[data-label]')].filter(cell => {
   const label = getComputedStyle(cell, '::before');

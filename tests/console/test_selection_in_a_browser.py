@@ -6,8 +6,9 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, Dialog, Locator, expect
 
-from support.clerk import Clerk, issue_for_console
+from support.clerk import Clerk
 from support.process import ServerProcess
+from support.staff import issue_for_console
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,8 @@ import pytest
 
 from petstore.console.console import PAGES
 from petstore.console.page import HOME
-from support.clerk import issue_for_console
 from support.process import ServerProcess
-from support.visitor import SAME_ORIGIN
+from support.staff import cookies_of_administrator, issue_for_console
 
 MAX_BYTES = 10_000
 """The most bytes of a page that is compressed; the style sheet and the script are kept."""
@@ -22,9 +21,8 @@ PATHS = sorted({page.path for page in PAGES if page.method == "GET" and not page
 @pytest.fixture(scope="module")
 def client(shop: ServerProcess) -> Iterator[httpx.Client]:
     """A browser that is signed in with every right."""
-    form = {"key": issue_for_console(shop)}
-    with httpx.Client(base_url=shop.url, headers=SAME_ORIGIN, follow_redirects=True) as client:
-        assert client.post(f"{HOME}/sign-in", data=form).is_success
+    cookies = cookies_of_administrator(shop, issue_for_console(shop))
+    with httpx.Client(base_url=shop.url, cookies=cookies, follow_redirects=True) as client:
         yield client
 
 

@@ -1,28 +1,23 @@
 """The main tasks of a clerk whose browser has no JavaScript, by real clicks, from sign-in on."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
-from petstore.backends import in_store
-from petstore.clock import system_clock
-from petstore.sessions.store import create_link
-from support.clerk import issue_for_console
 from support.process import ServerProcess
+from support.staff import invitation, issue_for_console
 
 
 @pytest.fixture(scope="module")
 def page(shop: ServerProcess, browser: Browser) -> Iterator[Page]:
-    """Somebody who has just signed in with a key, and now goes through their day."""
+    """Somebody who has just set a password, and now goes through their day."""
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(f"{shop.url}/console")
-    page.get_by_text("Sign in with an API key").click()
-    page.get_by_label("API key").fill(issue_for_console(shop))
-    page.get_by_role("button", name="Sign in with the key").click()
+    page.goto(invitation(shop, issue_for_console(shop)))
+    page.get_by_label("New password").fill("correct horse")
+    page.get_by_role("button", name="Set the password").click()
     expect(page.locator("h1")).to_have_text("Today")
     yield page
     context.close()
@@ -169,28 +164,25 @@ def test_the_help_explains_the_terms(page: Page) -> None:
 def test_a_link_from_another_site_keeps_the_person_signed_in(
     shop: ServerProcess, page: Page
 ) -> None:
-    wanted = f"{shop.url}/console/session"
-    link = f'<a href="{wanted}">Your session</a>'
+    wanted = f"{shop.url}/console/account"
+    link = f'<a href="{wanted}">Your account</a>'
     mail = "http://mail.example/"
     page.route(mail, lambda route: route.fulfill(content_type="text/html", body=link))
     page.goto(mail)
-    page.get_by_role("link", name="Your session").click()
-    expect(page.locator("h1")).to_have_text("Your session")
+    page.get_by_role("link", name="Your account").click()
+    expect(page.locator("h1")).to_have_text("Your account")
     assert page.url == wanted
 
 
-def test_a_one_time_link_signs_in_and_leaves_no_trace(
-    shop: ServerProcess, browser: Browser
-) -> None:
-    new = create_link(1, system_clock())
-    with ThreadPoolExecutor(1) as thread:  # beside the loop of the browser
-        made = thread.submit(in_store, shop.database, lambda store: store.write(new))
-    secret = made.result()
+def test_an_invitation_leaves_no_trace(shop: ServerProcess, browser: Browser) -> None:
+    link = invitation(shop, issue_for_console(shop))
+    secret = link.rpartition("/")[2]
     page = browser.new_page(java_script_enabled=False)
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.headers.get("referer", "")))
-    page.goto(f"{shop.url}/console/link/{secret}")
-    page.get_by_role("button", name="Sign in").click()
+    page.goto(link)
+    page.get_by_label("New password").fill("correct horse")
+    page.get_by_role("button", name="Set the password").click()
     expect(page.locator("h1")).to_have_text("Today")
     assert sent
     assert not [text for text in (*sent, page.url, page.content()) if secret in text]

@@ -10,7 +10,7 @@ import pytest
 
 from petstore.backends import store_at
 from petstore.categories.model import CategoryCreate
-from petstore.clock import system_clock
+from petstore.clock import DAY, system_clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.events.model import EVENT_TYPES, NewEvent
 from petstore.events.store import Change, record
@@ -101,16 +101,13 @@ def add_devices() -> Unit[None]:
     """Sign each person in on the devices from 1 to ``DEVICES``."""
     now = system_clock()
     for person in range(MANY + 1, MANY + PEOPLE + 1):
-        token = person.to_bytes(32)
-        yield Statement(
-            "INSERT INTO api_key_tokens (digest, key_id) VALUES (?1, ?2)", (token, person)
-        )
         for device in range(1, DEVICES + 1):
             session = (device << 3).to_bytes(7) + person.to_bytes(25)
             yield Statement(
-                "INSERT INTO console_sessions (digest, key_id, token_digest, created_at, used_at)"
-                " VALUES (?1, ?2, ?3, ?4, ?4)",
-                (session, person, token, now),
+                "INSERT INTO console_sessions (digest, kind, caller_id, credential, device,"
+                " created_at, used_at, expires_at, stays)"
+                " VALUES (?1, 'person', ?2, ?1, '', ?3, ?3, ?4, 1)",
+                (session, person, now, now + DAY),
             )
 
 

@@ -344,7 +344,7 @@ async def test_of_two_invitations_at_once_one_link_is_left(
             for store in stores
         )
     )
-    ((links,),) = await stores[0].read(Statement("SELECT count(*) FROM console_links"))
+    ((links,),) = await stores[0].read(Statement("SELECT count(*) FROM invitations"))
     assert links == 1
 
 

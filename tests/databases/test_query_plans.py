@@ -51,7 +51,7 @@ from petstore.imports.store import (
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.messages import encode_json
 from petstore.interface.operations import OPERATIONS
-from petstore.keys.cache import ApiKeyCache
+from petstore.keys.cache import ApiKeyCache, find_key
 from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
 from petstore.keys.operations import search_keys
@@ -78,6 +78,7 @@ from petstore.orders.store import (
     search_orders,
     update_order,
 )
+from petstore.people.accounts import any_person, find_account, find_account_by_login
 from petstore.people.store import change_person, end_device_of, find_person, list_people
 from petstore.pets.model import NewPet, PetFilter, PetPatch, PetStatus
 from petstore.pets.search import search_pets
@@ -90,12 +91,15 @@ from petstore.pets.store import (
 )
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
+from petstore.sessions.model import Browser
 from petstore.sessions.store import (
-    find_own_token,
-    find_session,
+    begin_session,
+    create_invitation,
+    end_sessions,
+    find_invited,
+    find_session_in_unit,
     list_devices,
-    open_session,
-    use_link,
+    take_invitation,
 )
 from petstore.settings import Settings
 from petstore.usage.counter import Counter
@@ -191,10 +195,8 @@ FILL = {
     "idempotency_records": "1 + n % 3, 'key ' || n, x'', x'', n",
     "counts": "iif(n % 2, 'deprecated', 'response'), n, 'getPet', n, 7, '[1,\"shop/1\",\"r1\"]'",
     "key_notices": "n, 'banned', n, n",
-    "console_sessions (digest, key_id, token_digest, created_at, used_at)": (
-        "randomblob(32), n, x'', n, n"
-    ),
-    "console_links (digest, key_id, expires_at)": "randomblob(32), n, n",
+    "console_sessions": "randomblob(32), 'key', n, x'', '', n, n, n, 0",
+    "invitations (digest, person_id, expires_at)": "randomblob(32), n, n",
 }
 
 PET_STATUSES: tuple[PetStatus | UnsetType, ...] = (UNSET, "sold")
@@ -310,7 +312,9 @@ ROWS: dict[str, list[Row]] = {
     "lock_orders_of_buyer": [order_row(7, 7, "cancelled", buyer="Jane")],
     "insert_caller": [(9_999,)],
     "select_key": [(*KEY_ROW, *NEVER_USED)],
-    "select_session_token": [(b"a token",)],
+    "select_session": [("key", 7, b"digest of a token", b"", "", 0, 0, 1, 0)],
+    "select_invitation": [(7, None, None, None)],
+    "select_account": [],
     "select_newest_token": [(1,)],
     "count_events": [(0,)],
     "select_start_of_feed": [(1,)],
@@ -388,12 +392,28 @@ def units() -> Iterator[Unit[Any]]:
     yield recover_batch("", RECOVERING, 0)
     yield delete_deliveries(1)
     yield from (prune(table, 5 * table.time_unit) for table in TABLES if table.time)
-    yield use_link("secret", "production", NOW)
+    yield from signing_in()
+
+
+def signing_in() -> Iterator[Unit[Any]]:
+    """Yield what begins, finds and ends sessions."""
+    yield begin_session(KEY, b"digest of a token", NOW, Browser())
+    yield find_session_in_unit(b"digest of a cookie", NOW)
+    yield list_devices(7, NOW)
+    yield end_sessions(7)
+    yield end_sessions(7, only=b"digest of a cookie")
+    yield find_account(7)
+    yield find_account_by_login("grace", "production")
+    yield any_person("production")
+    yield create_invitation(7, NOW)
+    yield find_invited("secret", "production", NOW)
+    yield take_invitation("secret")
 
 
 def found_owner() -> Unit[Owner]:
-    """Find a key that rotates itself in a session."""
-    return Owner(KEY, (yield from find_own_token(b"a cookie")))
+    """Find a key that rotates itself."""
+    yield from find_key(b"digest of a token")
+    return Owner(KEY, b"digest of a token")
 
 
 def from_enabled(unit: Unit[Any]) -> Unit[Any]:
@@ -435,7 +455,6 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: names_here(store, {"bella", "rex"})),
         *statements_of(lambda store: count_next_pets(store, 7), ROWS),
         *statements_of(lambda store: find_person(store, 7, None), ROWS),
-        *statements_of(lambda store: list_devices(store, 7, NOW)),
         *statements_of(lambda store: get_order(store, 7)),
         *statements_of(get_inventory_by_category),
         *statements_of(lambda store: forget_buyer(store, "Jane", CLOCK, SERVICE), ROWS),
@@ -474,7 +493,6 @@ def recorded() -> dict[str, list[Statement]]:
                 "select_deprecated_uses_of_key": [(7, "getPet", "Till", 1, '[1,"shop/1","r1"]')],
             },
         ),
-        *statements_of(lambda store: find_session(store, "secret", "production", NOW)),
     ]
     by_name: dict[str, list[Statement]] = {}
     for statement in statements:
@@ -655,7 +673,7 @@ def test_postgresql_finds_the_rows_of_a_batch_by_row_id(
     """By their keys, each was compared with a whole table that had been empty when analyzed."""
     database = database_name(postgres_url)
     large = "SET enable_seqscan = off"  # here the tables are empty, where a scan is as good
-    session = statements_of(partial_write(open_session(7, b"token", NOW)))
+    session = statements_of(partial_write(begin_session(KEY, b"token", NOW, Browser())))
     statements = [one for name in RECORDED for one in (*RECORDED[name], *session)]
     in_batches = {each.sql: each for each in statements if each.name in BATCHES}
     assert {each.name for each in in_batches.values()} == BATCHES

@@ -86,8 +86,9 @@ TAKEN = "GRACE"
 
 
 SIGNED_IN = (
-    "INSERT INTO console_sessions (digest, key_id, token_digest, created_at, used_at, stays)"
-    " VALUES (?1, 3, (SELECT digest FROM api_key_tokens WHERE key_id = 3), ?2, ?2, 1)"
+    "INSERT INTO console_sessions"
+    " (digest, kind, caller_id, credential, device, created_at, used_at, expires_at, stays)"
+    " VALUES (?1, 'person', 3, ?1, '', ?2, ?2, 4102444800000, 1)"
 )
 
 

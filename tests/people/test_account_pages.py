@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from petstore.clock import DAY, SECOND
 from petstore.databases.contract import Statement
-from petstore.people.accounts import read_account
-from petstore.sessions.store import end_sessions
+from petstore.people.accounts import find_account
+from petstore.sessions.store import end_sessions, read_unit
 from support.page_forms import form_to, press, succeed
 from support.passwords import (
     LOGIN,
@@ -20,8 +21,7 @@ from support.passwords import (
 )
 from support.people import alter
 from support.service import Service
-from support.stores import do
-from support.visitor import Visitor, newcomer, signed_in, signed_in_person, words
+from support.visitor import Visitor, newcomer, owner_of_key, signed_in, words
 
 pytestmark = pytest.mark.anyio
 
@@ -36,6 +36,11 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 async def grace(service: Service) -> Visitor:
     return await person_at(service)
+
+
+async def name_of(service: Service, visitor: Visitor) -> str:
+    account = await read_unit(service.store, find_account(visitor.key_id))
+    return account.caller.name if account else ""
 
 
 async def is_signed_in(visitor: Visitor) -> bool:
@@ -53,21 +58,25 @@ async def phone_of(service: Service) -> Visitor:
 # Who has one
 
 
-async def test_a_key_has_a_session_and_no_account(staff: Visitor) -> None:
-    assert (await staff.get("/account")).headers["location"] == "/console/session"
+async def test_the_owner_of_a_key_has_an_account_without_name_and_password(
+    service: Service,
+) -> None:
+    owner = await owner_of_key(service, name="Till")
+    again = newcomer(service)
+    assert (await again.post("/sign-in", key=owner.token)).status_code == 303
+    page = await owner.get("/account")
+    assert f"KeyTill (#{owner.key_id})" in words(page)
+    assert 'type="password"' not in page.text
     for path, fields in (
         ("/account", {"name": "Ada"}),
         ("/account/password", {"current": PASSWORD, "password": OTHER_PASSWORD}),
-        ("/account/devices/end", {"device": "00"}),
-        ("/account/devices/end-others", {}),
     ):
-        refused = await staff.post(path, **fields)
-        assert refused.status_code == 404
-        assert "only people have an account" in words(refused).lower()
+        assert (await owner.post(path, **fields)).status_code == 404
+    await succeed(owner, page, "Sign out everywhere else")
+    assert [await is_signed_in(each) for each in (owner, again)] == [True, False]
 
 
-async def test_a_person_has_an_account_and_no_session_page(grace: Visitor) -> None:
-    assert (await grace.get("/session")).headers["location"] == "/console/account"
+async def test_a_person_has_an_account(grace: Visitor) -> None:
     page = await grace.get("/account")
     for told in (LOGIN, "RoleClerk", "See animals and categories; add, change"):
         assert told in words(page)
@@ -92,7 +101,7 @@ async def test_a_person_changes_the_own_name_and_undoes_it(
     assert "Your name is changed." in words(changed)
     assert 'title="Your account"><bdi>Grace Hopper</bdi>' in changed.text
     back = await succeed(grace, changed, "Undo")
-    assert (await read_account(service.store, grace.key_id)).caller.name == "Grace"
+    assert await name_of(service, grace) == "Grace"
     assert "Your name is as it was before." in words(back)
 
 
@@ -105,7 +114,7 @@ async def test_a_name_that_somebody_else_changed_is_not_overwritten(
     assert refused.status_code == 412
     assert "Somebody else changed this account" in words(refused)
     assert "you want Grace Hopper" in words(refused)
-    assert (await read_account(service.store, grace.key_id)).caller.name == "Grace H."
+    assert await name_of(service, grace) == "Grace H."
 
 
 # The password
@@ -114,15 +123,18 @@ async def test_a_name_that_somebody_else_changed_is_not_overwritten(
 async def test_the_password_is_changed_with_the_one_until_now(
     service: Service, grace: Visitor
 ) -> None:
-    phone = await phone_of(service)
+    phone, before = await phone_of(service), grace.client.cookies["petstore_console"]
     page = await grace.get("/account")
     changed = await succeed(
         grace, page, "Change the password", current=PASSWORD, password=OTHER_PASSWORD
     )
     assert "Your new password is set." in words(changed)
     assert not await is_signed_in(phone)
-    assert "because your password was set anew" in words(await phone.get("/sign-in"))
+    assert "or your password, your key or your access was changed" in words(
+        await phone.get("/sign-in")
+    )
     assert await is_signed_in(grace)
+    assert grace.client.cookies["petstore_console"] != before
     assert (await sign_in(phone)).status_code == 401
     assert (await sign_in(phone, password=OTHER_PASSWORD)).status_code == 303
 
@@ -165,16 +177,6 @@ async def test_whoever_found_an_open_console_cannot_guess_the_password(
     # The owner still can, and that ends the thief's session.
     assert (await press(grace, page, "Change the password", **right)).status_code == 303
     assert not await is_signed_in(thief)
-
-
-async def test_who_signed_in_by_a_link_and_has_no_password_sets_the_first(service: Service) -> None:
-    person = await signed_in_person(service)
-    await service.store.write(do("UPDATE people SET password = NULL WHERE id = ?1", person.key_id))
-    page = await person.get("/account")
-    assert 'name="current"' not in page.text
-    await succeed(person, page, "Set the password", password=OTHER_PASSWORD)
-    signed = await sign_in(newcomer(service), "ada@shop.example", OTHER_PASSWORD)
-    assert signed.status_code == 303
 
 
 async def test_password_managers_know_which_login_a_password_is_for(grace: Visitor) -> None:
@@ -255,7 +257,7 @@ async def test_a_person_signs_out_everywhere_else(service: Service, grace: Visit
     assert "You are signed out everywhere else." in words(ended)
     assert not await is_signed_in(phone)
     assert await is_signed_in(grace)
-    assert (await colleague.get("/session")).status_code == 200
+    assert await is_signed_in(colleague)
 
 
 async def test_nothing_changes_if_there_is_no_other_device_and_no_other_name(
@@ -270,3 +272,29 @@ async def test_nothing_changes_if_there_is_no_other_device_and_no_other_name(
     await grace.submit("/account", name="Grace", was_name="Grace")
     assert await service.store.read(select) == before
     assert await is_signed_in(grace)
+
+
+async def test_in_an_old_session_a_change_to_who_signs_in_needs_the_own_password(
+    service: Service,
+) -> None:
+    ada = await person_at(service, stays=True, name="Ada", role="administrator", login="ada")
+    clerk = await add_with_password(service)
+    path, wanted = f"/people/{clerk}", {"name": "Eve", "login": "eve@shop.example", "role": "clerk"}
+    assert 'name="current"' not in (await ada.get(path)).text
+    service.clock.advance(DAY / SECOND + 1)
+    page = await ada.get(path)
+    assert 'name="current"' in page.text
+    for sent, typed in (
+        (path, form_to(page, path).fields | {"role": "manager", "login": "grace"}),
+        (f"{path}/invite", {}),
+        ("/people", wanted),
+    ):
+        for current in ("", WRONG_PASSWORD):
+            refused = await ada.post(sent, **typed | {"current": current})
+            assert refused.status_code == 400
+            assert "this is not your password" in words(refused)
+        accepted = await ada.post(sent, **typed | {"current": PASSWORD})
+        assert accepted.status_code in (200, 201, 303), words(accepted)
+    late = newcomer(service)
+    kept = await late.post(path, role="manager", current=PASSWORD)
+    assert PASSWORD not in kept.text

@@ -6,13 +6,12 @@ from pathlib import Path
 import pytest
 
 from petstore.people.store import Added
-from petstore.sessions.store import create_link
+from petstore.sessions.operations import invite_first
 from support.page_forms import form_of
 from support.passwords import (
     LOGIN,
     OTHER_PASSWORD,
     PASSWORD,
-    add_with_password,
     hash_cheaply,
     person_at,
     sign_in,
@@ -58,7 +57,7 @@ async def test_the_page_shows_who_is_invited_and_asks_for_a_password(
     form = form_of(page, BUTTON)
     assert form.path == path_of(invited)
     assert form.fields["login"] == LOGIN
-    assert 'autocomplete="username" readonly' in page.text
+    assert 'spellcheck="false" readonly' in page.text
     assert 'autocomplete="new-password"' in page.text
 
 
@@ -122,7 +121,7 @@ async def test_whoever_opens_the_link_of_somebody_else_is_told_so(
     assert "You are signed in as" not in words(await ada.get(path_of(own)))
 
 
-@pytest.mark.parametrize("what", ["used", "expired", "replaced", "disabled", "sign-in", "made up"])
+@pytest.mark.parametrize("what", ["used", "expired", "replaced", "disabled", "made up"])
 async def test_every_link_that_does_not_work_has_the_same_page(
     service: Service, visitor: Visitor, invited: Added, what: str
 ) -> None:
@@ -136,8 +135,6 @@ async def test_every_link_that_does_not_work_has_the_same_page(
         await invite(store, clock, person_id)
     elif what == "disabled":
         await alter(store, clock, person_id, state="disabled")
-    elif what == "sign-in":
-        path = f"/invitation/{await store.write(create_link(person_id, clock()))}"
     else:
         path = f"/invitation/{'x' * 65}"
     for _ in range(2):
@@ -154,16 +151,6 @@ async def test_a_used_link_changes_no_password(
     await newcomer(service).post(path_of(invited), password=PASSWORD)
     await visitor.post(path_of(invited), password=OTHER_PASSWORD)
     assert (await sign_in(newcomer(service))).status_code == 303
-
-
-async def test_an_invitation_is_no_sign_in_link(
-    service: Service, visitor: Visitor, invited: Added
-) -> None:
-    refused = await visitor.post(f"/link/{invited.secret}")
-    assert refused.status_code == 401
-    assert "set-cookie" not in refused.headers
-    assert (await visitor.post(path_of(invited), password=PASSWORD)).status_code == 303
-    await add_with_password(service, login="ada@shop.example")
 
 
 async def test_another_site_cannot_use_an_invitation(visitor: Visitor, invited: Added) -> None:
@@ -232,3 +219,41 @@ async def test_of_two_forms_sent_at_once_one_sets_the_password(
     sent = [visitor.post(path_of(invited), password=PASSWORD) for visitor in visitors]
     statuses = [response.status_code for response in await asyncio.gather(*sent)]
     assert sorted(statuses) == [303, 404, 404, 404]
+
+
+PHONE = "Mozilla/5.0 (Android 15; Mobile; rv:140.0) Gecko/140.0 Firefox/140.0"
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_ticked"),
+    [
+        ({"User-Agent": PHONE}, True),
+        ({"Sec-CH-UA-Mobile": "?1"}, True),
+        ({"Sec-CH-UA-Mobile": "?0", "User-Agent": PHONE}, False),
+        ({"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0"}, False),
+    ],
+)
+async def test_on_a_phone_the_page_offers_to_stay_signed_in(
+    visitor: Visitor, invited: Added, headers: dict[str, str], *, is_ticked: bool
+) -> None:
+    page = await visitor.client.get(f"/console{path_of(invited)}", headers=headers)
+    assert ('name="stays" value="true" checked' in page.text) is is_ticked
+
+
+async def test_the_first_person_of_a_store_becomes_an_administrator(
+    service: Service, visitor: Visitor
+) -> None:
+    secret = await invite_first(service.store, service.settings.environment, service.clock)
+    path, typed = f"/invitation/{secret}", {"name": "Ada", "login": "ada", "password": PASSWORD}
+    page = await visitor.get(path)
+    assert "You are the first person here, and become an administrator." in words(page)
+    for field, value in (("name", " "), ("login", "a b"), ("password", "short")):
+        refused = await visitor.post(path, **typed | {field: value})
+        assert refused.status_code == 400
+        assert f"{field.capitalize()}: expected" in words(refused)
+        assert PASSWORD not in refused.text
+    assert 'name="login" type="text" value="ada"' in refused.text
+    sent = [each.post(path, **typed) for each in (visitor, newcomer(service))]
+    assert sorted(each.status_code for each in await asyncio.gather(*sent)) == [303, 404]
+    assert (await sign_in(visitor, "ada")).status_code == 303
+    assert "Administrator" in words(await visitor.get("/people"))

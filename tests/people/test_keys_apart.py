@@ -13,7 +13,7 @@ from support.people import add_active, invite
 
 pytestmark = pytest.mark.anyio
 
-TABLES = ("api_keys", "people", "api_key_tokens", "events", "console_links")
+TABLES = ("api_keys", "people", "api_key_tokens", "events", "invitations")
 
 
 async def stored(store: Store) -> list[list[str]]:

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from petstore.databases.contract import Statement
-from petstore.keys.model import SCOPES
+from petstore.keys.model import SCOPES, Role
 from petstore.people.store import find_person
-from petstore.sessions.store import list_devices
+from petstore.sessions.store import list_devices, read_unit
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.people import add, add_active, alter
 from support.races import just_before_a_write
@@ -27,7 +27,7 @@ LINK = re.compile(r"http://petstore\.test/console/invitation/([\w-]+)<")
 @pytest.fixture
 async def ada(service: Service) -> Visitor:
     """An administrator at the console, who is person 1."""
-    return await signed_in_person(service)
+    return await signed_in_person(service, login="ada@shop.example")
 
 
 async def person_id_of(service: Service, login: str = "grace@shop.example") -> int:
@@ -94,7 +94,7 @@ class TestAdding:
 
 class TestAccess:
     @pytest.mark.parametrize("role", ["viewer", "clerk", "manager"])
-    async def test_only_administrators_see_people(self, service: Service, role: str) -> None:
+    async def test_only_administrators_see_people(self, service: Service, role: Role) -> None:
         visitor = await signed_in_person(service, role=role)
         assert "/console/people" not in (await visitor.get("/help")).text
         for path in ("/people", "/people/new", "/people/1"):
@@ -250,7 +250,7 @@ class TestChanging:
         await succeed(ada, await ada.get(f"/people/{person.id}"), "Save", role="clerk")
         assert (await grace.get("/pets/new")).status_code == 200
 
-    async def test_the_last_administrator_stays(self, service: Service, ada: Visitor) -> None:
+    async def test_the_last_administrator_stays(self, ada: Visitor) -> None:
         path = f"/people/{ada.key_id}"
         page = await ada.get(path)
         assert "This is you." in words(page)
@@ -264,9 +264,6 @@ class TestChanging:
                 "You are the last administrator. First make somebody an administrator who has set"
                 " a password."
             ) in words(refused)
-        key = await signed_in(service)
-        refused = await press(key, await key.get(path), "Disable Ada")
-        assert "is the last active administrator" in words(refused)
 
     async def test_who_disables_themselves_is_told_that_they_are_out(
         self, service: Service, ada: Visitor
@@ -277,14 +274,7 @@ class TestChanging:
         page = await ada.get(f"/people/{ada.key_id}")
         assert told in words(page)
         assert (await press(ada, page, "Disable Ada")).status_code == 303
-        assert "You may no longer sign in here." in words(await ada.get("/sign-in"))
-
-    async def test_who_has_no_password_yet_is_told_to_set_one(self, service: Service) -> None:
-        demo = (await add(service.store, service.clock, role="administrator")).person
-        visitor = await signed_in_again(service, demo.id)
-        page = await visitor.get(f"/people/{demo.id}")
-        assert "Set a password under Your account, or you cannot come back." in words(page)
-        assert '<a href="/console/account">Your account</a>' in page.text
+        assert "You were signed out" in words(await ada.get("/sign-in"))
 
     async def test_who_is_no_administrator_any_more_leaves_these_pages(
         self, service: Service, ada: Visitor
@@ -296,18 +286,6 @@ class TestChanging:
 
 
 class TestDisabling:
-    async def test_the_links_that_a_person_made_end_with_them(
-        self, service: Service, ada: Visitor
-    ) -> None:
-        other = await signed_in_person(service, name="Eve", login="eve")
-        await press(other, await other.get("/people/new"), "Add and get the link", **GRACE)
-        select = Statement("SELECT key_id FROM console_links ORDER BY key_id")
-        made_by_operator = [(ada.key_id,), (other.key_id,)]
-        invited = (await person_id_of(service),)
-        assert await service.store.read(select) == [*made_by_operator, invited]
-        await succeed(ada, await ada.get(f"/people/{other.key_id}"), "Disable Eve")
-        assert await service.store.read(select) == [(ada.key_id,)]
-
     async def test_a_disabled_person_is_out_at_once_and_can_be_enabled_again(
         self, service: Service, ada: Visitor
     ) -> None:
@@ -318,7 +296,7 @@ class TestDisabling:
         disabled = await succeed(ada, await ada.get(path), "Disable Grace")
         assert "Grace is disabled, and signed out everywhere." in words(disabled)
         assert (await grace.get("/pets")).status_code == 303
-        assert "You may no longer sign in here." in words(await grace.get("/sign-in"))
+        assert "You were signed out" in words(await grace.get("/sign-in"))
         assert "Disable Grace" not in buttons_of(disabled)
         assert "Create reset link" not in buttons_of(disabled)
         refused = await ada.post(f"{path}/invite")
@@ -346,13 +324,13 @@ class TestDevices:
         assert "(this one)" not in page.text
         service.clock.advance(120)
         await second.get("/pets")  # the last used comes first
-        newest, oldest = await list_devices(service.store, person.id, service.clock())
+        newest, oldest = await read_unit(service.store, list_devices(person.id, service.clock()))
         assert newest.used_at > oldest.used_at
         for text in ("That device is signed out.", "That device was signed out already."):
             ended = await ada.submit(f"{path}/devices/{oldest.id}/end")
             assert text in words(ended)
         assert (await first.get("/pets")).status_code == 303
-        assert "You were signed out here by an administrator" in words(await first.get("/sign-in"))
+        assert "You were signed out" in words(await first.get("/sign-in"))
         assert (await second.get("/pets")).status_code == 200
 
 
@@ -373,7 +351,7 @@ class TestHistory:
             "The operator made a password link for this person",
             "The operator added this person",
         ]
-        for author, name in ((f"person/{ada.key_id}", "Ada"), (f"key/{key.key_id}", "Till")):
+        for author, name in ((f"person/{ada.key_id}", "Ada"), (f"person/{key.key_id}", "Till")):
             assert f'href="/console/activity?actor={author}"><bdi>{name}</bdi></a>' in page.text
         assert added.secret not in page.text
 
@@ -386,7 +364,6 @@ class TestKeys:
         key_id = ada.key_id + 1
         form = form_to(await ada.get(f"/keys/{key_id}"), f"/keys/{key_id}").fields
         await ada.submit(f"/keys/{key_id}", **form | {"name": "Till 2"})
-        assert (await ada.post(f"/keys/{key_id}/link")).status_code == 200
         assert (await ada.post(f"/keys/{key_id}/rotate", graceSeconds="0")).status_code == 200
         await service.issue(scopes=frozenset(SCOPES))
         await ada.submit(f"/keys/{key_id}/revoke")

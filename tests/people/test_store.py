@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from petstore.clock import DAY, HOUR, MINUTE, SECOND
+from petstore.clock import DAY, HOUR, SECOND
 from petstore.databases.contract import Statement, Store
 from petstore.errors import (
     BeyondOwnRights,
-    KeyEnded,
     LastAdministrator,
     LoginTaken,
     MissingScope,
@@ -19,7 +18,8 @@ from petstore.errors import (
 from petstore.events.model import Author
 from petstore.keys.model import SCOPES
 from petstore.keys.store import Principal, create_key, unconditional
-from petstore.people.model import INVITATION_LIFE, Person
+from petstore.people.accounts import find_account
+from petstore.people.model import Person
 from petstore.people.store import (
     change_person,
     end_device_of,
@@ -27,7 +27,8 @@ from petstore.people.store import (
     invite_person,
     list_people,
 )
-from petstore.sessions.store import Session, create_link, find_session, list_devices, use_link
+from petstore.sessions.model import Browser, Session
+from petstore.sessions.store import begin_session, find_session, find_session_in_unit, read_unit
 from petstore.webhooks.store import active_webhooks
 from support.history import acts_on
 from support.keys import OPERATOR, actor, change, issue, new_key, revoke, rotate
@@ -40,50 +41,31 @@ pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 WEAK = frozenset({"keys:admin", "pets:read", "orders:read"})
 
 
-async def tokens(store: Store, person_id: int) -> list[tuple[bytes, int | None]]:
-    """Return the digests that sessions of a person end with, and when they ended."""
-    sql = "SELECT digest, expires_at FROM api_key_tokens WHERE key_id = ?1"
-    rows = await store.read(Statement(f"{sql} ORDER BY expires_at IS NULL", (person_id,)))
-    return [(digest, ended) for digest, ended in rows]
-
-
-async def links(store: Store) -> list[tuple[int, str, int]]:
-    """Return whose links there are, what for, and when they end."""
-    rows = await store.read(Statement("SELECT key_id, purpose, expires_at FROM console_links"))
-    return sorted((key_id, purpose, ends) for key_id, purpose, ends in rows)
+async def links(store: Store) -> list[tuple[int, int]]:
+    """Return whom the invitations are for, and when they end."""
+    rows = await store.read(Statement("SELECT person_id, expires_at FROM invitations"))
+    return sorted((person_id, ends_at) for person_id, ends_at in rows)
 
 
 async def history(store: Store, person_id: int) -> list[tuple[str, str, Any]]:
     return await acts_on(store, f"person/{person_id}")
 
 
-async def sign_in(store: Store, clock: ManualClock, caller_id: int) -> str:
-    """Return the secret of a new session."""
-    link = await store.write(create_link(caller_id, clock()))
-    secret = await store.write(use_link(link, "production", clock()))
-    assert secret is not None
-    return secret
-
-
-async def is_signed_in(store: Store, clock: ManualClock, secret: str) -> bool:
-    return isinstance(await find_session(store, secret, "production", clock()), Session)
-
-
-async def session_of(store: Store, clock: ManualClock, secret: str) -> Session:
-    session = await find_session(store, secret, "production", clock())
-    assert isinstance(session, Session)
+async def sign_in(store: Store, clock: ManualClock, person_id: int) -> Session:
+    """Return a new session of a person."""
+    account = await read_unit(store, find_account(person_id))
+    assert account is not None
+    unit = begin_session(account.caller, account.credential, clock(), Browser())
+    session = await find_session(store, await store.write(unit), "production", clock())
+    assert session is not None
     return session
 
 
 async def person_principal(store: Store, person_id: int, clock: ManualClock) -> Principal:
     """Return a person as one who changes people in a session."""
-    session = await session_of(store, clock, await sign_in(store, clock, person_id))
-    return Principal(
-        Author(f"person/{session.caller.id}"),
-        session.caller,
-        token=session.token,
-        granted_by=session.granted_by,
-    )
+    session = await sign_in(store, clock, person_id)
+    author = Author(f"person/{session.caller.id}")
+    return Principal(author, session.caller, credential=session.credential)
 
 
 class TestAdding:
@@ -103,7 +85,7 @@ class TestAdding:
         shown = added.person
         assert (shown.name, shown.login) == ("Grace Hopper", "grace@shop.example")
         assert (shown.role, shown.state, shown.last_seen_at) == ("manager", "invited", None)
-        assert await links(store) == [(shown.id, "invitation", clock() + 72 * HOUR)]
+        assert await links(store) == [(shown.id, clock() + 72 * HOUR)]
         assert await history(store, shown.id) == [
             ("operator", "created", None),
             ("operator", "invited", {}),
@@ -119,19 +101,11 @@ class TestAdding:
         unlimited = replace(found, plan="enterprise").limits
         assert found.limits == unlimited
 
-    async def test_each_person_has_one_current_digest_that_nobody_knows(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        first, second = [(await add(store, clock, login=f"grace{n}")).person.id for n in range(2)]
-        digests = [*await tokens(store, first), *await tokens(store, second)]
-        assert [(len(digest), ended) for digest, ended in digests] == [(32, None)] * 2
-        assert digests[0] != digests[1]
-
     async def test_no_secret_of_an_invitation_is_stored(
         self, store: Store, clock: ManualClock
     ) -> None:
         added = await add(store, clock)
-        for table in ("console_links", "events", "people", "api_keys"):
+        for table in ("invitations", "events", "people", "api_keys"):
             rows = repr(await store.read(Statement(f"SELECT * FROM {table}")))  # noqa: S608
             assert added.secret not in rows
 
@@ -223,10 +197,11 @@ class TestChanging:
         self, store: Store, clock: ManualClock
     ) -> None:
         person_id = (await add_active(store, clock)).id
-        secret = await sign_in(store, clock, person_id)
+        digest = (await sign_in(store, clock, person_id)).device.digest
         for role, scopes in (("viewer", 2), ("manager", 5), ("administrator", 6), ("clerk", 4)):
             await alter(store, clock, person_id, role=role)
-            session = await session_of(store, clock, secret)
+            session = await read_unit(store, find_session_in_unit(digest, clock()))
+            assert session is not None
             assert len(session.caller.scopes) == scopes
             if role == "administrator":
                 await add_active(store, clock, login="ada", role="administrator")
@@ -290,56 +265,8 @@ class TestTheLastAdministrator:
         with pytest.raises(LastAdministrator):
             await alter(store, clock, second.id, role="clerk")
 
-    @pytest.mark.parametrize("changes", [{"state": "disabled"}, {"role": "manager"}])
-    async def test_who_is_signed_in_by_a_link_alone_cannot_lock_themselves_out(
-        self, store: Store, clock: ManualClock, changes: dict[str, Any]
-    ) -> None:
-        invited = (await add(store, clock, role="administrator")).person
-        by = await person_principal(store, invited.id, clock)
-        with pytest.raises(LastAdministrator):
-            await alter(store, clock, invited.id, by=by, **changes)
-        await add_active(store, clock, login="other", role="administrator")
-        changed = await alter(store, clock, invited.id, by=by, **changes)
-        assert (changed.role, changed.state) != (invited.role, invited.state)
-
 
 class TestDisabling:
-    async def test_a_disabled_person_is_signed_out_and_their_links_end(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        person_id = (await add_active(store, clock, role="administrator")).id
-        other = await add_active(store, clock, login="other", role="administrator")
-        key_id = (await issue(store, clock)).id
-        secret = await sign_in(store, clock, person_id)
-        own = await session_of(store, clock, secret)
-        link = await store.write(create_link(key_id, clock(), own))
-        granted = await store.write(use_link(link, "production", clock()))
-        assert granted is not None
-        await store.write(create_link(key_id, clock(), own))
-        by = await person_principal(store, person_id, clock)
-        await add(store, clock, by=by, login="invited")
-        await invite(store, clock, person_id)
-        await alter(store, clock, person_id, state="disabled")
-        assert await find_session(store, secret, "production", clock()) == "disabled"
-        assert await find_session(store, granted, "production", clock()) == "replaced"
-        assert [whose for whose, _, _ in await links(store)] == [other.id]
-        await alter(store, clock, person_id, state="active")
-        assert await find_session(store, secret, "production", clock()) == "password"
-        assert await find_session(store, granted, "production", clock()) == "replaced"
-        assert await list_devices(store, person_id, clock()) == []
-
-    async def test_sessions_end_with_their_token_for_good(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        person_id = (await add_active(store, clock)).id
-        secret = await sign_in(store, clock, person_id)
-        await alter(store, clock, person_id, state="disabled")
-        assert await find_session(store, secret, "production", clock()) == "disabled"
-        await alter(store, clock, person_id, state="active")
-        assert await find_session(store, secret, "production", clock()) == "password"
-        (_, ended), (_, current) = await tokens(store, person_id)
-        assert (ended, current) == (clock(), None)
-
     async def test_an_enabled_person_is_as_before(self, store: Store, clock: ManualClock) -> None:
         active = await add_active(store, clock)
         invited = (await add(store, clock, login="invited")).person
@@ -352,7 +279,7 @@ class TestDisabling:
                 ("operator", "updated", {"state": person.state}),
                 ("operator", "updated", {"state": "disabled"}),
             ]
-        assert await is_signed_in(store, clock, await sign_in(store, clock, active.id))
+        assert await sign_in(store, clock, active.id)
 
     async def test_webhooks_follow_the_role_and_the_state(
         self, store: Store, clock: ManualClock
@@ -394,55 +321,6 @@ class TestInviting:
         assert refused.value.message == f"person {person_id} is disabled; enable the account first"
         assert await links(store) == []
 
-    async def test_a_new_invitation_ends_those_before_and_no_session(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        person_id = (await add(store, clock)).person.id
-        await add(store, clock, login="other")
-        await set_some_password(store, person_id)
-        secret = await sign_in(store, clock, person_id)
-        clock.advance(60)
-        sign_in_link = await store.write(create_link(person_id, clock()))
-        invited = await invite(store, clock, person_id)
-        assert invited.person.state == "active"
-        mine = [link for link in await links(store) if link[0] == person_id]
-        ends_at = clock() + INVITATION_LIFE
-        assert mine == [
-            (person_id, "invitation", ends_at),
-            (person_id, "sign_in", clock() + 10 * MINUTE),
-        ]
-        assert len(await links(store)) == 3
-        assert await is_signed_in(store, clock, secret)
-        assert await store.write(use_link(sign_in_link, "production", clock())) is not None
-        assert (await history(store, person_id))[-2:] != []
-
-    async def test_an_invitation_signs_nobody_in(self, store: Store, clock: ManualClock) -> None:
-        added = await add_active(store, clock)
-        secret = (await invite(store, clock, added.id)).secret
-        assert await store.write(use_link(secret, "production", clock())) is None
-        assert [purpose for _, purpose, _ in await links(store)] == ["invitation"]
-
-    async def test_an_invitation_ends_with_what_made_it(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        by = await actor(store, clock, scopes=frozenset(SCOPES))
-        assert by.caller is not None
-        sql = "SELECT granted_by, token_digest FROM console_links WHERE key_id = ?1"
-
-        async def ends_of(person_id: int) -> list[tuple[bytes | None, bytes | None]]:
-            return [*map(tuple, await store.read(Statement(sql, (person_id,))))]
-
-        with_key = by._replace(token=b"t" * 32, find_caller=None)
-        by_key = (await add(store, clock, by=with_key)).person.id
-        ((current, _),) = await tokens(store, by_key)
-        assert await ends_of(by_key) == [(b"t" * 32, current)]
-        admin = await add_active(store, clock, login="ada", role="administrator")
-        by_person = await person_principal(store, admin.id, clock)
-        await invite(store, clock, by_key, by=by_person)
-        assert await ends_of(by_key) == [(by_person.token, current)]
-        await invite(store, clock, by_key)
-        assert await ends_of(by_key) == [(None, current)]
-
     async def test_nobody_resets_their_own_password_without_knowing_it(
         self, store: Store, clock: ManualClock
     ) -> None:
@@ -450,25 +328,6 @@ class TestInviting:
         by = await person_principal(store, admin.id, clock)
         with pytest.raises(BeyondOwnRights, match="change your password there"):
             await invite(store, clock, admin.id, by=by)
-
-    async def test_who_signed_in_by_a_link_of_another_cannot_invite(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        by = await actor(store, clock, scopes=frozenset(SCOPES))
-        granted = by._replace(token=b"t" * 32, granted_by=b"g" * 32, find_caller=None)
-        with pytest.raises(BeyondOwnRights) as refused:
-            await add(store, clock, by=granted)
-        assert refused.value.message.startswith("you signed in by a link of another key")
-
-    async def test_a_link_for_nobody_or_a_disabled_person_is_refused(
-        self, store: Store, clock: ManualClock
-    ) -> None:
-        person_id = (await add(store, clock)).person.id
-        await alter(store, clock, person_id, state="disabled")
-        with pytest.raises(KeyEnded):
-            await store.write(create_link(person_id, clock()))
-        with pytest.raises(NotFound):
-            await store.write(create_link(99, clock()))
 
 
 class TestRights:

@@ -15,10 +15,10 @@ import pytest
 from petstore.cli.serve import announce
 from petstore.clock import system_clock
 from petstore.keys.model import Environment, is_token
-from petstore.people.accounts import find_account
+from petstore.people.accounts import find_account_by_login
 from petstore.people.store import list_people
 from petstore.samples.demo import prepare_demo
-from petstore.sessions.store import use_link
+from petstore.sessions.store import find_invited, read_unit
 from petstore.settings import Settings
 from support.command import Command
 from support.keys import revoke
@@ -88,24 +88,23 @@ def test_the_demo_prints_its_address(demo: Demo) -> None:
     ]
 
 
-def test_the_demo_prints_a_link_that_signs_its_administrator_in(demo: Demo) -> None:
+def test_the_demo_prints_the_invitation_of_its_administrator(demo: Demo) -> None:
     name, link = demo.said[3].split(":", 1)
     assert name == "Sign in"
-    assert link.strip().startswith(f"{demo.server.url}/console/link/")
+    assert link.strip().startswith(f"{demo.server.url}/console/invitation/")
     with httpx.Client(headers={"Sec-Fetch-Site": "same-origin"}, follow_redirects=True) as person:
-        page = person.post(link.strip(), headers={"Content-Type": FORM})
+        page = person.post(link.strip(), data={"password": "correct horse"})
         assert page.url.path == "/console/today"
         account = person.get(f"{demo.server.url}/console/account")
     assert "<bdi>demo</bdi>" in account.text
     assert "Administrator" in account.text
-    assert "Set a password" in account.text
 
 
 def test_the_demo_key_signs_in_to_the_console_that_the_demo_names(demo: Demo) -> None:
     console = demo.said[2].split()[-1]
     with httpx.Client(headers={"Sec-Fetch-Site": "same-origin"}, follow_redirects=True) as person:
         page = person.post(f"{console}/sign-in", data={"key": demo.token})
-    assert page.url.path == "/console/today"
+    assert page.url.path == "/console/usage"
     assert page.status_code == 200
 
 
@@ -144,9 +143,10 @@ async def test_each_environment_has_a_demo_administrator(database: Path) -> None
         for environment, login in (*logins.items(), *logins.items()):
             settings = Settings(database=f"sqlite:///{database}", environment=environment)
             link = (await prepare_demo(store, settings)).link
-            assert await store.write(use_link(link, settings.environment, system_clock()))
-            account = await find_account(store, login, settings.environment)
+            invited = find_invited(link, environment, system_clock())
+            account = await read_unit(store, invited)
             assert account is not None
+            assert account.login == login
             assert account.caller.role == "administrator"
         assert len((await list_people(store, None, None, 10)).items) == 2 + 2
 
@@ -158,7 +158,7 @@ async def test_a_demo_administrator_who_was_disabled_gets_no_link(
     settings = Settings(database=f"sqlite:///{database}")
     async with open_store(database) as store:
         await prepare_demo(store, settings)
-        account = await find_account(store, "demo", "production")
+        account = await read_unit(store, find_account_by_login("demo", "production"))
         assert account is not None
         await alter(store, clock, account.caller.id, state="disabled")
         assert (await prepare_demo(store, settings)).link == ""
@@ -192,7 +192,7 @@ async def test_a_start_says_how_the_demo_administrator_gets_back(
         await alter(store, clock, person_id, **changes)
         announce("http://petstore.test", settings, await prepare_demo(store, settings))
     said = capsys.readouterr().out
-    assert ("/console/link/" in said) is ("state" not in changes)
+    assert ("/console/invitation/" in said) is ("state" not in changes)
     assert ("is no active administrator any more" in said) is bool(changes)
     assert re.findall(r"^  petstore people (.*)$", said, re.MULTILINE) == ways_back
 

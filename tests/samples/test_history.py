@@ -18,10 +18,11 @@ from petstore.databases.contract import Statement, Store
 from petstore.databases.private_files import create
 from petstore.events.store import publish_all
 from petstore.keys.model import Caller
-from petstore.people.accounts import find_account
+from petstore.people.accounts import find_account_by_login
 from petstore.people.store import list_people
 from petstore.pets.model import NewPet
 from petstore.samples.demo import prepare_demo
+from petstore.sessions.store import read_unit
 from petstore.settings import Settings, is_postgres
 from petstore.webhooks.deliveries import list_deliveries
 from petstore.webhooks.signing import text_of_master
@@ -158,11 +159,11 @@ async def test_the_demo_keeps_to_the_settings(
 async def test_nobody_can_be_the_staff_of_the_demo(address: str, clock: ManualClock) -> None:
     async with demo(address, clock) as store:
         for login in ("amina@petstore.example", "jonas@petstore.example"):
-            account = await find_account(store, login, "production")
+            account = await read_unit(store, find_account_by_login(login, "production"))
             assert account is not None
             assert account.password is None
-            links = "SELECT expires_at FROM console_links WHERE key_id = {}"
-            (ends,) = await column(store, links.format(account.caller.id))
+            links = "SELECT expires_at FROM invitations WHERE person_id = {}"
+            ((ends,),) = await rows(store, links.format(account.caller.id))
             assert ends < clock.now
             await alter(store, clock, account.caller.id, state="disabled")
 

@@ -1,552 +1,292 @@
-"""Sessions of the console and links, on each database."""
+"""Sessions and invitations, on each database."""
 
 import asyncio
-from hashlib import sha256
 from typing import Any
 
 import pytest
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
-from petstore.databases.contract import Statement, Store
+from petstore.databases.contract import Statement, Store, Unit
 from petstore.databases.retention import prune_all
-from petstore.errors import BeyondOwnRights, KeyEnded, NotFound
-from petstore.keys.model import Caller, KeyWithToken
-from petstore.people.model import INVITATION_LIFE
+from petstore.keys.model import Caller, digest
+from petstore.keys.store import Principal
+from petstore.people.accounts import find_account
+from petstore.people.model import FIRST, INVITATION_LIFE, Account
+from petstore.sessions.model import Browser, Device, Session, known_browser
+from petstore.sessions.operations import invite_first
 from petstore.sessions.store import (
-    IDLE,
-    LINK_LIFE,
-    LONGEST,
     MAX_SESSIONS,
-    STAYS,
-    Browser,
-    Device,
-    Session,
-    SessionEnd,
-    create_link,
-    end_device,
+    begin_session,
+    create_invitation,
     end_session,
     end_sessions,
+    find_invited,
     find_session,
     list_devices,
-    open_session,
-    rebind_session,
-    seal,
+    read_unit,
+    take_invitation,
     touch_session,
-    use_link,
 )
-from support.keys import change, issue, issue_stored, revoke, rotate, stored_key
+from support.keys import change, issue, revoke, rotate, stored_key
 from support.manual_clock import ManualClock
+from support.people import add_active, alter, caller, set_some_password
 from support.retention import DAYS_KEPT
-from support.stores import do
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
+STAYS = Browser("Firefox on Android", stays=True)
+
+
+class Door:
+    """Somebody with a credential, who signs in with it."""
+
+    def __init__(self, store: Store, clock: ManualClock, who: Caller, credential: bytes) -> None:
+        self.store, self.clock, self.who, self.credential = store, clock, who, credential
+
+    async def sign_in(self, browser: Browser = Browser()) -> str:  # noqa: B008 - immutable
+        unit = begin_session(self.who, self.credential, self.clock(), browser)
+        return await self.store.write(unit)
+
+    async def find(self, secret: str) -> Session | None:
+        return await find_session(self.store, secret, "production", self.clock())
+
+    async def is_found(self, secret: str) -> bool:
+        return await self.find(secret) is not None
+
+    async def devices(self) -> list[Device]:
+        return await read_unit(self.store, list_devices(self.who.id, self.clock()))
+
+
+async def account_of(store: Store, person_id: int) -> Account:
+    account = await read_unit(store, find_account(person_id))
+    assert account is not None
+    return account
+
 
 @pytest.fixture
-async def issued(store: Store, clock: ManualClock) -> KeyWithToken:
-    return await issue(store, clock)
+async def owner(store: Store, clock: ManualClock) -> Door:
+    """The owner of a key."""
+    issued = await issue(store, clock, scopes=frozenset({"keys:admin"}))
+    key = await stored_key(store, issued.id)
+    return Door(store, clock, key, digest(issued.token.encode("ascii")))
 
 
 @pytest.fixture
-async def key(store: Store, issued: KeyWithToken) -> Caller:
-    return await stored_key(store, issued.id)
+async def grace(store: Store, clock: ManualClock) -> Door:
+    """An administrator with a password."""
+    person = await add_active(store, clock, role="administrator")
+    account = await account_of(store, person.id)
+    return Door(store, clock, account.caller, account.credential)
 
 
-@pytest.fixture
-def token(issued: KeyWithToken) -> bytes:
-    return issued.token.encode("ascii")
+async def ended_by(door: Door, what: str) -> None:
+    store, clock, key_id = door.store, door.clock, door.who.id
+    match what:
+        case "a new token":
+            await rotate(store, clock, key_id)
+        case "the grace period":
+            await rotate(store, clock, key_id, MINUTE)
+            clock.advance(60)
+        case "revoked":
+            await revoke(store, clock, key_id)
+        case "expired":
+            await change(store, clock, key_id, expires_at=clock())
+        case "a new password":
+            await set_some_password(store, key_id, "another hash")
+        case "disabled":
+            await alter(store, clock, key_id, state="disabled")
+        case "disabled for a time":
+            await alter(store, clock, key_id, state="disabled")
+            await alter(store, clock, key_id, state="active")
 
 
-async def linked(
-    store: Store, clock: ManualClock, key_id: int, maker: Session | None = None
-) -> str:
-    """Return the secret of a session that a link has begun."""
-    link = await store.write(create_link(key_id, clock(), maker))
-    secret = await store.write(use_link(link, "production", clock()))
-    assert secret is not None
-    return secret
+OF_KEYS = ("a new token", "the grace period", "revoked", "expired")
+OF_PEOPLE = ("a new password", "disabled", "disabled for a time")
 
 
-async def find(store: Store, secret: str, clock: ManualClock) -> Session | SessionEnd | None:
-    return await find_session(store, secret, "production", clock())
-
-
-async def found(store: Store, secret: str, clock: ManualClock) -> Session | None:
-    session = await find(store, secret, clock)
-    return session if isinstance(session, Session) else None
-
-
-async def count(store: Store, table: str) -> int:
-    ((rows,),) = await store.read(Statement(f"SELECT count(*) FROM {table}"))  # noqa: S608
-    assert isinstance(rows, int)
-    return rows
-
-
-async def add_sessions(
-    store: Store, key: Caller, numbers: range, created_at: Milliseconds, used_at: Milliseconds
+@pytest.mark.parametrize("what", [*OF_KEYS, *OF_PEOPLE])
+async def test_a_session_and_the_invitations_made_in_it_end_with_its_credential(
+    store: Store, clock: ManualClock, owner: Door, grace: Door, what: str
 ) -> None:
-    """Add sessions of a key at once, each with a number of its own."""
-    await store.write(
-        do(
-            "WITH RECURSIVE n (i) AS"
-            " (SELECT CAST(?5 AS BIGINT) UNION ALL SELECT i + 1 FROM n WHERE i < ?2)"
-            " INSERT INTO console_sessions (digest, key_id, created_at, used_at)"
-            " SELECT /*pg int8send(i) -- */ CAST(i AS BLOB)\n, ?1, ?3, ?4 FROM n",
-            key.id,
-            numbers[-1],
-            created_at,
-            used_at,
-            numbers[0],
-        )
-    )
+    await add_active(store, clock, login="other@shop.example", role="administrator")
+    door, other = (owner, grace) if what in OF_KEYS else (grace, owner)
+    secret, beside = await door.sign_in(), await other.sign_in()
+    invited = await add_active(store, clock, login="new@shop.example")
+    link = await invitation(door, invited.id)
+    assert await invitee(door, link) == invited.id
+    await ended_by(door, what)
+    assert not await door.is_found(secret)
+    assert await other.is_found(beside)
+    if what != "disabled for a time":
+        assert await invitee(door, link) is None
 
 
-async def test_a_session_is_found_only_by_its_secret(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
+async def test_an_invitation_ends_when_its_maker_no_longer_administers(
+    store: Store, clock: ManualClock, grace: Door
 ) -> None:
-    secret = await store.write(open_session(key.id, token, clock()))
-    session = await found(store, secret, clock)
+    await add_active(store, clock, login="other@shop.example", role="administrator")
+    link = await invitation(grace, grace.who.id)
+    await alter(store, clock, grace.who.id, role="clerk")
+    assert await invitee(grace, link) is None
+
+
+async def invitation(by: Door, person_id: int) -> str:
+    principal = Principal(caller=by.who, credential=by.credential)
+    return await by.store.write(create_invitation(person_id, by.clock(), principal))
+
+
+async def invitee(door: Door, link: str, environment: Any = "production") -> int | None:
+    account = await read_unit(door.store, find_invited(link, environment, door.clock()))
+    return None if account is None else account.caller.id
+
+
+async def test_a_session_is_found_by_its_secret_in_its_environment(owner: Door) -> None:
+    secret = await owner.sign_in()
+    session = await owner.find(secret)
     assert session is not None
-    assert (session.caller, session.created_at) == (key, clock())
-    for wrong in ("", secret[:-1], session.digest.hex(), "\ud800"):
-        assert await found(store, wrong, clock) is None
-
-
-async def test_the_store_has_a_digest_and_not_the_secret(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    secret = await store.write(open_session(key.id, token, clock()))
-    link = await store.write(create_link(key.id, clock()))
-    for table in ("console_sessions", "console_links"):
-        rows = repr(await store.read(Statement(f"SELECT * FROM {table}")))  # noqa: S608
-        assert secret not in rows
-        assert link not in rows
-
-
-async def test_a_session_is_for_one_environment(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    secret = await store.write(open_session(key.id, token, clock()))
-    assert await find_session(store, secret, "staging", clock()) is None
-
-
-async def test_each_use_extends_a_session_up_to_its_maximum_lifetime(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    started = clock()
-    secret = await store.write(open_session(key.id, token, started))
-    while (session := await found(store, secret, clock)) is not None:
-        await store.write(touch_session(session, clock()))
-        clock.now += IDLE - 1
-    assert started + LONGEST <= clock() < started + LONGEST + IDLE
-    clock.now = started + LONGEST - 1
-    assert await found(store, secret, clock) is not None
-
-
-async def test_a_use_is_written_at_most_once_a_minute(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    session = await found(store, await store.write(open_session(key.id, token, clock())), clock)
-    assert session is not None
-    assert not session.needs_touch(clock() + MINUTE - 1)
-    assert session.needs_touch(clock() + MINUTE)
-
-
-async def test_a_session_ends_no_later_than_its_token_and_its_key(
-    store: Store, clock: ManualClock
-) -> None:
-    issued = await issue(store, clock)
-    secret = await store.write(open_session(issued.id, issued.token.encode(), clock()))
-    after = await rotate(store, clock, issued.id, grace=5 * MINUTE)
-    with_new = await store.write(open_session(issued.id, after.token.encode(), clock()))
-    session = await found(store, secret, clock)
-    assert session is not None
-    # Keys that are created in the session must not outlive the token.
-    assert session.caller.expires_at == clock() + 5 * MINUTE
-    clock.now += 5 * MINUTE
-    assert await found(store, secret, clock) is None
-    assert await found(store, with_new, clock) is not None
-    await revoke(store, clock, issued.id)
-    assert await found(store, with_new, clock) is None
-
-
-async def test_a_link_and_its_session_end_with_the_newest_token_of_their_key(
-    store: Store, clock: ManualClock, key: Caller
-) -> None:
-    secret = await linked(store, clock, key.id)
-    unused = await store.write(create_link(key.id, clock()))
-    await rotate(store, clock, key.id, grace=MINUTE)
-    during_grace = await linked(store, clock, key.id)
-    session = await found(store, secret, clock)
-    assert session is not None
-    assert session.caller.expires_at == clock() + MINUTE
-    clock.now += MINUTE
-    assert await find(store, secret, clock) == "replaced"
-    assert await store.write(use_link(unused, "production", clock())) is None
-    assert await found(store, during_grace, clock) is not None
-
-
-async def test_a_link_of_an_old_token_ends_with_it(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    thief = await found(store, await store.write(open_session(key.id, token, clock())), clock)
-    await rotate(store, clock, key.id, grace=MINUTE)
-    secret = await linked(store, clock, key.id, thief)
-    again = await linked(store, clock, key.id, await found(store, secret, clock))
-    clock.now += MINUTE
-    assert {await find(store, each, clock) for each in (secret, again)} == {"replaced"}
-
-
-async def test_sessions_that_a_session_grants_for_other_keys_end_with_its_token(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    others = [await issue_stored(store, clock) for _ in range(2)]
-    maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
-    chain = [await linked(store, clock, others[0].id, maker)]
-    chain.append(await linked(store, clock, others[0].id, await found(store, chain[-1], clock)))
-    rotated = await rotate(store, clock, key.id, grace=MINUTE)
-    limited = [await found(store, secret, clock) for secret in chain]
-    assert {each.caller.expires_at for each in limited if each} == {clock() + MINUTE}
-    by_operator = await linked(store, clock, others[0].id)
-    clock.now += MINUTE
-    assert {await find(store, secret, clock) for secret in chain} == {"replaced"}
-    assert await found(store, by_operator, clock) is not None
-    # The end of the key itself ends what it granted, too.
-    anew = await store.write(open_session(key.id, rotated.token.encode(), clock()))
-    granted = await linked(store, clock, others[0].id, await found(store, anew, clock))
-    await rotate(store, clock, others[1].id)
-    assert await found(store, granted, clock) is not None
-    await revoke(store, clock, key.id)
-    assert await find(store, granted, clock) == "replaced"
-
-
-async def test_a_granted_session_ends_when_the_key_of_its_creator_expires(
-    store: Store, clock: ManualClock, key: Caller
-) -> None:
-    issued = await issue(store, clock, expires_at=clock() + MINUTE)
-    begun = await store.write(open_session(issued.id, issued.token.encode(), clock()))
-    granted = await linked(store, clock, key.id, await found(store, begun, clock))
-    clock.now += MINUTE
-    assert await find(store, granted, clock) == "replaced"
-
-
-async def test_a_granted_session_cannot_create_links_for_other_keys(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    """Such a link would have to end with two tokens, and a link knows one."""
-    others = [await issue_stored(store, clock) for _ in range(2)]
-    maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
-    granted = await found(store, await linked(store, clock, others[0].id, maker), clock)
-    for key_id in (others[1].id, key.id):
-        with pytest.raises(BeyondOwnRights, match=r"^you signed in by a link of another key: sign"):
-            await store.write(create_link(key_id, clock(), granted))
+    assert (session.caller.id, session.credential) == (owner.who.id, owner.credential)
+    for other in (secret[:-1], secret.swapcase(), "", "\ud800"):
+        assert not await owner.is_found(other)
+    staging = await find_session(owner.store, secret, "staging", owner.clock())
+    assert staging is None
+    rows = await owner.store.read(Statement("SELECT * FROM console_sessions"))
+    assert secret not in repr(rows)
 
 
 @pytest.mark.parametrize(
-    "less",
-    [{"scopes": frozenset({"pets:read"})}, {"allowed_networks": ("192.0.2.0/24",)}],
-    ids=["scopes", "networks"],
+    ("browser", "idle", "longest"),
+    [(Browser(), 30 * MINUTE, 12 * 60 * MINUTE), (STAYS, 30 * DAY, 180 * DAY)],
 )
-async def test_a_granted_session_ends_once_its_grantor_has_fewer_rights(
-    store: Store, clock: ManualClock, key: Caller, token: bytes, less: dict[str, Any]
+async def test_each_use_extends_a_session_up_to_its_maximum_lifetime(
+    grace: Door, browser: Browser, idle: Milliseconds, longest: Milliseconds
 ) -> None:
-    other = await issue_stored(store, clock)
-    begun = await store.write(open_session(key.id, token, clock()))
-    maker = await found(store, begun, clock)
-    granted = await linked(store, clock, other.id, maker)
-    unused = await store.write(create_link(other.id, clock(), maker))
-    await change(store, clock, key.id, **less)
-    assert await find(store, granted, clock) == "replaced"
-    assert await store.write(use_link(unused, "production", clock())) is None
-    assert await found(store, begun, clock) is not None
-
-
-async def test_ending_all_sessions_of_a_key_ends_the_sessions_they_granted(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    other = await issue_stored(store, clock)
-    maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
-    granted = await linked(store, clock, other.id, maker)
-    unused = await store.write(create_link(other.id, clock(), maker))
-    await store.write(end_sessions(key.id))
-    assert await find(store, granted, clock) is None
-    assert await store.write(use_link(unused, "production", clock())) is None
-
-
-async def test_an_ended_session_cannot_create_a_link(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
-    await store.write(end_sessions(key.id))
-    with pytest.raises(KeyEnded, match=r"^your session has ended$"):
-        await store.write(create_link(key.id, clock(), maker))
-
-
-async def test_an_ended_session_has_a_reason(store: Store, clock: ManualClock) -> None:
-    issued = await issue(store, clock)
-    secret = await store.write(open_session(issued.id, issued.token.encode(), clock()))
-    after = (await rotate(store, clock, issued.id, grace=MINUTE)).token.encode()
-    unused = await store.write(open_session(issued.id, after, clock()))
-    long = await store.write(open_session(issued.id, after, clock() - LONGEST))
-    clock.now += MINUTE
-    assert await find(store, secret, clock) == "replaced"
-    await store.write(do("DELETE FROM api_key_tokens WHERE expires_at IS NOT NULL"))
-    assert await find(store, secret, clock) == "replaced"
-    clock.now += IDLE - MINUTE
-    assert await find(store, unused, clock) == "unused"
-    assert await find(store, long, clock) == "longest"
-    await revoke(store, clock, issued.id)
-    # Signing in again would not help.
-    assert {await find(store, each, clock) for each in (unused, long, secret)} == {"revoked"}
-    assert await find(store, secret + "x", clock) is None
-
-
-async def test_a_session_ends_with_its_key_even_if_its_token_expires_later(
-    store: Store, clock: ManualClock
-) -> None:
-    issued = await issue(store, clock, expires_at=clock() + MINUTE)
-    secret = await store.write(open_session(issued.id, issued.token.encode(), clock()))
-    await rotate(store, clock, issued.id, grace=5 * MINUTE)
-    session = await found(store, secret, clock)
-    assert session is not None
-    assert session.caller.expires_at == clock() + MINUTE
-
-
-async def test_a_session_ends_when_its_token_is_deleted(store: Store, clock: ManualClock) -> None:
-    issued = await issue(store, clock)
-    secret = await store.write(open_session(issued.id, issued.token.encode(), clock()))
-    await store.write(do("DELETE FROM api_key_tokens"))
-    assert await found(store, secret, clock) is None
-
-
-async def test_a_new_session_ends_the_previous_one(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    before = await store.write(open_session(key.id, token, clock()))
-    other = await store.write(open_session(key.id, token, clock()))
-    after = await store.write(open_session(key.id, token, clock(), Browser(replaced=before)))
-    link = await store.write(create_link(key.id, clock()))
-    by_link = await store.write(use_link(link, "production", clock(), Browser(replaced=after)))
-    assert by_link is not None
-    for secret, is_there in [(before, False), (after, False), (by_link, True), (other, True)]:
-        assert (await found(store, secret, clock) is not None) is is_there
-
-
-async def test_a_key_has_a_maximum_number_of_sessions(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    colleague = await issue_stored(store, clock)
-    unused = await store.write(open_session(key.id, token, clock()))
-    used = await store.write(open_session(key.id, token, clock()))
-    other = await store.write(open_session(colleague.id, token, clock() - 1))
-    session = await found(store, used, clock)
-    assert session is not None
-    await store.write(touch_session(session, clock() + 2 * SECOND))
-    await add_sessions(store, key, range(1, MAX_SESSIONS - 1), clock() - SECOND, clock() + SECOND)
-    await store.write(open_session(key.id, token, clock() + SECOND))
-    assert await count(store, "console_sessions") <= MAX_SESSIONS + 1
-    for secret, is_there in [(unused, False), (used, True), (other, True)]:
-        assert (await found(store, secret, clock) is not None) is is_there
-
-
-async def test_ended_sessions_are_not_found(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    colleague = await issue_stored(store, clock)
-    secrets = [await store.write(open_session(key.id, token, clock())) for _ in range(3)]
-    other = await store.write(open_session(colleague.id, token, clock()))
-    await store.write(end_session(sha256(secrets[0].encode()).digest()))
-    assert await count(store, "console_sessions") == 3
-    await store.write(create_link(key.id, clock()))
-    await store.write(end_sessions(key.id))
-    assert await count(store, "console_links") == 0
-    assert await count(store, "console_sessions") == 1
-    assert await found(store, other, clock) is not None
-
-
-async def test_a_link_works_only_once_even_for_concurrent_requests(
-    store: Store, clock: ManualClock, key: Caller
-) -> None:
-    link = await store.write(create_link(key.id, clock()))
-    units = [store.write(use_link(link, "production", clock())) for _ in range(4)]
-    begun = [secret for secret in await asyncio.gather(*units) if secret is not None]
-    assert len(begun) == 1
-    assert await found(store, begun[0], clock) is not None
-
-
-async def test_a_link_expires_and_is_then_deleted(
-    store: Store, clock: ManualClock, key: Caller
-) -> None:
-    link = await store.write(create_link(key.id, clock()))
-    assert await store.write(use_link(link, "staging", clock())) is None
-    link = await store.write(create_link(key.id, clock()))
-    clock.now += LINK_LIFE
-    assert await store.write(use_link(link, "production", clock())) is None
-    assert await count(store, "console_links") == 0
-
-
-async def test_a_link_cannot_be_created_for_an_ended_key(
-    store: Store, clock: ManualClock, key: Caller
-) -> None:
-    with pytest.raises(NotFound, match="there is no key 7"):
-        await store.write(create_link(7, clock()))
-    await revoke(store, clock, key.id)
-    with pytest.raises(KeyEnded, match="is revoked"):
-        await store.write(create_link(key.id, clock()))
-
-
-async def test_ended_sessions_and_links_are_pruned(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    await store.write(open_session(key.id, token, clock()))
-    await store.write(create_link(key.id, clock()))
-    for passed, left in [(0, (1, 1)), (31 * DAY, (1, 0)), (1, (0, 0))]:
-        clock.now += passed
-        await prune_all(store, clock, DAYS_KEPT)
-        counted = (await count(store, "console_sessions"), await count(store, "console_links"))
-        assert counted == left
-
-
-# Sessions that stay, and devices
-
-
-async def test_a_session_that_stays_ends_thirty_days_after_its_last_use(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    secret = await store.write(open_session(key.id, token, clock(), Browser(stays=True)))
-    for _ in range(3):
-        clock.now += STAYS - 1
-        session = await found(store, secret, clock)
+    secret, began, clock = await grace.sign_in(browser), grace.clock(), grace.clock
+    step = (idle - MINUTE) / SECOND
+    while clock() + step * SECOND < began + longest:
+        clock.advance(step)
+        session = await grace.find(secret)
         assert session is not None
-        assert session.ends_at == session.used_at + STAYS
-        await store.write(touch_session(session, clock()))
-    clock.now += STAYS
-    assert await find(store, secret, clock) == "away"
+        await grace.store.write(touch_session(session, clock()))
+    clock.advance((began + longest - clock()) / SECOND - 1)
+    assert await grace.is_found(secret)
+    clock.advance(1)
+    assert not await grace.is_found(secret)
+    unused = await grace.sign_in(browser)
+    clock.advance(idle / SECOND)
+    assert not await grace.is_found(unused)
 
 
-async def test_a_use_is_noted_with_the_caller(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    session = await found(store, await store.write(open_session(key.id, token, clock())), clock)
-    assert session is not None
-    for _ in range(2):
-        rows = await store.read(next(do("SELECT seen_at FROM callers WHERE id = ?1", key.id)))
-        assert rows == [(clock(),)]
-        clock.now += MINUTE
-        await store.write(touch_session(session, clock()))
+async def test_a_new_session_ends_the_one_it_replaces(owner: Door) -> None:
+    first = await owner.sign_in()
+    second = await owner.sign_in(Browser(replaced=first))
+    assert [await owner.is_found(each) for each in (first, second)] == [False, True]
 
 
-async def test_devices_are_the_sessions_that_have_not_ended(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    other = await issue_stored(store, clock)
-    maker = await found(store, await store.write(open_session(key.id, token, clock())), clock)
-    await linked(store, clock, other.id, maker)
-    await linked(store, clock, other.id)
-    await store.write(
-        open_session(other.id, token, clock(), Browser("Safari on iPhone", stays=True))
-    )
-    await store.write(open_session(other.id, token, clock() - LONGEST))
-    await store.write(open_session(other.id, token, clock() - IDLE))
-    clock.now += 1
-    devices = await list_devices(store, other.id, clock())
-    assert sorted((each.device, each.stays) for each in devices) == [
-        ("", False),
-        ("", False),
-        ("Safari on iPhone", True),
-    ]
-    await rotate(store, clock, key.id)  # ends what its session granted, and the token of the last
-    assert [each.device for each in await list_devices(store, other.id, clock())] == [""]
-    clock.now += IDLE
-    assert await list_devices(store, other.id, clock()) == []
-
-
-async def test_one_session_may_be_kept_when_all_others_end(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    secrets = [await store.write(open_session(key.id, token, clock())) for _ in range(3)]
-    kept = await found(store, secrets[0], clock)
-    assert kept is not None
-    await store.write(end_sessions(key.id, kept.digest))
-    assert [await found(store, secret, clock) for secret in secrets] == [kept, None, None]
-
-
-async def test_an_invitation_lives_for_72_hours_and_begins_no_session(
-    store: Store, clock: ManualClock, key: Caller
-) -> None:
-    sign_in = await store.write(create_link(key.id, clock()))
-    first, second = [
-        await store.write(create_link(key.id, clock(), purpose="invitation")) for _ in range(2)
-    ]
-    rows = await store.read(Statement("SELECT purpose, expires_at FROM console_links"))
-    assert sorted(rows) == [
-        ("invitation", clock() + INVITATION_LIFE),
-        ("sign_in", clock() + LINK_LIFE),
-    ]
-    for secret in (first, second):
-        assert await store.write(use_link(secret, "production", clock())) is None
-    assert await count(store, "console_links") == 2
-    assert await store.write(use_link(sign_in, "production", clock())) is not None
+async def test_the_newest_hundred_sessions_are_kept(owner: Door, grace: Door) -> None:
+    other = await grace.sign_in()
+    secrets = []
+    for _ in range(MAX_SESSIONS + 2):
+        owner.clock.advance(0.001)
+        secrets.append(await owner.sign_in())
+    found = [await owner.is_found(each) for each in secrets]
+    assert found == [False] * 2 + [True] * MAX_SESSIONS
+    assert await grace.is_found(other)
 
 
 async def test_devices_are_sessions_that_go_on_with_the_last_used_first(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
+    grace: Door, owner: Door
 ) -> None:
-    other = await issue(store, clock)
-    await store.write(open_session(other.id, other.token.encode("ascii"), clock()))
-    now = clock()
-    for name, stays, created_at, used_at in (
-        ("unused", 0, now - IDLE, now - IDLE),
-        ("old", 0, now - LONGEST, now),
-        ("phone", 0, now - LONGEST + 1, now - IDLE + 1),
-        ("forgotten", 1, now - 2 * STAYS, now - STAYS),
-        ("till", 1, now - 2 * STAYS, now - STAYS + 1),
-        ("desk", 0, now, now),
-    ):
-        secret = await store.write(open_session(key.id, token, clock()))
-        await store.write(
-            do(
-                "UPDATE console_sessions SET device = ?2, stays = ?3, created_at = ?4, used_at = ?5"
-                " WHERE digest = ?1",
-                *(sha256(secret.encode()).digest(), name, stays, created_at, used_at),
-            )
-        )
-    devices = await list_devices(store, key.id, now)
+    await owner.sign_in()
+    gone = await grace.sign_in()
+    grace.clock.advance(1)
+    phone = await grace.sign_in(STAYS)
+    grace.clock.advance(1)
+    await grace.sign_in(Browser("Chrome on Windows"))
+    await grace.store.write(once(end_session(gone)))
+    devices = await grace.devices()
     assert [(each.device, each.stays) for each in devices] == [
-        *(("desk", False), ("phone", False), ("till", True))
+        ("Chrome on Windows", False),
+        ("Firefox on Android", True),
     ]
-    assert devices[0] == Device(devices[0].digest, "desk", now, now, stays=False)
-    await rotate(store, clock, key.id, 1)
-    assert len(await list_devices(store, key.id, now)) == 3
-    assert await list_devices(store, key.id, now + 1) == []
-
-
-async def test_a_device_ends_only_for_the_one_whose_it_is(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    other = await issue(store, clock)
-    secret = await store.write(open_session(key.id, token, clock()))
-    (device,) = await list_devices(store, key.id, clock())
-    assert not await store.write(end_device(other.id, device.digest))
-    assert await found(store, secret, clock) is not None
-    assert await store.write(end_device(key.id, device.digest))
-    assert not await store.write(end_device(key.id, device.digest))
-    assert await find(store, secret, clock) == "device"
-    assert await list_devices(store, key.id, clock()) == []
-
-
-async def test_a_device_that_ended_does_not_come_back_with_another_token(
-    store: Store, clock: ManualClock, key: Caller, token: bytes
-) -> None:
-    secret = await store.write(open_session(key.id, token, clock()))
-    session = await found(store, secret, clock)
+    session = await grace.find(phone)
     assert session is not None
-    assert await store.write(end_device(key.id, session.digest))
-    await store.write(rebind_session(session, token))
-    assert await find(store, secret, clock) == "device"
+    assert session.device.id == devices[1].id
+    grace.clock.advance(30 * 60)
+    assert [each.device for each in await grace.devices()] == ["Firefox on Android"]
 
 
-async def test_each_store_has_one_seal(store: Store) -> None:
-    first, *others = await asyncio.gather(*(store.write(seal()) for _ in range(3)))
-    assert len(first) == 32
-    assert others == [first] * 2
+def once(statement: Statement) -> Unit[None]:
+    yield statement
+
+
+async def test_one_session_or_all_but_one_can_end(grace: Door, owner: Door) -> None:
+    secrets = [await grace.sign_in() for _ in range(4)]
+    found = [await grace.find(each) for each in secrets]
+    digests = [each.device.digest for each in found if each]
+    await grace.store.write(end_sessions(owner.who.id, only=digests[0]))  # of somebody else
+    await grace.store.write(end_sessions(grace.who.id, only=digests[1]))
+    assert [await grace.is_found(each) for each in secrets] == [True, False, True, True]
+    await grace.store.write(end_sessions(grace.who.id, kept=digests[2]))
+    assert [await grace.is_found(each) for each in secrets] == [False, False, True, False]
+
+
+async def test_an_invitation_works_once_within_72_hours_in_its_environment(
+    store: Store, clock: ManualClock, grace: Door
+) -> None:
+    person_id = grace.who.id
+    first = await store.write(create_invitation(person_id, clock()))
+    link = await store.write(create_invitation(person_id, clock()))
+    assert await invitee(grace, first) is None  # a newer one ends it
+    assert await invitee(grace, link, "staging") is None
+    clock.advance(INVITATION_LIFE / SECOND - 1)
+    assert await invitee(grace, link) == person_id
+    assert sorted(await asyncio.gather(*(store.write(take_invitation(link)) for _ in "ab"))) == [
+        False,
+        True,
+    ]
+    assert await invitee(grace, link) is None
+    late = await store.write(create_invitation(person_id, clock()))
+    clock.advance(INVITATION_LIFE / SECOND)
+    assert await invitee(grace, late) is None
+
+
+async def test_a_store_without_people_invites_the_first(
+    store: Store, clock: ManualClock, owner: Door
+) -> None:
+    link = await invite_first(store, "production", clock)
+    assert await invitee(owner, link) == FIRST
+    await add_active(store, clock)
+    assert await invitee(owner, link) is None
+    assert await invite_first(store, "production", clock) == ""
+
+
+async def test_ended_sessions_and_invitations_are_pruned(
+    store: Store, clock: ManualClock, grace: Door
+) -> None:
+    await grace.sign_in()
+    await store.write(create_invitation(grace.who.id, clock()))
+    clock.advance(INVITATION_LIFE / SECOND + 10 * 60 + 1)
+    await prune_all(store, clock, DAYS_KEPT)
+    for table in ("console_sessions", "invitations"):
+        assert await store.read(Statement(f"SELECT 1 FROM {table}")) == []  # noqa: S608
+
+
+async def test_a_use_is_noted_with_the_caller(grace: Door) -> None:
+    grace.clock.advance(60)
+    await grace.sign_in()
+    rows = await grace.store.read(
+        Statement("SELECT seen_at FROM api_keys WHERE id = ?1", (grace.who.id,))
+    )
+    assert rows == [(grace.clock(),)]
+    assert await caller(grace.store, grace.who.id)
+
+
+async def test_a_browser_remembers_the_last_eight_who_signed_in_with_it() -> None:
+    browser = known_browser("")
+    credentials = [bytes([n]) * 32 for n in range(9)]
+    for credential in credentials:
+        browser = browser.with_mark(credential).with_mark(credential)
+    again = known_browser(browser.cookie)
+    assert [again.knows(each) for each in credentials] == [False] + [True] * 8
+    for forged in ("x", "A" * 22, f"{'A' * 22}.{'0' * 24}", browser.cookie + "\n"):
+        assert not known_browser(forged).knows(credentials[1])

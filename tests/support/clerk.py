@@ -5,30 +5,16 @@ from typing import Any, Self
 from uuid import uuid4
 
 import httpx
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
-from petstore.keys.model import SCOPES
 from support.process import ServerProcess
-from support.visitor import SAME_ORIGIN
+from support.staff import cookies_of_administrator
 
 
-def issue_for_console(shop: ServerProcess) -> str:
-    """Issue a key with every scope, and return its token."""
-    return shop.issue("enterprise", *(word for scope in SCOPES for word in ("--scope", scope)))
-
-
-def cookies_of_administrator(shop: ServerProcess, token: str) -> httpx.Cookies:
-    """Add an administrator with the key of ``token``, and return the cookies of their browser."""
-    login = f"ada-{uuid4().hex[:8]}"
-    person = {"name": "Ada", "login": login, "role": "administrator"}
-    headers = {"Authorization": f"Bearer {token}"}
-    added = httpx.post(f"{shop.url}/v1/people", headers=headers, json=person)
-    assert added.status_code == 201, added.text
-    data = {"password": "correct horse"}
-    link = added.json()["invitation"]["url"]
-    response = httpx.post(link, data=data, headers=SAME_ORIGIN)
-    assert response.status_code == 303, response.text
-    return response.cookies
+def sign_in(context: BrowserContext, shop: ServerProcess, token: str) -> None:
+    """Sign a new administrator in."""
+    for name, value in cookies_of_administrator(shop, token).items():
+        context.add_cookies([{"name": name, "value": value, "url": shop.url}])
 
 
 @dataclass
@@ -47,8 +33,7 @@ class Clerk:
     def at(cls, shop: ServerProcess, browser: Browser, token: str, **options: Any) -> Self:
         """Bring in somebody who has signed in; ``options`` are those of the browser."""
         context = browser.new_context(**options)
-        for name, value in cookies_of_administrator(shop, token).items():
-            context.add_cookies([{"name": name, "value": value, "url": shop.url}])
+        sign_in(context, shop, token)
         return cls(shop, context.new_page(), token)
 
     def open(self, path: str) -> None:

@@ -26,11 +26,13 @@ from petstore.people.model import PersonCreate
 from petstore.people.store import add_person
 from petstore.pets.model import NewPet
 from petstore.pets.store import delete_pet
-from petstore.sessions.store import create_link, open_session
+from petstore.sessions.model import Browser
+from petstore.sessions.store import begin_session, create_invitation
 from petstore.settings import is_postgres, sqlite_path
 from petstore.usage.counter import Counter
 from support.changes import create_category, create_pet
 from support.imported import new_import
+from support.keys import stored_key
 from support.memory_folder import folder_in_memory
 from support.stores import do, open_store
 
@@ -71,29 +73,14 @@ async def fill(store: SqliteStore) -> str:
         do("INSERT INTO idempotency_records VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
     )
     await store.write(new_import(1, b"digest of a file", NOW))
-    await store.write(open_session(1, token.encode("ascii"), NOW))
-    await store.write(create_link(1, NOW))
+    key = await stored_key(store, 1)
+    await store.write(begin_session(key, b"digest of a token", NOW, Browser()))
+    await store.write(create_invitation(1, NOW))
     counter = Counter(store, lambda: NOW)
     counter.count("deprecated", 1, "getPet", NOW // HOUR, (NOW, b"shop/1", "r1"))
     await counter.save()
     await store.write(do("INSERT INTO feed_start VALUES (1, 1)"))
-    await store.write(do("INSERT INTO console_seal VALUES (1, ?1)", b"a seal"))
     await store.write(do("INSERT INTO key_notices VALUES (1, 'banned', ?1, ?1)", NOW))
-    await store.write(
-        do(
-            "INSERT INTO console_sessions (digest, key_id, token_digest, created_at, used_at)"
-            " VALUES (?1, 1, NULL, ?2, ?2)",
-            b"a cookie",
-            NOW,
-        )
-    )
-    await store.write(
-        do(
-            "INSERT INTO console_links (digest, key_id, expires_at) VALUES (?1, 1, ?2)",
-            b"a link",
-            NOW,
-        )
-    )
     await store.write(
         do(
             "INSERT INTO webhooks VALUES (1, 1, 'https://example.com/', '', NULL, ?1,"

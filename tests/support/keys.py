@@ -7,7 +7,7 @@ from petstore.clock import Clock, Milliseconds
 from petstore.databases.contract import Row, Statement, Store
 from petstore.events.model import Author
 from petstore.keys.cache import find_key
-from petstore.keys.model import Caller, Environment, Key, KeyFields, KeyWithToken
+from petstore.keys.model import Caller, Environment, Key, KeyFields, KeyWithToken, digest
 from petstore.keys.status import caller_of, select_key
 from petstore.keys.store import (
     Principal,
@@ -74,8 +74,11 @@ async def actor(store: Store, clock: Clock, **wanted: Any) -> Principal:
     """Create a key in ``store`` and return it as one that changes keys."""
     issued = await issue(store, clock, **wanted)
     key = await stored_key(store, issued.id)
+    credential = digest(issued.token.encode("ascii"))
     return Principal(
-        Author(f"key/{key.id}"), key, find_caller=partial(find_key, issued.token.encode("ascii"))
+        *(Author(f"key/{key.id}"), key),
+        find_caller=partial(find_key, credential),
+        credential=credential,
     )
 
 

@@ -40,9 +40,8 @@ _FAILED = """
 
 # Person 5 is signed in on device 7.
 _SIGNED_IN = """
-    INSERT INTO console_sessions (digest, key_id, token_digest, created_at, used_at, stays)
-    SELECT x'00000000000038', 5, digest, unixepoch() * 1000, unixepoch() * 1000, 1
-    FROM api_key_tokens WHERE key_id = 5
+    INSERT INTO console_sessions VALUES
+    (x'00000000000038', 'person', 5, x'', '', 0, 0, unixepoch() * 1000 + 86400000, 1)
 """
 
 

@@ -237,8 +237,8 @@ class Console:
             return with_error(await page.refused(visit, error), error)
 
     async def _recognize_if_possible(self, visit: PageRequest) -> None:
-        with suppress(MissingKey, NetworkNotAllowed):
-            await self._recognize(visit)
+        with suppress(MissingKey, NetworkNotAllowed):  # uncharged: signing out always works
+            await visit.find_session()
 
     async def _recognize(self, visit: PageRequest) -> None:
         """Find the session of the person, and charge the page to its caller."""

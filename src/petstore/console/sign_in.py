@@ -18,7 +18,7 @@ from petstore.console.page import HOME, ConsolePage, PageRequest, redirect, with
 from petstore.errors import InvalidKey, PetstoreError
 from petstore.http.messages import Response
 from petstore.keys.model import PREFIXES
-from petstore.people.accounts import MAX_LOGIN
+from petstore.people.model import MAX_LOGIN
 from petstore.sessions.model import Browser, login_digest
 from petstore.sessions.operations import SignedIn
 

@@ -62,10 +62,10 @@ class Turns:
 KEY = Budget("key", "this key")
 """Its plan, which a ``RateLimiter`` judges, with its day and its bans."""
 
-PASSWORD = Budget("password", "passwords for this login from here", 10)
+PASSWORD = Budget("password", "wrong passwords for this login", 10)
 """Of a login in a network, or in a browser that knows the person, or of a session."""
 
-PASSWORD_OF_NETWORK = Budget("password", "passwords from your network", 60)
+PASSWORD_OF_NETWORK = Budget("password", "wrong passwords from your network", 60)
 """Of a network, for all logins together."""
 
 _LOOK_UP = Budget("lookup", "this address without a key that the service knows")

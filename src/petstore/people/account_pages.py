@@ -1,5 +1,7 @@
 """The page of one's own account: name and password of a person, and where a caller is signed in."""
 
+from typing import Any
+
 from msgspec import Struct
 
 from petstore.console.fields import Field, FieldSet, undo_fields
@@ -54,21 +56,22 @@ async def _page(
     """
     if isinstance(error, (MissingKey, NotFound)):
         raise type(error)(error.message)
-    session, caller = visit.session, visit.caller
-    account = form = None
+    session, caller, wrong = visit.session, visit.caller, problem
+    account, forms = None, dict[str, Any]()
     if caller.kind == "person":
         account = await visit.sessions.read_account(caller.id)
         texts = _FORM.texts(account.caller)
-        form = _FORM.shown(texts, "", visit.form, None if problem else error)
+        forms["form"] = form = _FORM.shown(texts, "", visit.form, None if problem else error)
+        problem = problem or form.problem
     return visit.page(
         "account.html",
         error=error,
         account=account,
         role=(caller.role or "").capitalize(),
         may_do=scopes_in_words(caller.scopes),
-        form=form,
-        problem=problem or (form and form.problem),
-        wrong=problem,
+        problem=problem,
+        wrong=wrong,
+        **forms,
         devices=await visit.sessions.devices(caller.id),
         own=session and session.device,
         shortest=MIN_LENGTH,

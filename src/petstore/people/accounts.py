@@ -1,42 +1,14 @@
 """The accounts of people: their logins, and the hashes of their passwords."""
 
 from hashlib import sha256
-from typing import NamedTuple
 
-from petstore.clock import Milliseconds
 from petstore.databases.contract import Row, Statement, Unit
 from petstore.domain.names import name_key
-from petstore.keys.model import Caller, Environment
+from petstore.keys.model import Environment
 from petstore.keys.status import PERSON, caller_of
-
-MAX_LOGIN = 64
-"""The maximum length of a login, in characters."""
-
-FIRST = 0
-"""The id of nobody yet: the first person of a store, who has been invited."""
+from petstore.people.model import MAX_LOGIN, Account
 
 _SELECT = f"SELECT {', '.join(PERSON.values())}, p.login, p.password FROM people p"  # noqa: S608 - only names
-
-
-class Account(NamedTuple):
-    """A person, and the hash of the password, ``None`` while there is none."""
-
-    caller: Caller
-    login: str
-    password: str | None
-
-    @property
-    def credential(self) -> bytes:
-        """What sessions of the person end with: the digest of the hash."""
-        return sha256((self.password or "").encode("utf-8")).digest()
-
-
-def first_account(environment: Environment, now: Milliseconds) -> Account:
-    """Return the account that the first person of a store is to have."""
-    caller = Caller(
-        *("", "enterprise"), id=FIRST, environment=environment, created_at=now, role="administrator"
-    )
-    return Account(caller, "", None)
 
 
 def find_account(person_id: int) -> Unit[Account | None]:
@@ -63,4 +35,12 @@ def any_person(environment: Environment) -> Unit[bool]:
 
 
 def _account_of(rows: list[Row]) -> Account | None:
-    return Account(caller_of(rows[0], PERSON), *rows[0][len(PERSON) :]) if rows else None
+    if not rows:
+        return None
+    login, password = rows[0][len(PERSON) :]
+    return Account(caller_of(rows[0], PERSON), login, password, credential_of(password))
+
+
+def credential_of(password: str | None) -> bytes:
+    """Return what sessions of a person end with: the digest of the hash of the password."""
+    return sha256((password or "").encode("utf-8")).digest()

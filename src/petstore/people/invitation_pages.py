@@ -10,8 +10,7 @@ from petstore.console.sign_in import browser_of, signed_in, told_to_nobody
 from petstore.domain.decoding import convert
 from petstore.errors import InvalidBody, NotFound, PetstoreError, Unavailable
 from petstore.http.messages import Response
-from petstore.people.accounts import FIRST, Account
-from petstore.people.model import PersonCreate
+from petstore.people.model import FIRST, Account, PersonCreate
 from petstore.people.passwords import MIN_LENGTH, check_password
 
 _FROM_NOW_ON = "From now on you sign in with it and your login."

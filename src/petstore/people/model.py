@@ -1,7 +1,7 @@
 """People: who works in the console, by which login and with which role."""
 
 from datetime import datetime
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -9,10 +9,16 @@ from petstore.clock import HOUR, Milliseconds
 from petstore.domain.fields import VISIBLE, Id, printable_text
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import BeyondOwnRights
-from petstore.keys.model import ROLES, Caller, Role, check_rights
+from petstore.keys.model import ROLES, Caller, Environment, Role, check_rights
 
 INVITATION_LIFE: Milliseconds = 72 * HOUR
 """How long a link works that lets a person set a password."""
+
+MAX_LOGIN = 64
+"""The maximum length of a login, in characters."""
+
+FIRST = 0
+"""The id of nobody yet: the first person of a store, who has been invited."""
 
 PersonState: TypeAlias = Literal["invited", "active", "disabled"]
 """Only an active person can sign in. One who is invited has no password yet."""
@@ -22,7 +28,7 @@ Login = Annotated[
     str,
     Meta(
         min_length=3,
-        max_length=64,
+        max_length=MAX_LOGIN,
         pattern=VISIBLE,
         description=(
             "What the person signs in with, unique ignoring case. An e-mail address is a good one."
@@ -45,6 +51,26 @@ _NewState = Annotated[
     ),
 ]
 _Time = Annotated[datetime, Meta(tz=True)]
+
+
+class Account(NamedTuple):
+    """A person, and the hash of the password, ``None`` while there is none.
+
+    Sessions of the person end with its digest, the ``credential``.
+    """
+
+    caller: Caller
+    login: str
+    password: str | None
+    credential: bytes
+
+
+def first_account(environment: Environment, now: Milliseconds) -> Account:
+    """Return the account that the first person of a store is to have."""
+    caller = Caller(
+        *("", "enterprise"), id=FIRST, environment=environment, created_at=now, role="administrator"
+    )
+    return Account(caller, "", None, b"")
 
 
 class PersonCreate(Struct, frozen=True):

@@ -90,10 +90,6 @@ class Passwords:
         verify = partial(_is_right, self._hasher, known or self._unknown, _normalized(password))
         return await self._run(verify) and known is not None
 
-    def is_outdated(self, known: str) -> bool:
-        """Return whether a hash was made with other parameters than new ones are."""
-        return self._hasher.check_needs_rehash(known)
-
     async def _run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 

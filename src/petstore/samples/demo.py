@@ -20,8 +20,8 @@ from petstore.events.store import newest_position, publish_all
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Environment, KeyFields
 from petstore.keys.store import Principal, create_key
-from petstore.people.accounts import Account, find_account_by_login
-from petstore.people.model import PersonCreate
+from petstore.people.accounts import find_account_by_login
+from petstore.people.model import Account, PersonCreate
 from petstore.people.store import add_person
 from petstore.pets.model import PetFilter
 from petstore.pets.store import list_pets

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from hmac import compare_digest
 from typing import NamedTuple
 
-from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
+from petstore.clock import DAY, MINUTE, Milliseconds
 from petstore.domain.names import name_key
 from petstore.keys.model import Caller
 
@@ -22,7 +22,6 @@ MAX_MARKS = 8
 _IDLE: Milliseconds = 30 * MINUTE
 _LONGEST: Milliseconds = 12 * 60 * MINUTE
 _STAYS_LONGEST: Milliseconds = 180 * DAY
-_TOUCH: Milliseconds = 60 * SECOND
 _SEPARATOR = "."
 _MARK_BYTES = 12
 _COOKIE = re.compile(rf"[\w-]{{22}}(?:\.[0-9a-f]{{{2 * _MARK_BYTES}}}){{1,{MAX_MARKS}}}", re.ASCII)
@@ -60,10 +59,6 @@ class Device(NamedTuple):
     def id(self) -> int:
         """A number that stands for it, which JavaScript takes, too."""
         return int.from_bytes(self.digest[:7]) >> 3
-
-    def needs_touch(self, now: Milliseconds) -> bool:
-        """Return whether its last use is so long ago that a new one is worth a write."""
-        return now - self.used_at >= _TOUCH
 
 
 class Session(NamedTuple):

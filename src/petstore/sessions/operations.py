@@ -1,27 +1,27 @@
 """Signing in, and what people do with their own sessions and accounts: all that pages may use."""
 
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
-from petstore.clock import Clock, Milliseconds, system_clock
+from petstore.clock import MINUTE, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.errors import InvalidBody, InvalidKey, MissingKey
 from petstore.events.model import Author
 from petstore.interface.authentication import look_up, require_network
+from petstore.interface.messages import limit_reached, require_admitted
 from petstore.interface.operation import Services
-from petstore.interface.rate_limit_headers import require_admitted
 from petstore.keys.model import Caller, Environment, digest
 from petstore.keys.store import Principal, count_up_revision
 from petstore.limits.admission import PASSWORD, PASSWORD_OF_NETWORK
-from petstore.limits.minutes import network_of
+from petstore.limits.memory import network_of
 from petstore.people.accounts import (
-    FIRST,
-    Account,
     any_person,
+    credential_of,
     find_account,
     find_account_by_login,
 )
-from petstore.people.model import PersonCreate
+from petstore.people.model import FIRST, Account, PersonCreate
 from petstore.people.passwords import Passwords, check_password, has_length
 from petstore.people.store import add_person, read_person, record_person
 from petstore.sessions.model import (
@@ -80,9 +80,9 @@ class Sessions:
         return await find_session(self._store, secret, self._environment, self._services.clock())
 
     async def touch(self, session: Session) -> bool:
-        """Note the use of a session; return whether its last one was a while ago."""
+        """Note the use of a session once a minute, and return whether it did."""
         now = self._services.clock()
-        if not session.device.needs_touch(now):
+        if now - session.device.used_at < MINUTE:
             return False
         await self._store.write(touch_session(session, now))
         return True
@@ -113,27 +113,39 @@ class Sessions:
         found = find_account_by_login(login, self._environment)
         account = await read_unit(self._store, found)
         is_known = account is not None and known.knows(account.credential)
-        with await self._attempt(login, address, known.id if is_known else ""):
+        async with self._attempt(login, address, known.id if is_known else ""):
             is_right = await self._passwords.verify(password, account and account.password)
-        now = self._services.clock()
-        if account is None or not is_right or account.caller.state(now) != "active":
-            raise InvalidKey(_WRONG)
+            now = self._services.clock()
+            if account is None or not is_right or account.caller.state(now) != "active":
+                raise InvalidKey(_WRONG)
         self.charge(account.caller, address)
         unit = begin_session(account.caller, account.credential, now, browser)
         secret = await self._store.write(unit)
         return SignedIn(account.caller, secret, account.credential, browser.stays)
 
-    async def _attempt(self, login: str, address: str, known_by: str) -> ExitStack:
-        """Charge an attempt, and wait for a turn; a browser or session ``known_by`` goes first."""
+    @asynccontextmanager
+    async def _attempt(self, login: str, address: str, known_by: str) -> AsyncIterator[None]:
+        """Take a turn to check a password, and charge a wrong one (an error in the block).
+
+        A browser or a session ``known_by`` goes first.
+        """
+        limiter, turns = self._services.limiter, self._services.admission.passwords
         network, name = network_of(address, _NETWORK), login_digest(login)
         counts = {network: PASSWORD_OF_NETWORK, f"{name} {network}": PASSWORD}
         if known_by:
             counts = {f"{name} {known_by}": PASSWORD}
-        for holder, budget in counts.items():
-            decision = await self._services.limiter.take_of(budget, holder)
-            require_admitted(decision, budget)
-        turns = self._services.admission.passwords
-        return await turns.take(object(), goes_first=bool(known_by))
+        # Those of a name come one after another, so many at once are counted as well.
+        with await turns.take(name if known_by else network, goes_first=bool(known_by)):
+            for holder, budget in counts.items():
+                decision = await limiter.look_at(budget, holder)
+                if not decision.minute.remaining:
+                    raise limit_reached(decision, budget)
+            try:
+                yield
+            except (InvalidKey, InvalidBody):
+                for holder, budget in counts.items():
+                    await limiter.take_of(budget, holder)
+                raise
 
     async def find_invited(self, secret: str) -> Account | None:
         """Return whom a link invites: it can set their password."""
@@ -194,7 +206,7 @@ class Sessions:
     async def confirm(self, session: Session, password: str) -> None:
         """Refuse whoever does not know the password of the person of a session."""
         account = await self.read_account(session.caller.id)
-        with await self._attempt(account.login, "", session.device.digest.hex()):
+        async with self._attempt(account.login, "", session.device.digest.hex()):
             if not await self._passwords.verify(password, account.password):
                 msg = "current: this is not your password"
                 raise InvalidBody(msg)
@@ -224,8 +236,9 @@ class Sessions:
         await self._store.write(end_sessions(caller_id, only=digest))
 
     async def end_others(self, session: Session) -> None:
-        unit = end_sessions(session.caller.id, kept=session.device.digest)
-        await self._store.write(unit)
+        if len(await self.devices(session.caller.id)) > 1:  # else anybody could wake all long polls
+            unit = end_sessions(session.caller.id, kept=session.device.digest)
+            await self._store.write(unit)
 
 
 async def invite_first(store: Store, environment: Environment, clock: Clock = system_clock) -> str:
@@ -257,7 +270,7 @@ def _set_password(
 
     The revision of the callers is locked, so no other unit does so meanwhile.
     """
-    caller, changed = account.caller, account._replace(password=hashed)
+    caller, credential = account.caller, credential_of(hashed)
     before = yield from read_person(caller.id, caller.environment)
     yield Statement(
         "UPDATE people SET password = ?1 WHERE id = ?2", (hashed, caller.id), name="update_password"
@@ -266,8 +279,8 @@ def _set_password(
     yield delete_invitations(caller.id)
     after, by = before._replace(has_password=True), Author(caller.actor, request_id)
     yield record_person("person.updated", after, before, by, now)
-    secret = yield from begin_session(caller, changed.credential, now, browser)
-    return SignedIn(caller, secret, changed.credential, browser.stays)
+    secret = yield from begin_session(caller, credential, now, browser)
+    return SignedIn(caller, secret, credential, browser.stays)
 
 
 def _renamed(digest: bytes, name: str, now: Milliseconds, request_id: str) -> Unit[None]:

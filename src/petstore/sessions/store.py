@@ -12,8 +12,8 @@ from petstore.databases.retention import are_first
 from petstore.keys.cache import find_key
 from petstore.keys.model import Caller, Environment
 from petstore.keys.store import Principal, count_up_revision
-from petstore.people.accounts import FIRST, Account, any_person, find_account, first_account
-from petstore.people.model import INVITATION_LIFE
+from petstore.people.accounts import any_person, find_account
+from petstore.people.model import FIRST, INVITATION_LIFE, Account, first_account
 from petstore.sessions.model import Browser, Device, Session, expiry
 
 MAX_SESSIONS = 100
@@ -77,9 +77,9 @@ def find_session_in_unit(digest: bytes, now: Milliseconds) -> Unit[Session | Non
     )
     if not rows:
         return None
-    kind, caller_id, credential, *device = rows[0]
+    kind, caller_id, credential = rows[0][:3]
     caller = yield from _find_holder(kind, caller_id, credential, now)
-    return Session(caller, credential, Device._make(device)) if caller else None
+    return Session(caller, credential, _device_of(rows[0][3:])) if caller else None
 
 
 def _find_holder(
@@ -130,7 +130,11 @@ def list_devices(caller_id: int, now: Milliseconds) -> Unit[list[Device]]:
         (caller_id, now),
         name="select_devices",
     )
-    return [Device._make(row) for row in rows]
+    return [*map(_device_of, rows)]
+
+
+def _device_of(row: Row) -> Device:
+    return Device._make((*row[:-1], bool(row[-1])))
 
 
 def end_sessions(caller_id: int, *, kept: bytes = b"", only: bytes = b"") -> Unit[None]:
