@@ -23,7 +23,7 @@ from petstore.app import create_app
 from petstore.backends import create_limiter, database_of
 from petstore.clock import system_clock
 from petstore.http.messages import Request
-from petstore.interface.rate_limit_headers import rate_limit_headers
+from petstore.interface.messages import rate_limit_headers
 from petstore.keys.cache import ApiKeyCache
 from petstore.logs import RequestLine, RequestLog
 from petstore.pets.store import get_pet

@@ -10,6 +10,7 @@ import httpx
 
 from proof.deployments import Deployment
 from proof.processes import Program
+from support.staff import cookies_of_administrator, issue_for_console
 
 _SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 _PAUSE_SECONDS = 0.05
@@ -90,8 +91,8 @@ class Person:
         url = f"{self._deployment.server.url}/console"
         with httpx.Client(headers=_SAME_ORIGIN, cookies=self._cookies, timeout=10) as browser:
             if not self._cookies:
-                browser.post(f"{url}/sign-in", data={"key": self._deployment.token})
-                self._cookies = browser.cookies
+                server = self._deployment.server
+                self._cookies = cookies_of_administrator(server, issue_for_console(server))
             elif not self._page:
                 file = ("animals.csv", self._file.read_bytes(), "text/csv")
                 sent = browser.post(f"{url}/import", files={"file": file})

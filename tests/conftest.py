@@ -55,7 +55,6 @@ def pytest_configure() -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run tests marked ``each_database`` on each database, unless they use the SQLite file."""
     is_marked = metafunc.definition.get_closest_marker("each_database")
     if (
         is_marked
@@ -122,13 +121,11 @@ def database(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def database_kind() -> str:
-    """The database of the test: SQLite, but for tests that run on each."""
     return "sqlite"
 
 
 @pytest.fixture
 def address(database_kind: str, request: pytest.FixtureRequest) -> str:
-    """The address of an empty store."""
     if database_kind == "sqlite":
         return f"sqlite:///{request.getfixturevalue('database')}"
     postgres: PostgresServer = request.getfixturevalue("postgres")
@@ -143,7 +140,6 @@ def timeout_ms() -> int:
 
 @pytest.fixture
 async def store(address: str, timeout_ms: int) -> AsyncIterator[Store]:
-    """An open store with nothing in it."""
     async with open_store(address, timeout_ms) as store:
         yield store
 
@@ -169,7 +165,6 @@ async def dogs(service: Service) -> None:
 
 @pytest.fixture
 def command(database: Path) -> Command:
-    """The command ``petstore``, on the database of the test."""
     return Command(database)
 
 
@@ -181,7 +176,6 @@ def shop(server: ServerProcess, token: str) -> Shop:
 
 @pytest.fixture(params=["on the database", "over HTTP"])
 def admin_shop(request: pytest.FixtureRequest, server: ServerProcess, command: Command) -> Shop:
-    """The commands of an administrator: on a database itself, and over HTTP with a key."""
     if request.param == "over HTTP":
         scopes = [word for scope in SCOPES for word in ("--scope", scope)]
         return Shop(server.url, server.issue("enterprise", *scopes))
@@ -220,7 +214,6 @@ def pooled_url(postgres_url: str) -> Iterator[str]:
 
 @pytest.fixture
 def root() -> Iterator[logging.Logger]:
-    """The root logger, left as it was found."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     root.handlers = []

@@ -49,7 +49,6 @@ class Server:
         return await self.told.get()
 
     async def request(self, scope: Message, *events: Message) -> tuple[Message, bytes]:
-        """Send a request; return the start of its response, and its body."""
         told: list[Any] = []
         arriving = iter(events)
 
@@ -67,7 +66,6 @@ class Server:
 async def server(
     database: Path, monkeypatch: pytest.MonkeyPatch, root: logging.Logger
 ) -> AsyncIterator[Server]:
-    """The service, started with settings from the environment."""
     del root  # which the service takes for itself
     monkeypatch.setenv("PETSTORE_DATABASE", f"sqlite:///{database}")
     server = Server(AsgiApp())

@@ -20,7 +20,6 @@ Send = Callable[[urllib.request.Request, Callable[[float], None]], bytes]
 
 @contextmanager
 def responding(*responses: tuple[int, str | None]) -> Iterator[str]:
-    """Respond with these statuses and ``Retry-After`` until the block ends; give the address."""
     left = iter(responses)
 
     class Handler(BaseHTTPRequestHandler):
@@ -45,7 +44,6 @@ def responding(*responses: tuple[int, str | None]) -> Iterator[str]:
 
 
 def request_to(url: str) -> urllib.request.Request:
-    """Return a request for a test's own server."""
     return urllib.request.Request(url)  # noqa: S310 - http and nothing else
 
 

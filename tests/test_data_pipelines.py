@@ -54,11 +54,9 @@ class Pipeline:
         ]
 
     def save(self, program: str) -> None:
-        """Save the program."""
         (self.folder / "program.py").write_text(program)
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start the program."""
         with (self.folder / "errors").open("a") as errors:
             return subprocess.Popen(
                 [PACKAGES / "bin/python", "program.py", *arguments],
@@ -92,7 +90,6 @@ class Pipeline:
         return (self.folder / "errors").read_text()
 
     def change(self) -> None:
-        """Rename an animal, take a status away, change an animal twice, delete and add some."""
         renamed, plain, twice, deleted = self.ids[:4]
         pets = self.client.pets
         pets.update(renamed, name="Bella")
@@ -105,7 +102,6 @@ class Pipeline:
         pets.create(name="New", category_id=2)
 
     def store(self) -> Rows:
-        """Return what is in the store."""
         return [[p.id, p.name, p.category_id, p.status] for p in self.client.pets.list()]
 
     def reads_of_the_feed(self) -> int:

@@ -34,7 +34,6 @@ def errors(base: type[PetstoreError] = PetstoreError) -> Iterator[type[PetstoreE
 
 
 def codes(text: str) -> list[tuple[str, str]]:
-    """Return the status and the code of every section that says a cause and what to do."""
     section = r"^## ([0-9]{3}) |^### ([a-z_]+)\n\n[^#]+?\n\n\*\*What to do:\*\* [A-Z]"
     found, last = [], ""
     for status, code in re.findall(section, text, re.MULTILINE):
@@ -88,7 +87,6 @@ def test_the_recipes_name_files_and_names_that_exist() -> None:
 
 
 def files(name: str) -> list[Path]:
-    """Return the files that a recipe names, from the root or from the package."""
     pattern = re.sub("<[a-z]+>|NNNN", "*", name)
     return [path for folder in (ROOT, PACKAGE) for path in folder.glob(pattern)]
 

@@ -93,7 +93,6 @@ def test_the_first_example_is_the_pet_updated_example() -> None:
 
 
 async def change_everything(service: Service, clock: ManualClock) -> list[dict[str, Any]]:
-    """Make each change that has an event; return the events."""
     token = (await service.issue(scopes=frozenset(SCOPES))).token
 
     async def ask(method: str, path: str, **body: object) -> None:
@@ -132,7 +131,6 @@ async def change_everything(service: Service, clock: ManualClock) -> list[dict[s
 
 
 def form(event: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return the members of an event, of its data and of what was before."""
     return event.keys(), event["data"].keys(), event.get("previous", {}).keys()
 
 
@@ -152,7 +150,6 @@ async def test_the_examples_have_the_members_of_real_events(
 
 @contextmanager
 def running(folder: Path, program: str, **environment: str) -> Iterator[Path]:
-    """Run a program as it is printed until the block ends; give the file with its output."""
     output = folder / "output"
     with output.open("wb") as file:
         process = subprocess.Popen(

@@ -11,7 +11,7 @@ ROOT = Path(petstore.__file__).parent
 OPENERS = (
     "petstore.databases.sqlite",
     "petstore.databases.postgres_connection",
-    "petstore.databases.postgres_units",
+    "petstore.databases.postgres",
     "petstore.databases.sqlite_connection",
     "petstore.databases.sqlite_commits",
     "petstore.databases.migrations",
@@ -35,7 +35,6 @@ def tree(module: str) -> ast.Module:
 
 @cache
 def imports(module: str) -> frozenset[str]:
-    """Return what ``module`` imports, wherever in it: modules, not names out of them."""
     found: set[str] = set()
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.Import):
@@ -76,7 +75,7 @@ ORDER = (
 
 LAYERS = {
     "operations": ("operations",),
-    "pages": ("pages", "form", "selection"),
+    "pages": ("pages", "form"),
     "commands": ("commands",),
 }
 """The last word of the names of the modules in each layer of a resource.
@@ -91,13 +90,13 @@ LISTS = {
 }
 """The modules that list what each resource has in a layer, and so import what is after them."""
 
-SHARED = ("orders.form",)  # an animal is sold on its own page, which tells its sale
+# A pet is sold on its own page, which tells its sale; the page of a key shows its usage.
+SHARED = ("orders.form", "usage.pages")
 """The modules of the upper layers that another resource imports."""
 
 
 @cache
 def place(module: str) -> str:
-    """Return the package of a module, or its layer in a resource."""
     package, _, name = module.removeprefix("petstore.").partition(".")
     if package not in RESOURCES:
         return package
@@ -146,9 +145,7 @@ def test_a_model_is_pure() -> None:
 CALLERS_OF_OPERATIONS = ("console", "pages", "cli", "commands", "agents")
 PAST_OPERATIONS = {
     # Work on the database as a whole.
-    "cli.backup",
-    "cli.copy",
-    "cli.operator",
+    "cli.databases",
     # Where the feed of events is, before a page is read: no operation gives it alone.
     "console.console",
     # Names of callers, and the order before a pet's event: no operation gives them.
@@ -160,7 +157,6 @@ PAST_OPERATIONS = {
 
 
 def uses_store(module: str) -> bool:
-    """Return whether a module imports a store, or takes the one of the service."""
     return any(map(is_store, own_imports(module))) or any(
         isinstance(node, ast.Attribute) and node.attr == "store" for node in ast.walk(tree(module))
     )

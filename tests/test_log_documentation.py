@@ -10,7 +10,6 @@ PAGE = (Path(__file__).parent.parent / "docs/logs.md").read_text()
 
 
 def names_in_table_of(section: str) -> list[str]:
-    """Return the first cells of the table in a section."""
     text = PAGE.partition(f"## {section}\n")[2].partition("\n## ")[0]
     return re.findall(r"^\| `([a-z_]+)` \|", text, re.MULTILINE)
 

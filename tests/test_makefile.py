@@ -22,7 +22,6 @@ def project() -> dict[str, Any]:
 
 
 def name_of(requirement: str) -> str:
-    """Return the normalised name in a requirement (PEP 503)."""
     match = re.match(r"[A-Za-z0-9._-]+", requirement)
     assert match
     return re.sub(r"[-_.]+", "-", match[0]).lower()

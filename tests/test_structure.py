@@ -30,7 +30,7 @@ async def test_a_cold_list_runs_few_files(service: Service) -> None:
     files = await files_run(
         lambda number: service.request("GET", f"/v1/pets?limit={number}", token)
     )
-    assert len(files) <= 25, sorted(files)
+    assert len(files) <= 21, sorted(files)
 
 
 @pytest.mark.anyio

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from textwrap import indent
 from typing import Any
 
-from petstore.interface.openapi.errors import possible_errors
+from petstore.interface.openapi.responses import cause_of, possible_errors
 from petstore.interface.operation import BASE, Operation
 from petstore.interface.operations import OPERATIONS
 from website.navigation import Entry
@@ -189,14 +189,9 @@ def _example(media: Json) -> str:
 
 def _errors(operation: Operation) -> str:
     rows = [
-        [
-            f"[`{error.code}`](../errors.md#{error.code})",
-            str(error.status),
-            error.cause,
-            error.message,
-        ]
+        [f"[`{error.code}`](../errors.md#{error.code})", str(error.status), cause_of(error)]
         for error in possible_errors(operation)
     ]
     text = "The body of an error has `code`, `message` and `status`."
-    names = ["Code", "Status", "Meaning", "Message, for example"]
+    names = ["Code", "Status", "Meaning"]
     return f"## Errors\n\n{text}\n\n{table(names, rows)}"

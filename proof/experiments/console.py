@@ -13,6 +13,7 @@ from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
 from servers import Server
 from stock import fill
+from support.staff import cookies_of_administrator, issue_for_console
 from support.waiting import within
 
 _SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
@@ -95,14 +96,11 @@ def _statuses(seen: dict[str, int]) -> list[int]:
 
 
 def _crowds_of(deployment: Deployment) -> list[_Crowd]:
-    """Return the crowds. Of those with a session, one in eight has a key without limits."""
+    """Return the crowds. Those with a session are one person."""
     base = f"{deployment.server.url}/console"
-    signed_in: list[dict[str, bytes]] = []
-    for plan, callers in (("free", 7), ("enterprise", 1)):
-        with httpx.Client(base_url=base, headers=_SAME_ORIGIN, timeout=60) as http:
-            response = http.post("/sign-in", data={"key": deployment.server.issue(plan)})
-            assert response.status_code == 303, response.text
-            signed_in += [_requests_of_a_session(http)] * callers
+    cookies = cookies_of_administrator(deployment.server, issue_for_console(deployment.server))
+    with httpx.Client(base_url=base, headers=_SAME_ORIGIN, cookies=cookies, timeout=60) as http:
+        signed_in = [_requests_of_a_session(http)] * 8
     crowds = {name: [requests[name] for requests in signed_in] for name in signed_in[0]}
     with httpx.Client(base_url=base, headers=_SAME_ORIGIN) as http:
         wrong = http.build_request("POST", "/sign-in", data={"key": "ps_live_x"})

@@ -13,7 +13,7 @@ from petstore.databases.contract import Store
 from petstore.databases.retention import RetentionDays, pruning
 from petstore.events.search import listing
 from petstore.events.store import publishing
-from petstore.interface.application import Application, HttpRules, Pages, PublicPage, RequestHooks
+from petstore.interface.application import Application, HttpRules, Pages, RequestHooks
 from petstore.interface.bodies import BodyReader
 from petstore.interface.documentation import Documentation
 from petstore.interface.openapi.page import DocumentPage
@@ -22,11 +22,10 @@ from petstore.interface.operations import OPERATIONS
 from petstore.interface.routes import Addresses, Routes
 from petstore.interface.well_known import HealthPages, well_known_pages
 from petstore.keys.notices import KeyNotices
-from petstore.limits.contract import RateLimiter, limiter_chores
+from petstore.limits.contract import RateLimiter
 from petstore.logs import LogRules, RequestLog, configure_logging, is_for_person, standard_error
 from petstore.observability.hooks import Observer, Observers
-from petstore.observability.measured import Metrics
-from petstore.observability.process import report_process
+from petstore.observability.measured import Metrics, report_process
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.orders.buyers import forgetting
 from petstore.services import create_services
@@ -34,7 +33,6 @@ from petstore.settings import Settings, is_postgres
 
 
 def serve_settings(settings: Settings, registry: Registry | None = None) -> Application:
-    """Return the service that ``settings`` describe, logging to standard error."""
     log, observers = open_log(settings), observers_of(settings, registry)
     store = database_of(settings, observers)
     limiter = create_limiter(settings, store, system_clock, observers)
@@ -49,24 +47,31 @@ def create_app(
     clock: Clock = system_clock,
     observers: Observers = (),
 ) -> Application:
-    """Put the service together from its parts."""
     addresses, docs = Addresses(settings.public_url), Documentation()
     services = create_services(settings, store, limiter, clock, secret_file_of(settings))
     for observer in observers:
         observer.services(services)
     bodies, health = BodyReader(settings.max_body_bytes, settings.body_timeout), HealthPages(store)
-    robots_and_contacts = well_known_pages(addresses.public_url, settings.security_contact, clock)
     return Application(
         services=services,
         routes=Routes(BASE, OPERATIONS),
         pages=Pages(
-            _pages(docs, health, addresses, robots_and_contacts),
+            {
+                **well_known_pages(addresses.public_url, settings.security_contact, clock),
+                **docs.pages(),
+                "/healthz": health.live,
+                "/readyz": health.ready,
+                f"{BASE}/openapi.json": DocumentPage(OPERATIONS, addresses.root),
+            },
             docs.missing,
             Console(services, bodies, addresses.public_url),
         ),
         bodies=bodies,
         rules=HttpRules(addresses, settings.trusted_networks, settings.allowed_origin),
-        hooks=_hooks(log, observers),
+        hooks=RequestHooks(
+            [observer.requested for observer in observers],
+            [log.add, *(observer.responded for observer in observers)],
+        ),
         lifespan=partial(
             _running, settings, services, log, observers, chores_of(settings, services, bodies)
         ),
@@ -74,22 +79,13 @@ def create_app(
     )
 
 
-def _hooks(log: RequestLog, observers: Observers) -> RequestHooks:
-    return RequestHooks(
-        [observer.requested for observer in observers],
-        [log.add, *(observer.responded for observer in observers)],
-    )
-
-
 def create_registry(shared: SharedMetrics, *, serves: bool = True) -> Registry:
-    """Return the registry of this worker, which reports the process too."""
     registry = Registry(shared, __version__, serves=serves)
     report_process(registry, str(shared.worker_id))
     return registry
 
 
 def observers_of(settings: Settings, registry: Registry | None) -> list[Observer]:
-    """Return the metrics, if there is a ``registry``, and the traces that ``settings`` name."""
     observers: list[Observer] = []
     if registry is not None:
         observers.append(Metrics(registry, settings))
@@ -113,7 +109,12 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         publishing(store) if is_postgres(settings.database) else listing(store),
         # Reservations that lapsed during a stop are free before the first request.
         services.reservations.chore,
-        *limiter_chores(services.limiter, save_seconds),
+        PeriodicTask(
+            services.limiter.heartbeat,
+            *(1, "cannot read the list of workers from Redis"),
+            at_start=True,
+        ),
+        PeriodicTask(services.limiter.save, save_seconds, "counts not saved", at_stop=True),
         PeriodicTask(services.counter.save, save_seconds, "counts not saved", at_stop=True),
         services.keys.chore(settings.key_refresh_seconds),
         bodies.chore,
@@ -146,25 +147,9 @@ async def _running(
 
 
 def open_log(settings: Settings) -> RequestLog:
-    """Return a log on standard error that takes the records of ``logging`` too."""
     rules = LogRules(settings.log_level, settings.log_health_checks, not settings.omit_addresses)
     log = RequestLog(
         standard_error(), system_clock, for_person=is_for_person(settings.log_format), rules=rules
     )
     configure_logging(log)
     return log
-
-
-def _pages(
-    docs: Documentation,
-    health: HealthPages,
-    addresses: Addresses,
-    well_known: dict[str, PublicPage],
-) -> dict[str, PublicPage]:
-    return {
-        **well_known,
-        **docs.pages(),
-        "/healthz": health.live,
-        "/readyz": health.ready,
-        f"{BASE}/openapi.json": DocumentPage(OPERATIONS, addresses.root),
-    }

@@ -26,7 +26,6 @@ class AsgiApp:
     _app: Application | None = None
 
     async def __call__(self, scope: Message, receive: ReceiveEvent, send: SendEvent) -> None:
-        """Handle one request, or the lifespan of the service."""
         if scope["type"] == "lifespan":
             await self._run(receive, send)
         elif scope["type"] == "http":

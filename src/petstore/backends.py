@@ -9,8 +9,7 @@ from pathlib import Path
 from petstore.chores import PeriodicTask, background
 from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.databases.contract import Statement, Store, T
-from petstore.databases.private_files import obstacle
-from petstore.databases.secret_files import SecretFile
+from petstore.databases.private_files import SecretFile, obstacle
 from petstore.databases.sqlite import SqliteStore, file_has_webhooks
 from petstore.errors import LostFiles, UnusableDatabase
 from petstore.limits.contract import BanRules, RateLimiter
@@ -25,22 +24,16 @@ COMMAND_TIMEOUT: Milliseconds = 10 * SECOND
 _HAS_TABLES = Statement("SELECT to_regclass('petstore_schema') IS NOT NULL", name="has_tables")
 
 
-def database_of(
-    settings: Settings, observers: Observers = (), *, brief_locks: bool = False
-) -> Store:
-    """Return the store that ``settings`` name."""
+def database_of(settings: Settings, observers: Observers = ()) -> Store:
     timeout = int(settings.database_timeout * SECOND)
-    connections = settings.database_connections
-    store = store_at(settings.database, timeout, connections, brief_locks=brief_locks)
+    store = store_at(settings.database, timeout, settings.database_connections)
     return observed_store(store, observers)
 
 
-def store_at(
-    database: str, timeout: Milliseconds, connections: int = 1, *, brief_locks: bool = False
-) -> Store:
+def store_at(database: str, timeout: Milliseconds, connections: int = 1) -> Store:
     """Return the store at a valid address, not yet open."""
     if not is_postgres(database):
-        return SqliteStore(sqlite_path(database), timeout, brief_locks=brief_locks)
+        return SqliteStore(sqlite_path(database), timeout)
     # Imported where it is used: it is slow to import.
     from petstore.databases.postgres import PostgresStore
 
@@ -48,7 +41,6 @@ def store_at(
 
 
 def migrate(database: str) -> None:
-    """Bring the store at ``database`` up to date, and create it if necessary."""
     store_at(database, COMMAND_TIMEOUT).migrate()
 
 
@@ -68,10 +60,7 @@ async def _in_opened(database: str, action: Callable[[Store], Awaitable[T]]) -> 
 
 
 def require_store(database: str, hint: str = "") -> None:
-    """Refuse a database without a store: its address is probably mistyped.
-
-    The message ends with a ``hint``.
-    """
+    """Refuse a database without a store: its address is probably mistyped."""
     if is_postgres(database):
         ((exists,),) = asyncio.run(_in_opened(database, lambda store: store.read(_HAS_TABLES)))
         place = "in that database"
@@ -84,7 +73,6 @@ def require_store(database: str, hint: str = "") -> None:
 
 
 def has_file(path: Path) -> bool:
-    """Return whether there is a file of a store."""
     if reason := obstacle(path):
         msg = f"{path}: {reason}"
         raise UnusableDatabase(msg)
@@ -114,15 +102,10 @@ async def watched_files(store: Store) -> AsyncIterator[None]:
 def create_limiter(
     settings: Settings, store: Store, clock: Clock, observers: Observers = ()
 ) -> RateLimiter:
-    """Return the limiter of one process, or with ``settings.redis`` of many."""
     rules = BanRules(
         min_strikes=settings.ban_strikes,
-        strikes_divisor=settings.ban_strikes_divisor,
         grace=int(settings.ban_grace_seconds * SECOND),
-        window=int(settings.ban_window_seconds * SECOND),
         duration=int(settings.ban_seconds * SECOND),
-        max_duration=int(settings.ban_max_seconds * SECOND),
-        decay=int(settings.ban_decay_seconds * SECOND),
     )
     states = StoredRateLimits(store)
     if not settings.redis:
@@ -136,7 +119,6 @@ def create_limiter(
 
 
 def secret_file_of(settings: Settings) -> SecretFile:
-    """Return the file with the master secret of all webhooks, if there is one."""
     path = settings.secret_path
     # Instances on PostgreSQL may run on several machines, and each would make another.
     file = SecretFile(path, may_create=not is_postgres(settings.database))
@@ -150,10 +132,7 @@ def secret_file_of(settings: Settings) -> SecretFile:
 
 
 def require_secret(settings: Settings) -> None:
-    """Refuse a SQLite store that has webhooks and no secret file any more.
-
-    Another file would silently change the secret of every webhook.
-    """
+    """Refuse a SQLite store that has webhooks and no secret file any more."""
     secret = settings.secret_path
     if is_postgres(settings.database) or secret is None or secret.exists():
         return

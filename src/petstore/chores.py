@@ -26,7 +26,6 @@ class PeriodicTask(NamedTuple):
 
 @asynccontextmanager
 async def background(*chores: PeriodicTask) -> AsyncIterator[None]:
-    """Repeat ``chores`` until the block ends."""
     import asyncio  # here and below, so that `petstore --help` is instant
 
     for chore in chores:

@@ -24,12 +24,10 @@ def seconds_up(moment: Milliseconds) -> int:
 
 
 def utc(moment: Milliseconds) -> datetime:
-    """Return a moment as a date and time in UTC, exactly."""
     return _EPOCH + timedelta(milliseconds=moment)
 
 
 def milliseconds(moment: datetime) -> Milliseconds:
-    """Return a date and time as a moment, without the fraction of its millisecond."""
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -44,15 +42,12 @@ def utc_second(moment: Milliseconds) -> datetime:
 
 
 def rfc3339(moment: Milliseconds) -> str:
-    """Return a moment in the form of RFC 3339, in UTC and to the second."""
     return utc_second(moment).isoformat().replace("+00:00", "Z")
 
 
 def rfc3339_milliseconds(moment: Milliseconds) -> str:
-    """Return a moment in the form of RFC 3339, in UTC and to the millisecond."""
     return utc(moment).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def system_clock() -> Milliseconds:
-    """Return the time of the machine."""
     return time.time_ns() // 1_000_000

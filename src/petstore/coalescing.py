@@ -11,10 +11,7 @@ R = TypeVar("R")
 
 
 class SharedCalls(Generic[K, R]):
-    """Calls with the same key get the result of the one in progress.
-
-    A caller that is cancelled does not cancel the call.
-    """
+    """Calls with the same key get the result of the one in progress."""
 
     def __init__(self) -> None:
         self._calls: dict[K, asyncio.Task[R]] = {}
@@ -23,11 +20,7 @@ class SharedCalls(Generic[K, R]):
         return key in self._calls
 
     async def call(self, key: K, begin: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """Return the result of the call in progress, or of the one that ``begin`` makes.
-
-        Raises:
-            Exception: what the call raises.
-        """
+        """Return the result of the call in progress, or of the one that ``begin`` makes."""
         call = self._calls.get(key)
         if call is None:
             call = self._calls[key] = asyncio.create_task(begin())
@@ -67,11 +60,6 @@ class Batches(Generic[T, R]):
         self._is_collecting = False
 
     async def call(self, argument: T) -> R:
-        """Return the result of a call.
-
-        Raises:
-            Exception: the call failed, or its batch.
-        """
         done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._waiting.append((argument, done))
         if not self._is_collecting and len(self._running) < self._at_once:
@@ -83,7 +71,6 @@ class Batches(Generic[T, R]):
             del done  # as above
 
     def cancel(self) -> None:
-        """Drop every call that has no result."""
         for running in filter(None, self._running):
             running.cancel()
 

@@ -224,10 +224,7 @@ class IdempotencyKeyReused(PetstoreError, status=422, code="idempotency_key_reus
 
 
 class RateLimitExceeded(PetstoreError, status=429, code="rate_limit_exceeded"):
-    """A limit of the key or of the address is reached.
-
-    ``limit`` names it for the operator.
-    """
+    """A limit of the key or of the address is reached."""
 
     def __init__(self, message: str, headers: dict[str, str], limit: str) -> None:
         super().__init__(message, headers)

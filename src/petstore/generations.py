@@ -23,7 +23,6 @@ class Generations(Generic[K, V]):
         self._room = max_size
 
     def get(self, key: K) -> V | None:
-        """Return the value of ``key``, if it is kept."""
         value = self._newer.get(key)
         if value is None:
             value = self._older.get(key)

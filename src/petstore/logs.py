@@ -5,7 +5,6 @@ stalled reader does not stall the service. It encodes many at once, at less than
 """
 
 import logging
-import os
 import signal
 import sys
 import threading
@@ -13,7 +12,6 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import BinaryIO, Literal, TypeAlias
 
 import msgspec
@@ -25,9 +23,6 @@ _FLUSH_SECONDS = 0.1
 _STANDARD_ERROR = 2
 _HEALTH_CHECKS = frozenset({"/healthz", "/readyz"})
 _OK = 200
-_LEVEL_COLORS = {"WARNING": "33", "ERROR": "31", "CRITICAL": "31"}
-# By the first digit.
-_STATUS_COLORS = {2: "32", 3: "36", 4: "33"}
 
 _encoder = msgspec.json.Encoder()
 
@@ -100,7 +95,6 @@ Line: TypeAlias = RequestLine | msgspec.Raw
 class RequestLog(logging.Handler):
     """Writes request lines, and as a handler the records of ``logging``, to ``stream``.
 
-    Text has colors on a terminal, unless the variable NO_COLOR is set (https://no-color.org).
     While the stream stalls or fails, lines beyond ``max_backlog`` are dropped and counted.
     """
 
@@ -114,12 +108,10 @@ class RequestLog(logging.Handler):
         max_backlog: int = _MAX_BACKLOG,
     ) -> None:
         super().__init__(rules.level.upper())
-        has_colors = stream.isatty() and not os.environ.get("NO_COLOR")
-        self.setFormatter(_PersonFormatter(has_colors) if for_person else _JsonFormatter())
+        self.setFormatter(_PersonFormatter() if for_person else _JsonFormatter())
         self._stream = stream
         self._clock = clock
-        as_text = partial(_encode_for_person, has_colors=has_colors)
-        self._encode = as_text if for_person else _encoder.encode_lines
+        self._encode = _encode_for_person if for_person else _encoder.encode_lines
         self._takes_requests = self.level <= logging.INFO
         self._unlogged = frozenset() if rules.health_checks else _HEALTH_CHECKS
         self._has_addresses = rules.addresses
@@ -132,7 +124,6 @@ class RequestLog(logging.Handler):
         self._thread: threading.Thread | None = None
 
     def add(self, line: RequestLine) -> None:
-        """Log a request that has just got its response."""
         if not self._takes_requests or (line.status == _OK and line.route in self._unlogged):
             return
         line.time = self._now()
@@ -194,17 +185,14 @@ def standard_error() -> BinaryIO:
 
 
 def is_for_person(log_format: str) -> bool:
-    """Return whether a person reads the log: ``text``, or ``auto`` on a terminal."""
     return sys.stderr.isatty() if log_format == "auto" else log_format == "text"
 
 
 def record_json(record: logging.LogRecord) -> str:
-    """Return a record as the log writes it for programs."""
     return _JsonFormatter().format(record)
 
 
 def configure_logging(log: RequestLog) -> None:
-    """Send every record of ``logging`` to ``log`` alone."""
     # ``basicConfig`` would close other handlers. One inherited by a fork may have lost its thread
     # with a lock held, and closing it would wait for that lock.
     root = logging.getLogger()
@@ -228,14 +216,8 @@ class _JsonFormatter(logging.Formatter):
 
 
 class _PersonFormatter(logging.Formatter):
-    def __init__(self, has_colors: bool) -> None:  # noqa: FBT001 - its only parameter
-        super().__init__()
-        self._has_colors = has_colors
-
     def format(self, record: logging.LogRecord) -> str:
         level = f"{record.levelname.lower():8}"
-        if self._has_colors:
-            level = _colored(level, _LEVEL_COLORS.get(record.levelname, "0"))
         time = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S")
         line = f"{time} {level} {record.getMessage()}"
         if record.exc_info:
@@ -243,23 +225,14 @@ class _PersonFormatter(logging.Formatter):
         return line
 
 
-def _encode_for_person(lines: Iterable[Line], *, has_colors: bool) -> bytes:
+def _encode_for_person(lines: Iterable[Line]) -> bytes:
     return b"".join(
-        _request_text(line, has_colors=has_colors)
-        if isinstance(line, RequestLine)
-        else bytes(line) + b"\n"
+        _request_text(line) if isinstance(line, RequestLine) else bytes(line) + b"\n"
         for line in lines
     )
 
 
-def _colored(text: str, color: str) -> str:
-    return f"\x1b[{color}m{text}\x1b[0m"
-
-
-def _request_text(line: RequestLine, *, has_colors: bool) -> bytes:
-    status = str(line.status)
-    if has_colors:
-        status = _colored(status, _STATUS_COLORS.get(line.status // 100, "31"))
+def _request_text(line: RequestLine) -> bytes:
     who = f"key={'-' if line.key is None else line.key}"
     if line.person is not None:
         who = f"person={line.person}"
@@ -269,7 +242,7 @@ def _request_text(line: RequestLine, *, has_colors: bool) -> bytes:
     reason = "" if line.code is None else f" {line.code}"
     limit = "" if line.limit is None else f" ({line.limit})"
     return (
-        f"{line.time[11:19]} {status} {line.method:6} {operation:12}"
+        f"{line.time[11:19]} {line.status} {line.method:6} {operation:12}"
         f" {who} {line.client or '-'} {line.milliseconds:.2f} ms {line.bytes} B"
         f" {line.request}{reason}{limit}\n"
     ).encode()

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from hashlib import sha1
-from itertools import chain
 from typing import Any, TypeAlias
 
 from redis.asyncio import Redis
@@ -30,8 +29,7 @@ _MAX_BATCH = 256
 # While a command runs, the server serves nobody else.
 _KEYS_AT_ONCE = 32
 
-_Call: TypeAlias = tuple[str, bytes]
-"""A key and an argument."""
+_Call: TypeAlias = tuple[str, bytes]  # a key and an argument
 
 
 class RedisUnavailable(Exception):
@@ -59,11 +57,7 @@ class RedisClient:
         )
 
     async def execute(self, commands: Sequence[Command], seconds: float) -> list[Any]:
-        """Return the replies to ``commands``, sent in one round trip.
-
-        Raises:
-            RedisUnavailable: a command failed, or its reply took longer than ``seconds``.
-        """
+        """Return the replies to ``commands``, sent in one round trip."""
         replies = await self.try_each(commands, seconds)
         for reply in replies:
             if isinstance(reply, RedisUnavailable):
@@ -71,13 +65,7 @@ class RedisClient:
         return replies
 
     async def try_each(self, commands: Sequence[Command], seconds: float) -> list[Any]:
-        """Return for each command its reply, or a ``RedisUnavailable`` for an error reply.
-
-        If the connection was cut, the commands are sent again once: they may run twice.
-
-        Raises:
-            RedisUnavailable: there are no replies within ``seconds``.
-        """
+        """Return for each command its reply, or a ``RedisUnavailable`` for an error reply."""
         try:
             async with _timeout(seconds):
                 try:
@@ -96,19 +84,12 @@ class RedisClient:
         return replies
 
     async def close(self) -> None:
-        """Close every connection. The next command opens new ones."""
         with suppress(Exception):
             async with asyncio.timeout(_CLOSE_TIMEOUT):
                 await self._client.aclose()
 
 
 async def check_redis(url: str) -> None:
-    """Return if Redis responds at ``url``.
-
-    Raises:
-        PermissionError: it refuses the user or the password.
-        ConnectionError: it is unavailable.
-    """
     client = RedisClient(url)
     try:
         await client.execute([("PING",)], _CHECK_TIMEOUT)
@@ -171,11 +152,7 @@ class BatchedScript:
         self._calls: Batches[_Call, Any] = Batches(self._run, _MAX_BATCH)
 
     async def run(self, key: str, argument: bytes) -> Any:
-        """Return the result of the script for a key.
-
-        Raises:
-            RedisUnavailable: the script failed, or there was no reply.
-        """
+        """Return the result of the script for a key."""
         return await self._calls.call((key, argument))
 
     async def _run(self, calls: Sequence[_Call]) -> Sequence[Any]:
@@ -188,7 +165,10 @@ class BatchedScript:
             again = await self._send([groups[n] for n in unknown], "EVAL", self._text)
             for n, reply in zip(unknown, again, strict=True):
                 replies[n] = reply
-        return [*chain.from_iterable(map(_results, groups, replies))]
+        results: list[Any] = []
+        for group, reply in zip(groups, replies, strict=True):
+            results += [reply] * len(group) if isinstance(reply, Exception) else reply
+        return results
 
     async def _send(
         self, groups: Sequence[Sequence[_Call]], command: str, script: str | bytes
@@ -198,8 +178,3 @@ class BatchedScript:
             keys, arguments = zip(*group, strict=True)
             commands.append((command, script, len(keys), *keys, *arguments))
         return await self._client.try_each(commands, self._timeout)
-
-
-def _results(group: Sequence[_Call], reply: Any) -> Sequence[Any]:
-    """Return the result for each key, or the error that all of them have."""
-    return [reply] * len(group) if isinstance(reply, Exception) else reply

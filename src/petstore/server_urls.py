@@ -42,21 +42,11 @@ _REDIS = re.compile(
 
 
 def postgres_url(url: str) -> str:
-    """Return a URL for asyncpg.
-
-    Raises:
-        ValueError: an option is unknown. The message shows no password.
-    """
+    """Return a URL for asyncpg."""
     return _with_known_options(url, _POSTGRES_TAKEN, _POSTGRES_DROPPED, POSTGRES_EXPECTED)
 
 
 def redis_url(url: str) -> str:
-    """Return a URL for redis-py.
-
-    Raises:
-        ValueError: it is not one of a server, or an option is unknown. The message shows no
-            password.
-    """
     if not _is_of_redis(url):
         raise ValueError(_REDIS_EXPECTED)
     taken = _REDISS_TAKEN if url.startswith("rediss:") else _REDIS_TAKEN

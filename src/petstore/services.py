@@ -4,7 +4,7 @@ from functools import partial
 
 from petstore.clock import Clock
 from petstore.databases.contract import Store
-from petstore.databases.secret_files import SecretFile
+from petstore.databases.private_files import SecretFile
 from petstore.deprecations.operations import deprecated_operations
 from petstore.events.feed import Feed
 from petstore.events.store import publish_first
@@ -26,11 +26,19 @@ def create_services(
     settings: Settings, store: Store, limiter: RateLimiter, clock: Clock, secret: SecretFile
 ) -> Services:
     """Put the parts together. ``secret`` is the file with the master secret of all webhooks."""
-    feed = _feed(settings, store)
+    on_postgres = is_postgres(settings.database)
+    publish = partial(publish_first, store) if on_postgres else None
+    feed = Feed(store, _FEED_SECONDS[on_postgres], publish)
     return Services(
         store=store,
         limiter=limiter,
-        admission=_admission(settings, clock),
+        admission=Admission(
+            clock,
+            settings.anonymous_per_minute,
+            settings.max_tracked_addresses,
+            settings.usage_per_minute,
+            settings.console_per_minute,
+        ),
         clock=clock,
         keys=ApiKeyCache(store, clock, settings.environment, feed.look_at_callers),
         retries=SafeRetries(store, clock),
@@ -43,20 +51,4 @@ def create_services(
         strict_categories=settings.strict_categories,
         webhook_secret=secret,
         webhook_networks=settings.webhook_networks,
-    )
-
-
-def _feed(settings: Settings, store: Store) -> Feed:
-    if is_postgres(settings.database):
-        return Feed(store, _FEED_SECONDS[True], partial(publish_first, store))
-    return Feed(store, _FEED_SECONDS[False])
-
-
-def _admission(settings: Settings, clock: Clock) -> Admission:
-    return Admission(
-        clock,
-        settings.anonymous_per_minute,
-        settings.max_tracked_addresses,
-        settings.usage_per_minute,
-        settings.console_per_minute,
     )

@@ -66,10 +66,7 @@ SECTIONS = {
         ),
         *("key_refresh_seconds", "limits_save_seconds"),
     ),
-    "Bans": (
-        *("ban_strikes", "ban_strikes_divisor", "ban_grace_seconds", "ban_window_seconds"),
-        *("ban_seconds", "ban_max_seconds", "ban_decay_seconds"),
-    ),
+    "Bans": (*("ban_strikes", "ban_grace_seconds", "ban_seconds"),),
     "Connections and messages": (
         *("max_connections", "connections_per_address", "buffer_bytes"),
         *("header_timeout", "body_timeout", "max_body_bytes"),
@@ -203,28 +200,21 @@ class Settings:
         ge=1,
         le=2**31 - 2,
     )
-    ban_strikes: int = _setting(20, "The minimum number of strikes for a ban.", ge=1, le=10**9)
-    ban_strikes_divisor: int = _setting(
-        3,
-        "The minute limit / this is the number of strikes for a ban, if --ban-strikes is less.",
+    ban_strikes: int = _setting(
+        20,
+        "The number of strikes for a ban; of a key with more than three times as many requests a"
+        " minute, a third of those.",
         ge=1,
         le=10**9,
     )
     ban_grace_seconds: float = _setting(
         1, "How long after the first 429 of a run further 429s are no strikes.", ge=0, le=3600
     )
-    ban_window_seconds: float = _setting(
-        60, "How long strikes are counted, from the first one on.", ge=1, le=86400
-    )
     ban_seconds: float = _setting(
-        300, "The length of the first ban; each further ban is twice as long.", ge=1, le=10**8
-    )
-    ban_max_seconds: float = _setting(86400, "The length of the longest ban.", ge=1, le=10**8)
-    ban_decay_seconds: float = _setting(
-        86400,
-        "How long a key must go without a ban until its next ban is half as long.",
+        300,
+        "The length of the first ban; each further ban is twice as long, up to a day.",
         ge=1,
-        le=10**8,
+        le=86400,
     )
     max_body_bytes: int = _setting(
         65536, "The maximum size of a body; a batch may be eight times as large.", ge=1024, le=2**30
@@ -304,12 +294,10 @@ class Settings:
 
     @property
     def webhook_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
-        """The networks to which webhooks may deliver, whatever they are."""
         return _networks("webhook-network", self.webhook_network)
 
     @property
     def secret_path(self) -> Path | None:
-        """The file with the master secret; ``None`` if there is none."""
         if self.secret_file:
             return Path(self.secret_file)
         if is_postgres(self.database):
@@ -319,19 +307,13 @@ class Settings:
 
     @property
     def delivers(self) -> bool:
-        """Whether the service delivers events to webhooks itself."""
         return not self.no_deliveries and self.secret_path is not None
 
     def check(self) -> None:
-        """Refuse values that do not fit together."""
         check_database(self.database)
         if self.redis:
             _check_url(redis_url, self.redis)
         self._check_addresses()
-        _require(
-            self.ban_seconds <= self.ban_max_seconds,
-            "ban-seconds: expected at most --ban-max-seconds",
-        )
         _require(
             self.drain_timeout <= self.shutdown_timeout - 2,
             "drain-timeout: expected at most --shutdown-timeout less 2",
@@ -416,7 +398,6 @@ def _can_trace() -> bool:
 
 
 def masked(url: str) -> str:
-    """Return ``url`` with ``***`` in place of each password in it."""
     return _QUERY_PASSWORD.sub(r"\1***", _USER_PASSWORD.sub(r"\1:***", url))
 
 
@@ -425,7 +406,6 @@ def is_postgres(database: str) -> bool:
 
 
 def check_database(database: str) -> None:
-    """Raise ``SettingError`` if ``database`` is not the address of a database."""
     if is_postgres(database):
         _check_url(postgres_url, database)
     else:
@@ -433,7 +413,6 @@ def check_database(database: str) -> None:
 
 
 def sqlite_path(database: str) -> Path:
-    """Return the file of the SQLite database at the address ``database``."""
     scheme, separator, path = database.partition(":///")
     # In SQLite, :memory: is a database that nobody else sees.
     _require(
@@ -445,7 +424,6 @@ def sqlite_path(database: str) -> Path:
 
 
 def _is_utf_8(path: str) -> bool:
-    """Return whether ``path`` is text without a NUL, as SQLite takes it."""
     try:
         return b"\0" not in path.encode()
     except UnicodeEncodeError:  # bytes of another encoding

@@ -24,8 +24,7 @@ class Rounds:
         self._loop = loop
         self._at_once = at_once
         self._waiting: deque[Callable[[], object]] = deque()
-        self.is_free = True
-        """Whether nobody waits, and nobody has continued in this round."""
+        self.is_free = True  # whether nobody waits, and nobody has continued in this round
 
     def add(self, resume: Callable[[], object]) -> None:
         """Call ``resume`` in a later round, after all that already wait."""
@@ -34,13 +33,11 @@ class Rounds:
             self.end()
 
     async def wait(self) -> None:
-        """Return in a later round."""
         turn = self._loop.create_future()
         self.add(partial(_resume, turn))
         await turn
 
     def end(self) -> None:
-        """Let nobody else continue in this round."""
         self.is_free = False
         self._loop.call_soon(self._begin)
 
@@ -70,7 +67,6 @@ class TimeSlices:
         self._ends = monotonic() + self._seconds
 
     async def begin(self) -> None:
-        """Begin in a round of the loop in which no other work begins."""
         beginning, _ = _rounds()
         if beginning.is_free:
             beginning.end()

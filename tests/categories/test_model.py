@@ -6,7 +6,6 @@ from unicodedata import normalize
 
 import pytest
 from hypothesis import given
-from msgspec import UNSET
 
 from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.domain.decoding import decode_json
@@ -20,36 +19,21 @@ DOGS = Category(1, "Dogs", "Great and small.")
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("one", "other", "are_equal"),
     [
-        ("Dogs", "dOGS"),
-        ("Großtiere", "GROSSTIERE"),
-        ("GROẞTIERE", "großtiere"),
-        ("Vögel", "VO\u0308GEL"),
-        ("\u212bl", "åL"),
-        ("İguanalar", "i\u0307GUANALAR"),
-        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
-        ("\u1fb3", "\u0391\u0399"),
-        ("q\u0323\u0307", "Q\u0307\u0323"),
+        *(("Dogs", "dOGS", True), ("Großtiere", "GROSSTIERE", True)),
+        *(("GROẞTIERE", "großtiere", True), ("Vögel", "VO\u0308GEL", True)),
+        *(("\u212bl", "åL", True), ("İguanalar", "i\u0307GUANALAR", True)),
+        *(("ΣΊΣΥΦΟΣ", "σίσυφος", True), ("\u1fb3", "\u0391\u0399", True)),
+        *(("q\u0323\u0307", "Q\u0307\u0323", True), ("Vögel", "Vogel", False)),
+        *(("İ", "i", False), ("\u0131", "i", False), ("Dogs", "Dogs ", False)),
+        *(("Dogs", "Dog", False), ("Å", "A", False)),
     ],
 )
-def test_names_that_differ_only_in_case_or_normalization_are_equal(one: str, other: str) -> None:
-    assert name_key(one) == name_key(other)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("Vögel", "Vogel"),
-        ("İ", "i"),
-        ("\u0131", "i"),
-        ("Dogs", "Dogs "),
-        ("Dogs", "Dog"),
-        ("Å", "A"),
-    ],
-)
-def test_other_names_differ(one: str, other: str) -> None:
-    assert name_key(one) != name_key(other)
+def test_names_that_differ_only_in_case_or_normalization_are_equal(
+    one: str, other: str, *, are_equal: bool
+) -> None:
+    assert (name_key(one) == name_key(other)) is are_equal
 
 
 @explored(50)
@@ -102,8 +86,3 @@ def test_a_valid_category_is_accepted_unchanged(name: str, description: str) -> 
 )
 def test_only_the_named_fields_change(body: bytes, expected: Category) -> None:
     assert merged(DOGS, decode_json(body, CategoryPatch)) == expected
-
-
-def test_a_description_can_be_added_to_a_category_without_one() -> None:
-    assert merged(Category(1, "Dogs"), CategoryPatch(description="All.")).description == "All."
-    assert merged(Category(1, "Dogs"), CategoryPatch(name="Cats")).description is UNSET

@@ -7,10 +7,9 @@ from petstore.categories.store import (
     ids_of_categories,
     names_of_categories,
 )
-from petstore.databases.contract import Row, Store, Unit
+from petstore.databases.contract import Duplicate, Row, Store, Unit
 from petstore.domain.fields import INT64_MIN
 from petstore.errors import CategoryNameTaken
-from petstore.keys.store import unconditional
 from support.changes import create_category, update_category
 from support.units import by_hand
 from support.waiting import turns_during
@@ -19,12 +18,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 DOGS: Row = (1, "Dogs", None)
 WRITTEN: list[Row] = [(1,)]
-LOST: list[Row] = []
-NONE: list[Row] = []
 
 
 def update(patch: CategoryPatch) -> Unit[Category]:
-    return update_category(1, patch, unconditional)
+    return update_category(1, patch)
 
 
 async def add(store: Store, *names: str) -> None:
@@ -52,9 +49,18 @@ def test_a_change_that_changes_nothing_is_not_written() -> None:
         assert by_hand(update(patch), [DOGS]) == Category(1, "Dogs")
 
 
+def test_a_name_that_is_taken_during_the_change_is_refused() -> None:
+    unit = update(CategoryPatch("Cats"))
+    next(unit)
+    unit.send([DOGS])
+    unit.send([])
+    with pytest.raises(CategoryNameTaken, match=r"^name: another category has just got the name"):
+        unit.throw(Duplicate())
+
+
 def test_a_name_that_becomes_free_meanwhile_is_accepted() -> None:
     unit = create_category(CategoryCreate("Dogs"))
-    assert by_hand(unit, LOST, NONE, WRITTEN, []) == Category(1, "Dogs")
+    assert by_hand(unit, [], [], WRITTEN, []) == Category(1, "Dogs")
 
 
 # By name, for people

@@ -22,6 +22,7 @@ from support.steady_buyers import Buyers
 from support.terminal import Terminal, shown_on_terminal
 from support.waiting import within
 
+OTHER = " expected another file"
 VERSION = len(scripts("sqlite"))
 
 
@@ -43,24 +44,62 @@ def url_of(path: Path) -> str:
     return f"sqlite:///{path}"
 
 
-@pytest.mark.parametrize("name", ["backup", "restore"])
-def test_backups_of_postgresql_are_left_to_its_own_programs(
-    stocked: Command, file: Path, name: str
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        *(
+            (f"{name} {{file}} --database postgresql://127.0.0.1/shop", 2, words)
+            for name, words in dict.fromkeys(
+                ("backup", "restore"),
+                "for PostgreSQL, use its own programs: pg_dump, pg_restore and pg_basebackup",
+            ).items()
+        ),
+        ("backup {odd} --force", 2, "Invalid value for 'FILE': {odd!r}: expected text in UTF-8."),
+        ("restore {odd} --force", 2, "Invalid value for 'FILE': {odd!r}: expected text in UTF-8."),
+        ("backup {file}", 1, "{file} already exists; use --force to replace it"),
+        ("backup {link}", 1, "{link} already exists; use --force to replace it"),
+        ("restore {file}", 1, "{database} already exists; use --force to replace it"),
+        ("backup {none}/backup.db", 1, "{none}/backup.db: No such file or directory"),
+        ("backup {link} --force", 1, "{database} is the database itself; expected another file"),
+        ("restore {link} --force", 1, "{link} is the database itself; expected another file"),
+        ("backup {pipe} --force", 1, "{pipe}: expected a file, found a folder, pipe or device"),
+        ("backup {piped} --force", 1, "{piped}: expected a file, found a folder, pipe or device"),
+        *(
+            (
+                f"restore {{file}} --force --database sqlite:///{{{target}}}",
+                1,
+                "{pipe}: expected a file, found a folder, pipe or device",
+            )
+            for target in ("pipe", "piped")
+        ),
+        ("restore {part} --force", 1, "{part} has the name of the temporary copy; rename it first"),
+        *(
+            (
+                f"backup --force {{database}}{ending}",
+                1,
+                f"{{database}}{ending} is reserved for the time of the last backup;{OTHER}",
+            )
+            for ending in (".last-backup", ".last-backup.part")
+        ),
+    ],
+)
+def test_what_cannot_be_a_backup_or_a_store_is_refused(
+    stocked: Command, file: Path, tmp_path: Path, arguments: str, status: int, words: str
 ) -> None:
-    file.touch()
-    address = "postgresql://me:geheim@127.0.0.1/shop"
-    words = stocked.fail(name, str(file), status=2, PETSTORE_DATABASE=address)
-    assert words == ("for PostgreSQL, use its own programs: pg_dump, pg_restore and pg_basebackup")
-
-
-@pytest.mark.parametrize("name", ["backup", "restore"])
-def test_a_file_name_that_is_not_utf_8_is_refused(
-    stocked: Command, tmp_path: Path, name: str
-) -> None:
-    file = tmp_path / "backup\udcff.db"
-    file.touch()
-    words = stocked.fail(name, str(file), "--force", status=2)
-    assert words == f"Invalid value for 'FILE': {str(file)!r}: expected text in UTF-8."
+    names = {"file": file, "database": stocked.database, "none": tmp_path / "none"}
+    names |= {name: tmp_path / name for name in ("link", "pipe", "piped")}
+    names |= {"odd": tmp_path / "backup\udcff.db", "part": Path(f"{stocked.database}.part")}
+    stocked.succeed("backup", str(file))
+    names["odd"].touch()
+    names["part"].write_bytes(file.read_bytes())
+    os.mkfifo(names["pipe"])
+    names["piped"].symlink_to(names["pipe"])
+    names["link"].symlink_to(stocked.database)
+    before = file.read_bytes(), contents(stocked.url)
+    shown = {name: str(path) for name, path in names.items()}
+    assert stocked.fail(*arguments.format(**shown).split(), status=status) == words.format(**shown)
+    assert (file.read_bytes(), contents(stocked.url)) == before
+    assert names["pipe"].is_fifo()
 
 
 def test_a_mistyped_store_is_refused(command: Command, tmp_path: Path) -> None:
@@ -72,27 +111,6 @@ def test_a_mistyped_store_is_refused(command: Command, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_existing_backup_is_replaced_only_with_force(stocked: Command, file: Path) -> None:
-    file.write_text("of yesterday")
-    words = stocked.fail("backup", str(file), status=1)
-    assert words == f"{file} already exists; use --force to replace it"
-    assert file.read_text() == "of yesterday"
-    stocked.succeed("backup", str(file), "--force")
-    assert contents(url_of(file)) == contents(url_of(stocked.database))
-
-
-@pytest.mark.parametrize("name", ["backup", "restore"])
-def test_the_database_itself_is_refused_as_a_backup_file(
-    stocked: Command, tmp_path: Path, name: str
-) -> None:
-    link = tmp_path / "link.db"
-    link.symlink_to(stocked.database)
-    before = contents(url_of(stocked.database))
-    words = stocked.fail(name, str(link), "--force", status=1)
-    assert words.endswith(" is the database itself; expected another file")
-    assert contents(url_of(stocked.database)) == before
-
-
 def test_a_full_disk_leaves_the_previous_file(stocked: Command, file: Path) -> None:
     file.write_text("of yesterday")
     with full_disk():
@@ -101,11 +119,6 @@ def test_a_full_disk_leaves_the_previous_file(stocked: Command, file: Path) -> N
     assert words == f"{copying}: a disk is full or failing"
     assert file.read_text() == "of yesterday"
     assert list(file.parent.iterdir()) == [file]
-
-
-def test_a_missing_folder_is_named(stocked: Command, tmp_path: Path) -> None:
-    words = stocked.fail("backup", str(tmp_path / "none" / "backup.db"), status=1)
-    assert words == f"{tmp_path / 'none' / 'backup.db'}: No such file or directory"
 
 
 def test_a_restore_brings_back_the_backup(stocked: Command, file: Path, tmp_path: Path) -> None:
@@ -127,61 +140,19 @@ def test_a_backup_is_one_file_that_only_its_owner_can_read(stocked: Command, fil
     assert query(url_of(file), "PRAGMA journal_mode") == [("delete",)]
 
 
-def test_a_restored_file_is_readable_only_by_its_owner(stocked: Command, file: Path) -> None:
-    stocked.succeed("backup", str(file))
-    file.chmod(0o644)
-    with umask(0):
-        stocked.succeed("restore", str(file), "--force")
-    assert stocked.database.stat().st_mode & 0o777 == 0o600
-
-
 @pytest.mark.parametrize("is_there", [True, False])
-def test_a_symlink_as_backup_file_is_refused_and_replaced_with_force(
+def test_a_symlink_as_backup_file_is_replaced_with_force(
     stocked: Command, file: Path, tmp_path: Path, *, is_there: bool
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
     if is_there:
         elsewhere.write_text("of somebody else")
     file.symlink_to(elsewhere)
-    words = stocked.fail("backup", str(file), status=1)
-    assert words == f"{file} already exists; use --force to replace it"
     stocked.succeed("backup", str(file), "--force")
     assert not file.is_symlink()
     assert contents(url_of(file)) == contents(url_of(stocked.database))
     assert not is_there or elsewhere.read_text() == "of somebody else"
     assert elsewhere.exists() == is_there
-
-
-@pytest.mark.parametrize("name", ["backup", "restore"])
-@pytest.mark.parametrize("is_linked", [False, True])
-def test_only_a_regular_file_is_replaced(
-    stocked: Command, file: Path, tmp_path: Path, name: str, *, is_linked: bool
-) -> None:
-    stocked.succeed("backup", str(file))
-    target, pipe = (tmp_path / "target.db", tmp_path / "pipe")
-    os.mkfifo(pipe)
-    if is_linked:
-        target.symlink_to(pipe)
-    else:
-        pipe.rename(target)
-    given = {
-        "backup": (str(target),),
-        "restore": (str(file), "--database", url_of(target)),
-    }
-    words = stocked.fail(name, "--force", *given[name], status=1)
-    named = pipe if is_linked and name == "restore" else target
-    assert words == f"{named}: expected a file, found a folder, pipe or device"
-    assert target.is_fifo()
-
-
-def test_the_file_of_an_interrupted_run_is_not_replaced_while_it_is_read(
-    stocked: Command, file: Path
-) -> None:
-    part = stocked.database.with_name(f"{stocked.database.name}.part")
-    stocked.succeed("backup", str(part))
-    words = stocked.fail("restore", str(part), "--force", status=1)
-    assert words == f"{part} has the name of the temporary copy; rename it first"
-    stocked.succeed("restore", str(part.rename(file)), "--force")
 
 
 def test_a_backup_includes_changes_that_are_only_in_the_wal(stocked: Command, file: Path) -> None:
@@ -267,16 +238,6 @@ def test_a_backup_of_an_older_version_is_migrated(
     assert query(url_of(file), "PRAGMA user_version") == [(VERSION,)]
 
 
-def test_an_existing_store_is_replaced_only_with_force(stocked: Command, file: Path) -> None:
-    stocked.succeed("backup", str(file))
-    kept = contents(url_of(stocked.database))
-    query(url_of(stocked.database), "DELETE FROM orders")
-    words = stocked.fail("restore", str(file), status=1)
-    assert words == f"{stocked.database} already exists; use --force to replace it"
-    stocked.succeed("restore", str(file), "--force")
-    assert contents(url_of(stocked.database)) == kept
-
-
 def test_the_wal_of_the_previous_store_is_not_applied_to_the_restored_one(
     stocked: Command, file: Path, tmp_path: Path
 ) -> None:
@@ -298,16 +259,14 @@ def test_a_database_beyond_repair_can_be_replaced(stocked: Command, file: Path) 
     stocked.succeed("backup", str(file))
     kept = contents(url_of(stocked.database))
     stocked.database.write_bytes(b"nothing of use" * 1000)
-    stocked.succeed("restore", str(file), "--force")
-    assert contents(url_of(stocked.database)) == kept
-
-
-def test_a_restore_keeps_a_symlink(stocked: Command, file: Path, tmp_path: Path) -> None:
-    stocked.succeed("backup", str(file))
-    link = tmp_path / "link.db"
+    link = file.with_name("link.db")
     link.symlink_to(stocked.database)
-    stocked.succeed("restore", str(file), "--force", "--database", url_of(link))
+    file.chmod(0o644)
+    with umask(0):
+        stocked.succeed("restore", str(file), "--force", "--database", url_of(link))
     assert link.is_symlink()
+    assert stocked.database.stat().st_mode & 0o777 == 0o600
+    assert contents(url_of(stocked.database)) == kept
 
 
 def test_a_terminal_shows_the_progress_of_backup_and_restore(stocked: Command, file: Path) -> None:
@@ -403,7 +362,7 @@ def test_the_recorded_time_is_the_start_of_the_backup(
     stocked: Command, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = iter(range(1_000, 10_000, 1_000))
-    monkeypatch.setattr("petstore.cli.backup.system_clock", lambda: next(times))
+    monkeypatch.setattr("petstore.cli.databases.system_clock", lambda: next(times))
     monkeypatch.setattr("petstore.databases.backups.back_up", lambda *_: next(times))
     stocked.succeed("backup", str(file))
     assert last_backup(stocked.database) == 1
@@ -417,11 +376,3 @@ def test_a_backup_succeeds_even_if_its_time_cannot_be_recorded(
     assert done.exit_code == 0
     assert "Warning: metrics will not show this backup" in done.stderr
     assert contents(url_of(file)) == contents(url_of(stocked.database))
-
-
-@pytest.mark.parametrize("ending", [".last-backup", ".last-backup.part"])
-def test_a_backup_is_not_written_over_the_file_with_its_time(stocked: Command, ending: str) -> None:
-    assert stocked.fail("backup", "--force", f"{stocked.database}{ending}", status=1) == (
-        f"{stocked.database}{ending} is reserved for the time of the last backup;"
-        " expected another file"
-    )

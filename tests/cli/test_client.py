@@ -1,6 +1,7 @@
 """The client of the commands: exit statuses, messages, and what is said of a wait."""
 
 import re
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,13 +11,14 @@ from typing import Any
 import click
 import pytest
 
-from petstore.cli.client import client_of, count_down
-from petstore.cli.client_failures import CommandFailure, ExitStatus, failure_of
+from petstore.cli.client import CommandFailure, ExitStatus, client_of, count_down, failure_of
 from petstore_client import Client, OutcomeUnknown, PetstoreError, RateLimited
 from petstore_client.errors import IdempotencyKeyInUse, KeyBanned, NoResponse, ServiceUnavailable
 from support.manual_clock import ManualClock
 from support.odd_service import HANG_UP, OddService, error, odd_service, response
 from support.process import free_port
+from support.shop import Shop
+from support.terminal import Terminal, shown_on_terminal
 
 REX = {"id": 1, "name": "Rex", "categoryId": 4}
 CREATED = response(201, REX)
@@ -111,19 +113,23 @@ def test_a_wrong_base_url_is_not_reported_as_a_missing_resource(set_up: SetUp) -
     assert words.endswith(": check --url")
 
 
-def test_an_order_for_an_unknown_animal_is_reported_as_not_found(set_up: SetUp) -> None:
-    setup = set_up(error(400, code="unknown_pet"))
-    assert setup.fail(lambda client: client.orders.place(pet_id=7))[0] == ExitStatus.NOT_FOUND
-
-
-def test_an_internal_error_is_reported_with_the_request_id(set_up: SetUp) -> None:
-    setup = set_up(error(500, message="it broke", X_Request_Id="r-17"))
-    assert setup.fail(GET) == (ExitStatus.SERVICE, "it broke (request r-17)")
-
-
-def test_a_refusal_cannot_control_the_terminal(set_up: SetUp) -> None:
-    setup = set_up(error(400, message="\x1b[2Jgone\n\u202eback"))
-    assert setup.fail(GET) == (ExitStatus.REFUSED, r"\x1b[2Jgone\n\u202eback")
+@pytest.mark.parametrize(
+    ("refusal", "expected", "words"),
+    [
+        (error(400, code="unknown_pet"), ExitStatus.NOT_FOUND, "no"),
+        (error(400, code="unknown_category"), ExitStatus.NOT_FOUND, "no"),
+        (error(500, X_Request_Id="r-17"), ExitStatus.SERVICE, "no (request r-17)"),
+        (
+            error(400, message="\x1b[2Jgone\n\u202eback"),
+            ExitStatus.REFUSED,
+            r"\x1b[2Jgone\n\u202eback",
+        ),
+    ],
+)
+def test_a_refusal_is_one_safe_line(
+    set_up: SetUp, refusal: bytes, expected: ExitStatus, words: str
+) -> None:
+    assert set_up(refusal).fail(GET) == (expected, words)
 
 
 @pytest.mark.parametrize(
@@ -209,20 +215,14 @@ def test_a_limit_is_waited_out_as_long_as_the_service_says() -> None:
 @pytest.mark.parametrize(
     ("seconds", "until"), [(601, "2026-12-01T12:10:01Z"), (43200, "2026-12-02T00:00:00Z")]
 )
-def test_a_limit_that_lasts_too_long_is_reported_with_its_end(
-    clock: ManualClock, seconds: int, until: str
+def test_a_limit_that_lasts_too_long_is_reported_with_its_end_and_not_waited_out(
+    set_up: SetUp, clock: ManualClock, seconds: int, until: str
 ) -> None:
+    setup = set_up(error(429, Retry_After=601))
+    assert (setup.fail(GET)[0], setup.waits) == (ExitStatus.LIMIT, [])
     failure = failure_of(RateLimited("it is reached", status=429, retry_after=seconds), clock())
     assert failure.exit_code == ExitStatus.LIMIT
     assert failure.message == f"it is reached, until {until}"
-
-
-def test_a_limit_that_lasts_too_long_is_not_waited_out(set_up: SetUp) -> None:
-    setup = set_up(error(429, message="it is reached", Retry_After=601))
-    exit_status, words = setup.fail(GET)
-    assert exit_status == ExitStatus.LIMIT
-    assert words.startswith("it is reached, until ")
-    assert setup.waits == []
 
 
 @pytest.mark.parametrize(
@@ -253,6 +253,29 @@ def test_a_short_wait_is_not_reported(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().err == ""
 
 
+def test_a_terminal_shows_a_countdown_in_one_line() -> None:
+    with odd_service(error(429, Retry_After=2), response(200, [])) as service:
+        shown = shown_on_terminal("pets", "list", **Shop(service.url, "a-key").environment)
+    assert shown.status == 0
+    assert shown.raw == (
+        "\r\x1b[KThe limit is reached. Trying again in 2 s"
+        "\r\x1b[KThe limit is reached. Trying again in 1 s"
+        "\r\x1b[KNone found.\r\n"
+    )
+
+
+def test_a_countdown_can_be_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with odd_service(error(429, Retry_After=600)) as service:
+        for name, value in Shop(service.url, "a-key").environment.items():
+            monkeypatch.setenv(name, value)
+        with Terminal("pets", "list", cwd=tmp_path) as terminal:
+            terminal.wait_for("Trying again in 600 s")
+            terminal.process.send_signal(signal.SIGINT)
+            assert terminal.wait() == 130
+    assert terminal.raw.endswith("\r\x1b[K")
+    assert "Traceback" not in terminal.text
+
+
 # Ctrl-C
 
 
@@ -270,21 +293,19 @@ def test_an_interrupted_wait_has_the_exit_status_of_an_interrupt() -> None:
     assert ended.value.exit_code == 130
 
 
-def test_an_interrupted_command_of_many_requests_says_how_to_resume() -> None:
+@pytest.mark.parametrize(
+    ("failure", "expected", "words"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted: go on so"),
+        (OutcomeUnknown("who knows"), ExitStatus.SERVICE, "who knows; go on so"),
+    ],
+)
+def test_a_command_of_many_requests_says_how_to_resume(
+    failure: BaseException, expected: int, words: str
+) -> None:
     with (
-        pytest.raises(CommandFailure) as failure,
+        pytest.raises(CommandFailure) as failed,
         client_of("http://a/v1", resume_hint=lambda: "go on so"),
     ):
-        interrupted()
-    assert failure.value.exit_code == 130
-    assert failure.value.message == "interrupted: go on so"
-
-
-def test_a_failed_command_of_many_requests_says_how_to_resume() -> None:
-    with (
-        pytest.raises(CommandFailure) as failure,
-        client_of("http://a/v1", resume_hint=lambda: "go on so"),
-    ):
-        raise OutcomeUnknown("who knows")  # noqa: EM101, TRY003
-    assert failure.value.exit_code == ExitStatus.SERVICE
-    assert failure.value.message == "who knows; go on so"
+        raise failure
+    assert (failed.value.exit_code, failed.value.message) == (expected, words)

@@ -17,7 +17,6 @@ from support.process import ServerProcess
 from support.shop import Shop
 
 WITHOUT_JSON = {
-    "version": "prints a version",
     "serve": "runs until it is stopped; --log-format json is for its log",
     "deliver": "runs until it is stopped; --log-format json is for its log",
     "mcp": "runs until it is stopped, and speaks the Model Context Protocol",
@@ -60,13 +59,6 @@ def test_every_command_prints_json_unless_it_has_a_reason() -> None:
     assert without == set(WITHOUT_JSON)
 
 
-@pytest.mark.parametrize("resource", ["pets", "categories"])
-def test_what_is_deleted_is_named(resource: str) -> None:
-    with odd_service(response(204, b"")) as service:
-        deleted = Shop(service.url, "a-key").ask(resource, "delete", 7)
-    assert deleted == {"id": 7, "deleted": True}
-
-
 def test_a_webhook_is_printed_after_each_change(shop: Shop) -> None:
     created = shop.ask("webhooks", "create", URL)
     number, secret = created["id"], created.pop("secret")
@@ -75,15 +67,6 @@ def test_a_webhook_is_printed_after_each_change(shop: Shop) -> None:
     assert shop.ask("webhooks", "rotate", number)["secret"] != secret
     assert shop.ask("webhooks", "test", number)["eventId"].startswith("evt_")
     assert shop.ask("webhooks", "delete", number) == {"id": number, "deleted": True}
-
-
-def test_a_delivery_that_is_sent_again_is_printed() -> None:
-    times = {"createdAt": "2026-12-01T12:00:00Z", "lastAttemptAt": None, "nextAttemptAt": None}
-    made = {"id": 9, "eventId": "evt_3", "type": "pet.created", "resource": "pet/7"} | times
-    made |= {"state": "pending", "attempts": 0, "responseStatus": None, "responseBody": None}
-    made |= {"error": None}
-    with odd_service(response(202, made)) as service:
-        assert Shop(service.url, "a-key").ask("webhooks", "retry", 7, 3) == made
 
 
 def test_the_new_token_of_your_own_key_is_printed(server: ServerProcess) -> None:

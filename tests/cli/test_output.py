@@ -33,13 +33,13 @@ def test_characters_the_output_cannot_encode_are_escaped(monkeypatch: pytest.Mon
 def test_a_table_shows_names_without_interpreting_markup(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    print_table([{"id": "1", "name": "[red]Rex[/] :dog: \x1b[31m"}], (), "--json")
+    print_table([{"id": "1", "name": "[red]Rex[/] :dog: \x1b[31m"}])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == ["id  name", r"1   [red]Rex[/] :dog: \x1b[31m"]
 
 
 def test_outside_a_terminal_lines_are_not_wrapped(capsys: pytest.CaptureFixture[str]) -> None:
-    print_table([{"name": "n" * 255, "description": "d" * 1000}], ("description",), "--json")
+    print_table([{"name": "n" * 255, "description": "d" * 1000}], ("description",))
     assert capsys.readouterr().out.splitlines()[1].split() == ["n" * 255, "d" * 1000]
 
 

@@ -1,11 +1,14 @@
-"""``petstore serve`` that cannot: it says why in one line, and nothing is left behind."""
+"""``petstore serve`` and ``deliver`` that cannot: a line says why, and nothing is left behind."""
 
+import json
+import os
 import socket
 from pathlib import Path
 
 import apsw
 import pytest
 
+from petstore.settings import SECTIONS
 from support.command import Command
 from support.process import ServerProcess, free_port, petstore
 
@@ -13,14 +16,6 @@ from support.process import ServerProcess, free_port, petstore
 @pytest.fixture
 def port() -> str:
     return str(free_port())
-
-
-def test_a_port_in_use_is_refused(command: Command) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        words = command.fail("serve", "--port", str(port), status=1)
-    assert words == f"cannot listen on 127.0.0.1 port {port}: Address already in use"
-    assert not command.database.exists()
 
 
 def test_the_port_of_a_running_service_is_refused(server: ServerProcess, tmp_path: Path) -> None:
@@ -66,16 +61,29 @@ def test_an_impossible_database_path_is_named(
     }
 
 
-def test_an_invalid_redis_url_is_refused(command: Command, port: str) -> None:
-    words = command.fail("serve", "--port", port, "--redis", "redis://h:a", status=2)
-    assert words.startswith("--redis: expected redis://host:port/database")
-
-
-def test_with_postgresql_a_missing_secret_file_is_refused(command: Command, tmp_path: Path) -> None:
-    file = tmp_path / "secret"
-    database = "postgresql://127.0.0.1:1/shop"
-    words = command.fail("serve", "--database", database, "--secret-file", str(file), status=2)
-    assert words == f"--secret-file: {file}: No such file or directory"
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        ("serve --redis redis://h:a", 2, "--redis: expected redis://host:port/database"),
+        (
+            "serve --database postgresql://127.0.0.1:1/shop --secret-file none",
+            2,
+            "--secret-file: none: No such file or directory",
+        ),
+        ("deliver", 1, "there is no store at "),
+        (
+            "deliver --database postgresql://db/shop",
+            2,
+            "--secret-file: expected the secret file of the service",
+        ),
+        ("deliver --workers 2", 2, "No such option '--workers'"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(
+    command: Command, arguments: str, status: int, words: str
+) -> None:
+    assert command.fail(*arguments.split(), status=status).startswith(words)
+    assert not command.database.exists()
 
 
 @pytest.mark.parametrize("verb", ["serve", "deliver"])
@@ -88,3 +96,72 @@ def test_a_store_whose_secret_file_is_lost_is_refused(command: Command, verb: st
         " with it: put it back. If it is lost, "
     )
     assert not secret.exists()
+
+
+def test_the_help_describes_settings_for_a_deliverer(command: Command) -> None:
+    text = " ".join(command.succeed("deliver", "--help").split())
+    assert "--host TEXT The address of /metrics. [env var: PETSTORE_HOST;" in text
+    for of_the_service in ("503", "The address to listen on", "Requests are info", "valid"):
+        assert of_the_service not in text
+    titles = ["Options", "Where it listens", "Store", "Webhooks", "Logs and traces"]
+    assert [title for title in ["Options", *SECTIONS] if f"{title}: -" in text] == titles
+
+
+def failure(
+    command: Command, *arguments: str, status: int, log_format: str, **environment: str
+) -> dict[str, str]:
+    """Return the one line, a JSON object, that a start fails with."""
+    result = command("serve", *arguments, PETSTORE_LOG_FORMAT=log_format, **environment)
+    assert result.exit_code == status, result.output
+    assert result.stdout == ""
+    line: dict[str, str] = json.loads(result.stderr)
+    assert result.stderr.count("\n") == 1
+    return line
+
+
+@pytest.mark.parametrize("log_format", ["json", "auto"])
+def test_a_port_in_use_is_logged_in_one_line(command: Command, log_format: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        line = failure(command, "--port", str(port), status=1, log_format=log_format)
+    assert line.pop("time").endswith("Z")
+    assert line == {
+        "level": "error",
+        "event": "start_failed",
+        "message": f"cannot listen on 127.0.0.1 port {port}: Address already in use",
+        "logger": "petstore.cli.serve",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "status", "words"),
+    [
+        (["--port", "0"], {}, 2, "Invalid value for '--port'"),
+        (["--prot", "80"], {}, 2, "No such option '--prot'"),
+        (["--workers", "2"], {}, 2, "--workers: more than one process needs --redis"),
+        (["--log-format", "xml"], {}, 2, "Invalid value for '--log-format'"),
+        ([], {"PETSTORE_PROT": "none"}, 2, "no such environment variable: PETSTORE_PROT; see"),
+        ([], {"PETSTORE_REDIS_FILE": "none"}, 2, "PETSTORE_REDIS_FILE: none: No such file or"),
+        (
+            [],
+            {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "2"},
+            1,
+            "LISTEN_FDS: expected 1 socket, not 2",
+        ),
+    ],
+)
+def test_an_invalid_setting_is_logged_in_one_line(
+    command: Command, arguments: list[str], variables: dict[str, str], status: int, words: str
+) -> None:
+    line = failure(command, *arguments, status=status, log_format="json", **variables)
+    assert line["message"].startswith(words)
+
+
+def test_the_log_format_option_applies_even_if_a_variable_is_mistyped(command: Command) -> None:
+    result = command("serve", "--log-format", "json", PETSTORE_PROT="80")
+    assert json.loads(result.stderr)["event"] == "start_failed"
+
+
+def test_the_log_format_option_applies_even_if_another_option_is_invalid(command: Command) -> None:
+    result = command("serve", "--log-format", "text", "--port", "0", PETSTORE_LOG_FORMAT="json")
+    assert result.stderr.splitlines()[-1].startswith("Error: Invalid value for '--port'")

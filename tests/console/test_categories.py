@@ -100,18 +100,6 @@ async def test_a_category_whose_name_cannot_be_sent_is_chosen_by_its_number(
     assert [pet["categoryId"] for pet in await stored(service, staff)] == [1]
 
 
-async def test_without_the_right_to_read_a_category_is_a_number(
-    service: Service,
-) -> None:
-    await add(service.store, "Dogs")
-    writer = await signed_in(service, scopes=frozenset({"pets:write"}))
-    page = (await writer.get("/pets/new")).text
-    assert "Dogs" not in page
-    refused = await writer.post("/pets", categoryId="Dogs", **NEW)
-    assert "Category: expected the number of a category" in words(refused)
-    assert (await writer.post("/pets", categoryId="1", **NEW)).status_code == 303
-
-
 # A new category
 
 

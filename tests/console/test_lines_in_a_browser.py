@@ -1,28 +1,19 @@
 """What belongs together stands on one line, and nothing stands on top of something else."""
 
-import re
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, FilePayload, expect
 
-from support.clerk import Clerk, issue_for_console
+from support.clerk import Clerk
 from support.process import ServerProcess
+from support.staff import issue_for_console
 
 OVERLAPS = """() => [...document.querySelectorAll('.cards td[data-label]')].filter(cell => {
   const label = getComputedStyle(cell, '::before');
   return label.position === 'absolute'
     && parseFloat(label.width) > parseFloat(getComputedStyle(cell).paddingLeft);
 }).map(cell => cell.dataset.label)"""
-# The punctuation that begins a line, after the name that it belongs to.
-LONELY = """() => [...document.querySelectorAll('main bdi')].filter(name => {
-  const next = name.nextSibling;
-  if (next?.nodeType !== Node.TEXT_NODE || !/^[,.:;]/.test(next.data)) return false;
-  const range = document.createRange();
-  range.setStart(next, 0);
-  range.setEnd(next, 1);
-  return range.getBoundingClientRect().top >= [...name.getClientRects()].at(-1).bottom;
-}).map(name => name.textContent)"""
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +29,6 @@ def clerk(shop: ServerProcess, browser: Browser) -> Iterator[Clerk]:
 def test_no_label_of_a_card_reaches_into_its_text(clerk: Clerk, path: str) -> None:
     clerk.open(path)
     assert clerk.page.evaluate(OVERLAPS) == []
-
-
-def test_a_comma_stays_on_the_line_of_its_name(clerk: Clerk) -> None:
-    clerk.open("/today")
-    for width in range(320, 400, 4):
-        clerk.page.set_viewport_size({"width": width, "height": 640})
-        assert clerk.page.evaluate(LONELY) == [], width
-    clerk.page.set_viewport_size({"width": 320, "height": 640})
-
-
-def test_no_line_begins_with_the_half_of_the_day(clerk: Clerk) -> None:
-    clerk.open("/orders/1")
-    assert "\N{NO-BREAK SPACE}" in (clerk.page.locator(".facts time").last.text_content() or "")
 
 
 def test_a_name_that_no_line_can_break_makes_no_page_wider(clerk: Clerk) -> None:
@@ -72,23 +50,6 @@ def test_a_field_and_its_button_share_a_line_on_a_phone(clerk: Clerk) -> None:
     assert here["width"] > there["width"] > 0
 
 
-def test_the_undo_of_what_was_added_is_beside_it(clerk: Clerk) -> None:
-    clerk.open("/pets/new")
-    clerk.page.get_by_label("Name").fill("Mirabelle")
-    clerk.page.get_by_label("Category").select_option("Dogs")
-    clerk.page.get_by_role("button", name="Add the animal").click()
-    line = clerk.page.locator("#added li").first
-    expect(line).to_contain_text("Mirabelle")
-    words, undo = (
-        line.locator("span").first.bounding_box(),
-        line.get_by_role("button").bounding_box(),
-    )
-    assert words
-    assert undo
-    assert words["x"] + words["width"] < undo["x"]
-    assert undo["y"] < words["y"] + words["height"]
-
-
 def test_the_preview_of_an_import_fits_the_screen(clerk: Clerk) -> None:
     clerk.open("/import")
     row = "Pumpernickel,Guinea pigs,available\nMirabelle,Guinea pigs;Rabbits;Hamsters;Mice,gone\n"
@@ -99,12 +60,6 @@ def test_the_preview_of_an_import_fits_the_screen(clerk: Clerk) -> None:
     expect(clerk.page.get_by_label("Category", exact=True)).to_have_value("1")
     widths = "frames => frames.map(frame => frame.scrollWidth - frame.clientWidth)"
     assert clerk.page.locator(".scroll").evaluate_all(widths) == [0]
-
-
-def test_the_top_of_a_chart_is_written_like_other_amounts(clerk: Clerk) -> None:
-    clerk.open("/sales")
-    expect(clerk.page.locator("p.axis").first).to_have_text(re.compile(r"^\$[\d,]+\.00$"))
-    expect(clerk.page.locator("p.axis").last).to_have_text(re.compile(r"^[\d,]+$"))
 
 
 def test_the_choices_for_selected_animals_are_whole_on_a_phone(clerk: Clerk) -> None:
@@ -120,14 +75,3 @@ def test_the_choices_for_selected_animals_are_whole_on_a_phone(clerk: Clerk) -> 
       return width - choice.getBoundingClientRect().width;
     }""")
     assert needed <= 0
-
-
-def test_why_animals_were_left_as_they_are_is_read_on_cards(clerk: Clerk) -> None:
-    animal = clerk.animal(status="sold")
-    clerk.open(f"/pets?id={animal['id']}")
-    clerk.page.locator(".pick").check()
-    clerk.page.locator("#selected-status").select_option("pending")
-    clerk.page.locator("#selection").get_by_role("button", name="Change").click()
-    expect(clerk.page.get_by_role("heading", level=1)).to_have_text("1 animal was left as it is")
-    cells = clerk.page.get_by_role("table").get_by_role("cell")
-    assert len(set(cells.evaluate_all("cells => cells.map(cell => cell.offsetTop)"))) == 3

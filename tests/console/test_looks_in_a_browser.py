@@ -14,7 +14,7 @@ from petstore.console.console import PAGES
 from petstore.console.page import HOME
 from petstore.console.templates import isolated
 from support.browser import Visit
-from support.clerk import issue_for_console, sign_in
+from support.clerk import sign_in
 from support.process import ServerProcess
 from support.sight import (
     AXE,
@@ -26,6 +26,7 @@ from support.sight import (
     assert_no_barrier,
     on_a_phone,
 )
+from support.staff import issue_for_console
 from support.visitor import SAME_ORIGIN
 from support.webhooks import add_failed_deliveries
 
@@ -337,7 +338,7 @@ def test_on_a_phone_each_person_key_and_device_is_a_card_with_all_of_it(
     columns: Mapping[str, Sequence[str]] = {
         "/people": ["", "Login", "Role", "State", "Last seen"],
         "/keys": [
-            *("Id", "", "State"),
+            *("Id", "", "Token ends", "State"),
             *("Last used", "Plan", "Expires", "Created"),
         ],
     }

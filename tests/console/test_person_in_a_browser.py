@@ -7,9 +7,9 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from support.clerk import issue_for_console
 from support.process import ServerProcess
 from support.sight import assert_no_barrier
+from support.staff import issue_for_console
 
 PASSWORD = "correct horse"
 

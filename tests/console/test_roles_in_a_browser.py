@@ -14,9 +14,9 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from petstore.console.page import HOME
 from petstore.keys.model import ROLES
-from support.clerk import cookies_of_administrator, issue_for_console
 from support.process import ServerProcess
 from support.sight import assert_no_barrier
+from support.staff import cookies_of_administrator, issue_for_console
 from support.visitor import SAME_ORIGIN
 from website.screenshots import addresses
 

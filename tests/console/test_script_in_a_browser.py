@@ -12,9 +12,9 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, Dialog, Page, Route, expect
 
-from support.clerk import Clerk, issue_for_console
+from support.clerk import Clerk
 from support.process import ServerProcess
-from support.stores import locked
+from support.staff import issue_for_console
 
 MAX_BYTES = 19_000
 SOON = 10_000
@@ -153,19 +153,6 @@ def test_a_sale_by_someone_else_shows_today_at_once_and_on_paper(clerk: Clerk) -
     expect(figure).not_to_have_text(before)
     expect(clerk.page.locator("#printed time")).not_to_have_attribute("datetime", "before")
     assert has_stayed(clerk.page)
-
-
-def test_a_form_is_sent_without_leaving_the_page(clerk: Clerk) -> None:
-    page = clerk.page
-    clerk.open("/pets/new")
-    stays(page)
-    clerk.field("name").fill("Agatha")
-    clerk.field("categoryId").select_option(index=1)
-    clerk.save()
-    notice = page.locator(".notice")
-    expect(notice).to_contain_text("Agatha")
-    expect(clerk.field("name")).to_be_focused()
-    assert has_stayed(page)
 
 
 def test_a_double_click_adds_one_animal(clerk: Clerk) -> None:
@@ -317,18 +304,6 @@ def test_the_back_button_works_after_a_form(clerk: Clerk) -> None:
     expect(clerk.page.locator("h1")).not_to_have_text("Animals")  # it is deleted
 
 
-def test_a_conflict_keeps_the_input(clerk: Clerk) -> None:
-    animal = clerk.animal()
-    clerk.open(f"/pets/{animal['id']}")
-    stays(clerk.page)
-    clerk.field("name").fill("Typed by me")
-    clerk.call("PATCH", f"/pets/{animal['id']}", status="pending")
-    clerk.save()
-    expect(clerk.page.locator("main [role=alert]")).to_be_focused()
-    expect(clerk.field("name")).to_have_value("Typed by me")
-    assert has_stayed(clerk.page)
-
-
 def test_leaving_a_page_with_unsaved_input_asks_first(arrive: Arrive) -> None:
     clerk = arrive()
     asked: list[str] = []
@@ -357,20 +332,6 @@ def test_the_input_is_kept_without_a_network(clerk: Clerk) -> None:
     clerk.page.context.set_offline(False)
     clerk.save()
     expect(clerk.page.locator(".notice")).to_contain_text("Offline")
-
-
-def test_the_form_keeps_the_input_if_the_database_cannot_be_written(clerk: Clerk) -> None:
-    clerk.open("/pets/new")
-    stays(clerk.page)
-    clerk.field("name").fill("Patient")
-    clerk.field("categoryId").select_option(index=1)
-    with locked(clerk.shop.folder / "petstore.db"):
-        clerk.save()
-        expect(clerk.page.get_by_role("alert")).to_contain_text("Wait a moment")
-    expect(clerk.field("name")).to_have_value("Patient")
-    assert has_stayed(clerk.page)
-    clerk.save()
-    expect(clerk.page.locator(".notice")).to_contain_text("Patient")
 
 
 def test_signing_out_in_another_tab_is_reported_and_keeps_the_input(arrive: Arrive) -> None:

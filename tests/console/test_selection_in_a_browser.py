@@ -6,8 +6,9 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, Dialog, Locator, expect
 
-from support.clerk import Clerk, issue_for_console
+from support.clerk import Clerk
 from support.process import ServerProcess
+from support.staff import issue_for_console
 
 
 @pytest.fixture(scope="module")
@@ -93,24 +94,6 @@ def test_the_keyboard_alone_selects_and_changes(clerk: Clerk, word: str) -> None
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.locator(".notice")).to_contain_text("2 animals are sold.")
-
-
-def test_deleting_asks_and_can_be_undone(clerk: Clerk, word: str) -> None:
-    boxes, page = shown(clerk, word, 2), clerk.page
-    boxes.first.check()
-    page.get_by_role("button", name="Delete…").click()
-    expect(page.locator("h1")).to_have_text("Delete 1 animal?")
-    page.get_by_role("button", name="Delete 1 animal").click()
-    expect(page.locator("tbody tr")).to_have_count(1)
-    page.get_by_role("button", name="Add them again").click()
-    expect(page.locator("tbody tr")).to_have_count(2)
-
-
-def test_without_a_choice_what_is_wrong_is_told(clerk: Clerk, word: str) -> None:
-    boxes, page = shown(clerk, word, 1), clerk.page
-    boxes.first.check()
-    page.get_by_role("button", name="Change", exact=True).click()
-    expect(page.get_by_role("alert")).to_contain_text("Choose a status or a category first")
 
 
 def test_a_selected_row_is_no_text_that_could_be_lost(clerk: Clerk, word: str) -> None:

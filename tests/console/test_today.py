@@ -9,7 +9,7 @@ import pytest
 from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, utc
 from petstore.events.model import Author
-from petstore.keys.model import Scope
+from petstore.events.store import Change
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
@@ -21,7 +21,6 @@ from support.visitor import Visitor, signed_in_person, words
 
 pytestmark = pytest.mark.anyio
 
-READER: frozenset[Scope] = frozenset({"orders:read"})
 NOON = ManualClock().now
 """Noon of Tuesday, 1 December 2026, in UTC."""
 
@@ -36,7 +35,7 @@ async def add_pets(service: Service, *names: str, by: str = "key/9", **others: A
     """Add available animals in one request, and return their ids."""
     new = [NewPet(name, others.get("category", 1), "available") for name in names]
     author = Author(by, others.get("request"))
-    pets = await service.store.write(create_pets(new, now=service.clock(), by=author))
+    pets = await service.store.write(create_pets(Change(service.clock(), by=author), new))
     return [pet.id for pet in pets]
 
 
@@ -44,7 +43,9 @@ async def order(service: Service, at: Milliseconds, minutes: int = 0, **fields: 
     """Order a new animal at a moment, and return the number of the order."""
     pet_id = fields.pop("pet_id", None) or (await add_pets(service, "Bella"))[0]
     currency = fields.pop("currency", "USD")
-    unit = place_order(OrderCreate(pet_id, **fields), at, minutes, currency)
+    unit = place_order(
+        Change(at, reservation_minutes=minutes, currency=currency), OrderCreate(pet_id, **fields)
+    )
     return (await service.store.write(unit)).id
 
 
@@ -54,7 +55,7 @@ async def sell(service: Service, at: Milliseconds, amount: int, **fields: Any) -
 
 async def approve(service: Service, order_id: int) -> None:
     patch = OrderPatch(status="approved")
-    await service.store.write(update_order(order_id, patch, service.clock(), lambda _: None))
+    await service.store.write(update_order(Change(service.clock()), order_id, patch))
 
 
 def section(page: httpx.Response, name: str) -> str:

@@ -9,8 +9,8 @@ import pytest
 
 from petstore.console.console import PAGES
 from petstore.console.page import HOME
-from support.clerk import cookies_of_administrator, issue_for_console
 from support.process import ServerProcess
+from support.staff import cookies_of_administrator, issue_for_console
 
 MAX_BYTES = 10_000
 """The most bytes of a page that is compressed; the style sheet and the script are kept."""

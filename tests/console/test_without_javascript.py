@@ -6,8 +6,8 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
-from support.clerk import invitation, issue_for_console
 from support.process import ServerProcess
+from support.staff import invitation, issue_for_console
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sysconfig
 from pathlib import Path
-from tempfile import TemporaryFile
 
 import pytest
 
@@ -14,9 +13,8 @@ from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY, system_clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.events.model import EVENT_TYPES, NewEvent
-from petstore.events.store import record
+from petstore.events.store import Change, record
 from petstore.imports.model import MAX_UNFINISHED
-from petstore.imports.previews import store_file
 from petstore.keys.model import SCOPES, digest, new_token
 from petstore.keys.store import create_key
 from petstore.orders.model import OrderCreate
@@ -30,6 +28,7 @@ from support.bare_app import MASTER_SECRET
 from support.changes import create_category, create_pet
 from support.exploration import DEPTH
 from support.forms import Serve
+from support.imported import new_import
 from support.keys import OPERATOR, new_key
 from support.webhooks import publish
 
@@ -53,7 +52,7 @@ def add_some_of_everything() -> Unit[None]:
         yield from create_pet(NewPet(f"Free {number}", -number, "available"))
     for number in range(1, MANY + 1):
         yield from create_pet(NewPet(f"Ordered {number}", -number, "available"))
-        yield from place_order(OrderCreate(MANY + number), now, 1440)
+        yield from place_order(Change(now, reservation_minutes=1440), OrderCreate(MANY + number))
     for number in range(1, PEOPLE + 1):
         new = PersonCreate(f"Person {number}", f"person{number}@shop.example", "clerk")
         yield from add_person(new, OPERATOR, "production", now)
@@ -112,15 +111,6 @@ def add_devices() -> Unit[None]:
             )
 
 
-async def add_imports(store: Store) -> None:
-    """Add half as many imports as the key of ``add_key_out_of_reach`` may have unfinished."""
-    for number in range(MAX_UNFINISHED // 2):
-        with TemporaryFile() as file:
-            file.write(b"name,category\nBella,Category 1\n")
-            file.seek(0)
-            await store_file(store, -1, file, bytes([number]) * 32, "new.csv", system_clock())
-
-
 async def furnish(store: Store) -> str:
     """Put some of everything into an empty store, and return the token of its key."""
     token = new_token("production")
@@ -129,7 +119,9 @@ async def furnish(store: Store) -> str:
     await store.write(add_key_out_of_reach(token))
     await store.write(add_webhooks())
     await store.write(add_devices())
-    await add_imports(store)
+    # Half as many imports as the key of ``add_key_out_of_reach`` may have unfinished.
+    for number in range(MAX_UNFINISHED // 2):
+        await store.write(new_import(-1, bytes([number]) * 32, system_clock()))
     await publish(store)
     await store.write(add_deliveries())
     await store.close()

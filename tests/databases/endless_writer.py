@@ -8,6 +8,7 @@ from pathlib import Path
 
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
+from petstore.events.store import Change
 from petstore.pets.model import NewPet
 from petstore.pets.store import create_pet
 
@@ -16,7 +17,7 @@ async def write_for_ever(store: SqliteStore) -> None:
     """Add one animal after the other."""
     while True:
         with suppress(Unavailable):
-            pet = await store.write(create_pet(NewPet("Bella", 1), now=0))
+            pet = await store.write(create_pet(Change(0), NewPet("Bella", 1)))
             os.write(sys.stdout.fileno(), b"%d\n" % pet.id)
 
 

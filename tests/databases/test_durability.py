@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.pets.model import NewPet
-from petstore.pets.rows import pet_of
+from petstore.pets.model import PETS, NewPet
 from support.changes import create_pet
 from support.endless_writer import EndlessWriter
 from support.pet_rows import select_pets
@@ -23,6 +22,6 @@ async def test_kill_9_loses_nothing_that_was_acknowledged(database: Path) -> Non
         acknowledged += sorted(writer.acknowledged)
     async with open_store(database) as store:
         rows = await store.read(select_pets(1_000_000))
-        found = [pet_of(row).id for row in rows]
+        found = [PETS.read(row).id for row in rows]
         assert set(acknowledged) <= set(found)
         assert (await store.write(create_pet(NewPet("Oskar", 1)))).id > max(found)

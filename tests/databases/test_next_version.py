@@ -9,6 +9,7 @@ from petstore.backends import store_at
 from petstore.databases.contract import Statement
 from petstore.databases.migrations import scripts
 from petstore.errors import UnusableDatabase
+from petstore.events.store import Change
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
 from petstore.pets.model import NewPet
@@ -76,7 +77,7 @@ def test_a_running_process_of_this_version_works_on_but_none_starts(address: str
         async with open_store(address) as store:
             await asyncio.to_thread(migrate_at_once, MIGRATE, address)
             pet = await store.write(create_pet(BELLA))
-            await store.write(place_order(OrderCreate(pet.id), NOW, 0))
+            await store.write(place_order(Change(NOW), OrderCreate(pet.id)))
             assert (await get_pet(store, pet.id)).status == "pending"
             assert len(await store.read(Statement("SELECT added_later FROM pets"))) == 2
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.databases.secret_files import SecretFile
+from petstore.databases.private_files import SecretFile
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import Unavailable
 from petstore.webhooks.signing import text_of_master
@@ -20,7 +20,6 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason=needs("root"))
 
 @pytest.fixture
 def store(database: Path) -> SqliteStore:
-    """A closed store."""
     store = SqliteStore(database, timeout=50)
     store.migrate()
     return store

@@ -10,8 +10,8 @@ import pytest
 from petstore.databases.contract import Duplicate, Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Conflict, InternalError, Unavailable
-from petstore.events.store import publish_all
-from petstore.keys.store import get_key, unconditional
+from petstore.events.store import Change, publish_all
+from petstore.keys.store import get_key
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
@@ -101,7 +101,6 @@ async def locked_by(store: PostgresStore, lock: str) -> AsyncIterator[None]:
 
 
 def noting(begun: asyncio.Event, unit: Unit[None]) -> Unit[None]:
-    """Return ``unit``, which sets an event when it begins."""
     begun.set()
     yield from unit
 
@@ -525,9 +524,9 @@ async def test_a_publication_of_all_tables_hinders_no_change(
         key = await issue(store, clock)
         await revoke(store, clock, key.id)
         pet = await store.write(create_pet(NewPet("Bella", 1, "available")))
-        order = await store.write(place_order(OrderCreate(pet.id), clock(), 0))
+        order = await store.write(place_order(Change(clock()), OrderCreate(pet.id)))
         for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
-            await store.write(update_order(order.id, patch, clock(), unconditional))
+            await store.write(update_order(Change(clock()), order.id, patch))
         await publish_all(store)
         for table in ("inventory", "category_inventory"):  # as when counts are summed up
             await store.write(do(f"DELETE FROM {table}"))  # noqa: S608 - a name

@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from petstore.categories.store import list_categories, search_categories
 from petstore.clock import utc
 from petstore.databases.contract import Row, Statement
-from petstore.databases.planner import LAST_ID
+from petstore.databases.pages import LAST_ID
+from petstore.databases.postgres import postgres_sql
 from petstore.databases.postgres_connection import connect
-from petstore.databases.postgres_units import postgres_sql
 from petstore.deprecations.operations import deprecated_operations
 from petstore.deprecations.store import list_uses
 from petstore.domain.words import MatchPosition, position_at_start
@@ -37,8 +37,7 @@ from petstore.keys.model import SCOPES, Caller
 from petstore.keys.store import list_keys, unconditional
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderFilter
-from petstore.orders.operations import search_orders
-from petstore.orders.store import list_orders
+from petstore.orders.store import list_orders, search_orders
 from petstore.people.store import list_people
 from petstore.pets.model import PetFilter
 from petstore.pets.search import search_pets
@@ -161,31 +160,26 @@ Copy: TypeAlias = Callable[[str], str]
 
 
 def pets(wanted: PetFilter, limit: int = PAGE, *, newest_first: bool = False) -> List:
-    """Return the list of these pets, by the position that a page starts after."""
     return lambda store, after: list_pets(store, wanted, after, limit, newest_first=newest_first)
 
 
 def orders(wanted: OrderFilter, *, newest_first: bool = False) -> List:
-    """Return the list of these orders."""
     return lambda store, after: list_orders(store, wanted, after, PAGE, newest_first=newest_first)
 
 
 def search(prefix: str) -> List:
-    """Return a search for names."""
     return lambda store, after: search_pets(
         store, prefix, PetFilter(), after and MatchPosition("bella", "bella", after), PAGE
     )
 
 
 def buyers(prefix: str) -> List:
-    """Return a search for buyers."""
     return lambda store, after: search_orders(
         store, prefix, OrderFilter(), after and position_at_start("bella", after), PAGE
     )
 
 
 async def events_of(wanted: EventFilter, position: int, store: Any) -> None:
-    """Read events after a position as if it ended far behind, and from before a position."""
     with suppress(CursorExpired):  # the recorded statements find no event at the position
         await read_events(store, wanted, Position(position, bytes(4)), PAGE)
     newest = Position(ROWS - 1, bytes(4))  # the last one that they find is behind it
@@ -352,7 +346,6 @@ class Planner:
         self._loop.close()
 
     def require_few_blocks(self, statement: Statement, most: int = MOST_BLOCKS) -> None:
-        """Require that a statement reads few blocks, planned for its values and for any."""
         execute = self.prepare(statement)
         for mode in ("force_custom_plan", "force_generic_plan"):
             self.run(f"SET plan_cache_mode = {mode}")
@@ -360,7 +353,6 @@ class Planner:
             assert blocks < most, f"{execute} {plan}"
 
     def prepare(self, statement: Statement) -> str:
-        """Prepare a statement, and return what executes it."""
         page = f"page_{next(self._numbers)}"
         self.run(f"PREPARE {page} AS {postgres_sql(statement.sql)}")
         values = ", ".join(
@@ -396,7 +388,6 @@ STATISTICS = ["present", "outdated", "missing"]
 
 @pytest.fixture(scope="module")
 def filled(postgres: PostgresServer) -> Iterator[Copy]:
-    """Copy a filled store; to fill one takes far longer."""
     originals: dict[bool, str] = {}
 
     def copy(statistics: str) -> str:
@@ -428,7 +419,6 @@ def planner(
 def failing(
     request: pytest.FixtureRequest, postgres: PostgresServer, filled: Copy
 ) -> Iterator[Planner]:
-    """A planner of a store where half of the deliveries to the old and the new webhook failed."""
     database = filled(request.param)
     ends = "CASE sequence % 2 WHEN 0 THEN 'failed' ELSE 'succeeded' END"
     postgres.sql(f"UPDATE webhook_deliveries SET state = {ends}", database)  # noqa: S608

@@ -29,6 +29,7 @@ from petstore.errors import (
     UnknownCategory,
     UnknownPet,
 )
+from petstore.events.store import Change
 from petstore.interface.idempotency_records import Attempt, IdempotencyRecord, SafeRetries
 from petstore.keys.model import DEFAULT_SCOPES, Caller
 from petstore.keys.store import Principal, revoke_key, unconditional
@@ -117,7 +118,7 @@ async def test_only_one_of_many_buyers_gets_the_animal(
 ) -> None:
     pet = await stores[0].write(create_pet(BELLA))
     attempts = [
-        store.write(lingering(orders.place_order(OrderCreate(pet.id), clock(), 0)))
+        store.write(lingering(orders.place_order(Change(clock()), OrderCreate(pet.id))))
         for store in stores * 10
     ]
     outcomes = await outcomes_of(*attempts)
@@ -135,8 +136,8 @@ async def test_an_animal_is_either_deleted_or_ordered(
     for _ in range(ROUNDS):
         pet = await first.write(create_pet(BELLA))
         deleted, ordered = await outcomes_in_any_order(
-            first.write(lingering(pets.delete_pet(pet.id, 0, unconditional))),
-            second.write(lingering(orders.place_order(OrderCreate(pet.id), clock(), 0))),
+            first.write(lingering(pets.delete_pet(Change(0), pet.id))),
+            second.write(lingering(orders.place_order(Change(clock()), OrderCreate(pet.id)))),
         )
         if deleted is None:
             assert type(ordered) is UnknownPet
@@ -152,7 +153,7 @@ async def order_once_free(store: PostgresStore, pet_id: int, clock: Clock) -> Or
     async with asyncio.timeout(20):
         while True:
             try:
-                return await store.write(orders.place_order(OrderCreate(pet_id), clock(), 0))
+                return await store.write(orders.place_order(Change(clock()), OrderCreate(pet_id)))
             except PetNotAvailable:
                 await asyncio.sleep(0)
 
@@ -165,7 +166,7 @@ async def test_an_animal_that_an_order_reserves_is_not_released(
 
     def free(pet: Pet) -> Unit[Pet]:
         patch = PetPatch(status="available")
-        return lingering(pets.update_pet(pet.id, patch, 0, unconditional, strict_categories=False))
+        return lingering(pets.update_pet(Change(0), pet.id, patch))
 
     for _ in range(ROUNDS):
         pet = await first.write(create_pet(NewPet("Bella", 1, "pending")))
@@ -184,10 +185,10 @@ async def test_a_strict_category_is_either_deleted_or_gets_an_animal(
     for number in range(ROUNDS):
         category = await first.write(create_category(CategoryCreate(f"dogs {number}")))
         patch = PetPatch(category_id=category.id)
-        update = pets.update_pet(old.id, patch, 0, unconditional, strict_categories=True)
+        update = pets.update_pet(Change(0, strict_categories=True), old.id, patch)
         create = create_pet(NewPet("Rex", category.id), strict_categories=True)
         deleted, *added = await outcomes_in_any_order(
-            first.write(lingering(delete_category(category.id, unconditional))),
+            first.write(lingering(delete_category(category.id))),
             second.write(lingering(create)),
             third.write(lingering(update)),
         )
@@ -237,8 +238,8 @@ async def test_a_category_name_is_assigned_only_once(stores: list[PostgresStore]
         ]
         patch = CategoryPatch(name=f"{number} dogs")
         outcomes = await outcomes_in_any_order(
-            first.write(lingering(update_category(one.id, patch, unconditional))),
-            second.write(lingering(update_category(two.id, patch, unconditional))),
+            first.write(lingering(update_category(one.id, patch))),
+            second.write(lingering(update_category(two.id, patch))),
             third.write(lingering(create_category(CategoryCreate(f"{number} DOGS")))),
         )
         assert Counter(map(type, outcomes)) == {Category: 1, CategoryNameTaken: 2}
@@ -254,11 +255,14 @@ async def test_a_condition_holds_until_the_change_is_made(stores: list[PostgresS
 
     def rename(number: int) -> Unit[Pet]:
         patch = PetPatch(name=f"Bella {number}")
-        return pets.update_pet(pet.id, patch, 0, unchanged, strict_categories=False)
+        return pets.update_pet(Change(0, check=unchanged), pet.id, patch)
 
     outcomes = await outcomes_of(
         *(store.write(lingering(rename(n))) for n, store in enumerate(stores * 3)),
-        *(store.write(lingering(pets.delete_pet(pet.id, 0, unchanged))) for store in stores),
+        *(
+            store.write(lingering(pets.delete_pet(Change(0, check=unchanged), pet.id)))
+            for store in stores
+        ),
     )
     errors = Counter(type(outcome) for outcome in outcomes if isinstance(outcome, PetstoreError))
     assert errors.total() == 11
@@ -430,7 +434,9 @@ async def test_a_lapsed_order_is_cancelled_once_by_many_processes(
     for _ in range(5):
         reserved = [await store.write(create_pet(BELLA)) for _ in range(20)]
         for pet in reserved:
-            await store.write(orders.place_order(OrderCreate(pet.id), clock(), 1))
+            await store.write(
+                orders.place_order(Change(clock(), reservation_minutes=1), OrderCreate(pet.id))
+            )
         clock.advance(61)
         lapsing = [Reservations(store, clock).refresh() for store in stores]
 
@@ -450,17 +456,19 @@ async def test_concurrent_units_cancel_a_lapsed_order_once_without_a_deadlock(
     rename = PetPatch(name="Max")
     for _ in range(ROUNDS):
         pet = await first.write(create_pet(BELLA))
-        order = await first.write(orders.place_order(OrderCreate(pet.id), clock(), 1))
+        order = await first.write(
+            orders.place_order(Change(clock(), reservation_minutes=1), OrderCreate(pet.id))
+        )
         clock.advance(61)
         now = clock()
-        update = pets.update_pet(pet.id, rename, now, unconditional, strict_categories=False)
+        update = pets.update_pet(Change(now), pet.id, rename)
         *others, deleted, ordered = await outcomes_in_any_order(
             first.write(lingering(update)),
-            first.write(lingering(orders.cancel_order(order.id, now, unconditional))),
+            first.write(lingering(orders.cancel_order(Change(now), order.id))),
             Reservations(second, clock).refresh(),
             Reservations(third, clock).refresh(),
-            second.write(lingering(pets.delete_pet(pet.id, now, unconditional))),
-            third.write(lingering(orders.place_order(OrderCreate(pet.id), now, 0))),
+            second.write(lingering(pets.delete_pet(Change(now), pet.id))),
+            third.write(lingering(orders.place_order(Change(now), OrderCreate(pet.id)))),
         )
         assert kinds(others) <= {NotFound}
         assert (type(deleted), type(ordered)) in (
@@ -481,10 +489,12 @@ async def test_an_order_approved_in_time_does_not_lapse(
     first, second, third = stores
     for _ in range(ROUNDS):
         pet = await first.write(create_pet(BELLA))
-        order = await first.write(orders.place_order(OrderCreate(pet.id), clock(), 1))
+        order = await first.write(
+            orders.place_order(Change(clock(), reservation_minutes=1), OrderCreate(pet.id))
+        )
         clock.advance(61)
         approve = orders.update_order(
-            order.id, OrderPatch(status="approved"), clock() - 2_000, unconditional
+            Change(clock() - 2_000), order.id, OrderPatch(status="approved")
         )
         approved, *_ = outcomes = await outcomes_in_any_order(
             first.write(lingering(approve)),

@@ -14,9 +14,9 @@ from petstore.categories.model import CategoryCreate, CategoryPatch
 from petstore.databases.contract import Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Conflict, PetstoreError
+from petstore.events.store import Change
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.keys.model import Caller
-from petstore.keys.store import unconditional
 from petstore.orders import store as orders
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch
 from petstore.orders.reservations import Reservations
@@ -86,15 +86,15 @@ class StressedKey:
             self._create_pet,
             self._update_pet,
             self._update_pet,
-            lambda: pets.delete_pet(self._number(30), self._clock(), unconditional),
+            lambda: pets.delete_pet(Change(self._clock()), self._number(30)),
             self._place_order,
             self._place_order,
             self._update_order,
             self._update_order,
-            lambda: orders.cancel_order(self._number(60), 0, unconditional),
+            lambda: orders.cancel_order(Change(0), self._number(60)),
             lambda: create_category(CategoryCreate(self._chance.choice(NAMES))),
             self._rename_category,
-            lambda: delete_category(self._number(8), unconditional),
+            lambda: delete_category(self._number(8)),
         ]
         return self._chance.choice(ways)()
 
@@ -114,12 +114,14 @@ class StressedKey:
         ]
         patch = self._chance.choice(patches)
         return pets.update_pet(
-            self._number(30), patch, self._clock(), unconditional, strict_categories=True
+            Change(self._clock(), strict_categories=True), self._number(30), patch
         )
 
     def _place_order(self) -> Unit[Any]:
         minutes = self._chance.randint(0, 1)
-        return orders.place_order(OrderCreate(self._number(30)), self._clock(), minutes)
+        return orders.place_order(
+            Change(self._clock(), reservation_minutes=minutes), OrderCreate(self._number(30))
+        )
 
     def _update_order(self) -> Unit[Any]:
         patches = [
@@ -128,11 +130,11 @@ class StressedKey:
             OrderPatch(status="cancelled"),
         ]
         patch = self._chance.choice(patches)
-        return orders.update_order(self._number(60), patch, 0, unconditional)
+        return orders.update_order(Change(0), self._number(60), patch)
 
     def _rename_category(self) -> Unit[Any]:
         patch = CategoryPatch(name=self._chance.choice(NAMES))
-        return update_category(self._number(8), patch, unconditional)
+        return update_category(self._number(8), patch)
 
 
 @pytest.fixture

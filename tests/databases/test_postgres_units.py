@@ -14,7 +14,7 @@ from petstore.databases.contract import Row, Statement, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.errors import Unavailable
 from petstore.events.model import NewEvent
-from petstore.events.store import publish_all, record
+from petstore.events.store import Change, publish_all, record
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.pets.model import NewPet, Pet, PetPatch
 from petstore.pets.store import create_pet, delete_pet, get_pet, update_pet
@@ -37,7 +37,6 @@ class Log:
         self._position = self._file.stat().st_size
 
     def first_words(self) -> list[str]:
-        """Return the first words of each statement that was logged since."""
         text = self._file.read_bytes()[self._position :].decode()
         return re.findall(r"LOG:  (?:statement|execute [^:]*): (\w+(?: \w+)?)", text)
 
@@ -50,7 +49,7 @@ async def store(postgres_url: str) -> AsyncIterator[PostgresStore]:
 
 
 def add(name: str = "Bella") -> Unit[Pet]:
-    return create_pet(NewPet(name, 1, "available"), now=NOW)
+    return create_pet(Change(NOW), NewPet(name, 1, "available"))
 
 
 def add_category(name: str) -> Unit[None]:
@@ -245,10 +244,8 @@ async def test_an_animal_is_changed_and_deleted_together_with_its_event(
 ) -> None:
     pet = await store.write(add())
     log = Log(postgres)
-    await store.write(
-        update_pet(pet.id, PetPatch(category_id=2), NOW, accept, strict_categories=False)
-    )
-    await store.write(delete_pet(pet.id, NOW, accept))
+    await store.write(update_pet(Change(NOW, check=accept), pet.id, PetPatch(category_id=2)))
+    await store.write(delete_pet(Change(NOW, check=accept), pet.id))
     assert log.first_words() == [
         *("BEGIN ISOLATION", "SELECT id", "SELECT id", "WITH statement_0", "COMMIT"),
         *("BEGIN ISOLATION", "SELECT id", "SELECT id", "SELECT id", "WITH statement_0", "COMMIT"),

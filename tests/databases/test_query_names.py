@@ -14,7 +14,6 @@ IS_FIXED = re.compile(r"[a-z]+(_[a-z]+)*").fullmatch
 
 
 def statements() -> Iterator[tuple[str, ast.Call]]:
-    """Yield every call in the source that makes a statement, and where it stands."""
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "Statement":

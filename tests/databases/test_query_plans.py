@@ -18,7 +18,7 @@ from petstore.categories.model import CategoryCreate, CategoryPatch
 from petstore.categories.store import get_category, list_categories, search_categories
 from petstore.clock import DAY, utc
 from petstore.databases.contract import Row, Statement, Unit
-from petstore.databases.postgres_units import postgres_sql
+from petstore.databases.postgres import postgres_sql
 from petstore.databases.retention import prune
 from petstore.databases.schema import TABLES
 from petstore.databases.sqlite import SqliteStore
@@ -28,31 +28,26 @@ from petstore.events.changes import RecentChanges
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, SERVICE, Position
 from petstore.events.search import EventFilter, read_events
 from petstore.events.store import (
+    Change,
     newest_position,
     read_event,
     recent_events,
 )
-from petstore.imports.columns import ImportMapping, find_layout
-from petstore.imports.model import ImportPreview, ImportSettings
-from petstore.imports.reading import Row as FileRow
+from petstore.imports.columns import Cells, ImportSettings
+from petstore.imports.model import ImportPreview
 from petstore.imports.store import (
-    CategoryIds,
     Prepared,
     StoredImport,
-    add_batches,
     add_rows,
     change_settings,
     count_next_pets,
     delete_import,
-    find_same,
     get_import,
     list_imports,
     names_here,
     prepare,
     undo_rows,
 )
-from petstore.imports.store import begin as begin_import
-from petstore.imports.store import complete as complete_import
 from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.messages import encode_json
 from petstore.interface.operations import OPERATIONS
@@ -73,7 +68,6 @@ from petstore.keys.store import (
 from petstore.limits.database import StoredRateLimits
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderCreate, OrderFilter, OrderPatch, OrderStatus
-from petstore.orders.operations import search_orders
 from petstore.orders.reservations import Reservations
 from petstore.orders.store import (
     count_orders,
@@ -82,6 +76,7 @@ from petstore.orders.store import (
     get_order,
     list_orders,
     place_order,
+    search_orders,
     update_order,
 )
 from petstore.people.accounts import any_person, find_account, find_account_by_login
@@ -143,6 +138,7 @@ from support.changes import (
     update_category,
 )
 from support.history import read_feed
+from support.imported import new_import
 from support.keys import OPERATOR, new_key
 from support.manual_clock import ManualClock
 from support.order_rows import order_row
@@ -196,7 +192,7 @@ FILL = {
     "imports (caller_id, digest, file_name, settings, records, done, created_at, touched_at)": (
         "1 + n % 3, CAST(n AS BLOB), '', json('{}'), 1, 1, n, n"
     ),
-    "import_batches (import_id, first, records)": "n, 0, '[]'",
+    "import_batches (import_id, first, records)": "n, 100, '[]'",
     "idempotency_records": "1 + n % 3, 'key ' || n, x'', x'', n",
     "counts": "iif(n % 2, 'deprecated', 'response'), n, 'getPet', n, 7, '[1,\"shop/1\",\"r1\"]'",
     "key_notices": "n, 'banned', n, n",
@@ -278,13 +274,7 @@ LISTS: dict[str, Any] = {
     "deliveries-failed": lambda store, after: list_deliveries(store, 1, "failed", after, PAGE),
 }
 
-IMPORTED = [FileRow(1, ["7", "New", "dogs"])]
-IMPORT_SETTINGS = ImportSettings(
-    "UTF-8",
-    [],
-    find_layout(IMPORTED, 2, has_header=False, mapping=ImportMapping(name=1, category_id=2, id=0)),
-    unknown_categories="create",
-)
+IMPORT_SETTINGS = ImportSettings("UTF-8", [], 2, unknown_categories="create")
 IMPORT_ROW = (
     7,
     "pets.csv",
@@ -352,8 +342,7 @@ ROWS: dict[str, list[Row]] = {
     "update_import": [IMPORT_ROW],
     "update_undone_import": [IMPORT_ROW],
     "update_import_settings": [IMPORT_ROW],
-    "complete_import": [IMPORT_ROW],
-    "insert_import": [(7,)],
+    "insert_import": [IMPORT_ROW],
     "count_unfinished_imports": [(0,)],
     "select_import_outcome": [("[]", "[]")],
     "select_import_pets": [(0, '[{"id": 7, "name": "Bella", "categoryId": 2}]')],
@@ -365,15 +354,15 @@ ROWS: dict[str, list[Row]] = {
 def units() -> Iterator[Unit[Any]]:
     """Yield units of work that use every statement but those of ``reads``."""
     yield create_pet(NewPet("New New", 7))
-    yield update_pet(7, PetPatch("Old Rex", 7), NOW, unconditional, strict_categories=True)
-    yield delete_pet(7, NOW, unconditional)
+    yield update_pet(Change(NOW, strict_categories=True), 7, PetPatch("Old Rex", 7))
+    yield delete_pet(Change(NOW), 7)
     yield create_category(CategoryCreate("New"))
-    yield update_category(7, CategoryPatch("New"), unconditional)
-    yield delete_category(7, unconditional)
-    yield place_order(OrderCreate(9_999), NOW, 0)
-    yield place_order(OrderCreate(9_999, buyer="Jane", complete=True), NOW, 0)
-    yield update_order(7, OrderPatch(status="cancelled"), NOW, unconditional)
-    yield from_sold(update_order(7, OrderPatch(status="cancelled"), 1, unconditional))
+    yield update_category(7, CategoryPatch("New"))
+    yield delete_category(7)
+    yield place_order(Change(NOW), OrderCreate(9_999))
+    yield place_order(Change(NOW), OrderCreate(9_999, buyer="Jane", complete=True))
+    yield update_order(Change(NOW), 7, OrderPatch(status="cancelled"))
+    yield from_sold(update_order(Change(1), 7, OrderPatch(status="cancelled")))
     yield forget_batch(NOW, NOW)
     yield free_if_lapsed(7, 7)
     yield free_lapsed(5)
@@ -383,12 +372,17 @@ def units() -> Iterator[Unit[Any]]:
     yield rotate_own_key(NOW, found_own, b"a token", SERVICE, NOW)
     yield change_person(7, {"login": "hopper"}, OPERATOR, 0)
     yield end_device_of(7, 7, OPERATOR, 0, unconditional)
-    yield begin_import(7, b"7", "pets.csv", IMPORT_SETTINGS, NOW)
-    yield add_batches(7, 100, IMPORTED)
-    yield complete_import(7, 7, 100, 0, ImportPreview())
-    yield change_settings(7, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, unconditional)
-    yield add_rows(STORED_IMPORT, 7, Prepared(IMPORTED, {"dogs": 7}, {}), 9, now=NOW, by=SERVICE)
-    yield undo_rows(7, 7, 9, now=NOW, by=SERVICE)
+    yield new_import(7, b"7", NOW)
+    yield change_settings(STORED_IMPORT, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, unconditional)
+    yield add_rows(
+        STORED_IMPORT,
+        7,
+        Prepared([Cells("New", "dogs", "", 7, "")], {}, {}),
+        9,
+        now=NOW,
+        by=SERVICE,
+    )
+    yield undo_rows(STORED_IMPORT, 7, 9, now=NOW, by=SERVICE)
     yield delete_import(7, 7, unconditional)
     yield create_webhook(WebhookCreate("https://shop.example"), 7, 0)
     yield change_webhook(7, WebhookPatch(enabled=True), 7, unconditional)
@@ -423,7 +417,6 @@ def found_own() -> Unit[Caller]:
 
 
 def from_enabled(unit: Unit[Any]) -> Unit[Any]:
-    """Run a unit of work on a webhook that is enabled."""
     statement = next(unit)
     try:
         while True:
@@ -450,7 +443,6 @@ def reply() -> Unit[bytes]:
 
 
 def recorded() -> dict[str, list[Statement]]:
-    """Return the statements of every operation but the lists, by name."""
     attempt = Attempt(KEY, "key 7", b"")
     retries = {"insert_idempotency_record": [(7,)]}
     replays = {"select_idempotency_record": [(b"", b"")]}
@@ -459,8 +451,7 @@ def recorded() -> dict[str, list[Statement]]:
         *statements_of(lambda store: get_pet(store, 7)),
         *statements_of(lambda store: get_category(store, 7)),
         *statements_of(lambda store: get_import(store, 7, 7), ROWS),
-        *statements_of(lambda store: find_same(store, 7, b"7"), ROWS),
-        *statements_of(lambda store: prepare(store, STORED_IMPORT, CategoryIds(store)), ROWS),
+        *statements_of(lambda store: prepare(store, STORED_IMPORT, {}), ROWS),
         *statements_of(lambda store: names_here(store, {"bella", "rex"})),
         *statements_of(lambda store: count_next_pets(store, 7), ROWS),
         *statements_of(lambda store: find_person(store, 7, None), ROWS),
@@ -510,7 +501,6 @@ def recorded() -> dict[str, list[Statement]]:
 
 
 async def usage(store: Any) -> None:
-    """Count, save the counts, and get the usage of a key."""
     counter, limiter = Counter(store, CLOCK), create_limiter(Settings(), store, CLOCK)
     counter.count("deprecated", 7, "getPet", 1, (NOW, b"shop/1", "r1"))
     await counter.save()
@@ -548,13 +538,11 @@ BY_INDEX = [
 
 
 def page_of(name: str, after: int | None) -> Statement:
-    """Return the statement of a list's page; a history is read after its key."""
     return statements_of(lambda store: LISTS[name](store, after), ROWS)[-1]
 
 
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connection]:
-    """A connection to a store with 4,000 of everything."""
     path: Path = tmp_path_factory.mktemp("plans") / "petstore.db"
     SqliteStore(path).migrate()
     connection = apsw.Connection(str(path))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from petstore.databases.secret_files import SecretFile
+from petstore.databases.private_files import SecretFile
 from petstore.errors import WebhooksNotConfigured
 from petstore.webhooks.signing import text_of_master
 

@@ -202,7 +202,6 @@ async def test_a_missing_file_is_an_error_and_is_not_created(database: Path) -> 
 
 
 async def damage(database: Path, page: int) -> None:
-    """Overwrite one page of a store of 200 animals."""
     async with open_store(database) as store:
         await store.write(create_pets([LONG] * 200))
     content = bytearray(database.read_bytes())

@@ -12,8 +12,7 @@ import pytest
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.domain.fields import INT64_MAX, INT64_MIN
 from petstore.errors import Conflict, PetstoreError
-from petstore.pets.model import NewPet, Pet
-from petstore.pets.rows import pet_of
+from petstore.pets.model import PETS, NewPet, Pet
 from petstore.pets.store import get_pet
 from support.changes import create_pet, create_pets
 from support.pet_rows import select_pet, select_pets
@@ -71,7 +70,7 @@ async def other(open_one: Open, store: Store) -> AsyncIterator[Store]:
 
 
 async def all_pets(store: Store) -> list[Pet]:
-    return [pet_of(row) for row in await store.read(select_pets(1_000))]
+    return [PETS.read(row) for row in await store.read(select_pets(1_000))]
 
 
 def add_and_refuse(new: NewPet, error: Exception) -> Unit[Pet]:
@@ -148,7 +147,7 @@ async def test_text_and_numbers_are_read_as_written(store: Store) -> None:
     texts = ("'; DROP TABLE pets; --", "\N{DOG FACE}\u0301", "a\nb\\", "?1")
     for text, number in product(texts, (INT64_MIN, -1, 0, 2**53 + 1, INT64_MAX)):
         added = await store.write(create_pet(NewPet(text, number)))
-        assert [pet_of(row) for row in await store.read(select_pet(added.id))] == [
+        assert [PETS.read(row) for row in await store.read(select_pet(added.id))] == [
             Pet(added.id, text, number)
         ]
 

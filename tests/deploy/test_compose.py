@@ -32,7 +32,6 @@ TLS: dict[str, Any] = read_yaml("compose.tls.yaml")
 
 
 def settings(name: str) -> Settings:
-    """Return the settings of an instance."""
     return settings_of(image_settings() | settings_among(INSTANCES[name]["environment"]))
 
 

@@ -92,7 +92,6 @@ def token(service: SharedService) -> str:
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory, service: SharedService) -> Iterator[HaProxy]:
-    """The balancer before the service."""
     with haproxy(tmp_path_factory.mktemp("haproxy"), service.port) as balancer:
         assert within(30, lambda: httpx.get(f"{balancer.url}/readyz").status_code == 200)
         yield balancer
@@ -225,7 +224,6 @@ def test_invalid_http_gets_the_error_body(plain: HaProxy, message: bytes, status
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate and its key in one file; the certificate alone is beside it."""
     folder = tmp_path_factory.mktemp("certificate")
     certificate, key = self_signed_certificate(folder)
     both = folder / "both.pem"
@@ -237,7 +235,6 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def secure(
     tmp_path_factory: pytest.TempPathFactory, service: SharedService, certificate: Path
 ) -> Iterator[HaProxy]:
-    """The balancer with a certificate."""
     with haproxy(tmp_path_factory.mktemp("haproxy"), service.port, certificate) as balancer:
         yield balancer
 

@@ -27,7 +27,6 @@ BUILD, FINAL = image_stages()
 
 
 def exec_form(name: str) -> list[str]:
-    """Return the command that an instruction names in the form of JSON."""
     (text,) = [instruction.text for instruction in FINAL if instruction.name == name]
     command: list[str] = json.loads(text[text.index("[") :])
     return command

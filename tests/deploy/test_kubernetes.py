@@ -46,7 +46,6 @@ PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 
 
 def settings() -> Settings:
-    """Return the settings of a pod, as if the secrets were there."""
     variables = {}
     for variable in CONTAINER["env"]:
         reference = variable.get("valueFrom", {}).get("secretKeyRef")

@@ -17,7 +17,6 @@ runs_nginx = pytest.mark.skipif(PROGRAM is None, reason=needs("nginx"))
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedService]:
-    """The service, which believes the proxy."""
     folder = tmp_path_factory.mktemp("service")
     with shared_service(
         folder, f"sqlite:///{folder}/petstore.db", "--trusted-proxy", "127.0.0.1"

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/moving.md").read_text()
 BACK_UP, RESTORE = re.findall(
     r"```sh\n(.*?)```",
-    PAGE[PAGE.index("\n## PostgreSQL\n") : PAGE.index("\n## Copying")],
+    PAGE[PAGE.index("\n## PostgreSQL\n") : PAGE.index("\n## Move to")],
     re.DOTALL,
 )
 

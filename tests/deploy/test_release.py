@@ -21,7 +21,6 @@ COPIED = (
 
 
 def code_in(package: Path) -> set[str]:
-    """Return the files of a package, as a wheel names them."""
     return {
         str(path.relative_to(package.parent))
         for path in package.rglob("*")
@@ -57,16 +56,13 @@ class Repository:
         self.commit()
 
     def commit(self) -> None:
-        """Commit all files."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", "Work")
 
     def git(self, *arguments: str) -> str:
-        """Run git and return what it prints."""
         return self._run("git", *arguments, check=True).stdout.strip()
 
     def release(self, version: str = NEXT) -> subprocess.CompletedProcess[str]:
-        """Run what ``make release`` runs."""
         return self._run(sys.executable, "deploy/release.py", version, check=False)
 
     def refusal(self, version: str = NEXT) -> str:

@@ -20,12 +20,10 @@ LINES = [
 
 
 def values(name: str) -> list[str]:
-    """Return every value that is given for a name."""
     return [value for found, _, value in LINES if found == name]
 
 
 def value(name: str) -> str:
-    """Return the only value that is given for a name."""
     (only,) = values(name)
     return only
 

@@ -1,6 +1,8 @@
 """JSON in, a typed struct or a plain refusal out."""
 
 import json
+import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,181 +28,110 @@ from support.exploration import explored
 from support.strategies import int64s, json_values, pet_like_values
 
 PET = b'{"name": "Bella", "categoryId": 1}'
+NO_INTEGERS = ("", "+5", " 5", "5 ", "5\n", "1_0", "\uff15", "5.0", "0x5", "1" * 20, "--5", "-")
+NO_BOOLEANS = ("", "True", "1", "0", " true")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"{",
-        b'{"name": "Bella", "categoryId": 1',
-        b'{"name": "Bella", "categoryId": 1,}',
-        b'{"name": "Bella", "categoryId": 01}',
-        b'{"name": "Bella", "categoryId": +1}',
-        b'{"name": "Bella", "categoryId": NaN}',
-        b'{"name": "Bella", "categoryId": Infinity}',
-        b'{"name": "Be\nlla", "categoryId": 1}',
-        b'{"name": "Be\0lla", "categoryId": 1}',
-        b'{"name": "\\x41", "categoryId": 1}',
-        b"{'name': 'Bella', 'categoryId': 1}",
-        PET + b"x",
-        PET + b"\0",
-        PET + PET,
-        PET + b" // a comment",
-        b"\xef\xbb\xbf" + PET,
+NOT_JSON = "the body: expected a JSON object; "
+REFUSED: dict[str, Sequence[bytes]] = {
+    NOT_JSON: (
+        *(b"{", b'{"name": "Bella", "categoryId": 1', b'{"name": "Bella", "categoryId": 1,}'),
+        *(b'{"name": "Bella", "categoryId": %b}' % odd for odd in (b"01", b"+1", b"NaN")),
+        *(b'{"name": "Bella", "categoryId": Infinity}', b'{"name": "Be\nlla", "categoryId": 1}'),
+        *(b'{"name": "Be\0lla", "categoryId": 1}', b'{"name": "\\x41", "categoryId": 1}'),
+        *(b"{'name': 'Bella', 'categoryId': 1}", b"name=Bella&categoryId=1", b"[1,"),
+        *(PET + b"x", PET + b"\0", PET + PET, PET + b" // a comment", b"\xef\xbb\xbf" + PET),
         PET.decode().encode("utf-16"),
-        b"name=Bella&categoryId=1",
-    ],
-)
-def test_invalid_json_is_refused(text: bytes) -> None:
-    with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
-        decode_json(text, NewPet)
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [(b"", "it is empty"), (b" \n", "it is empty"), (b"x", "invalid character (byte 0)")],
-)
-def test_the_error_says_what_is_wrong_with_the_json(text: bytes, reason: str) -> None:
-    assert pet_or_reason(text) == f"the body: expected a JSON object; {reason}"
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
+    ),
+    f"{NOT_JSON}it is empty": (b"", b" \n"),
+    f"{NOT_JSON}invalid character (byte 0)": (b"x",),
+    f"{NOT_JSON}it is nested too deeply": (
+        *(b"[" * 60_000, b'{"a":' * 10_000),
+        b'{"name": "Bella", "categoryId": 1, "a": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+    ),
+    "the body: expected a JSON object, got null": (b"null",),
+    "the body: expected a JSON object, got a boolean": (b"true",),
+    "the body: expected a JSON object, got a number": (b"7", b"7.5", b"1e400"),
+    "the body: expected a JSON object, got a string": (b'"Bella"',),
+    "the body: expected a JSON object, got an array": (b"[]", b"[" + PET + b"]"),
+    "the body: expected JSON in UTF-8": (
         *(
-            (b"null", "null"),
-            (b"true", "a boolean"),
-            (b"7", "a number"),
-            (b"7.5", "a number"),
-            (b"1e400", "a number"),
+            b'{"name": "%b", "categoryId": 1}' % odd
+            for odd in (b"\xff", b"\xed\xa0\x80", b"\xc0\xaf")
         ),
-        *((b'"Bella"', "a string"), (b"[]", "an array"), (b"[" + PET + b"]", "an array")),
-    ],
-)
-def test_only_an_object_is_accepted(text: bytes, kind: str) -> None:
-    assert pet_or_reason(text) == f"the body: expected a JSON object, got {kind}"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b'{"name": "\xff", "categoryId": 1}',
-        b'{"name": "\xed\xa0\x80", "categoryId": 1}',
-        b'{"name": "\xc0\xaf", "categoryId": 1}',
         b'{"name": "Bella", "categoryId": 1, "ignored": "\xff"}',
         b'{"name": "Bella", "categoryId": 1, "\xff": "ignored"}',
-    ],
-)
-def test_invalid_utf8_is_refused_at_any_position(text: bytes) -> None:
-    with pytest.raises(InvalidBody, match=r"^the body: expected JSON in UTF-8$"):
-        decode_json(text, NewPet)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        rb'{"name": "\ud83d", "categoryId": 1}',
-        rb'{"name": "\udc36", "categoryId": 1}',
-        rb'{"name": "\udc36\ud83d", "categoryId": 1}',
-        rb'{"name": "\ud83dx", "categoryId": 1}',
+    ),
+    # A lone surrogate, wherever it is.
+    "": (
+        *(rb'{"name": "\ud83d", "categoryId": 1}', rb'{"name": "\udc36", "categoryId": 1}'),
+        *(rb'{"name": "\udc36\ud83d", "categoryId": 1}', rb'{"name": "\ud83dx", "categoryId": 1}'),
         rb'{"name": "Bella", "categoryId": 1, "ignored": "\ud83d"}',
         rb'{"name": "Bella", "categoryId": 1, "\ud83d": "ignored"}',
+    ),
+    "name: expected": (b'{"name": "Bella", "categoryId": 1, "name": 5}',),
+    # Not an integer of 64 bits.
+    "categoryId: expected a whole number": [
+        b'{"name": "Bella", "categoryId": %b}' % number
+        for number in (
+            *(b"5.5", b"5e-1", b"0.1", b"9007199254740993.5", b"4.9999999999999999999999"),
+            *(b"9223372036854775808", b"9223372036854775808.0", b"-9223372036854775809.0"),
+            *(b"1e19", b"1e999999999", b"1e-999999999", b"1e99999999999999999999", b"9" * 50_000),
+            *(b"0." + b"9" * 50_000, b"1e" + b"9" * 50_000, b"1e-" + b"9" * 50_000),
+        )
     ],
+    # A value that looks like an error message does not change the error.
+    "status: expected one of": [
+        json.dumps({"name": "Bella", "categoryId": 1, "status": status}).encode()
+        for status in (
+            *("`$.name`", "`$.nonsense`", "x' - at `$.name`", "x - at `$.nonsense`\n"),
+            *("missing required field `name`", "Object missing required field `nonsense`"),
+        )
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [(message, text) for message, texts in REFUSED.items() for text in texts],
+    ids=lambda value: repr(value)[:30],
 )
-def test_a_lone_surrogate_is_refused_at_any_position(text: bytes) -> None:
-    with pytest.raises(InvalidBody):
+def test_what_is_no_pet_is_refused_with_the_reason(message: str, text: bytes) -> None:
+    with pytest.raises(InvalidBody, match=f"^{re.escape(message)}"):
         decode_json(text, NewPet)
 
 
-def test_a_surrogate_pair_is_one_character() -> None:
-    text = rb'{"name": "\ud83d\udc36", "categoryId": 1}'
-    assert decode_json(text, NewPet).name == "\N{DOG FACE}"
+BELLA = NewPet("Bella", 1)
+MAX_EXACT = 9007199254740993
+TAKEN: dict[bytes, NewPet] = {
+    rb'{"name": "\ud83d\udc36", "categoryId": 1}': NewPet("\N{DOG FACE}", 1),
+    b'{"name": 5, "name": "Bella", "categoryId": "x", "categoryId": 1}': BELLA,
+    b" \t\r\n" + PET + b" \t\r\n": BELLA,
+    **{
+        b'{"name": "Bella", "categoryId": 1, "other": %b}' % ignored: BELLA
+        for ignored in (
+            *(b"null", b"1e999", b"0." + b"9" * 50_000, b"9" * 50_000, b"1e" + b"9" * 50_000),
+            *(b'"\\u0000"', b"[{}]", b"[1.5,{},[]]"),
+        )
+    },
+    # A whole number is an integer however it is written.
+    **{
+        b'{"name": "Bella", "categoryId": %b}' % number: NewPet("Bella", meant)
+        for number, meant in (
+            *((b"5.0", 5), (b"-5e0", -5), (b"5E+0", 5), (b"50e-1", 5), (b"0.05e+2", 5)),
+            *((b"5e2", 500), (b"0.0", 0), (b"-0e-999999999", 0), (b"-0", 0)),
+            *((b"9007199254740993.0", MAX_EXACT), (b"9223372036854775807.0", INT64_MAX)),
+            *((b"-922337203685477580.8e1", INT64_MIN), (b"1" + b"0" * 50_000 + b"e-50000", 1)),
+            *((b"5." + b"0" * 50_000, 5), (b"0." + b"0" * 50_000 + b"5e50001", 5)),
+            (b"5e" + b"0" * 50_000, 5),
+        )
+    },
+}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"[" * 60_000,
-        b'{"a":' * 10_000,
-        b'{"name": "Bella", "categoryId": 1, "a": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
-    ],
-)
-def test_absurd_nesting_is_refused(text: bytes) -> None:
-    with pytest.raises(
-        InvalidBody, match=r"^the body: expected a JSON object; it is nested too deeply$"
-    ):
-        decode_json(text, NewPet)
-
-
-@pytest.mark.parametrize(
-    "ignored",
-    [
-        *(b"null", b"1e999", b"0." + b"9" * 50_000, b"9" * 50_000, b"1e" + b"9" * 50_000),
-        *(b'"\\u0000"', b"[{}]", b"[1.5,{},[]]"),
-    ],
-    ids=lambda ignored: repr(ignored[:10]),
-)
-def test_an_unknown_member_of_any_value_is_ignored(ignored: bytes) -> None:
-    text = b'{"name": "Bella", "categoryId": 1, "other": %b}' % ignored
-    assert decode_json(text, NewPet) == NewPet("Bella", 1)
-
-
-def test_an_invalid_last_duplicate_member_is_refused() -> None:
-    with pytest.raises(InvalidBody, match=r"^name: "):
-        decode_json(b'{"name": "Bella", "categoryId": 1, "name": 5}', NewPet)
-
-
-def test_the_last_duplicate_member_wins() -> None:
-    text = b'{"name": 5, "name": "Bella", "categoryId": "x", "categoryId": 1}'
-    assert decode_json(text, NewPet) == NewPet("Bella", 1)
-
-
-@pytest.mark.parametrize(
-    ("number", "meant"),
-    [
-        (b"5.0", 5),
-        (b"-5e0", -5),
-        (b"5E+0", 5),
-        (b"50e-1", 5),
-        (b"0.05e+2", 5),
-        (b"5e2", 500),
-        (b"0.0", 0),
-        (b"-0e-999999999", 0),
-        (b"-0", 0),
-        (b"9007199254740993.0", 9007199254740993),
-        (b"9223372036854775807.0", INT64_MAX),
-        (b"-922337203685477580.8e1", INT64_MIN),
-        (b"1" + b"0" * 50_000 + b"e-50000", 1),
-        (b"5." + b"0" * 50_000, 5),
-        (b"0." + b"0" * 50_000 + b"5e50001", 5),
-        (b"5e" + b"0" * 50_000, 5),
-    ],
-    ids=lambda value: repr(value)[:20],
-)
-def test_a_whole_number_is_an_integer_however_it_is_written(number: bytes, meant: int) -> None:
-    text = b'{"name": "Bella", "categoryId": %b}' % number
-    assert decode_json(text, NewPet).category_id == meant
-
-
-@pytest.mark.parametrize(
-    "number",
-    [
-        *(b"5.5", b"5e-1", b"0.1", b"9007199254740993.5", b"4.9999999999999999999999"),
-        *(b"9223372036854775808", b"9223372036854775808.0", b"-9223372036854775809.0"),
-        *(b"1e19", b"1e999999999", b"1e-999999999", b"1e99999999999999999999", b"9" * 50_000),
-        *(b"0." + b"9" * 50_000, b"1e" + b"9" * 50_000, b"1e-" + b"9" * 50_000),
-    ],
-    ids=lambda number: repr(number[:20]),
-)
-def test_a_number_that_is_not_a_64_bit_integer_is_refused(number: bytes) -> None:
-    text = b'{"name": "Bella", "categoryId": %b}' % number
-    with pytest.raises(InvalidBody, match=r"^categoryId: expected a whole number"):
-        decode_json(text, NewPet)
-
-
-def test_invalid_json_that_is_not_an_object_is_reported_as_invalid_json() -> None:
-    with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object; "):
-        decode_json(b"[1,", NewPet)
+@pytest.mark.parametrize(("text", "pet"), TAKEN.items(), ids=lambda value: repr(value)[:40])
+def test_a_pet_is_taken_however_it_is_written(text: bytes, pet: NewPet) -> None:
+    assert decode_json(text, NewPet) == pet
 
 
 class Shelf(Struct, rename="camel"):
@@ -221,12 +152,8 @@ def test_the_name_of_a_field_in_python_is_an_unknown_member() -> None:
         decode_json(text, Shelf)
 
 
-def test_values_by_their_names_become_a_struct() -> None:
-    values = {"name": "Bella", "categoryId": 1}
-    assert convert(values, NewPet, InvalidParameter) == NewPet("Bella", 1)
-
-
-def test_values_that_do_not_become_a_struct_are_refused_with_the_wanted_error() -> None:
+def test_values_by_their_names_become_a_struct_or_the_wanted_error() -> None:
+    assert convert({"name": "Bella", "categoryId": 1}, NewPet, InvalidParameter) == BELLA
     with pytest.raises(InvalidParameter, match=r"^categoryId: required; expected a whole number "):
         convert({"name": "Bella"}, NewPet, InvalidParameter)
 
@@ -244,27 +171,6 @@ def test_converted_values_are_refused_with_all_that_is_wrong() -> None:
         "name: required; expe",
         "categoryId: required",
     ]
-
-
-def test_surrounding_whitespace_is_accepted() -> None:
-    assert decode_json(b" \t\r\n" + PET + b" \t\r\n", NewPet) == NewPet("Bella", 1)
-
-
-@pytest.mark.parametrize(
-    "status",
-    [
-        "`$.name`",
-        "`$.nonsense`",
-        "x' - at `$.name`",
-        "x - at `$.nonsense`\n",
-        "missing required field `name`",
-        "Object missing required field `nonsense`",
-    ],
-)
-def test_a_value_that_looks_like_an_error_message_does_not_change_the_error(status: str) -> None:
-    text = json.dumps({"name": "Bella", "categoryId": 1, "status": status}).encode()
-    with pytest.raises(InvalidBody, match=r"^status: expected one of"):
-        decode_json(text, NewPet)
 
 
 @explored(50)
@@ -312,10 +218,23 @@ def assert_animal_or_invalid_body(text: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "+5", " 5", "5 ", "5\n", "1_0", "\uff15", "5.0", "0x5", "1" * 20, "--5", "-"]
+    ("kind", "texts"),
+    [
+        (inspect.IntType(), {"-05": -5, **{text: text for text in NO_INTEGERS}}),
+        (
+            inspect.BoolType(),
+            {"true": True, "false": False, **{text: text for text in NO_BOOLEANS}},
+        ),
+        (inspect.StrType(), {"5": "5", "true": "true"}),
+    ],
 )
-def test_text_that_is_not_a_plain_integer_stays_text(text: str) -> None:
-    assert number_or_text(text, field_types(NewPet)["categoryId"]) == text
+def test_only_plain_integers_and_booleans_are_no_text(
+    kind: inspect.Type, texts: dict[str, object]
+) -> None:
+    for text, value in texts.items():
+        for each in (kind, inspect.Metadata(kind)):
+            assert number_or_text(text, each) == value
+            assert type(number_or_text(text, each)) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -328,30 +247,8 @@ def test_text_that_is_not_a_plain_integer_stays_text(text: str) -> None:
 )
 def test_text_that_is_not_a_date_and_time_with_an_offset_is_no_moment(text: str) -> None:
     assert moment_in(text) is None
-
-
-@pytest.mark.parametrize("text", ["2026-12-24T10:00:00Z", "2026-12-24T12:00:00+02:00"])
-def test_a_date_and_time_with_an_offset_is_a_moment(text: str) -> None:
-    assert moment_in(text) == datetime(2026, 12, 24, 10, tzinfo=UTC)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("true", True), ("false", False), *((text, text) for text in ("", "True", "1", "0", " true"))],
-)
-def test_only_true_and_false_become_booleans(text: str, value: object) -> None:
-    for kind in (inspect.BoolType(), inspect.Metadata(inspect.BoolType())):
-        assert number_or_text(text, kind) == value
-        assert type(number_or_text(text, kind)) is type(value)
-
-
-def test_digits_stay_text_in_a_text_field() -> None:
-    assert number_or_text("5", field_types(NewPet)["name"]) == "5"
-
-
-def test_digits_become_an_integer_in_a_constrained_integer_field() -> None:
-    kinds = [inspect.IntType(), inspect.Metadata(inspect.IntType())]
-    assert [number_or_text("-05", kind) for kind in kinds] == [-5, -5]
+    for moment in ("2026-12-24T10:00:00Z", "2026-12-24T12:00:00+02:00"):
+        assert moment_in(moment) == datetime(2026, 12, 24, 10, tzinfo=UTC)
 
 
 @explored(50)
@@ -360,11 +257,8 @@ def test_the_digits_of_every_int64_become_that_integer(value: int) -> None:
     assert number_or_text(str(value), inspect.IntType()) == value
 
 
-def test_the_fields_of_a_struct_have_their_json_names() -> None:
+def test_the_fields_of_a_struct_have_their_json_names_and_types_without_null() -> None:
     assert list(field_types(NewPet)) == ["name", "categoryId", "status"]
-
-
-def test_a_nullable_field_has_its_underlying_type() -> None:
     assert field_types(PetPatch) == field_types(NewPet)
 
 
@@ -387,14 +281,10 @@ def test_the_error_for_an_invalid_value_names_its_field(
 
 def test_a_value_that_looks_like_an_error_path_is_refused_as_quickly() -> None:
     """By a search in square time this would take seconds; the test would time out."""
+    body = {"name": "a", "categoryId": 1, "status": " - at `$." + "a" * 200_000}
     for _ in range(20):
         with pytest.raises(InvalidBody, match=r"^status: expected one of 'available'"):
-            decode_json(
-                json.dumps(
-                    {"name": "a", "categoryId": 1, "status": " - at `$." + "a" * 200_000}
-                ).encode(),
-                NewPet,
-            )
+            decode_json(json.dumps(body).encode(), NewPet)
 
 
 # Lists

@@ -6,26 +6,19 @@ from petstore.domain.plans import UNLIMITED, Limits, PlanName, limits_of
 
 
 @pytest.mark.parametrize(
-    ("plan", "limits"),
-    [("free", (60, 1_000)), ("pro", (300, 10_000)), ("business", (1_000, 100_000))],
-)
-def test_a_plan_has_the_specified_limits(plan: PlanName, limits: tuple[int, int]) -> None:
-    assert limits_of(plan, None, None) == limits
-
-
-@pytest.mark.parametrize(
-    ("per_minute", "per_day", "limits"),
+    ("plan", "per_minute", "per_day", "limits"),
     [
-        (None, None, Limits(UNLIMITED, UNLIMITED)),
-        (5, None, Limits(5, UNLIMITED)),
-        (None, 70, Limits(UNLIMITED, 70)),
-        (5, 70, Limits(5, 70)),
+        *(("free", None, None, (60, 1_000)), ("pro", None, None, (300, 10_000))),
+        ("business", None, None, (1_000, 100_000)),
+        ("enterprise", None, None, (UNLIMITED, UNLIMITED)),
+        *(("enterprise", 5, None, (5, UNLIMITED)), ("enterprise", None, 70, (UNLIMITED, 70))),
+        ("enterprise", 5, 70, (5, 70)),
     ],
 )
-def test_an_enterprise_key_has_its_custom_limits_or_none(
-    per_minute: int | None, per_day: int | None, limits: Limits
+def test_a_plan_has_the_specified_limits(
+    plan: PlanName, per_minute: int | None, per_day: int | None, limits: tuple[int, int]
 ) -> None:
-    assert limits_of("enterprise", per_minute, per_day) == limits
+    assert limits_of(plan, per_minute, per_day) == limits
 
 
 def test_unlimited_is_the_largest_int32() -> None:

@@ -13,6 +13,8 @@ from petstore.domain.words import (
     MAX_WORD,
     SearchText,
     first_word,
+    keys_of,
+    keys_of_each,
     name_key_of,
     phrase_key_of,
     position_at_start,
@@ -33,27 +35,14 @@ DOG, SKIN, JOINER, PICTURE = "\U0001f436", "\U0001f3fd", "\u200d", "\ufe0f"
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("Bella", ["bella"]),
-        ("Mr. Darcy", ["mr", "darcy"]),
-        ("Mr.Darcy", ["mr", "darcy"]),
-        ("  Rex \t II ", ["rex", "ii"]),
-        ("O'Brien", ["o", "brien"]),
-        ("O\u2019Brien", ["o", "brien"]),
-        ("Jean-Luc", ["jean", "luc"]),
-        ("R2-D2", ["r2", "d2"]),
-        ("snake_case", ["snake", "case"]),
-        ("C++", ["c", "++"]),
-        ("a+b", ["a", "+", "b"]),
-        ("$ave", ["$", "ave"]),
-        ("#1", ["1"]),
-        ("日本語", ["日本語"]),
-        ("日本 語", ["日本", "語"]),
-        (DOG, [DOG]),
-        (f"{DOG}Rex", [DOG, "rex"]),
-        (f"Rex{DOG}{SKIN}", ["rex", DOG + SKIN]),
-        (f"{DOG}{JOINER}{DOG}", [DOG * 2]),
-        (f"\u2764{PICTURE}", ["\u2764"]),
-        ("\U0010ffff", ["\U0010ffff"]),
+        *(("Bella", ["bella"]), ("Mr. Darcy", ["mr", "darcy"]), ("Mr.Darcy", ["mr", "darcy"])),
+        *(("  Rex \t II ", ["rex", "ii"]), ("O'Brien", ["o", "brien"])),
+        *(("O\u2019Brien", ["o", "brien"]), ("Jean-Luc", ["jean", "luc"])),
+        *(("R2-D2", ["r2", "d2"]), ("snake_case", ["snake", "case"]), ("C++", ["c", "++"])),
+        *(("a+b", ["a", "+", "b"]), ("$ave", ["$", "ave"]), ("#1", ["1"]), ("日本語", ["日本語"])),
+        *(("日本 語", ["日本", "語"]), (DOG, [DOG]), (f"{DOG}Rex", [DOG, "rex"])),
+        *((f"Rex{DOG}{SKIN}", ["rex", DOG + SKIN]), (f"{DOG}{JOINER}{DOG}", [DOG * 2])),
+        *((f"\u2764{PICTURE}", ["\u2764"]), ("\U0010ffff", ["\U0010ffff"])),
     ],
 )
 def test_a_word_is_a_run_of_letters_and_digits_or_of_symbols(name: str, words: list[str]) -> None:
@@ -63,15 +52,9 @@ def test_a_word_is_a_run_of_letters_and_digits_or_of_symbols(name: str, words: l
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("!!!", ["!!!"]),
-        ("! ?", ["!", "?"]),
-        ("\u2026", ["\u2026"]),
-        ("\u0301", ["\u0301"]),
-        ("\u200b", ["\u200b"]),
-        ("\u0001", ["\u0001"]),
-        ("\u0001 !", ["!"]),
-        ("!\u2003?", ["!", "?"]),
-        (" ", [" "]),
+        *(("!!!", ["!!!"]), ("! ?", ["!", "?"]), ("\u2026", ["\u2026"]), ("\u0301", ["\u0301"])),
+        *(("\u200b", ["\u200b"]), ("\u0001", ["\u0001"]), ("\u0001 !", ["!"])),
+        *(("!\u2003?", ["!", "?"]), (" ", [" "])),
     ],
 )
 def test_a_name_without_words_is_divided_at_white_space(name: str, words: list[str]) -> None:
@@ -133,28 +116,15 @@ def test_words_have_no_white_space_and_no_control_characters(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "place"),
     [
-        ("bel", "Bella", 0),
-        ("darcy", "Mr. Darcy", 1),
-        ("d", "Mr. Dog Darcy", 2),
-        ("dog", "Mr. Darcy Dog", 2),
-        ("b", "Bella Belinda", 1),
-        ("b", "Bella Bella", 0),
-        ("arcy", "Mr. Darcy", None),
-        ("mr dar", "Mr. Darcy", 0),
-        ("MR. D\u00c4R", "Mr. Darcy", 0),
-        ("mr darcy", "Old Mr. Darcy", 1),
-        ("mr dar", "Mr. Bean and Mr. Darcy", 3),
-        ("mr d", "Mr. Dog and Mr. Darcy", 3),
-        ("mr d", "Mr. Dan and Mr. Darcy", 0),
-        ("mr d", "Mr. D and Mr. D", 3),
-        ("bean mr", "Mr. Bean and Mr. Darcy", None),
-        ("m dar", "Mr. Darcy", None),
-        ("mr darcy x", "Mr. Darcy", None),
-        ("a b c", "x a b cat", 1),
-        ("a b c", "x a b", None),
-        ("o'br", "O'Brien", 0),
-        ("obrien", "O'Brien", None),
-        ("rex ", "Rexona", 0),
+        *(("bel", "Bella", 0), ("darcy", "Mr. Darcy", 1), ("d", "Mr. Dog Darcy", 2)),
+        *(("dog", "Mr. Darcy Dog", 2), ("b", "Bella Belinda", 1), ("b", "Bella Bella", 0)),
+        *(("arcy", "Mr. Darcy", None), ("mr dar", "Mr. Darcy", 0)),
+        *(("MR. D\u00c4R", "Mr. Darcy", 0), ("mr darcy", "Old Mr. Darcy", 1)),
+        *(("mr dar", "Mr. Bean and Mr. Darcy", 3), ("mr d", "Mr. Dog and Mr. Darcy", 3)),
+        *(("mr d", "Mr. Dan and Mr. Darcy", 0), ("mr d", "Mr. D and Mr. D", 3)),
+        *(("bean mr", "Mr. Bean and Mr. Darcy", None), ("m dar", "Mr. Darcy", None)),
+        *(("mr darcy x", "Mr. Darcy", None), ("a b c", "x a b cat", 1), ("a b c", "x a b", None)),
+        *(("o'br", "O'Brien", 0), ("obrien", "O'Brien", None), ("rex ", "Rexona", 0)),
         ("?", "! ?", 1),
     ],
 )
@@ -164,40 +134,61 @@ def test_a_text_matches_words_that_follow_each_other(
     assert SearchText(words_of(text)).place_in(words_of(name)) == place
 
 
-def test_the_keys_of_words_have_each_word_but_the_first_and_what_follows_it() -> None:
-    assert word_keys_of(words_of("Bella")) == []
-    assert word_keys_of(words_of("Mr. Darcy")) == ["darcy mr darcy"]
-    assert word_keys_of(words_of("Mr. Bean and Mr. Rex")) == [
-        *(f"{word} mr bean and mr rex" for word in ("bean", "and", "mr", "rex")),
-        *(" bean and mr rex", " and mr rex", " mr rex"),
-    ]
-
-
 def test_keys_are_of_the_words_from_a_place_on() -> None:
     words = words_of("Scout the Molly")
     assert name_key_of(words) == "scout the molly"
     assert word_key_of(words, 1) == "the scout the molly"
     assert phrase_key_of(words, 1) == " the molly"
+    # As long as the migrations say.
+    assert (MAX_WORD, MAX_NAME, MAX_PHRASE) == (100, 100, 200)
     long = ("a" * 300, "b" * 300)
     assert word_key_of(long, 1) == f"{'b' * MAX_WORD} {'a' * MAX_NAME}"
     assert phrase_key_of(long, 1) == f" {'b' * MAX_PHRASE}"
 
 
-def test_the_keys_of_words_are_as_long_as_the_migrations_say() -> None:
-    assert (MAX_WORD, MAX_NAME, MAX_PHRASE) == (100, 100, 200)
+LONG = "a" * 250
+LONG_NAME = f"b {LONG} c"[:MAX_NAME]
 
 
-def test_the_same_word_has_one_key() -> None:
-    assert word_keys_of(("a", "b", "b")) == ["b a b b", " b b"]
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        (words_of("Bella"), []),
+        (words_of("Mr. Darcy"), ["darcy mr darcy"]),
+        (
+            words_of("Mr. Bean and Mr. Rex"),
+            [
+                *(f"{word} mr bean and mr rex" for word in ("bean", "and", "mr", "rex")),
+                *(" bean and mr rex", " and mr rex", " mr rex"),
+            ],
+        ),
+        (("a", "b", "b"), ["b a b b", " b b"]),  # the same word has one key
+        (
+            ("b", LONG, "c"),
+            [f"{LONG[:MAX_WORD]} {LONG_NAME}", f"c {LONG_NAME}", f" {LONG[:MAX_PHRASE]}"],
+        ),
+    ],
+)
+def test_the_keys_of_words_have_each_word_but_the_first_and_what_follows_it(
+    words: tuple[str, ...], keys: list[str]
+) -> None:
+    assert word_keys_of(words) == keys
 
 
-def test_keys_have_only_the_beginnings_of_long_words_and_names() -> None:
-    long = "a" * 250
-    name = f"b {long} c"[:MAX_NAME]
-    assert word_keys_of(("b", long, "c")) == [
-        *(f"{long[:MAX_WORD]} {name}", f"c {name}"),
-        f" {long[:MAX_PHRASE]}",
-    ]
+def test_the_keys_of_a_name_have_its_words_if_its_own_key_is_too_short() -> None:
+    assert keys_of("Bella") == ("bella", "", ())
+    assert keys_of("Mr. Darcy") == ("mr darcy", "", ["darcy mr darcy"])
+    assert keys_of("Mr. Darcy").values == ("mr darcy", "")
+    long = "a " + "\N{SQUARE APAATO}" * 200  # each becomes four letters
+    whole = " ".join(words_of(long))
+    assert len(whole) > MAX_SEARCH_KEY
+    assert keys_of(long).values == (whole[:MAX_SEARCH_KEY], whole)
+
+
+@pytest.mark.anyio
+async def test_the_keys_of_many_names_are_those_of_each() -> None:
+    names = ["Bella", "Mr. Darcy"]
+    assert await keys_of_each(names) == {name: keys_of(name) for name in names}
 
 
 @pytest.mark.parametrize("character", ["\U0001d1c0", "\ufb03", "\ufdfa", f"a{DOG}", "\U0010ffff"])

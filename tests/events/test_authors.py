@@ -19,7 +19,6 @@ SERVICE = {"type": "service"}
 
 
 async def authors(service: Service, skipped: int = 0) -> list[tuple[str, Any, Any]]:
-    """Return type, actor and request of the events after the first ones."""
     await published_by(service)
     return [
         (event["type"], event.get("actor"), event.get("requestId"))

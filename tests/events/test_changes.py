@@ -10,8 +10,7 @@ from msgspec import UNSET
 from petstore.databases.contract import Store, Unit
 from petstore.databases.postgres import PostgresStore
 from petstore.events.changes import Extent, RecentChanges
-from petstore.events.store import publish_all
-from petstore.keys.store import unconditional
+from petstore.events.store import Change, publish_all
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
 from petstore.pets.model import NewPet, PetPatch
@@ -47,14 +46,14 @@ class Watch:
 @pytest.fixture
 async def shows(store: Store) -> Watch:
     """What has shown on pages since there were two animals."""
-    await store.write(create_pets([BELLA, BELLA], now=NOW))
+    await store.write(create_pets(Change(NOW), [BELLA, BELLA]))
     watch = Watch(store)
     await watch()
     return watch
 
 
 def changed(**values: Any) -> Unit[object]:
-    return update_pet(2, PetPatch(**values), NOW, unconditional, strict_categories=False)
+    return update_pet(Change(NOW), 2, PetPatch(**values))
 
 
 @pytest.mark.parametrize(
@@ -62,9 +61,9 @@ def changed(**values: Any) -> Unit[object]:
     [
         (lambda: create_pet(BELLA), 3, "available"),
         (lambda: changed(name="Oskar"), 2, "available"),
-        (lambda: delete_pet(2, NOW, unconditional), 2, "available"),
-        (lambda: place_order(OrderCreate(2), NOW, 0), 2, "available"),
-        (lambda: place_order(OrderCreate(2), NOW, 0), 2, "pending"),
+        (lambda: delete_pet(Change(NOW), 2), 2, "available"),
+        (lambda: place_order(Change(NOW), OrderCreate(2)), 2, "available"),
+        (lambda: place_order(Change(NOW), OrderCreate(2)), 2, "pending"),
         (lambda: changed(status="sold"), 2, "sold"),
         (lambda: changed(status=None), 2, "available"),
     ],
@@ -100,7 +99,7 @@ async def test_a_change_of_category_shows_in_both(store: Store, shows: Watch) ->
 
 
 async def test_an_order_shows_among_orders(store: Store, shows: Watch) -> None:
-    await store.write(place_order(OrderCreate(2), NOW, 0))
+    await store.write(place_order(Change(NOW), OrderCreate(2)))
     pages = [Extent.of("order", range(1, 9), UNSET, number) for number in (2, 3)]
     assert await shows(*pages) == [True, False]
 
@@ -144,7 +143,7 @@ async def test_too_many_changes_at_once_may_show_everywhere(
 ) -> None:
     orders = Extent.of("order", range(1, 9), UNSET, UNSET)
     await publish(store)
-    await store.write(create_pets([BELLA] * number, now=NOW))
+    await store.write(create_pets(Change(NOW), [BELLA] * number))
     assert await shows(orders) == [True]
     await publish(store)
     await shows()
@@ -155,7 +154,7 @@ async def test_too_many_changes_at_once_may_show_everywhere(
 async def test_changes_that_are_long_ago_may_show_everywhere(store: Store, shows: Watch) -> None:
     since, orders = shows.seen, Extent.of("order", range(1, 9), UNSET, UNSET)
     for number in range(1, 10):
-        await store.write(create_pets([BELLA] * 250, now=NOW))
+        await store.write(create_pets(Change(NOW), [BELLA] * 250))
         await shows()
         assert shows.changes.show_on(orders, since) == (number == 9)
         await publish(store)
@@ -168,7 +167,7 @@ async def test_a_page_is_checked_against_less_than_256_changes_of_its_list(
 ) -> None:
     since = shows.seen
     for _ in range(2):
-        await store.write(create_pets([BELLA] * half, now=NOW))
+        await store.write(create_pets(Change(NOW), [BELLA] * half))
         await shows()
         await publish(store)
     assert shows.changes.show_on(Extent.of("pet", range(1, 3), UNSET, UNSET), since) == (
@@ -201,7 +200,7 @@ async def test_a_store_without_any_event_forgets_nothing(store: Store) -> None:
 async def test_a_store_that_was_copied_here_may_show_everywhere(store: Store) -> None:
     changes = RecentChanges(store)
     known = await changes.catch_up()
-    await store.write(create_pets([BELLA] * 2, now=NOW))
+    await store.write(create_pets(Change(NOW), [BELLA] * 2))
     await publish(store)
     await store.write(do("DELETE FROM events WHERE sequence = 1"))
     await changes.catch_up()

@@ -35,7 +35,6 @@ async def add_pets(service: Service, token: str, count: int = 1) -> None:
 
 
 async def follow(service: Service, token: str, target: str, count: int) -> tuple[list[Any], str]:
-    """Follow the feed from ``target`` to ``count`` events; return them and where it goes on."""
     events: list[Any] = []
     while len(events) < count:
         response = await service.request("GET", target, token)
@@ -46,7 +45,6 @@ async def follow(service: Service, token: str, target: str, count: int) -> tuple
 
 
 async def waiting(service: Service, token: str, **params: Any) -> asyncio.Task[httpx.Response]:
-    """Begin to wait for an event, and return once the service waits."""
     wanted = {"cursor": "latest", "wait": WAIT, **params}
     feed = service.app.services.feed
     before = feed.waiting
@@ -61,7 +59,6 @@ async def waiting(service: Service, token: str, **params: Any) -> asyncio.Task[h
 
 
 async def change_key(service: Service, change: str) -> None:
-    """Change a key as another process does."""
     await service.store.write(do(f"UPDATE api_keys SET {change}"))  # noqa: S608 - no input
     await service.store.write(do("UPDATE api_key_revision SET revision = revision + 1"))
 
@@ -324,7 +321,6 @@ async def test_head_has_the_headers_of_the_feed(service: Service) -> None:
 
 
 def many_events(count: int) -> Any:
-    """Record events that no one asks for, and then one of another type."""
     for _ in range(count // 1000):
         yield record(0, *[NewEvent("pet.updated", "pet/1", {})] * 1000)
     yield record(0, NewEvent("pet.deleted", "pet/1", {}))
@@ -519,7 +515,6 @@ async def admin(service: Service) -> KeyWithToken:
 
 
 async def listed(service: Service, token: str, query: str) -> list[Any]:
-    """Return all events that a query finds, on all its pages."""
     events, target = [], f"{EVENTS}?{query}"
     while target:
         response = await service.request("GET", target, token)

@@ -58,14 +58,12 @@ async def walked(
     limit: int = 2,
     actor: str = "",
 ) -> list[Event]:
-    """Follow the pages of a resource, or of what an actor did, to the end."""
     return await followed(store, EventFilter(types, (1, 1), resource, actor), after, limit)
 
 
 async def followed(
     store: Store, wanted: EventFilter, after: Position | None = None, limit: int = 2
 ) -> list[Event]:
-    """Follow the pages of the feed to the end."""
     events: list[Event] = []
     while True:
         page = await read_events(store, wanted, after, limit)
@@ -155,7 +153,6 @@ async def newest(
     before: Position | None = None,
     limit: int = 2,
 ) -> list[Event]:
-    """Follow the pages with the newest first to the end."""
     events: list[Event] = []
     while True:
         page = await read_events(store, wanted, before, limit, newest_first=True)
@@ -281,7 +278,6 @@ async def test_nobody_else_sees_the_events_of_administrators(aged: Store) -> Non
 
 @pytest.fixture
 async def file(database: Path) -> AsyncIterator[Store]:
-    """A store in a SQLite file."""
     async with open_store(database) as store:
         yield store
 

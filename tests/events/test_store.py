@@ -14,7 +14,7 @@ import pytest
 from petstore.categories.model import CategoryCreate, CategoryPatch
 from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Statement, Store, Unit
-from petstore.databases.postgres_units import postgres_sql
+from petstore.databases.postgres import postgres_sql
 from petstore.errors import (
     Conflict,
     CursorExpired,
@@ -27,12 +27,12 @@ from petstore.errors import (
 )
 from petstore.events.model import EVENT_TYPES, START, NewEvent, Position
 from petstore.events.store import (
+    Change,
     newest_position,
     publish_all,
     recent_events,
     record,
 )
-from petstore.keys.store import unconditional
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import cancel_order, free_lapsed, place_order, update_order
 from petstore.pets.model import NewPet, PetPatch
@@ -62,11 +62,11 @@ SEARCHED = 2000
 
 
 def change(pet_id: int, patch: PetPatch, now: int = NOW) -> Unit[Any]:
-    return update_pet(pet_id, patch, now, unconditional, strict_categories=False)
+    return update_pet(Change(now), pet_id, patch)
 
 
 def move(order_id: int, now: int = NOW, **members: Any) -> Unit[Any]:
-    return update_order(order_id, OrderPatch(**members), now, unconditional)
+    return update_order(Change(now), order_id, OrderPatch(**members))
 
 
 def told(pet: int = 1, *, kind: str = "pet.created", key_id: int | None = None) -> NewEvent:
@@ -79,7 +79,6 @@ def recorded(*events: NewEvent, now: int = NOW) -> Unit[None]:
 
 
 async def shown(store: Store, after: Position | None = None) -> list[tuple[Any, ...]]:
-    """Return type, resource, data and previous of the events after a position."""
     return [
         (event["type"], event["resource"], event["data"], event.get("previous"))
         for event in map(plain, await events_after(store, after))
@@ -115,7 +114,7 @@ async def test_each_change_of_an_animal_is_recorded_with_the_changed_members(sto
     await store.write(change(1, PetPatch(status="available")))
     await store.write(change(1, PetPatch(name="Bello", category_id=2)))
     await store.write(change(1, PetPatch(status=None)))
-    await store.write(delete_pet(1, NOW, unconditional))
+    await store.write(delete_pet(Change(NOW), 1))
     bello = {"id": 1, "name": "Bello", "categoryId": 2}
     assert await shown(store) == [
         ("pet.created", "pet/1", {"id": 1, "name": "Bella", "categoryId": 1}, None),
@@ -136,8 +135,8 @@ async def test_each_change_of_an_animal_is_recorded_with_the_changed_members(sto
 
 async def test_each_change_of_a_category_is_recorded_with_the_changed_members(store: Store) -> None:
     await store.write(create_category(CategoryCreate("Dogs")))
-    await store.write(update_category(1, CategoryPatch(description="Loyal"), unconditional))
-    await store.write(delete_category(1, unconditional))
+    await store.write(update_category(1, CategoryPatch(description="Loyal")))
+    await store.write(delete_category(1))
     dogs = {"id": 1, "name": "Dogs", "description": "Loyal"}
     assert await shown(store) == [
         ("category.created", "category/1", {"id": 1, "name": "Dogs"}, None),
@@ -150,7 +149,7 @@ async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_anima
     store: Store,
 ) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(OrderCreate(1), NOW, 1))
+    await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
     await store.write(move(1, ship_date=datetime(2027, 1, 1, tzinfo=UTC)))
     await store.write(move(1, status="approved"))
     await store.write(move(1, status="delivered"))
@@ -184,7 +183,7 @@ async def test_a_date_that_changes_only_its_offset_is_recorded_with_the_old_one(
 ) -> None:
     noon = datetime(2027, 1, 1, 12, tzinfo=UTC)
     await store.write(create_pet(BELLA))
-    await store.write(place_order(OrderCreate(1, ship_date=noon), NOW, 0))
+    await store.write(place_order(Change(NOW), OrderCreate(1, ship_date=noon)))
     await store.write(move(1, ship_date=noon.astimezone(timezone(timedelta(hours=1)))))
     *_, (kind, _, data, previous) = await shown(store)
     assert (kind, previous) == ("order.updated", {"shipDate": "2027-01-01T12:00:00Z"})
@@ -194,18 +193,18 @@ async def test_a_date_that_changes_only_its_offset_is_recorded_with_the_old_one(
 @pytest.mark.parametrize(
     ("name", "end"),
     [
-        ("cancelled", lambda: cancel_order(1, NOW + 1, unconditional)),
+        ("cancelled", lambda: cancel_order(Change(NOW + 1), 1)),
         ("cancelled", lambda: move(1, NOW + 1, status="cancelled")),
         ("lapsed", lambda: free_lapsed(NOW + MINUTE)),
         ("lapsed", lambda: change(1, PetPatch(category_id=1), NOW + MINUTE)),
-        ("lapsed", lambda: cancel_order(1, NOW + MINUTE, unconditional)),
+        ("lapsed", lambda: cancel_order(Change(NOW + MINUTE), 1)),
     ],
 )
 async def test_every_kind_of_end_of_a_reservation_is_recorded(
     store: Store, name: str, end: Callable[[], Unit[Any]]
 ) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(OrderCreate(1), NOW, 1))
+    await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
     await store.write(end())
     await store.write(free_lapsed(NOW + MINUTE))  # it has ended, so this tells nothing
     (*_, (kind, _, order, before), (moved, _, pet, _)) = await shown(store)
@@ -218,8 +217,8 @@ async def test_every_kind_of_end_of_a_reservation_is_recorded(
 
 async def test_an_order_of_a_lapsed_animal_is_recorded_after_the_lapse(store: Store) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(OrderCreate(1), NOW, 1))
-    await store.write(place_order(OrderCreate(1), NOW + MINUTE, 1))
+    await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
+    await store.write(place_order(Change(NOW + MINUTE, reservation_minutes=1), OrderCreate(1)))
     kinds = [f"{kind} {resource}" for kind, resource, *_ in await shown(store)]
     assert kinds[3:] == [
         *("order.lapsed order/1", "pet.updated pet/1"),
@@ -243,7 +242,7 @@ async def test_an_event_has_a_unique_id_and_the_time_of_its_change(store: Store)
     [
         lambda: change(1, PetPatch(name="Bella", status="pending")),
         lambda: move(1, ship_date=None),
-        lambda: update_category(1, CategoryPatch("Dogs"), unconditional),
+        lambda: update_category(1, CategoryPatch("Dogs")),
         lambda: free_lapsed(NOW),
     ],
 )
@@ -251,7 +250,7 @@ async def test_a_change_that_changes_nothing_is_not_recorded(
     store: Store, unit: Callable[[], Any]
 ) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(OrderCreate(1), NOW, 1))
+    await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
     await store.write(create_category(CategoryCreate("Dogs")))
     before = await sequences(store)
     await store.write(unit())
@@ -267,18 +266,23 @@ def think_better_of(unit: Unit[Any]) -> Unit[None]:
 @pytest.mark.parametrize(
     ("error", "unit"),
     [
-        (PetReserved, lambda: delete_pet(1, NOW, unconditional)),
-        (PetNotAvailable, lambda: place_order(OrderCreate(1), NOW, 1)),
+        (PetReserved, lambda: delete_pet(Change(NOW), 1)),
+        (PetNotAvailable, lambda: place_order(Change(NOW, reservation_minutes=1), OrderCreate(1))),
         (IllegalTransition, lambda: move(1, status="delivered")),
         (Unavailable, lambda: think_better_of(create_pet(BELLA))),
-        (Unavailable, lambda: think_better_of(place_order(OrderCreate(2), NOW, 1))),
+        (
+            Unavailable,
+            lambda: think_better_of(
+                place_order(Change(NOW, reservation_minutes=1), OrderCreate(2))
+            ),
+        ),
     ],
 )
 async def test_a_refused_or_rolled_back_change_is_not_recorded_and_leaves_no_gap(
     store: Store, error: type[PetstoreError], unit: Callable[[], Any]
 ) -> None:
     await store.write(create_pets([BELLA, BELLA]))
-    await store.write(place_order(OrderCreate(1), NOW, 1))
+    await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
     with pytest.raises(error):
         await store.write(unit())
     await store.write(create_pet(BELLA))
@@ -477,7 +481,6 @@ async def test_events_published_in_several_batches_keep_their_order(
 
 
 async def filled_in_vain(store: Store, count: int) -> None:
-    """Record so many events, and publish none."""
     await store.write(recorded(*[told(3)] * count))
 
 
@@ -505,7 +508,6 @@ async def test_outdated_statistics_of_the_outbox_do_not_slow_down_publishing(
 
 
 def rows_read(postgres: PostgresServer, url: str) -> int:
-    """Return how many rows of the outbox, or of its indexes, all statements have read."""
     select = (
         "SELECT (SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'events_outbox')"
         " + (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'events_outbox')"
@@ -558,7 +560,6 @@ async def publish_until(store: Store, ended: asyncio.Event) -> None:
 
 
 async def walk_until(store: Store, ended: asyncio.Event) -> list[int]:
-    """Follow the feed until it has ended and all was read; return the places in order."""
     found: list[int] = []
     after: Position | None = None
     while True:
@@ -575,10 +576,10 @@ async def work(store: Store, seed: int) -> None:
     """Change the same few animals as everybody else, slowly, whatever is refused."""
     random = Random(seed)  # noqa: S311 - what is drawn is no secret
     units = (
-        lambda: place_order(OrderCreate(random.randint(1, 6)), NOW, 0),
-        lambda: place_order(OrderCreate(random.randint(1, 6), complete=True), NOW, 0),
+        lambda: place_order(Change(NOW), OrderCreate(random.randint(1, 6))),
+        lambda: place_order(Change(NOW), OrderCreate(random.randint(1, 6), complete=True)),
         lambda: move(random.randint(1, 9), status="approved"),
-        lambda: cancel_order(random.randint(1, 9), NOW, unconditional),
+        lambda: cancel_order(Change(NOW), random.randint(1, 9)),
         lambda: change(random.randint(1, 6), PetPatch(category_id=random.randint(1, 9))),
         lambda: create_pet(BELLA),
     )

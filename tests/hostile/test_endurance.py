@@ -25,7 +25,6 @@ def request(token: bytes, line: bytes, body: bytes = b"", *fields: bytes) -> byt
 
 
 def ask(server: ServerProcess, data: bytes, responses: int) -> set[int]:
-    """Send requests on one connection and return the statuses of their responses."""
     with RawSocket(server.port, seconds=30) as connection:
         seen = set()
         connection.send(data)

@@ -30,8 +30,6 @@ def head(short_timeout_token: str) -> Head:
 
 @pytest.fixture
 def post(head: Head) -> Head:
-    """Makes a POST of ``BELLA``, framed by ``fields``."""
-
     def make(*fields: bytes, body: bytes = BELLA) -> bytes:
         if not any(b"content-length" in f.lower() or b"transfer" in f.lower() for f in fields):
             fields = (*fields, b"Content-Length: %d\r\n" % len(body))
@@ -45,7 +43,6 @@ def chunk(data: bytes) -> bytes:
 
 
 def exchange(short_timeout_server: ServerProcess, data: bytes) -> bytes:
-    """Send ``data`` and return everything received, except the response to a last request."""
     with RawSocket(short_timeout_server.port) as connection:
         connection.send(data + LAST)
         responses = connection.rest()
@@ -55,7 +52,6 @@ def exchange(short_timeout_server: ServerProcess, data: bytes) -> bytes:
 
 
 def statuses(short_timeout_server: ServerProcess, data: bytes) -> list[int]:
-    """Send ``data`` and return the status of every response to it."""
     return [int(status) for status in RESPONSE.findall(exchange(short_timeout_server, data))]
 
 

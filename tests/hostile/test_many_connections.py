@@ -21,7 +21,6 @@ def has_response(connection: RawSocket) -> bool:
 
 
 def responding(server: ServerProcess, stack: ExitStack, count: int) -> int:
-    """Open so many connections and return how many of them get a response."""
     connections = [stack.enter_context(RawSocket(server.port)) for _ in range(count)]
     return sum(has_response(connection) for connection in connections)
 

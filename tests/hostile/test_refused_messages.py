@@ -57,7 +57,6 @@ def metrics_port() -> int:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterator[ServerProcess]:
-    """A service with metrics."""
     folder = tmp_path_factory.mktemp("refusing")
     server = ServerProcess(folder, "--metrics-port", str(metrics_port))
     server.wait_until_ready()
@@ -66,7 +65,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Itera
 
 
 def refusal(server: ServerProcess, data: bytes) -> RawResponse:
-    """Send ``data`` and return the only response, after which the connection closes."""
     with RawSocket(server.port) as connection:
         connection.send(data)
         response = connection.read_response()
@@ -148,5 +146,4 @@ def test_reason_phrases_are_current(
 
 @pytest.fixture(scope="module")
 def token(server: ServerProcess) -> str:
-    """The token of a key."""
     return server.issue()

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 
-from petstore.http.body import BufferBudget
+from petstore.http.connection import BufferBudget
 
 
 class Waiter:

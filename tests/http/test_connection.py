@@ -12,8 +12,7 @@ from threading import Event
 
 import pytest
 
-from petstore.http.body import RequestBody
-from petstore.http.connection import Connection
+from petstore.http.connection import Connection, RequestBody
 from petstore.http.messages import Request
 from support.raw_socket import ConnectionEnded, RawSocket
 from support.served import Echo, Served, served
@@ -34,7 +33,6 @@ def app() -> Echo:
 
 @pytest.fixture
 def server(app: Echo) -> Iterator[Served]:
-    """A server at work."""
     with served(app) as server:
         yield server
 
@@ -45,7 +43,6 @@ def post(body: bytes, *fields: bytes) -> bytes:
 
 
 def ask(server: Served, *data: bytes) -> bytes:
-    """Send ``data`` piece by piece, and return the body of the response."""
     with RawSocket(server.port) as connection:
         for piece in data:
             connection.send(piece)

@@ -30,7 +30,6 @@ class Files(Echo):
         self.files: list[IO[bytes]] = []
 
     async def __call__(self, request: Request, receive: Receive) -> Response:
-        """Respond to one request."""
         echoed = await super().__call__(request, receive)
         file = self._make()
         response = Response(echoed.status, b"", [], file=file)
@@ -39,7 +38,6 @@ class Files(Echo):
         return response
 
     def has_closed_all(self) -> bool:
-        """Return whether there were files, and all of them are closed."""
         return bool(self.files) and all(file.closed for file in self.files)
 
 
@@ -51,13 +49,11 @@ def large_file() -> IO[bytes]:
 
 @pytest.fixture
 def app() -> Files:
-    """An application that responds with a large file."""
     return Files(large_file)
 
 
 @pytest.fixture
 def server(app: Files) -> Iterator[Served]:
-    """A server at work."""
     with served(app) as server:
         yield server
 

@@ -18,7 +18,7 @@ def test_the_open_file_limit_is_raised_for_connections_or_limits_them(
     connections: int, room: int, files: int
 ) -> None:
     code = (
-        "from petstore.http.open_files import room_for; from resource import *;"
+        "from petstore.http.server import room_for; from resource import *;"
         "setrlimit(RLIMIT_NOFILE, (512, 4096));"
         f"print(room_for({connections}), *getrlimit(RLIMIT_NOFILE))"
     )

@@ -17,7 +17,6 @@ def parser_with(data: bytes) -> RequestParser:
 
 
 def read_body(data: bytes) -> tuple[bytes, RequestParser]:
-    """Return the body of the one request in ``data``, and the parser behind it."""
     parser = parser_with(data)
     assert parser.next_request() is not None
     body = b""

@@ -70,7 +70,6 @@ def test_what_we_read_h11_reads_too_wherever_it_is_split(
 
 
 def ours(pieces: Iterable[bytes]) -> list[tuple[str, bytes, bytes]]:
-    """Return the method, the fields and the body of each request that we read."""
     parser, request = RequestParser("192.0.2.1"), None
     read: list[tuple[str, bytes, bytes]] = []
     try:
@@ -106,7 +105,6 @@ def _text(fields: dict[bytes, bytes]) -> bytes:
 
 
 def by_h11(data: bytes) -> list[tuple[str, bytes, bytes]]:
-    """Return the same of each request that h11 reads."""
     connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
     connection.receive_data(data)
     read: list[tuple[str, bytes, bytes]] = []

@@ -13,28 +13,24 @@ from petstore.imports.columns import (
     EMPTY_WORDS,
     STATUS_WORDS,
     TOTAL_WORDS,
+    Cells,
     Choices,
     ImportColumn,
     ImportMapping,
-    Layout,
-    Words,
-    id_of_row,
-    pet_of_row,
-    rows_below,
-    status_of,
+    ImportSettings,
+    Meaning,
+    cells_of,
+    meaning_of,
+    pet_of,
     word_key,
 )
 from petstore.imports.reading import Row
-from petstore.pets.model import NewPet, PetStatus
+from petstore.pets.model import NewPet
 from support.imported import understood
 
 PAGE = Path(__file__).parents[2] / "docs" / "importing.md"
-LAYOUT = Layout(
-    1,
-    [ImportColumn(name, []) for name in ("name", "kind", "status", "id")],
-    ImportMapping(0, 1, 2, 3),
-    last_from=100,
-)
+COLUMNS = [ImportColumn(name, []) for name in ("name", "kind", "status", "id")]
+SETTINGS = ImportSettings("UTF-8", [], 100, COLUMNS, ImportMapping(0, 1, 2, 3), 1)
 
 
 @pytest.mark.parametrize(
@@ -50,8 +46,8 @@ LAYOUT = Layout(
     ],
 )
 def test_columns_are_understood_by_their_names(header: str, mapping: ImportMapping) -> None:
-    layout, _ = understood(f"{header}\na,b,c,d,e\n", has_header=True)
-    assert layout.mapping == mapping
+    settings, _ = understood(f"{header}\na,b,c,d,e\n", has_header=True)
+    assert settings.mapping == mapping
 
 
 @pytest.mark.parametrize(
@@ -64,16 +60,22 @@ def test_columns_are_understood_by_their_names(header: str, mapping: ImportMappi
         ("Rex,Dog\nMia,Cat\n", True, 1),
         ("Rex,sold\nMia,sold\n", None, None),
         ("name\nRex\n", None, 1),
-        ("nimi,laji,paino\nRex,koira,12\n", None, 1),
-        ("7,Rex,12\n8,Mia,4\n", None, None),
-        ("Animals of today\nRex,Dog,12\nMia,Cat,4\n", None, None),
+        ("nimi,laji,paino\nRex,koira,12\n", None, None),
     ],
 )
 def test_a_header_is_found_or_chosen(text: str, *, chosen: bool | None, line: int | None) -> None:
-    layout, rows = understood(text, has_header=chosen)
-    assert layout.header_line == line
-    assert [row.line > (line or 0) for row in rows].count(True) == len([*rows_below(rows, layout)])
-    assert all(bool(column.name) == bool(line) for column in layout.columns)
+    settings, _ = understood(text, has_header=UNSET if chosen is None else chosen)
+    assert (settings.header_line or None) == line
+    assert all(bool(column.name) == bool(line) for column in settings.columns)
+
+
+def cells(row: Row) -> Cells:
+    (found,) = cells_of([row], SETTINGS)
+    return found
+
+
+def result(row: Row, choices: Choices) -> NewPet | list[str]:
+    return pet_of(cells(row), choices)
 
 
 NO_NAME, NO_CATEGORY = "The row has no name.", "The row has no category."
@@ -107,7 +109,7 @@ TOTAL = "This looks like a total, not like a pet."
     ],
 )  # fmt: skip
 def test_a_row_says_every_reason_that_it_is_no_pet(row: Row, reasons: list[str]) -> None:
-    assert pet_of_row(row, LAYOUT, Choices(categories={"dog": 1})) == reasons
+    assert result(row, Choices(categories={"dog": 1})) == reasons
 
 
 @pytest.mark.parametrize(
@@ -123,40 +125,29 @@ def test_a_row_says_every_reason_that_it_is_no_pet(row: Row, reasons: list[str])
     ],
 )
 def test_a_row_is_a_pet_by_the_choices(row: Row, pet: NewPet) -> None:
-    decided: dict[str, PetStatus | None] = {"lost": None, "onhold": "sold"}
-    assert pet_of_row(row, LAYOUT, Choices("available", decided, {"dog": 1, "7": 7, "": 2})) == pet
-
-
-def test_words_are_counted_as_first_written_where_a_pet_can_be() -> None:
-    text = (
-        "name,type,status\nA,Dog,On Hold\nB,dog,on-hold\n,Cat,lost\nC,,\nname,type,status\n9,12,\n"
-    )
-    layout, rows = understood(text)
-    words = Words().count(rows, layout)
-    assert (words.statuses, words.categories) == ({"On Hold": 2, "": 1}, {"Dog": 2, "": 1})
+    decided: dict[str, Meaning] = {"lost": "none", "onhold": "sold"}
+    assert result(row, Choices("available", decided, {"dog": 1, "7": 7, "": 2})) == pet
 
 
 @pytest.mark.parametrize(
     ("cell", "number"), [("7", 7), ("", None), ("x", None), ("\N{FULLWIDTH DIGIT SEVEN}", None)]
 )
 def test_an_id_is_a_number(cell: str, number: int | None) -> None:
-    assert id_of_row(Row(2, ["Rex", "dog", "", cell]), LAYOUT) == number
+    assert cells(Row(2, ["Rex", "dog", "", cell])).id == number
 
 
 @pytest.mark.parametrize(
     ("word", "meaning"),
     [
-        ("", None),
+        ("", "none"),
         ("Available!", "available"),
         ("ADOPTE\N{COMBINING ACUTE ACCENT}", "sold"),
         ("reservation", UNSET),
         ("?", UNSET),
     ],
 )
-def test_a_status_is_known_by_the_whole_word(
-    word: str, meaning: PetStatus | UnsetType | None
-) -> None:
-    assert status_of(word, Choices()) == meaning
+def test_a_status_is_known_by_the_whole_word(word: str, meaning: Meaning | UnsetType) -> None:
+    assert meaning_of(word_key(word), Choices()) == meaning
 
 
 def test_no_word_means_two_things() -> None:
@@ -171,13 +162,13 @@ def test_the_page_lists_every_word_that_is_understood() -> None:
         assert ", ".join(f"`{word}`" for word in words) in " ".join(page.split())
 
 
-@given(st.lists(st.text(max_size=300), max_size=6), st.integers(1, 200))
+@given(st.lists(st.text(max_size=300), max_size=6), st.integers(2, 200))
 def test_any_row_is_a_pet_or_gives_sentences(cells: list[str], line: int) -> None:
     row = Row(line, [cell.strip().replace("\0", "") for cell in cells])
-    result = pet_of_row(row, LAYOUT, Choices(None, {}, {"dog": 1, "": 1}))
-    if isinstance(result, NewPet):
-        assert result.name.strip()
-        assert len(result.name) <= 255
+    found = result(row, Choices(categories={"dog": 1, "": 1}))
+    if isinstance(found, NewPet):
+        assert found.name.strip()
+        assert len(found.name) <= 255
     else:
-        assert result
-        assert all(re.fullmatch(r"(?s)[A-Z].*\.", reason) for reason in result)
+        assert found
+        assert all(re.fullmatch(r"(?s)[A-Z].*\.", reason) for reason in found)

@@ -249,10 +249,11 @@ async def test_runs_at_once_add_each_row_once(service: Service, token: str) -> N
 
 async def test_an_edited_export_is_told_by_its_ids(service: Service, token: str) -> None:
     await service.request("POST", "/v1/pets", token, json={"name": "Rex", "categoryId": 1})
-    found = await sent(service, token, "id,name,categoryId\n1,Rexy,1\n77,Mia,2\n,Tom,2\n")
+    text = f"id,name,categoryId\n1,Rexy,1\n{2**63 - 1},Mia,2\n{2**63},Bo,1\n,Tom,2\n"
+    found = await sent(service, token, text)
     assert found["mapping"]["id"] == 0
     done = await whole(service, token, found["id"])
-    assert (done["added"], done["refused"]) == (2, 1)
+    assert (done["added"], done["refused"]) == (3, 1)
     rows = await refused(service, token, found["id"])
     assert rows[1][-1] == "It is already in the store, as pet 1."
 
@@ -302,12 +303,6 @@ async def test_an_import_that_is_half_done_can_be_undone(service: Service, token
     assert await pets(service, token) == []
 
 
-async def test_an_import_that_added_nothing_cannot_be_undone(service: Service, token: str) -> None:
-    found = await sent(service, token, many(1))
-    response = await service.request("POST", f"{PATH}/{found['id']}/undo", token)
-    assert_error(response, 409, "import_closed")
-
-
 # Events
 
 
@@ -351,11 +346,6 @@ async def test_another_caller_finds_no_import(
     assert (await service.request("GET", f"{PATH}/{found['id']}", token)).json() == found
 
 
-async def test_an_import_needs_the_scope_to_add_pets(service: Service) -> None:
-    token = (await service.issue(scopes=frozenset({"pets:read"}))).token
-    assert_error(await send(service, token, many(1)), 403, "missing_scope")
-
-
 async def test_each_row_costs_a_request_of_the_day(service: Service) -> None:
     small = (await service.issue(per_minute=1000, per_day=130)).token
     found = await sent(service, small, many(150))
@@ -397,7 +387,7 @@ async def test_a_disk_without_room_is_a_503_and_not_the_fault_of_the_file(
             await service.request("GET", f"{PATH}/{found['id']}/refused", token),
         ]
     for response in responses:
-        assert "room for the file" in assert_error(response, 503, "service_unavailable")
+        assert "now; try again" in assert_error(response, 503, "service_unavailable")
 
 
 @pytest.mark.parametrize(
@@ -420,14 +410,6 @@ async def test_a_file_of_more_than_eight_mebibytes_is_refused(service: Service, 
     assert_error(response, 413, "content_too_large")
 
 
-async def test_no_other_operation_takes_a_file(service: Service, token: str) -> None:
-    for method, path in (("POST", "/v1/pets"), ("PATCH", "/v1/pets/1")):
-        response = await service.request(
-            method, path, token, content="name\nRex\n", headers={"Content-Type": CSV}
-        )
-        assert_error(response, 415, "unsupported_media_type")
-
-
 # Retries, lists and the end
 
 
@@ -441,14 +423,6 @@ async def test_a_retry_gets_the_first_response(service: Service, token: str) -> 
     assert again.headers["idempotent-replayed"] == "true"
     now = (await service.request("GET", f"{PATH}/{found['id']}", token)).json()
     assert now == first.json()
-
-
-async def test_the_newest_import_is_listed_first(service: Service, token: str) -> None:
-    ids = [(await sent(service, token, many(1, name)))["id"] for name in "ABC"]
-    response = await service.request("GET", f"{PATH}?limit=2", token)
-    assert [each["id"] for each in response.json()] == ids[:0:-1]
-    rest = await service.request("GET", response.links["next"]["url"], token)
-    assert [each["id"] for each in rest.json()] == ids[:1]
 
 
 @pytest.mark.each_database

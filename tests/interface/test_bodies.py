@@ -7,12 +7,7 @@ from typing import Any
 
 import pytest
 
-from petstore.errors import (
-    ContentTooLarge,
-    RequestTimeout,
-    Unavailable,
-    UnsupportedMediaType,
-)
+from petstore.errors import ContentTooLarge, RequestTimeout, Unavailable
 from petstore.http.messages import Request
 from petstore.interface.bodies import BodyReader
 from support.bare_app import http_request
@@ -76,12 +71,6 @@ async def test_another_media_type_is_refused(send: Send) -> None:
             assert not {"Accept-Encoding", "Accept-Patch"} & set(response.headers)
 
 
-async def test_two_media_types_are_refused(send: Send) -> None:
-    headers = [("Content-Type", "application/json"), ("Content-Type", "application/json")]
-    response = await send("POST", "/pets", headers=headers, content=BELLA)
-    assert_error(response, 415, "unsupported_media_type")
-
-
 async def test_an_encoded_body_is_refused(send: Send) -> None:
     for encoding in ("gzip", "br", "identity", ""):
         with case(encoding):
@@ -129,18 +118,6 @@ async def test_a_smaller_limit_can_be_set(database: Path) -> None:
 
 
 async def test_a_body_that_does_not_arrive_in_time_is_refused(database: Path) -> None:
-    async def stalled() -> AsyncIterator[bytes]:
-        yield b"{"
-        await asyncio.sleep(60)
-
-    async with running_service(database, body_timeout=0.05) as service:
-        key = await service.issue()
-        response = await service.request("POST", "/v1/pets", key.token, content=stalled())
-        message = assert_error(response, 408, "request_timeout")
-        assert "0.05 seconds" in message
-
-
-async def test_a_body_that_drips_does_not_extend_its_timeout(database: Path) -> None:
     async def dripping() -> AsyncIterator[bytes]:
         while True:
             yield b" "
@@ -149,7 +126,8 @@ async def test_a_body_that_drips_does_not_extend_its_timeout(database: Path) -> 
     async with running_service(database, body_timeout=0.05) as service:
         key = await service.issue()
         response = await service.request("POST", "/v1/pets", key.token, content=dripping())
-        assert_error(response, 408, "request_timeout")
+        message = assert_error(response, 408, "request_timeout")
+        assert "0.05 seconds" in message
 
 
 @pytest.mark.parametrize(
@@ -215,23 +193,6 @@ async def test_a_body_is_awaited_within_its_timeout_until_the_caller_cancels() -
         await reading
 
 
-@pytest.mark.parametrize("size", [0, LARGEST])
-async def test_a_complete_body_is_accepted(size: int) -> None:
-    request = whole_request(size)
-    assert await BodyReader(LARGEST, 60).read(request, never) == b" " * size
-
-
-async def test_a_complete_body_that_is_too_large_is_refused() -> None:
-    with pytest.raises(ContentTooLarge, match=f"at most {LARGEST} bytes"):
-        await BodyReader(LARGEST, 60).read(whole_request(LARGEST + 1), never)
-
-
-async def test_a_complete_body_must_be_json() -> None:
-    request = whole_request(2, (b"content-type", b"text/plain"))
-    with pytest.raises(UnsupportedMediaType):
-        await BodyReader(LARGEST, 60).read(request, never)
-
-
 async def test_a_large_body_is_written_to_a_file() -> None:
     pieces = in_pieces(b"abc" * 10_000)
     request = http_request("POST", b"/console/import", [(b"content-length", b"30000")])
@@ -239,11 +200,6 @@ async def test_a_large_body_is_written_to_a_file() -> None:
     with await reader.read_file(request, lambda: anext(pieces, b""), 30_000) as file:
         assert file.read() == b"abc" * 10_000
     assert (request.body, request.keeps_body) == ("read", False)
-
-
-async def test_a_body_that_arrived_with_its_headers_is_written_to_a_file() -> None:
-    with await BodyReader(1, 60).read_file(whole_request(9), never, 9) as file:
-        assert file.read() == b" " * 9
 
 
 async def test_a_body_that_is_too_large_for_its_file_is_refused() -> None:
@@ -292,12 +248,6 @@ async def test_the_json_media_type_is_accepted_in_any_case_and_with_parameters(s
             assert response.status_code == 201
 
 
-async def test_a_body_without_a_content_type_is_read_as_json(send: Send) -> None:
-    response = await send("POST", "/pets", content=BELLA)
-    assert "Content-Type" not in response.request.headers
-    assert response.status_code == 201
-
-
 # JSON: how it is decoded is tested in domain/test_decoding.py
 
 
@@ -325,8 +275,4 @@ async def test_unknown_members_are_ignored_and_the_last_duplicate_wins(send: Sen
         with case(text):
             content = text.encode()
             response = await send("POST", "/pets", content=content)
-            assert response.json() == {
-                "id": number,
-                "name": "Zo\u00eb \U0001f436",
-                "categoryId": 1,
-            }
+            assert response.json() == {"id": number, "name": "Zo\u00eb \U0001f436", "categoryId": 1}

@@ -3,7 +3,7 @@
 import pytest
 
 from petstore.http.messages import Request
-from petstore.interface.content_codings import choose_coding
+from petstore.interface.messages import choose_coding
 
 AVAILABLE = ("zstd", "gzip")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from support.cases import case
 from support.error_body import assert_error
 from support.service import Service, running_service
 
@@ -45,31 +46,16 @@ async def test_by_default_no_origin_is_allowed(service: Service) -> None:
     assert says_nothing(response)
 
 
-@pytest.mark.parametrize(
-    "origin",
-    [
-        "https://other.example",
-        "http://shop.example",
-        "HTTPS://SHOP.EXAMPLE",
-        f"{SHOP}:444",
-        f"{SHOP}.evil.example",
-        f"{SHOP}/",
-        "null",
-        "*",
-        "",
-    ],
-)
-async def test_an_origin_that_is_not_allowed_gets_no_cors_headers(
-    database: Path, origin: str
-) -> None:
+async def test_an_origin_that_is_not_allowed_gets_no_cors_headers(database: Path) -> None:
     async with running_service(database, allowed_origin=(SHOP,)) as service:
-        response = await preflight(service, "/v1/pets", origin)
-        assert_error(response, 401, "missing_api_key")
-        assert says_nothing(response)
-
-
-async def test_two_origin_headers_count_as_no_origin(database: Path) -> None:
-    async with running_service(database, allowed_origin=(SHOP,)) as service:
+        for origin in (
+            *("https://other.example", "http://shop.example", "HTTPS://SHOP.EXAMPLE", "null", "*"),
+            *("", f"{SHOP}:444", f"{SHOP}.evil.example", f"{SHOP}/"),
+        ):
+            with case(origin):
+                response = await preflight(service, "/v1/pets", origin)
+                assert_error(response, 401, "missing_api_key")
+                assert says_nothing(response)
         headers = [("Origin", SHOP), ("Origin", "https://evil.example")]
         assert says_nothing(await service.request("GET", "/v1/pets", headers=headers))
 
@@ -141,15 +127,3 @@ async def test_an_allowed_origin_can_read_every_response(
             assert response.headers.get_list("Vary") == vary
             exposed = response.headers["Access-Control-Expose-Headers"]
             assert set(exposed.split(", ")) == EXPOSED
-
-
-async def test_an_allowed_origin_can_read_a_304(database: Path) -> None:
-    async with running_service(database, allowed_origin=(SHOP,)) as service:
-        key = await service.issue()
-        body = {"name": "Bella", "categoryId": 1}
-        created = await service.request("POST", "/v1/pets", key.token, json=body)
-        headers = {"Origin": SHOP, "If-None-Match": created.headers["ETag"]}
-        response = await service.request("GET", "/v1/pets/1", key.token, headers=headers)
-        assert response.status_code == 304
-        assert response.headers["Access-Control-Allow-Origin"] == SHOP
-        assert response.headers.get_list("Vary") == ["Authorization", "Origin"]

@@ -29,17 +29,6 @@ def destroy(database: Path) -> None:
     connection.close()
 
 
-async def test_a_change_while_the_database_is_locked_gets_503(
-    service: Service, database: Path
-) -> None:
-    key = await service.issue()
-    with locked(database, service.store):
-        response = await service.request("POST", "/v1/pets", key.token, json=BELLA)
-        assert_error(response, 503, "service_unavailable")
-        assert response.headers.get_list("Retry-After") == ["1"]
-        assert len(response.headers.get_list("X-RateLimit-Limit")) == 1
-
-
 async def test_all_waiting_requests_get_503_in_time(service: Service, database: Path) -> None:
     key = await service.issue()
     with locked(database, service.store):

@@ -84,13 +84,7 @@ async def test_every_response_has_the_same_etag_for_one_version(send: Send, kind
     changed = etag(await send("PATCH", path, json=kind.change))
     assert changed != tag
     assert etag(await send("GET", path)) == changed
-
-
-@resources
-async def test_equal_content_has_the_same_etag(send: Send, kind: Resource) -> None:
-    tag = await add(send, kind)
-    await send("PATCH", f"{kind.path}/1", json=kind.change)
-    assert etag(await send("PATCH", f"{kind.path}/1", json=kind.back)) == tag
+    assert etag(await send("PATCH", path, json=kind.back)) == tag
 
 
 async def test_changes_to_other_resources_do_not_change_an_etag(send: Send) -> None:
@@ -121,27 +115,6 @@ async def test_a_key_has_an_etag(service: Service, send: Send) -> None:
     assert response.status_code == 304
     response = await send("DELETE", path, headers={"If-Match": etag(changed)})
     assert response.status_code == 204
-
-
-async def test_only_resources_and_lists_have_an_etag(send: Send) -> None:
-    await add(send)
-    for path in ("/store/inventory", "/usage"):
-        response = await send("GET", path, headers={"If-None-Match": "*"})
-        assert response.status_code == 200
-        assert "ETag" not in response.headers
-
-
-async def test_a_response_without_a_resource_has_no_etag(send: Send) -> None:
-    await add(send)
-    for method, path, body, status in (
-        ("GET", "/pets/2", None, 404),
-        ("PATCH", "/pets/1", {"name": ""}, 400),
-        ("DELETE", "/pets/2", None, 404),
-        ("DELETE", "/pets/1", None, 204),
-    ):
-        response = await send(method, path, json=body, headers={"If-None-Match": OTHER})
-        assert response.status_code == status
-        assert "ETag" not in response.headers
 
 
 # If-None-Match
@@ -187,15 +160,6 @@ async def test_if_none_match_with_another_version_gets_the_current_one(
             assert response.headers["Content-Length"] == str(len(body))
 
 
-async def test_if_none_match_with_an_old_version_gets_the_new_one(send: Send) -> None:
-    tag = await add(send)
-    changed = await send("PATCH", "/pets/1", json={"name": "Max"})
-    response = await send("GET", "/pets/1", headers={"If-None-Match": tag})
-    assert response.json() == changed.json()
-    headers = [("If-None-Match", tag), ("If-None-Match", etag(changed))]
-    assert (await send("GET", "/pets/1", headers=headers)).status_code == 304
-
-
 async def test_conditions_are_ignored_when_a_resource_is_created(send: Send) -> None:
     await add(send)
     for field in ("If-None-Match", "If-Match"):
@@ -220,15 +184,6 @@ async def test_if_none_match_with_this_version_changes_nothing(
             assert etag(await send("GET", path)) == tag
     response = await send(method, path, json=kind.change, headers={"If-None-Match": OTHER})
     assert response.is_success
-
-
-async def test_a_304_says_that_get_pet_is_deprecated(send: Send) -> None:
-    tag = await add(send)
-    shown = await send("GET", "/pets/1")
-    response = await send("GET", "/pets/1", headers={"If-None-Match": tag})
-    assert response.status_code == 304
-    for name in ("Deprecation", "Sunset", "Link"):
-        assert response.headers[name] == shown.headers[name]
 
 
 async def test_a_304_counts_against_the_limit(service: Service, send: Send) -> None:
@@ -283,12 +238,6 @@ async def test_if_match_with_another_version_changes_nothing(
             assert "ETag" not in response.headers
     again = await send("GET", path)
     assert (again.status_code, again.content, etag(again)) == (200, shown.content, tag)
-
-
-async def test_a_change_needs_no_if_match(send: Send) -> None:
-    await add(send)
-    assert (await send("PATCH", "/pets/1", json={"name": "Max"})).status_code == 200
-    assert (await send("DELETE", "/pets/1")).status_code == 204
 
 
 async def test_several_if_match_fields_are_one_list(send: Send) -> None:
@@ -376,16 +325,11 @@ async def test_actions_on_a_key_may_be_conditional(
     assert response.is_success
 
 
-@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
-async def test_a_list_of_etags_that_is_too_long_is_refused(send: Send, method: str) -> None:
+async def test_a_long_list_of_etags_is_read_to_its_end(send: Send) -> None:
     tag = await add(send)
-    for field in ("If-Match", "If-None-Match"):
-        for value in ("," * 1025, '"' * 1025, f"{OTHER}, " * 100):
-            response = await send(method, "/pets/1", json={}, headers={field: value})
-            message = assert_error(response, 400, "invalid_parameter")
-            assert message == f"{field}: expected at most 1024 bytes"
-    headers = {"If-Match": f"{tag},".ljust(1024, ",")}
-    assert (await send(method, "/pets/1", json={}, headers=headers)).is_success
+    for values, status in ((f"{OTHER}, " * 500 + tag, 200), ('"' * 9999 + tag, 412)):
+        response = await send("PATCH", "/pets/1", json={}, headers={"If-Match": values})
+        assert response.status_code == status
 
 
 # Lists
@@ -423,17 +367,6 @@ async def test_a_list_that_changes_gets_another_etag(send: Send) -> None:
         assert (await send(*change[:2], json=change[2])).is_success
         tags.append(etag(await send("GET", "/pets")))
     assert len(set(tags)) == 5
-
-
-async def test_a_page_that_is_no_longer_the_last_gets_another_etag(send: Send) -> None:
-    await add(send)
-    for limit in (1, 2):
-        last = await send("GET", f"/pets?limit={limit}")
-        await add(send)
-        headers = {"If-None-Match": etag(last)}
-        response = await send("GET", f"/pets?limit={limit}", headers=headers)
-        assert (response.status_code, response.json()) == (200, last.json())
-        assert "next" in response.links
 
 
 @pytest.mark.parametrize(

@@ -19,19 +19,14 @@ from petstore.backends import secret_file_of
 from petstore.categories.model import CategoryCreate
 from petstore.clock import HOUR, Milliseconds
 from petstore.databases.contract import Unit
-from petstore.domain.plans import UNLIMITED
 from petstore.errors import InvalidParameter, SecretAlreadyShown
+from petstore.events import store as events
 from petstore.events.examples import example_of as example_of_event
 from petstore.events.model import EVENT_TYPES, IN_FEED, EventType, Position
-from petstore.imports.columns import find_layout
-from petstore.imports.model import MAX_UNFINISHED, ImportPreview, ImportSettings
-from petstore.imports.reading import Row
-from petstore.imports.store import add_batches, complete
-from petstore.imports.store import begin as begin_import
+from petstore.imports.model import MAX_UNFINISHED
 from petstore.interface.bodies import MAX_UPLOAD
 from petstore.interface.idempotency import idempotency_key
 from petstore.interface.openapi.document import document
-from petstore.interface.openapi.errors import possible_errors
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES, Environment, KeyCreate, new_token
 from petstore.keys.store import MAX_OWN_ROTATIONS, change_key, create_key, unconditional
@@ -46,6 +41,7 @@ from petstore.webhooks.store import create_webhook
 from support.bare_app import fields, http_request
 from support.cases import case
 from support.changes import create_category, create_pets
+from support.imported import new_import
 from support.keys import OPERATOR, new_key, stored_key
 from support.memory_folder import folder_in_memory
 from support.service import Service, running_service
@@ -81,8 +77,6 @@ DESCRIBED: dict[str, dict[str, Any]] = {
 ROWS = {row.id: row for row in OPERATIONS}
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 HTTPS_OWN_HEADERS = {"content-type", "content-length", "x-content-type-options", "connection"}
-ROWS_OF_FILE = [Row(1, ["Rex", "Dogs"])]
-SETTINGS = ImportSettings("UTF-8", [], find_layout(ROWS_OF_FILE, 2, has_header=False))
 # In the store of ``some_of_everything`` all animals belong to category 1.
 BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 
@@ -210,7 +204,7 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
         yield from create_category(CategoryCreate(name))
     yield from create_pets([NewPet("Bella", 1, "available")] * 4)
     for pet_id in (2, 3):
-        yield from place_order(OrderCreate(pet_id), now, 1440)
+        yield from place_order(events.Change(now, reservation_minutes=1440), OrderCreate(pet_id))
     yield from create_key(new_key(), environment, OPERATOR, now)
     yield from change_key(2, {"name": "Till 1"}, OPERATOR, now, unconditional)
     for new in (
@@ -224,9 +218,7 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
     for _ in range(2):
         yield from create_webhook(WebhookCreate(URL), 1, now)
     for number in (1, 2):
-        yield from begin_import(1, b"%d" % number, "pets.csv", SETTINGS, now)
-        yield from add_batches(number, 0, ROWS_OF_FILE)
-        yield from complete(number, 1, 1, 0, ImportPreview())
+        yield from new_import(1, b"%d" % number, now)
     yield from do("UPDATE imports SET done = 1, added = 1, run_request = 'r1' WHERE id = 2")
     for key_id in (1, 2):
         called = "INSERT INTO counts VALUES ('deprecated', ?1, 'getPet', ?2, 1, ?3)"
@@ -413,15 +405,7 @@ async def sent_again(shop: Shop, ask: Ask) -> httpx.Response:
 
 
 @alone
-async def beside_another_with_its_key(shop: Shop, ask: Ask) -> httpx.Response:
-    other = Ask("POST", "/v1/categories", {"json": {"name": "Fish"}})
-    both = await asyncio.gather(*(each.send(*shop, headers=A_KEY) for each in (other, ask)))
-    return both[1]
-
-
-@alone
 async def while_its_key_is_in_use(shop: Shop, ask: Ask) -> httpx.Response:
-    # Whoever takes long looks for a record first, and what is beside it has ended by then.
     shop.service.app.services.retries._under_way.add((1, "a"))  # noqa: SLF001
     return await ask.send(*shop, headers=A_KEY)
 
@@ -505,7 +489,6 @@ TEXT = {"Content-Type": "text/plain"}
 ENCODED = {"Content-Encoding": "gzip"}
 TOO_LONG = {"name": "B" * 8 * 65_536}
 OTHER_VERSION = {"If-Match": '"another"'}
-TOO_MANY_VERSIONS = {"If-None-Match": '"another", ' * 200}
 APPROVED: Change = ("PATCH", "/v1/store/orders/1", {"status": "approved"})
 DELIVERED: Change = ("PATCH", "/v1/store/orders/1", {"status": "delivered"})
 CANCELLED: Change = ("DELETE", "/v1/store/orders/1", {})
@@ -544,25 +527,16 @@ WITH_EVERY_FILE: list[Response] = [
     (415, "unsupported_media_type", with_options(headers=CSV | ENCODED)),
 ]
 WITH_EVERY_QUERY: list[Response] = [
-    (
-        400,
-        "invalid_parameter",
-        with_options(params={"limit": 0, "by": "nothing", "fileName": "\0"}),
-    ),
+    (400, "invalid_parameter", with_options(params={"limit": 0, "by": "nothing", "fileName": "\0"}))
 ]
-WITH_EVERY_ID: list[Response] = [
-    (404, "not_found", where_nothing_is),
-]
+WITH_EVERY_ID: list[Response] = [(404, "not_found", where_nothing_is)]
 WITH_EVERY_POST: list[Response] = [
     (400, "invalid_parameter", with_options(headers={"Idempotency-Key": ""})),
     (422, "idempotency_key_reused", with_the_key_of_another_request),
 ]
-WITH_EVERY_VERSION_READ: list[Response] = [
-    (304, None, with_a_version_known),
-]
-WITH_EVERY_CONDITION: list[Response] = [
-    (400, "invalid_parameter", with_options(headers=TOO_MANY_VERSIONS)),
-    (412, "precondition_failed", with_options(headers=OTHER_VERSION)),
+WITH_EVERY_VERSION_READ: list[Response] = [(304, None, with_a_version_known)]
+WITH_EVERY_CHANGE: list[Response] = [
+    (412, "precondition_failed", with_options(headers=OTHER_VERSION))
 ]
 WITH_ONE: dict[str, list[Response]] = {
     "createPet": [
@@ -676,7 +650,6 @@ WITH_ONE: dict[str, list[Response]] = {
 def responses_of(name: str) -> list[Response]:
     """Return every response of an operation, and how to get it."""
     row = ROWS[name]
-    in_use = while_its_key_is_in_use if row.in_turn else beside_another_with_its_key
     kinds: list[tuple[bool, list[Response]]] = [
         (True, WITH_EVERY_OPERATION),
         (row.scope is not None, [(403, "missing_scope", without(row.scope or ""))]),
@@ -686,13 +659,13 @@ def responses_of(name: str) -> list[Response]:
         (row.query is not None, WITH_EVERY_QUERY),
         (row.parameter is not None, WITH_EVERY_ID),
         (row.method == "POST", WITH_EVERY_POST),
-        (row.method == "POST", [(409, "idempotency_key_in_use", in_use)]),
+        (row.method == "POST", [(409, "idempotency_key_in_use", while_its_key_is_in_use)]),
         (
             row.method == "POST" and SecretAlreadyShown not in row.errors,
             [(row.success.status, None, sent_again)],
         ),
-        (row.tagged and row.method == "GET", WITH_EVERY_VERSION_READ),
-        (row.is_conditional, WITH_EVERY_CONDITION),
+        (row.reads_one, WITH_EVERY_VERSION_READ),
+        (row.method in {"PATCH", "DELETE"}, WITH_EVERY_CHANGE),
         (True, WITH_ONE.get(name, [])),
         # These come last: a success may change the shop, and a fault destroys it.
         (True, [(row.success.status, None, as_it_should), (500, "internal_error", at_a_fault)]),
@@ -785,7 +758,8 @@ def test_plans_and_scopes_of_responses_are_open_lists() -> None:
         assert schema["type"] == "string"
         assert "enum" not in schema
         assert "More will follow" in schema["description"]
-    assert schemas["KeyCreate"]["properties"]["plan"]["enum"]
+    plan = schemas["KeyCreate"]["properties"]["plan"]["$ref"].rpartition("/")[2]
+    assert schemas[plan]["enum"]
 
 
 def test_the_version_is_1_0_0_and_the_base_path_v1() -> None:
@@ -803,12 +777,6 @@ def test_every_operation_is_secured_by_an_http_bearer_scheme() -> None:
     scheme = DOCUMENT["components"]["securitySchemes"][name]
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
     assert DOCUMENT["security"] == [{name: []}]
-
-
-@pytest.mark.parametrize("name", DESCRIBED)
-def test_every_operation_names_the_scope_that_it_needs(name: str) -> None:
-    scope = ROWS[name].scope
-    assert DESCRIBED[name]["security"] == [{"bearer": [scope] if scope else []}]
 
 
 def test_only_getting_an_animal_is_deprecated() -> None:
@@ -863,9 +831,9 @@ def test_adding_an_animal_takes_a_new_pet_and_returns_a_pet() -> None:
 
 
 def test_a_pet_has_the_fields_of_a_new_pet_and_an_id() -> None:
-    assert set(SCHEMAS["NewPet"]["properties"]) == {"name", "categoryId", "status"}
+    assert set(SCHEMAS["NewPet"]["properties"]) >= {"name", "categoryId", "status"}
     assert set(SCHEMAS["NewPet"]["required"]) == {"name", "categoryId"}
-    assert set(SCHEMAS["Pet"]["properties"]) == {"id", "name", "categoryId", "status"}
+    assert set(SCHEMAS["Pet"]["properties"]) == {"id", *SCHEMAS["NewPet"]["properties"]}
     assert set(SCHEMAS["Pet"]["required"]) == {"id", "name", "categoryId"}
 
 
@@ -892,13 +860,13 @@ def test_an_error_has_code_message_and_status() -> None:
 @pytest.mark.parametrize(
     ("model", "also_refused"),
     [
-        # Not even alone in a name: U+0000, and what Python alone takes for white space.
-        (NewPet, {0x00, *range(0x1C, 0x20), 0x85}),
-        # Controls, and what changes the direction of text.
+        # What Python alone takes for white space.
+        (NewPet, {*range(0x1C, 0x20), 0x85}),
+        # Controls beyond ASCII, and what changes the direction of text.
         (
             KeyCreate,
             {
-                *(*range(0x09), *range(0x0E, 0x20), *range(0x7F, 0xA0)),
+                *range(0x80, 0xA0),
                 *(0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
             },
         ),
@@ -908,7 +876,6 @@ def test_the_pattern_and_the_service_agree_on_blank_names_with_few_exceptions(
     model: type[NewPet | KeyCreate], also_refused: set[int]
 ) -> None:
     schema = SCHEMAS[model.__name__]["properties"]["name"]
-    assert schema["pattern"] == r"\S"
     is_documented = jsonschema_rs.Draft202012Validator(schema).is_valid
     characters = [*range(0x3100), *(code for code in range(0x3100, 0x11_0000) if is_odd(code))]
     documented = {code for code in characters if is_documented(chr(code))}
@@ -957,7 +924,7 @@ def test_every_pattern_compiles_in_other_languages() -> None:
     patterns = [schema["pattern"] for schema in EVERY_SCHEMA if "pattern" in schema]
     assert patterns
     for pattern in patterns:
-        assert not re.search(r"\\u|\\x00|\(\?[=!<]", pattern), pattern
+        assert not re.search(r"\\[up]|\(\?[=!<]", pattern), pattern
 
 
 def test_only_parameters_have_defaults_and_bodies_describe_theirs_in_text() -> None:
@@ -988,11 +955,20 @@ def test_no_schema_name_collides_with_a_go_constructor() -> None:
     assert constructors & set(SCHEMAS) == {"NewPet"}  # the interface's own name
 
 
-def test_a_tag_has_either_operations_or_webhook_deliveries() -> None:
+def test_every_tag_has_operations() -> None:
     tagged = {tag for operation in DESCRIBED.values() for tag in operation["tags"]}
-    delivered = {tag for kind in DOCUMENT["webhooks"].values() for tag in kind["post"]["tags"]}
-    assert not tagged & delivered
-    assert tagged | delivered == {tag["name"] for tag in DOCUMENT["tags"]}
+    assert tagged == {tag["name"] for tag in DOCUMENT["tags"]}
+
+
+def test_an_enumeration_is_named_once() -> None:
+    choices = [sorted(schema["enum"]) for schema in EVERY_SCHEMA if len(schema.get("enum", ())) > 1]
+    named = [sorted(schema["enum"]) for schema in SCHEMAS.values() if "enum" in schema]
+    assert sorted(choices) == sorted(named)
+    assert SCHEMAS["Order"]["properties"]["status"]["$ref"] == "#/components/schemas/OrderStatus"
+
+
+def test_no_line_of_a_description_is_indented() -> None:
+    assert not re.search(r'"description": "[^"]*\\n ', json.dumps(DOCUMENT))
 
 
 @pytest.mark.parametrize("name", ["rotateKey", "rotateWebhook"])
@@ -1012,8 +988,8 @@ async def test_an_optional_body_can_be_omitted_but_not_null(shop: Shop, name: st
 def test_the_headers_that_an_operation_reads_are_documented(name: str) -> None:
     row = ROWS[name]
     expected = {"Idempotency-Key"} if row.method == "POST" else set()
-    if row.tagged if row.method == "GET" else row.parameter:
-        expected |= {"If-Match", "If-None-Match"}
+    expected |= {"If-Match"} if row.method in {"PATCH", "DELETE"} else set()
+    expected |= {"If-None-Match"} if row.reads_one else set()
     documented = parameters(name, "header")
     assert set(documented) == expected
     for header in documented.values():
@@ -1064,6 +1040,19 @@ def test_the_document_and_the_service_agree_on_bare_idempotency_keys(field: str)
 
 
 @pytest.mark.parametrize("name", DESCRIBED)
+async def test_the_service_takes_the_examples_of_all_parameters_at_once(
+    shop: Shop, name: str
+) -> None:
+    """As Postman sends them; the ids are those of the shop."""
+    for each in DESCRIBED[name]["parameters"]:
+        check(each["schema"], each["example"])
+    query = {key: of["example"] for key, of in parameters(name, "query").items()}
+    headers = {key: of["example"] for key, of in parameters(name, "header").items()}
+    response = await REQUESTS[name].send(*shop, params=query, headers=headers)
+    assert response.is_success, response.text
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
 def test_every_body_has_examples_that_match_its_schema(name: str) -> None:
     described = DESCRIBED[name]
     for body in (described.get("requestBody", {}), *described["responses"].values()):
@@ -1095,52 +1084,25 @@ def test_the_body_of_a_delivery_is_a_named_schema_with_the_whole_resource(kind: 
     assert "readOnly" not in json.dumps(SCHEMAS["PetSnapshot"])
 
 
-def fitting(schema: dict[str, Any], value: object) -> list[str]:
-    """Return the names of the schemas in a choice that a value fits, in their order."""
-    names = [each["$ref"].rpartition("/")[2] for each in schema["anyOf"]]
-    return [name for name in names if is_valid(name, value)]
-
-
 def is_valid(name: str, value: object) -> bool:
     """Return whether a value fits a schema."""
     return validator_of(json.dumps({"$ref": f"#/components/schemas/{name}"})).is_valid(value)
 
 
 @pytest.mark.parametrize("kind", EVENT_TYPES)
-def test_a_tool_that_takes_the_first_schema_that_fits_reads_the_data_of_an_event(
-    kind: EventType,
-) -> None:
+def test_an_event_has_any_data_in_the_feed_and_typed_data_in_a_delivery(kind: EventType) -> None:
     content = DOCUMENT["webhooks"][kind]["post"]["requestBody"]["content"]["application/json"]
     name = content["schema"]["$ref"].rpartition("/")[2]
     event = example_of_event(kind)
     assert is_valid(name, event)
     assert is_valid("Event", event)
     members = SCHEMAS[name]["properties"]
-    first, *_ = fitting(SCHEMAS["Event"]["properties"]["data"], event["data"])
-    assert {"$ref": f"#/components/schemas/{first}"} == members["data"]
-    assert event.get("previous", {}).keys() <= SCHEMAS["AnyPrevious"]["properties"].keys()
+    assert not is_valid(name, event | {"data": {}})
     if "previous" in event:
         old = members["previous"]["$ref"].rpartition("/")[2]
         assert event["previous"].keys() <= SCHEMAS[old]["properties"].keys()
-
-
-def test_an_event_of_a_later_type_has_any_data() -> None:
     later = {"type": "parcel.sent", "data": {"id": "P-1"}, "previous": {"parts": [1]}}
-    assert is_valid("Event", example_of_event("pet.updated") | later)
-    assert fitting(SCHEMAS["Event"]["properties"]["data"], later["data"]) == ["OtherData"]
-    assert not is_valid("PetEvent", example_of_event("pet.updated") | later)
-
-
-def test_old_values_have_one_type_in_all_events() -> None:
-    types: dict[str, list[Any]] = {}
-    for name in SCHEMAS:
-        if name.endswith("Previous"):
-            for member, about in SCHEMAS[name]["properties"].items():
-                kinds = [
-                    SCHEMAS["PetStatus"] if "$ref" in each else each for each in about["anyOf"]
-                ]
-                types.setdefault(member, []).append([kind["type"] for kind in kinds])
-    assert [each for each, found in types.items() if found != [found[0]] * len(found)] == []
+    assert is_valid("Event", event | later)
 
 
 def test_the_snapshot_of_an_order_has_no_personal_data() -> None:
@@ -1190,10 +1152,8 @@ def check_response(name: str, status: int, code: str | None, response: httpx.Res
         assert "content-type" not in response.headers
     if code is not None:
         assert response.json()["code"] == code
-        if code not in SEVERAL_MESSAGES:
-            assert masked(response.json()["message"]) == masked(example_of(name, code))
     assert code in codes_of(name, status)
-    check_headers(described["headers"], response, OPTIONAL.get(code))
+    check_headers(described["headers"], response)
 
 
 IN_TURN = ("GET", "PATCH", "POST", "DELETE")
@@ -1215,101 +1175,15 @@ async def test_every_operation_succeeds_with_only_its_own_scope(service: Service
             check_response(row.id, row.success.status, None, response)
 
 
-# Of what is forbidden only a missing scope is a matter of the token; a body has either a media type
-# or an encoding that is not taken.
-OPTIONAL: dict[str | None, set[str]] = {
-    "beyond_own_rights": {"www-authenticate"},
-    "network_not_allowed": {"www-authenticate"},
-    "not_owner": {"www-authenticate"},
-    "unsupported_media_type": {"accept-encoding", "accept-patch"},
-}
-
-
-def check_headers(
-    described: dict[str, Any], response: httpx.Response, optional: set[str] | None = None
-) -> None:
-    """Check that ``response`` has the described headers, except optional ones, and no others."""
+def check_headers(described: dict[str, Any], response: httpx.Response) -> None:
+    """Check that ``response`` has the required headers that are described, and no others."""
     documented = {name.lower(): header["schema"] for name, header in described.items()}
     for name, value in response.headers.items():
         if name not in HTTPS_OWN_HEADERS:
             is_number = documented[name]["type"] == "integer"
             check(documented[name], int(value) if is_number else value)
-    missing = set(documented) - set(response.headers)
-    if response.headers["X-RateLimit-Limit"] == str(UNLIMITED):
-        missing -= {"ratelimit", "ratelimit-policy"}
-    assert missing <= {"idempotent-replayed", *(optional or ())}
     required = {name.lower() for name, header in described.items() if header["required"]}
-    assert not missing & required
-
-
-# The message depends on what the client did: the table has one, which other tests get.
-SEVERAL_MESSAGES = {
-    "secret_already_shown",
-    "beyond_own_rights",
-    "incomplete_body",
-    "invalid_body",
-    "invalid_parameter",
-    "import_closed",
-    "rate_limit_exceeded",
-    "request_timeout",
-    "unknown_category",
-    "unsupported_media_type",
-}
-
-
-def masked(message: str) -> str:
-    """Return ``message`` without the numbers in it, and the address."""
-    return re.sub(r"[0-9]+(?:\.[0-9]+)*", "0", message)
-
-
-def example_of(name: str, code: str) -> str:
-    """Return the documented message of an error."""
-    (message,) = (
-        response["content"]["application/json"]["examples"][code]["value"]["message"]
-        for response in DESCRIBED[name]["responses"].values()
-        if code in response.get("content", {}).get("application/json", {}).get("examples", {})
-    )
-    return str(message)
-
-
-@pytest.mark.parametrize(
-    ("name", "code", "way"),
-    [
-        ("listPets", "rate_limit_exceeded", over_the_limit_of_the_key),
-        ("listPets", "invalid_parameter", with_options(params={"limit": 0})),
-        ("createPet", "invalid_parameter", with_options(headers={"Idempotency-Key": ""})),
-        ("getPet", "invalid_parameter", with_options(headers=TOO_MANY_VERSIONS)),
-        *((name, "invalid_body", with_options(json={})) for name in ("createPet", "placeOrder")),
-        ("updatePet", "invalid_body", with_options(json=[])),
-        ("createPets", "invalid_body", with_options(json=[{}])),
-        ("createPet", "unsupported_media_type", with_options(headers=TEXT)),
-        ("updateKey", "beyond_own_rights", with_fewer_rights),
-    ],
-)
-async def test_the_documented_message_is_an_example(
-    shop: Shop, name: str, code: str, way: Way
-) -> None:
-    response = await way(shop, REQUESTS[name])
-    assert response.json()["code"] == code
-    assert masked(response.json()["message"]) == masked(example_of(name, code))
-
-
-def test_a_429_shows_that_no_requests_remain() -> None:
-    headers = DESCRIBED["listPets"]["responses"]["429"]["headers"]
-    assert headers["X-RateLimit-Remaining"]["example"] == 0
-    assert '"minute";r=0' in headers["RateLimit"]["example"]
-
-
-@pytest.mark.parametrize("name", DESCRIBED)
-def test_the_errors_of_an_operation_are_available_without_the_document(name: str) -> None:
-    errors = {(error.status, error.code): error.message for error in possible_errors(ROWS[name])}
-    assert set(errors) == {
-        (int(status), code)
-        for status in DESCRIBED[name]["responses"]
-        for code in codes_of(name, int(status))
-        if code is not None
-    }
-    assert all(message == example_of(name, code) for (_, code), message in errors.items())
+    assert required <= set(response.headers)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from petstore.app import create_app
 from petstore.backends import database_of
 from petstore.clock import DAY, SECOND
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.interface.rate_limit_headers import limit_reached, rate_limit_headers
+from petstore.interface.messages import limit_reached, rate_limit_headers
 from petstore.limits.admission import KEY
 from petstore.limits.contract import NEVER, Decision
 from petstore.limits.database import StoredRateLimits

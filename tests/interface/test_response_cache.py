@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from petstore.events.changes import Extent
+from petstore.events.store import Change
 from petstore.http.messages import Response
-from petstore.interface.operation import BASE, Result, Target
+from petstore.interface.operation import BASE, Result, Target, encode_result
 from petstore.interface.operations import OPERATIONS
-from petstore.interface.response_cache import ResponseCache
-from petstore.interface.results import encode_result
+from petstore.interface.pages import ResponseCache
 from petstore.keys.model import SCOPES
 from petstore.pets.model import NewPet, Pet
 from petstore.pets.store import create_pets
@@ -114,7 +114,7 @@ async def test_a_page_is_the_last_one_once_the_next_item_is_gone(
     service: Service, order: str, following: int
 ) -> None:
     token = (await service.issue(scopes=frozenset(SCOPES))).token
-    await service.store.write(create_pets([NewPet("Bella", 1)] * 2, now=0))
+    await service.store.write(create_pets(Change(0), [NewPet("Bella", 1)] * 2))
     target = f"{BASE}/pets?limit=1&sort={order}"
     assert "next" in (await service.request("GET", target, token)).links
     await service.request("DELETE", f"{BASE}/pets/{following}", token)

@@ -1,7 +1,5 @@
 """Paths are matched as sent, and say which methods they take."""
 
-from typing import Any
-
 import pytest
 
 from support.cases import case
@@ -12,34 +10,28 @@ pytestmark = pytest.mark.anyio
 
 
 async def test_an_unknown_path_is_not_found(service: Service) -> None:
-    key = await service.issue()
+    key = await service.issue(scopes=frozenset({"keys:admin", "webhooks:write"}))
     for path in (
         *("", "/", "//pets", "%2Fpets", "%2fpets", "/pets/", "/pets//1", "/pets/1/"),
         *("/pets/1/photos", "/pets%2F1", "/%70ets", "/Pets", "/pets;a=1", "/pet", "/petsx"),
         *("/usage/", "/usage/1", "/v1/pets", "/store", "/store/", "/store/orders/1/approve"),
         *("/keys/1/", "/keys//rotate", "/keys/1//rotate", "/keys/1/rotate/", "/keys/1/Rotate"),
-        *(
-            "/webhooks/1/deliveries/1",
-            "/webhooks/1/deliveries//retry",
-            "/webhooks//deliveries/1/retry",
-        ),
-        *(
-            "/webhooks/1/deliveries/1/retry/",
-            "/webhooks/1/deliveries/1/retry/1",
-            "/webhooks/1/1/1/1",
-        ),
-        *("/keys/1/rotate/now", "/keys/1/2/rotate", "/pets/1/rotate", "//rotate", "/rotate"),
+        *("/webhooks/1/deliveries/1", "/webhooks/1/deliveries//retry", "/webhooks/1/1/1/1"),
+        *("/webhooks//deliveries/1/retry", "/webhooks/1/deliveries/1/retry/"),
+        *("/webhooks/1/deliveries/1/retry/1", "/%2e%2e/healthz", "/rotate", "//rotate"),
+        *("/keys/1/rotate/now", "/keys/1/2/rotate", "/pets/1/rotate", "/keys/current"),
     ):
         with case(path):
             response = await service.request("GET", f"/v1{path}", key.token)
             assert_error(response, 404, "not_found")
             assert len(response.headers.get_list("X-RateLimit-Limit")) == 1
-
-
-async def test_a_path_with_dots_does_not_leave_the_base_address(service: Service) -> None:
-    key = await service.issue()
-    response = await service.request("GET", "/v1/%2e%2e/healthz", key.token)
-    assert_error(response, 404, "not_found")
+    for key_id in (
+        *("x", "1.0", "+1", "9223372036854775808", "%31", "1%2f", "history", "Current"),
+        "%63urrent",
+    ):
+        with case(key_id):
+            response = await service.request("POST", f"/v1/keys/{key_id}/rotate", key.token)
+            assert_error(response, 404, "not_found")
 
 
 async def test_the_error_for_a_long_path_shortens_it(service: Service) -> None:
@@ -78,17 +70,6 @@ async def test_a_405_lists_the_allowed_methods(
     assert len(message) < 100
 
 
-@pytest.mark.parametrize(
-    "key_id", ["x", "1.0", "+1", "9223372036854775808", "%31", "1%2f", "history"]
-)
-async def test_a_parameter_in_the_middle_that_is_not_an_integer_is_not_found(
-    service: Service, key_id: str
-) -> None:
-    key = await service.issue(scopes=frozenset({"keys:admin"}))
-    response = await service.request("POST", f"/v1/keys/{key_id}/rotate", key.token)
-    assert_error(response, 404, "not_found")
-
-
 @pytest.mark.parametrize("key_id", ["rotate", "1%2Frotate"])
 async def test_a_segment_after_a_parameter_is_matched_literally(
     service: Service, key_id: str
@@ -98,28 +79,3 @@ async def test_a_segment_after_a_parameter_is_matched_literally(
     response = await service.request("POST", f"/v1/keys/{key_id}", key.token)
     assert_error(response, 405, "method_not_allowed")
     assert response.headers["Allow"] == "DELETE, GET, HEAD, PATCH"
-
-
-async def test_a_parameter_can_be_in_the_middle_of_a_path(service: Service) -> None:
-    key = await service.issue(scopes=frozenset({"keys:admin"}))
-    rotated = await service.request("POST", f"/v1/keys/{key.id}/rotate", key.token)
-    assert rotated.status_code == 200
-    assert rotated.json()["id"] == key.id
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        *(("GET", "/keys/current"), ("PATCH", "/keys/current"), ("DELETE", "/keys/current")),
-        *(("POST", "/keys/current/unban"), ("GET", "/keys/current/usage")),
-        *(("POST", "/keys/current/rotate/"), ("POST", "/keys/Current/rotate")),
-        *(("POST", "/keys/%63urrent/rotate"), ("POST", "/webhooks/current/rotate")),
-    ],
-)
-async def test_the_current_key_can_only_be_rotated(
-    service: Service, method: str, path: str
-) -> None:
-    key = await service.issue(scopes=frozenset({"keys:admin", "webhooks:write"}))
-    body: dict[str, Any] = {"json": {}} if method in ("PATCH", "POST") else {}
-    response = await service.request(method, f"/v1{path}", key.token, **body)
-    assert_error(response, 404, "not_found")

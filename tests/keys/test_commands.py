@@ -14,7 +14,7 @@ import apsw
 import httpx
 import pytest
 
-from petstore.cli.client_failures import ExitStatus
+from petstore.cli.client import ExitStatus
 from petstore.clock import HOUR, system_clock
 from petstore.keys.model import is_token
 from support.command import Command

@@ -53,7 +53,7 @@ class TestCreating:
         refused = await staff.post("/keys", **form)
         assert (await staff.get("/keys")).text.count("Till 2") == 1
         assert refused.status_code == 409
-        assert "cannot be shown" in refused.text
+        assert "showed its token; rotate the key to get another" in refused.text
         assert not TOKEN.search(refused.text)
 
     async def test_a_refused_form_keeps_the_input(self, staff: Visitor) -> None:
@@ -222,8 +222,8 @@ class TestTheList:
         text = words(await staff.get("/keys", name="limited"))
         assert f"Limited {limited.token[-4:]} active 1 Dec 2026, 12:00 UTC enterprise never" in text
         text = words(await staff.get(f"/keys/{limited.id}"))
-        assert "Used this minute: 3 of 5" in text
-        assert "Used today: 3 of 2 000" in text
+        assert "This minute: 3 of 5" in text
+        assert "Today: 3 of 2 000" in text
 
     async def test_keys_are_found_by_name_or_number(self, staff: Visitor, service: Service) -> None:
         for name in ("Till 1", "Kennel bot"):

@@ -8,7 +8,7 @@ import pytest
 
 from petstore.databases.sqlite import SqliteStore
 from petstore.keys.model import Caller
-from petstore.limits.contract import BanRules, RateLimiter, RateLimitStore
+from petstore.limits.contract import BanRules, RateLimiter
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.memory import MemoryLimiter
 from support.keys import issue_stored
@@ -16,7 +16,7 @@ from support.manual_clock import ManualClock
 from support.redis_limiters import redis_limiter
 from support.redis_server import RedisServer, redis_server
 
-StartLimiter: TypeAlias = Callable[[RateLimitStore], Awaitable[RateLimiter]]
+StartLimiter: TypeAlias = Callable[[StoredRateLimits], Awaitable[RateLimiter]]
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +40,7 @@ async def start_limiter(
     """Start limiters that remember nothing but what is in their store."""
     async with AsyncExitStack() as started:
 
-        async def start(states: RateLimitStore) -> RateLimiter:
+        async def start(states: StoredRateLimits) -> RateLimiter:
             if request.param == "memory":
                 return MemoryLimiter(states, clock, BanRules())
             redis: RedisServer = request.getfixturevalue("redis")

@@ -72,7 +72,6 @@ class Reference:
         return window, window[0]
 
     def _day(self, now: Milliseconds) -> list[Milliseconds]:
-        """The day is from 00:00 UTC."""
         return [moment for moment in self.admitted if moment // DAY == now // DAY]
 
 

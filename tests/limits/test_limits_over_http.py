@@ -27,7 +27,6 @@ async def strike(service: Service, token: str, count: int) -> None:
 
 
 async def get_banned(service: Service, token: str) -> None:
-    """Spend the limit of one a minute, and send requests until the key is banned."""
     await spend(service, token, 1)
     await strike(service, token, 1)
     service.clock.advance(2)

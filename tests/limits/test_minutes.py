@@ -3,7 +3,7 @@
 import pytest
 
 from petstore.limits.contract import Budget, LimitWindow
-from petstore.limits.minutes import MinuteLimiter, network_of
+from petstore.limits.memory import MinuteLimiter, network_of
 from support.manual_clock import ManualClock
 
 NOON = 20_788 * 86_400 + 43_200
@@ -14,7 +14,6 @@ def limiter_of(clock: ManualClock, per_minute: int, capacity: int = 10) -> Minut
 
 
 def verdicts(limiter: MinuteLimiter[int], holder: int, times: int, **lower: int) -> list[bool]:
-    """Return for so many requests whether they were admitted."""
     return [limiter.take(holder, **lower).verdict == "admitted" for _ in range(times)]
 
 

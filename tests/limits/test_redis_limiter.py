@@ -37,7 +37,6 @@ def server() -> Iterator[RedisServer]:
 
 
 async def admitted(limiter: RateLimiter, key: Caller, requests: int) -> int:
-    """Make so many requests at once and return how many of them were admitted."""
     decisions = await asyncio.gather(*(limiter.take(key) for _ in range(requests)))
     return [decision.verdict for decision in decisions].count("admitted")
 

@@ -14,8 +14,9 @@ from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
 from petstore.limits.contract import NEVER, BanRules, State
+from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import charge, decide, touched
-from petstore.limits.minutes import MinuteLimiter
+from petstore.limits.memory import MinuteLimiter
 from petstore.limits.redis import Mode, RedisLimiter, RedisRateLimiter
 from petstore.redis_client import RedisClient
 from support.exploration import explored
@@ -59,7 +60,7 @@ def when(moment: Moment, state: State, rules: BanRules, now: Milliseconds) -> Mi
     return moments[moment] if moments[moment] > 0 else now
 
 
-class Given:
+class Given(StoredRateLimits):
     """A store that has one state, or none, for every key and keeps nothing."""
 
     def __init__(self, state: State | None = None) -> None:
@@ -104,7 +105,6 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 def stored(redis: RedisServer, key: Caller) -> State:
-    """Return what the server remembers of a key."""
     flat = redis.call("HGETALL", f"petstore:key:{{{key.id}}}")
     return State(**{name: int(value) for name, value in flat.items()})
 
@@ -193,7 +193,6 @@ class Draw(random.Random):
 
 
 async def agree(client: RedisClient, key_id: int, now: Milliseconds) -> None:
-    """Judge or charge in both, from a state drawn by ``key_id``, and compare the states after."""
     draw = Draw(key_id)
     rules, limits, state = draw.rules(), draw.limits(), draw.state(now)
     unbanned_at = draw.choice([NEVER, state.unbanned_at, max(0, state.unbanned_at) + 1, now])

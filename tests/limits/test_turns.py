@@ -46,7 +46,6 @@ async def gate() -> Gate:
 
 
 async def outcomes(waiting: list[asyncio.Task[None]]) -> list[str]:
-    """Return ``served`` or the name of an error for each."""
     ended = await asyncio.gather(*waiting, return_exceptions=True)
     return ["served" if each is None else type(each).__name__ for each in ended]
 

@@ -9,7 +9,7 @@ import pytest
 from petstore.clock import SECOND
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.errors import Unavailable
-from petstore.observability.deliveries import report_attempts, report_backlog
+from petstore.observability.measured import report_attempts, report_backlog
 from petstore.observability.registry import Registry, SharedMetrics
 from petstore.webhooks.deliveries import make_deliveries
 from petstore.webhooks.store import active_webhooks, take_leases
@@ -103,5 +103,4 @@ async def test_the_age_grows_while_the_database_cannot_be_read(
 
 
 def disable() -> Unit[None]:
-    """Disable all webhooks because their deliveries failed."""
     yield Statement("UPDATE webhooks SET enabled = 0, disabled_reason = 'failing'")

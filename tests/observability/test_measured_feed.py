@@ -9,7 +9,6 @@ import pytest
 
 from petstore.databases.contract import Statement, Unit
 from petstore.errors import NotFound
-from petstore.events.feed import FeedLag
 from petstore.events.model import NewEvent
 from petstore.events.store import record
 from petstore.observability.hooks import observed_store
@@ -122,16 +121,3 @@ async def test_the_feed_lag_is_the_age_of_the_oldest_unpublished_event(
             clock.advance(3)
             await eventually(is_late)
         await eventually(is_on_time)
-
-
-async def test_a_clock_that_was_set_back_causes_no_negative_lag(
-    postgres_url: str, clock: ManualClock
-) -> None:
-    async with open_store(postgres_url) as store:
-        lag = FeedLag(store, clock)
-        await store.write(told(record(clock() + 60_000, NewEvent("pet.created", "pet/1", {}))))
-        await lag.refresh()
-        assert lag.seconds == 0
-        clock.advance(62)
-        await lag.refresh()
-        assert lag.seconds == 2

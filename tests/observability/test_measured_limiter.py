@@ -29,10 +29,7 @@ ReadSample: TypeAlias = Callable[[str], Awaitable[float]]
 async def measured_limiter(
     database: Path, redis: RedisServer, clock: ManualClock
 ) -> AsyncIterator[tuple[RateLimiter, SqliteStore, ReadSample]]:
-    """Give a limiter in Redis, its store, and a function that returns a sample by its name."""
-    settings = Settings(
-        redis=redis.url, ban_strikes=1, ban_strikes_divisor=10**9, ban_grace_seconds=0
-    )
+    settings = Settings(redis=redis.url, ban_strikes=1, ban_grace_seconds=0)
     with registry_of_test() as registry:
 
         async def sample(name: str) -> float:

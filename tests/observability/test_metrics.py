@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from petstore.observability.metrics import COMMITS, METRICS, Metric, histogram_sample
+from petstore.observability.metrics import LAG, METRICS, Metric, observe
 
 DASHBOARD = json.loads((Path(__file__).parents[2] / "deploy/grafana-dashboard.json").read_text())
 ENDINGS = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
@@ -12,8 +12,10 @@ METRIC_ROW = re.compile(r"^\| (`[^|]+`) \| (counter|gauge|histogram) \| [^|]+ \|
 
 
 def test_values_are_counted_in_buckets_by_their_upper_bounds() -> None:
-    sample = histogram_sample(COMMITS, {1: 5, 2: 1, 3: 1, 1000: 2})
-    assert sample == [5, 1, 1, 0, 0, 0, 0, 0, 0, 2, 2010]
+    sample = LAG.zero()
+    for value in (0.001, 0.002, 0.25, 1000):
+        observe(sample, LAG, value)
+    assert sample == [1, 1, 0, 0, 0, 0, 1, 0, 0, 0, 1, 1000.253]
 
 
 def test_the_page_on_monitoring_lists_every_metric_with_its_kind_and_labels() -> None:

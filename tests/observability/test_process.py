@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from petstore.observability.measured import lag_meter
 from petstore.observability.metrics import LAG
-from petstore.observability.process import lag_meter
 from support.observed import read_from, registry_of_test
 
 pytestmark = pytest.mark.anyio

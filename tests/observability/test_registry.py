@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from petstore.observability import registry as registry_module
-from petstore.observability.metrics import BANS, COMMITS
+from petstore.observability.metrics import BANS, TRANSACTIONS, observe
 from petstore.observability.registry import Registry
 from support.observed import Samples, port_of, read_from, read_metrics, registry_of_test
 
@@ -19,16 +19,15 @@ pytestmark = pytest.mark.anyio
 
 @contextmanager
 def worker(folder: Path, worker_id: int, bans: int) -> Iterator[Registry]:
-    """Give the registry of a worker with so many bans and commits."""
     with registry_of_test(worker_id, folder) as registry:
         registry.report(BANS, lambda: bans)
-        registry.report_histogram(COMMITS, {1: bans})
+        for _ in range(bans):
+            observe(registry.samples(TRANSACTIONS)[()], TRANSACTIONS, 1)
         yield registry
 
 
 def sums(samples: Samples) -> tuple[float, float, float]:
-    """Return the sums of bans and commits, and the number of workers."""
-    commits = samples['petstore_commit_changes_bucket{le="1.0"}']
+    commits = samples['petstore_transaction_duration_seconds_bucket{le="1.0"}']
     return samples["petstore_bans_total"], commits, samples["petstore_workers"]
 
 

@@ -2,13 +2,13 @@
 
 import asyncio
 import csv
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from petstore.cli.main import main
+from petstore.events.store import Change
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
 from petstore.pets.model import NewPet
@@ -17,8 +17,6 @@ from support.odd_service import odd_service, response
 from support.shop import Shop
 from support.stores import open_store
 from support.terminal import Terminal
-
-NOBODY = 2**62
 
 
 @pytest.fixture
@@ -32,66 +30,21 @@ def status_of(shop: Shop, pet_id: int) -> str:
     return str(shop.ask("pets", "show", pet_id)["status"])
 
 
-@pytest.mark.parametrize("action", ["place", "show", "approve", "deliver", "cancel"])
-def test_an_invalid_id_is_refused(shop: Shop, action: str) -> None:
-    words = shop.fail("orders", action, "0", status=2)
-    assert words.startswith("Invalid value for '")
-
-
-@pytest.mark.parametrize("action", ["show", "approve", "deliver", "cancel"])
-def test_an_unknown_order_is_not_found(shop: Shop, action: str) -> None:
-    assert shop.fail("orders", action, NOBODY, status=3) == f"there is no order {NOBODY}"
-
-
-@pytest.mark.parametrize("time", ["", "2026-12-24", "2026-12-24T10:00:00", "2026-12-24T10:00Z"])
-def test_a_time_without_an_offset_is_refused(shop: Shop, time: str) -> None:
-    words = shop.fail("orders", "place", 1, "--ship-date", time, status=2)
-    assert words == (
-        f"Invalid value for '--ship-date': {time!r}:"
-        " expected a date and time such as 2026-12-24T10:00:00Z."
-    )
-
-
-def test_a_placed_order_is_printed_in_one_line(shop: Shop, pet_id: int) -> None:
+def test_an_order_is_placed_approved_and_delivered(shop: Shop, pet_id: int) -> None:
     printed = shop.succeed("orders", "place", pet_id, "--ship-date", "2031-12-24T01:30:00+02:00")
-    (order,) = shop.ask("orders", "list", "--pet", pet_id)
-    until = datetime.fromisoformat(order["reservedUntil"]).astimezone(UTC)
-    assert printed == (
-        f"Order {order['id']}: pet {pet_id}, placed, reserved until {until:%Y-%m-%d %H:%M} UTC,"
-        " ships 2031-12-23 23:30 UTC\n"
-    )
-    assert shop.succeed("orders", "show", order["id"]) == printed
-    assert status_of(shop, pet_id) == "pending"
-
-
-def test_an_order_is_approved_and_delivered(shop: Shop, pet_id: int) -> None:
-    order = shop.ask("orders", "place", pet_id)
+    (order,) = shop.ask("orders", "list", "--pet", pet_id, "--status", "placed")
+    at, until = (order[name][:16].replace("T", " ") for name in ("placedAt", "reservedUntil"))
     line = f"Order {order['id']}: pet {pet_id}, "
-    assert shop.succeed("orders", "approve", order["id"]) == f"{line}approved\n"
-    assert shop.succeed("orders", "deliver", order["id"]) == f"{line}delivered\n"
-    assert shop.ask("orders", "show", order["id"])["complete"] is True
+    ships = "ships 2031-12-23 23:30 UTC\n"
+    assert printed == f"{line}placed, reserved until {until} UTC, {ships}"
+    assert shop.succeed("orders", "show", order["id"]) == printed
+    _, row = shop.succeed("orders", "list", "--pet", pet_id).splitlines()
+    words = f"{order['id']} {pet_id} placed {at} {until} 2031-12-23 23:30 - -"
+    assert row.split() == words.split()
+    assert shop.succeed("orders", "approve", order["id"]) == f"{line}approved, {ships}"
+    assert shop.succeed("orders", "deliver", order["id"]) == f"{line}delivered, {ships}"
     assert status_of(shop, pet_id) == "sold"
     shop.fail("orders", "cancel", order["id"], status=4)
-
-
-def test_orders_are_listed_by_animal_and_status(shop: Shop, pet_id: int) -> None:
-    first = shop.ask("orders", "place", pet_id)["id"]
-    shop.succeed("orders", "cancel", first)
-    second = shop.ask("orders", "place", pet_id, "--ship-date", "2031-12-24T10:00:00Z")
-    listed = shop.ask("orders", "list", "--pet", pet_id)
-    assert [(order["id"], order["status"]) for order in listed] == [
-        (first, "cancelled"),
-        (second["id"], "placed"),
-    ]
-    assert shop.ask("orders", "list", "--pet", pet_id, "--newest") == listed[::-1]
-    placed = shop.succeed("orders", "list", "--pet", pet_id, "--status", "placed")
-    head, row = placed.splitlines()
-    assert head.split("  ")[0] == "id"
-    at, until = (second[name][:16].replace("T", " ") for name in ("placedAt", "reservedUntil"))
-    assert row.split() == [
-        *(str(second["id"]), str(pet_id), "placed"),
-        *f"{at} {until} 2031-12-24 10:00 - -".split(),
-    ]
 
 
 def test_a_narrow_terminal_gets_fewer_columns(
@@ -111,9 +64,8 @@ def test_a_sale_over_the_counter_is_printed_with_buyer_and_price(shop: Shop, pet
     sale = ("--buyer", "J\u00e4ne Doe", "--note", "Paid.", "--amount", 24_900)
     printed = shop.succeed("orders", "sell", pet_id, *sale)
     (order,) = shop.ask("orders", "list", "--pet", pet_id)
-    assert printed == (
-        f"Order {order['id']}: pet {pet_id}, delivered, for J\u00e4ne Doe, 249.00 USD\n"
-    )
+    assert printed.startswith(f"Order {order['id']}: pet {pet_id}, delivered, ")
+    assert printed.endswith(", J\u00e4ne Doe, 249.00 USD\n")
     assert (order["note"], order["amount"], order["currency"]) == ("Paid.", 24_900, "USD")
     assert status_of(shop, pet_id) == "sold"
     undone = shop.ask("orders", "cancel", order["id"], "--reason", "Wrong animal")
@@ -121,32 +73,12 @@ def test_a_sale_over_the_counter_is_printed_with_buyer_and_price(shop: Shop, pet
     assert status_of(shop, pet_id) == "available"
 
 
-def test_an_order_is_changed_and_found_by_its_buyer(shop: Shop, pet_id: int) -> None:
-    order = shop.ask("orders", "place", pet_id, "--buyer", "Anna Quick")
-    before = "2031-12-24T10:00:00Z"
-    for options in (("--buyer", "anna q"), ("--buyer", "ANNA Q", "--placed-before", before)):
-        assert [one["id"] for one in shop.ask("orders", "list", *options)] == [order["id"]]
-    change = ("orders", "change", order["id"])
-    changed = shop.ask(*change, "--no-buyer", "--note", "Calls back", "--amount", 5)
-    assert "buyer" not in changed
-    assert (changed["note"], changed["amount"]) == ("Calls back", 5)
-    bare = shop.ask(*change, "--no-note", "--amount", "none", "--ship-date", "none")
-    assert not bare.keys() & {"note", "amount", "currency", "shipDate"}
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("change", 1), "nothing to change: name at least one option"),
-        (("change", 1, "--no-buyer", "--buyer", "A"), "--buyer and --no-buyer cannot be used tog"),
-        (("change", 1, "--no-note", "--note", "A"), "--note and --no-note cannot be used together"),
-        (("list", "--newest", "--buyer", "A"), "--newest and --buyer cannot be used together"),
-    ],
-)
-def test_options_that_contradict_each_other_are_refused(
-    shop: Shop, words: tuple[str | int, ...], message: str
-) -> None:
-    assert message in shop.fail("orders", *words, status=2)
+def test_fields_of_an_order_are_removed(shop: Shop, pet_id: int) -> None:
+    details = ("--buyer", "Anna", "--note", "Calls back", "--amount", 5)
+    order = shop.ask("orders", "place", pet_id, *details, "--ship-date", "2031-12-24T10:00:00Z")
+    removals = ("--no-buyer", "--no-note", "--no-amount", "--no-ship-date")
+    bare = shop.ask("orders", "change", order["id"], *removals)
+    assert order.keys() - bare.keys() == {"buyer", "note", "amount", "currency", "shipDate"}
 
 
 def test_orders_are_exported_page_by_page_and_safe_in_a_spreadsheet(
@@ -155,7 +87,7 @@ def test_orders_are_exported_page_by_page_and_safe_in_a_spreadsheet(
     order = shop.ask("orders", "sell", pet_id, "--buyer", "=1+1", "--note", "a\nb")
     file = tmp_path / "orders.csv"
     shop.succeed("orders", "export", file, "--status", "delivered")
-    rows = list(csv.DictReader(file.read_text().splitlines(keepends=True)))
+    rows = list(csv.DictReader(file.read_text("utf-8-sig").splitlines(keepends=True)))
     (row,) = [row for row in rows if row["id"] == str(order["id"])]
     assert {each["status"] for each in rows} == {"delivered"}
     assert (row["buyer"], row["note"], row["complete"]) == ("'=1+1", "a\nb", "true")
@@ -183,7 +115,7 @@ def test_a_buyer_is_forgotten_on_the_database(
             for pet_id, status in enumerate(statuses, 1):
                 await store.write(create_pet(NewPet("Rex", 1, "available")))
                 new = OrderCreate(pet_id, buyer="Zoe Past", complete=status == "delivered")
-                await store.write(place_order(new, 0, 0))
+                await store.write(place_order(Change(0), new))
 
     asyncio.run(fill())
     done = CliRunner().invoke(main, ["orders", "forget", "zoe PAST", "--database", database])
@@ -203,4 +135,4 @@ def test_a_time_without_a_utc_form_is_shown_unchanged() -> None:
     }
     with odd_service(response(200, order)) as service:
         printed = Shop(service.url, "a-key").succeed("orders", "show", 1)
-    assert printed == f"Order 1: pet 2, approved, ships {moment} UTC\n"
+    assert printed == (f"Order 1: pet 2, approved, ships {moment} UTC\n")

@@ -1,7 +1,6 @@
 """Orders: which bodies are one, how a status may move, and what ends with an order."""
 
 import json
-import re
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import product
 from typing import Any, get_args
@@ -87,10 +86,10 @@ EXPECTED = {
     "quantity": "1, because every animal is unique",
     "shipDate": "a date and time as in ",
     "status": "one of 'placed', 'approved', 'delivered', 'cancelled'",
-    "buyer": "1 to 200 characters, not only white space and without control characters",
+    "buyer": "1 to 200 printable characters, not only white space",
     "note": r"1 to 1000 characters",
     "amount": r"an integer from 0 to 10\^12",
-    "cancelReason": "1 to 200 characters, not only white space and without control characters",
+    "cancelReason": "1 to 200 printable characters, not only white space",
     "complete": "true or false",
 }
 ODD_NAMES: tuple[Any, ...] = (7, [], "", " ", "\u3000", "a\nb", "a\0", "\u202eJane", "x" * 201)
@@ -138,16 +137,13 @@ def test_an_invalid_value_of_a_change_is_refused_naming_the_field(field: str, va
         decode_json(json.dumps({field: value}).encode(), OrderPatch)
 
 
-def test_an_order_needs_an_animal() -> None:
-    with pytest.raises(InvalidBody, match=r"^petId: required; expected a whole number"):
-        decode_json(b"{}", OrderCreate)
-
-
 @pytest.mark.parametrize("body", [b"null", b"[]", b'"placed"', b"7", b"", b" "])
 @pytest.mark.parametrize("struct", [OrderCreate, OrderPatch])
 def test_only_an_object_is_accepted(body: bytes, struct: type) -> None:
     with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
         decode_json(body, struct)
+    with pytest.raises(InvalidBody, match=r"^petId: required; expected a whole number"):
+        decode_json(b"{}", OrderCreate)
 
 
 # What is taken
@@ -216,25 +212,16 @@ def test_an_allowed_status_change_is_accepted(present: OrderStatus, wanted: Orde
 
 
 @pytest.mark.parametrize(("present", "wanted"), OTHERS)
-def test_any_other_status_change_is_refused(present: OrderStatus, wanted: OrderStatus) -> None:
-    message = rf"^status: {present} (?:can become .*, not|is final; it cannot become) {wanted}$"
-    with pytest.raises(IllegalTransition, match=message):
-        changed(order(present), status=wanted)
-
-
-@pytest.mark.parametrize(
-    ("present", "wanted", "message"),
-    [
-        ("placed", "delivered", "status: placed can become approved or cancelled, not delivered"),
-        ("approved", "placed", "status: approved can become delivered or cancelled, not placed"),
-        ("delivered", "cancelled", "status: delivered is final; it cannot become cancelled"),
-    ],
-)
-def test_a_refused_status_change_names_the_allowed_ones(
-    present: OrderStatus, wanted: OrderStatus, message: str
+def test_any_other_status_change_is_refused_naming_the_allowed_ones(
+    present: OrderStatus, wanted: OrderStatus
 ) -> None:
-    with pytest.raises(IllegalTransition, match=f"^{re.escape(message)}$"):
-        moved(order(present), wanted, LATER)
+    following = {after for before, after in MOVES if before == present}
+    allowed = " or ".join(status for status in STATUSES if status in following)
+    message = f"status: {present} is final; it cannot become {wanted}"
+    if allowed:
+        message = f"status: {present} can become {allowed}, not {wanted}"
+    with pytest.raises(IllegalTransition, match=f"^{message}$"):
+        changed(order(present), status=wanted)
 
 
 def test_only_a_final_status_changes_the_animal() -> None:
@@ -259,66 +246,40 @@ def test_an_order_is_cancelled_when_its_reservation_lapses(
 # How an order changes otherwise
 
 
-@pytest.mark.parametrize("status", STATUSES)
-def test_an_empty_patch_changes_nothing(status: OrderStatus) -> None:
-    assert changed(order(status)) == order(status)
-
-
-@pytest.mark.parametrize("status", ["placed", "approved"])
-def test_the_date_of_an_open_order_can_be_changed_and_removed(status: OrderStatus) -> None:
-    dated = order(status, ship_date=CHRISTMAS)
-    assert changed(order(status), ship_date=CHRISTMAS) == dated
-    assert changed(dated, ship_date=NOON).ship_date == NOON
-    assert changed(dated, ship_date=None).ship_date is UNSET
-
-
-@pytest.mark.parametrize("status", ["delivered", "cancelled"])
-@pytest.mark.parametrize("date", [None, CHRISTMAS, NOON])
-def test_the_date_of_a_closed_order_cannot_change(
-    status: OrderStatus, date: datetime | None
-) -> None:
-    message = f"^order 3 is {status}: its shipDate can no longer change$"
-    with pytest.raises(OrderClosed, match=message):
-        changed(order(status, ship_date=CHRISTMAS), ship_date=date)
-
-
-def test_a_date_can_be_set_with_the_final_status_change() -> None:
-    delivered = changed(order("approved"), status="delivered", ship_date=CHRISTMAS)
-    assert delivered == order("delivered", ship_date=CHRISTMAS)
-
-
 # What a sale leaves
 
 
-@pytest.mark.parametrize("status", ["placed", "approved"])
-@pytest.mark.parametrize("field", ["buyer", "note", "amount"])
+SET: dict[str, dict[str, Any]] = {
+    "buyer": {"buyer": "Jane"},
+    "note": {"note": "Paid.\nTwice."},
+    "amount": {"amount": 500, "currency": "EUR"},
+    "ship_date": {"ship_date": CHRISTMAS},
+}
+
+
+@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize("field", SET)
 def test_what_a_sale_leaves_can_be_changed_and_removed_until_the_end(
     status: OrderStatus, field: str
 ) -> None:
-    given: dict[str, Any] = {field: 500 if field == "amount" else "Jane"}
+    given = {field: SET[field][field]}
     removed: dict[str, Any] = {field: None}
-    filled = order(status, **given, **({"currency": "EUR"} if field == "amount" else {}))
-    assert changed(order(status), **given) == filled
-    assert changed(filled, **removed) == order(status)
-
-
-@pytest.mark.parametrize("status", ["delivered", "cancelled"])
-@pytest.mark.parametrize(("field", "value"), [("buyer", "Jane"), ("buyer", None), ("amount", 5)])
-def test_buyer_and_amount_of_a_closed_order_cannot_change(
-    status: OrderStatus, field: str, value: Any
-) -> None:
-    with pytest.raises(OrderClosed, match=f"is {status}: its {field} can no longer change$"):
-        changed(order(status, buyer="Jane", amount=5), **{field: value})
-
-
-@pytest.mark.parametrize("status", ["delivered", "cancelled"])
-def test_the_note_of_a_closed_order_can_change(status: OrderStatus) -> None:
-    noted = changed(order(status), note="Paid in cash.\nTwice.")
-    assert noted == order(status, note="Paid in cash.\nTwice.")
-    assert changed(noted, note=None) == order(status)
+    filled = order(status, **SET[field])
+    assert changed(filled) == filled
+    if field == "note" or status in OPEN_STATUSES:
+        assert changed(order(status), **given) == filled
+        assert changed(filled, **removed) == order(status)
+        return
+    name = field.replace("ship_date", "shipDate")
+    for change in (given, removed):
+        message = f"^order 3 is {status}: its {name} can no longer change$"
+        with pytest.raises(OrderClosed, match=message):
+            changed(filled, **change)
 
 
 def test_an_amount_keeps_the_currency_in_which_it_was_set() -> None:
+    dated = changed(order("approved"), status="delivered", ship_date=CHRISTMAS)
+    assert dated == order("delivered", ship_date=CHRISTMAS)
     dollars = order(amount=5, currency="USD")
     assert changed(dollars, note="Hi") == order(amount=5, currency="USD", note="Hi")
     assert changed(dollars, amount=5) == order(amount=5, currency="EUR")

@@ -79,6 +79,14 @@ def lanes(page: httpx.Response) -> dict[str, list[int]]:
 
 
 async def test_the_board_has_a_lane_for_every_status(staff: Visitor) -> None:
+    page = await staff.get("/orders")
+    assert lanes(page) == {
+        f"{status} 0 orders": [] for status in ("Placed", "Approved", "Delivered", "Cancelled")
+    }
+    assert "No orders wait for approval." in page.text
+    page = await staff.get("/orders", status="placed", petId="7")
+    assert "No order matches." in page.text
+    assert lanes(page) == {"Placed orders of animal 7": []}
     for pet_id, actions in ((1, ("cancel",)), (1, ("approve", "deliver")), (2, ("approve",))):
         await place(staff, pet_id)
         for action in actions:
@@ -97,17 +105,6 @@ async def test_the_board_has_a_lane_for_every_status(staff: Visitor) -> None:
     assert "24 h left" in page.text
     assert "Approve order 4" in page.text
     assert "Deliver order 3: <bdi>Rex</bdi>" in page.text
-
-
-async def test_an_empty_board_says_so(staff: Visitor) -> None:
-    page = await staff.get("/orders")
-    assert lanes(page) == {
-        f"{status} 0 orders": [] for status in ("Placed", "Approved", "Delivered", "Cancelled")
-    }
-    assert "No orders wait for approval." in page.text
-    page = await staff.get("/orders", status="placed", petId="7")
-    assert "No order matches." in page.text
-    assert lanes(page) == {"Placed orders of animal 7": []}
 
 
 async def test_open_orders_are_shown_oldest_first_and_closed_orders_newest_first(
@@ -136,21 +133,13 @@ async def test_open_orders_are_shown_oldest_first_and_closed_orders_newest_first
     }
 
 
-async def test_the_orders_of_an_animal_are_found(staff: Visitor) -> None:
-    await place(staff)
-    await act(staff, "cancel")
-    await place(staff)
-    await place(staff, 2)
-    page = await staff.get("/orders", petId="1")
-    assert lanes(page) == {"All orders of Bella": [2, 1]}
-    assert lanes(await staff.get("/orders", petId="bel")) == {"All orders of Bella": [2, 1]}
-
-
 async def test_of_several_animals_named_so_a_person_chooses_one(
     service: Service, staff: Visitor
 ) -> None:
     await service.store.write(create_pets([NewPet("bella", 1, "sold"), NewPet("Bella B", 1)]))
     await place(staff)
+    page = await staff.get("/orders", petId="1")
+    assert lanes(page) == {"All orders of Bella": [1]}
     page = await staff.get("/orders", petId="Bella", status="placed")
     assert "Which one do you mean? Bella, animal 1 pending bella, animal 4 sold" in words(page)
     assert 'href="/console/orders?find=&amp;status=placed&amp;petId=1&amp;buyer="' in page.text
@@ -170,9 +159,8 @@ async def test_the_orders_of_a_buyer_are_found(staff: Visitor) -> None:
     page = await staff.get("/orders", buyer="zoe")
     assert "<bdi>Zoë Lem</bdi>" in page.text
     assert "249.00 USD" in words(page)
-    assert lanes(await staff.get("/orders", buyer="ada", petId="2")) == {
-        "All orders of Rex for ada…": [2]
-    }
+    page = await staff.get("/orders", buyer="ada", petId="re")
+    assert lanes(page) == {"All orders of Rex for ada…": [2]}
 
 
 async def test_a_search_for_buyers_on_several_pages_has_no_total(
@@ -244,11 +232,17 @@ async def test_an_invalid_filter_is_reported(staff: Visitor, field: str, expecte
 
 
 async def test_an_order_goes_from_placed_to_delivered(staff: Visitor) -> None:
+    assert (await staff.get("/orders/7")).status_code == 404
     placed = await place(staff)
     assert "Order 1 is placed. Bella is reserved." in words(placed)
-    approved = await act(staff, "approve")
+    assert "Cancel it" in placed.text
+    fields = seen(placed)
+    approved = await staff.submit("/orders/1/approve", **fields)
     assert "Order 1 for \u2068Bella\u2069 is approved. It has no time limit now." in approved.text
     assert "Approve order" not in words(approved)
+    again = await staff.post("/orders/1/approve", **fields)
+    assert again.status_code == 412
+    assert "Order 1 is approved already." in again.text
     delivered = await act(staff, "deliver")
     assert "Order 1 is delivered. Bella is sold." in words(delivered)
     assert "Cancel order" not in delivered.text
@@ -270,22 +264,6 @@ async def test_a_change_returns_to_the_page_where_it_was_made(
     response = await staff.post("/orders/1/approve", back=back, **fields)
     assert response.status_code == 303
     assert response.headers["location"] == path
-
-
-async def test_without_the_script_a_ship_date_is_in_utc(staff: Visitor) -> None:
-    page = await place(staff)
-    assert "Ship date, in UTC</label>" in page.text
-    assert 'type="datetime-local" value="" max=' in page.text
-    changed = await change(staff, shipDate="2026-12-24T10:30")
-    assert 'value="2026-12-24T10:30"' in changed.text
-    assert '<time datetime="2026-12-24T10:30:00Z">' in changed.text
-
-
-async def test_placing_an_order_is_undone_by_cancelling_it(staff: Visitor) -> None:
-    placed = await place(staff)
-    assert "Cancel it" in placed.text
-    cancelled = await staff.submit("/orders/1/cancel", **seen(placed))
-    assert "Order 1 is cancelled. Bella is available again." in words(cancelled)
 
 
 def undo_of(page: httpx.Response) -> dict[str, str]:
@@ -319,8 +297,16 @@ async def test_an_animal_that_someone_else_reserved_first_is_reported(staff: Vis
     assert "Bella is pending now. Only an available animal can be reserved." in words(refused)
 
 
-async def test_a_ship_date_can_be_changed_undone_and_removed(staff: Visitor) -> None:
-    await place(staff, shipDate="2026-12-24T10:00:30.5+01:00")
+async def test_a_ship_date_can_be_changed_undone_and_removed(
+    service: Service, staff: Visitor
+) -> None:
+    page = await place(staff, shipDate="2026-12-24T10:00:30.5+01:00")
+    assert "Ship date, in UTC</label>" in page.text  # without the script
+    assert 'type="datetime-local" value="2026-12-24T09:00" max=' in page.text
+    saved = await succeed(staff, await change(staff, buyer="Ada"), "Undo")
+    assert values(saved)["shipDate"] == "2026-12-24T09:00"
+    reader = await signed_in(service, scopes=READER)
+    assert 'datetime="2026-12-24T09:00:30Z' in (await reader.get("/orders/1")).text
     changed = await change(staff, shipDate="2026-12-25T08:30")
     assert "Order 1 is changed." in changed.text
     assert 'value="2026-12-25T08:30"' in changed.text
@@ -330,28 +316,10 @@ async def test_a_ship_date_can_be_changed_undone_and_removed(staff: Visitor) -> 
     assert "Order 1 is as it was before." in undone.text
     removed = await change(staff, shipDate="")
     assert values(removed)["shipDate"] == ""
-    assert undo_of(removed)["shipDate"] == "2026-12-24T10:00:30.500000+01:00"
     again = await change(staff, shipDate="2026-12-25T08:30:15")
-    assert 'datetime="2026-12-25T08:30:15Z"' in again.text
+    assert '<time datetime="2026-12-25T08:30:15Z">' in again.text
     assert undo_of(again)["shipDate"] == ""
-
-
-async def test_a_ship_date_that_stays_the_same_keeps_its_seconds(
-    service: Service, staff: Visitor
-) -> None:
-    await place(staff, shipDate="2026-12-24T10:00:30Z")
-    saved = await change(staff, buyer="Ada")
-    undone = await succeed(staff, saved, "Undo")
-    assert values(undone)["shipDate"] == "2026-12-24T10:00"
-    reader = await signed_in(service, scopes=READER)
-    assert 'datetime="2026-12-24T10:00:30Z"' in (await reader.get("/orders/1")).text
-
-
-async def test_a_form_in_which_nothing_is_changed_changes_nothing(staff: Visitor) -> None:
-    await place(staff, buyer="Ada")
-    saved = await change(staff)
-    assert saved.url.path == "/console/orders/1"
-    assert "Order 1 is changed." not in saved.text
+    assert "Order 1 is changed." not in (await change(staff)).text
 
 
 async def test_buyer_price_and_note_are_changed_undone_and_removed(staff: Visitor) -> None:
@@ -378,23 +346,15 @@ async def test_who_may_not_change_an_order_is_told_its_values(
     assert "Save" not in words(page)
 
 
-async def test_an_order_is_edited_in_place_and_nothing_is_told_twice(staff: Visitor) -> None:
-    await place(staff, buyer="Ada", amount="249")
-    page = await staff.get("/orders/1")
-    assert not facts(page).keys() & {"Buyer", "Price", "Ship date", "Note"}
-    assert 'id="details" data-follow="order"' in page.text
-    closed = await act(staff, "cancel")
-    assert facts(closed).items() >= {"Buyer": "Ada", "Price": "249.00 USD"}.items()
-    assert values(closed).keys() >= {"note"}
-    assert "buyer" not in values(closed)
-
-
 async def test_a_closed_order_keeps_all_but_its_note(staff: Visitor) -> None:
     await place(staff, buyer="Ada", amount="249")
-    await act(staff, "cancel", cancelReason="Changed her mind")
-    page = await staff.get("/orders/1")
-    assert form_of(page, "Save").fields.keys() >= {"note"}
-    assert "buyer" not in form_of(page, "Save").fields
+    page = await staff.get("/orders/1")  # an open one tells nothing twice
+    assert not facts(page).keys() & {"Buyer", "Price", "Ship date", "Note"}
+    assert 'id="details" data-follow="order"' in page.text
+    page = await act(staff, "cancel", cancelReason="Changed her mind")
+    assert facts(page).items() >= {"Buyer": "Ada", "Price": "249.00 USD"}.items()
+    assert values(page).keys() >= {"note"}
+    assert "buyer" not in values(page)
     noted = await change(staff, note="Called twice")
     assert "Called twice" in words(noted)
     refused = await staff.post("/orders/1", was_note="", note="x" * 1001)
@@ -451,11 +411,7 @@ async def test_an_order_is_refused_with_all_that_is_wrong(staff: Visitor) -> Non
     assert refused.status_code == 400
     text = words(refused)
     assert "3 fields need another look:" in text
-    for said in (
-        "Animal: no available animal",
-        "Buyer: expected 1 to 200",
-        "Price in USD: expected",
-    ):
+    for said in ("Animal: no available", "Buyer: expected 1 to 200", "Price in USD: expected"):
         assert said in text
     for field in ("petId-hint petId", "buyer", "amount"):
         assert f'aria-describedby="{field}-problem"' in refused.text
@@ -483,10 +439,6 @@ async def test_a_refused_order_keeps_the_input(
     assert told in words(refused)
     for value in typed.values():
         assert f'value="{value}"' in refused.text
-
-
-async def test_an_unknown_order_is_not_found(staff: Visitor) -> None:
-    assert (await staff.get("/orders/7")).status_code == 404
 
 
 # A new order
@@ -529,50 +481,36 @@ async def test_of_several_available_animals_named_so_a_person_chooses_one(
 # Two people at once
 
 
-async def two_people(service: Service, staff: Visitor) -> tuple[dict[str, str], Visitor]:
-    """Place an order, which one person looks at; return what they saw, and another person."""
-    await place(staff)
-    return seen(await staff.get("/orders/1")), await signed_in(service)
-
-
+@pytest.mark.parametrize(
+    ("theirs", "mine", "said"),
+    [("approve", "cancel", "test approved"), ("cancel", "approve", "test cancelled")],
+)
 async def test_a_conflict_shows_the_change_of_someone_else(
-    service: Service, staff: Visitor
+    service: Service, staff: Visitor, theirs: str, mine: str, said: str
 ) -> None:
-    fields, other = await two_people(service, staff)
-    await act(other, "approve")
-    refused = await staff.post("/orders/1/cancel", **fields)
+    page = await place(staff)
+    await act(await signed_in(service), theirs)
+    refused = await staff.post(f"/orders/1/{mine}", **seen(page))
     assert refused.status_code == 412
-    assert "test approved order 1 just now, while this page was open." in words(refused)
-    assert "If it is still right, make it again." in refused.text
-    cancelled = await staff.submit("/orders/1/cancel", **seen(refused))
-    assert "Order 1 is cancelled." in cancelled.text
-
-
-async def test_a_second_press_of_the_button_shows_a_neutral_notice(staff: Visitor) -> None:
-    await place(staff)
-    fields = seen(await staff.get("/orders/1"))
-    await staff.submit("/orders/1/approve", **fields)
-    again = await staff.post("/orders/1/approve", **fields)
-    assert again.status_code == 412
-    assert "Order 1 is approved already." in again.text
-
-
-async def test_a_cancelled_order_cannot_be_approved(service: Service, staff: Visitor) -> None:
-    fields, other = await two_people(service, staff)
-    await act(other, "cancel")
-    refused = await staff.post("/orders/1/approve", **fields)
-    assert "test cancelled order 1 just now, while this page was open." in words(refused)
-    assert "make it again" not in refused.text
-    assert "Order this animal again" in refused.text
+    assert f"{said} order 1 just now, while this page was open." in words(refused)
+    is_open = theirs == "approve"
+    assert ("If it is still right, make it again." in refused.text) is is_open
+    assert ("Order this animal again" in refused.text) is not is_open
+    if is_open:
+        cancelled = await staff.submit("/orders/1/cancel", **seen(refused))
+        assert "Order 1 is cancelled." in cancelled.text
+    else:
+        refused = await press(staff, page, "Save", note="Calls first")
+        assert refused.status_code == 412
+        assert f"{said} order 1 just now, while this page was open." in words(refused)
+        saved = await succeed(staff, refused, "Save mine anyway")
+        assert "Calls first" in words(saved)
 
 
 @pytest.mark.parametrize(
     ("theirs", "told"),
     [
-        (
-            "2026-12-25T08:30",
-            "test set the ship date of order 1 to 2026-12-25 08:30 UTC just now, while",
-        ),
+        ("2026-12-25T08:30", "test set the ship date of order 1 to 2026-12-25 08:30 UTC just now"),
         ("", "test removed the ship date of order 1 just now, while this page was open."),
     ],
 )
@@ -601,19 +539,6 @@ async def test_a_conflict_of_two_changes_shows_both(service: Service, staff: Vis
     saved = await succeed(staff, refused, "Save mine anyway")
     assert 'value="2026-12-26T09:00"' in saved.text
     assert values(saved)["buyer"] == "Grace"
-
-
-async def test_a_change_of_an_order_that_somebody_closed_says_so(
-    service: Service, staff: Visitor
-) -> None:
-    await place(staff)
-    page, other = await staff.get("/orders/1"), await signed_in(service)
-    await act(other, "cancel")
-    refused = await press(staff, page, "Save", note="Calls first")
-    assert refused.status_code == 412
-    assert "test cancelled order 1 just now, while this page was open." in words(refused)
-    saved = await succeed(staff, refused, "Save mine anyway")
-    assert "Calls first" in words(saved)
 
 
 # Time
@@ -655,19 +580,14 @@ async def test_a_reservation_without_an_end_shows_no_remaining_time(
 
 
 @pytest.mark.parametrize(
-    ("span", "words"),
+    ("minutes", "words"),
     [
-        (timedelta(seconds=-5), "0 s"),
-        (timedelta(seconds=59), "59 s"),
-        (timedelta(minutes=1, seconds=59), "1 min"),
-        (timedelta(hours=23, minutes=59), "23 h 59 min"),
-        (timedelta(hours=24), "24 h"),
-        (timedelta(hours=47, minutes=59), "47 h 59 min"),
-        (timedelta(days=2), "2 days"),
+        *((-0.1, "0 s"), (0.99, "59 s"), (1.99, "1 min"), (23 * 60 + 59, "23 h 59 min")),
+        *((24 * 60, "24 h"), (47 * 60 + 59, "47 h 59 min"), (48 * 60, "2 days")),
     ],
 )
-def test_a_duration_is_shown_in_short_form(span: timedelta, words: str) -> None:
-    assert duration(span) == words
+def test_a_duration_is_shown_in_short_form(minutes: float, words: str) -> None:
+    assert duration(timedelta(minutes=minutes)) == words
 
 
 # Rights

@@ -8,7 +8,7 @@ import pytest
 from petstore.clock import MINUTE
 from petstore.databases.contract import Row, Statement, Store, Unit
 from petstore.errors import Unavailable
-from petstore.keys.store import unconditional
+from petstore.events.store import Change
 from petstore.orders.model import Order, OrderCreate, OrderPatch
 from petstore.orders.reservations import Reservations
 from petstore.orders.store import get_order, place_order, update_order
@@ -40,7 +40,7 @@ def place_all(count: int, now: int, minutes: int) -> Unit[None]:
     """Add so many animals and order each."""
     yield from create_pets([NewPet("Bella", 1, "available")] * count)
     for pet_id in range(1, count + 1):
-        yield from place_order(OrderCreate(pet_id), now, minutes)
+        yield from place_order(Change(now, reservation_minutes=minutes), OrderCreate(pet_id))
 
 
 async def status_of(store: Store, order_id: int = 1) -> str:
@@ -67,12 +67,18 @@ async def test_a_reservation_that_is_made_during_a_refresh_lapses_in_time(
     assert reservations.are_due()
     await reservations.settle()
     assert await status_of(store) == "cancelled"
+    for until in (clock() + 3, clock() + 2, clock() + 4):
+        reservations.note(until)
+    for is_due in (False, True):
+        clock.now += 1
+        assert reservations.are_due() is is_due
 
 
-async def test_a_reservation_lapses_at_the_exact_millisecond(
-    store: Store, clock: ManualClock, reservations: Reservations
+async def test_a_reservation_of_any_process_lapses_at_the_exact_millisecond(
+    store: Store, clock: ManualClock, reservations: Reservations, other: Store
 ) -> None:
-    await store.write(place_all(1, clock(), 1))
+    await reservations.refresh()
+    await other.write(place_all(1, clock(), 1))
     await reservations.refresh()
     clock.now += MINUTE - 1
     assert not reservations.are_due()
@@ -84,17 +90,6 @@ async def test_a_reservation_lapses_at_the_exact_millisecond(
     assert not reservations.are_due()
     assert await status_of(store) == "cancelled"
     assert await get_inventory(store) == Inventory(available=1)
-
-
-async def test_a_noted_reservation_is_due_on_time(
-    clock: ManualClock, reservations: Reservations
-) -> None:
-    for until in (clock() + 3, clock() + 2, clock() + 4):
-        reservations.note(until)
-    clock.now += 1
-    assert not reservations.are_due()
-    clock.now += 1
-    assert reservations.are_due()
 
 
 async def test_many_reservations_can_lapse_at_once(
@@ -112,8 +107,10 @@ async def test_only_due_reservations_lapse(
 ) -> None:
     await store.write(create_pets([NewPet("Bella", 1, "available")] * 4))
     for pet_id, minutes in ((1, 1), (2, 2), (3, 0), (4, 1)):
-        await store.write(place_order(OrderCreate(pet_id), clock(), minutes))
-    await store.write(update_order(4, OrderPatch(status="approved"), 0, unconditional))
+        await store.write(
+            place_order(Change(clock(), reservation_minutes=minutes), OrderCreate(pet_id))
+        )
+    await store.write(update_order(Change(0), 4, OrderPatch(status="approved")))
     for passed, statuses in (
         (1, ["cancelled", "placed", "placed", "approved"]),
         (1, ["cancelled", "cancelled", "placed", "approved"]),
@@ -125,20 +122,6 @@ async def test_only_due_reservations_lapse(
     assert await get_inventory(store) == Inventory(available=2, pending=2)
 
 
-async def test_reservations_made_by_another_process_lapse_on_time(
-    store: Store, clock: ManualClock, reservations: Reservations, other: Store
-) -> None:
-    await reservations.refresh()
-    await other.write(place_all(1, clock(), 1))
-    await reservations.refresh()
-    clock.now += MINUTE - 1
-    assert not reservations.are_due()
-    clock.now += 1
-    assert reservations.are_due()
-    await reservations.settle()
-    assert await status_of(store) == "cancelled" == await status_of(other)
-
-
 async def test_an_animal_released_by_another_process_is_not_released_again(
     store: Store, clock: ManualClock, reservations: Reservations, other: Store
 ) -> None:
@@ -146,7 +129,7 @@ async def test_an_animal_released_by_another_process_is_not_released_again(
     await reservations.refresh()
     clock.now += MINUTE
     await Reservations(other, clock).refresh()
-    await other.write(place_order(OrderCreate(1), clock(), 1))
+    await other.write(place_order(Change(clock(), reservation_minutes=1), OrderCreate(1)))
     assert reservations.are_due()
     await reservations.settle()
     assert not reservations.are_due()

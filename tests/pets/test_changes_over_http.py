@@ -67,18 +67,11 @@ async def test_a_change_is_json_or_a_merge_patch(send: Send) -> None:
             assert accepted == "application/merge-patch+json, application/json"
             assert "Accept-Encoding" not in response.headers
     assert await read(send) == BELLA
-
-
-async def test_a_change_may_be_a_merge_patch(send: Send) -> None:
-    await add(send)
-    for media_type in (
-        "application/merge-patch+json",
-        "Application/Merge-Patch+JSON; charset=utf-8",
-    ):
+    taken = "application/merge-patch+json"
+    for media_type in (taken, "Application/Merge-Patch+JSON; charset=utf-8"):
         with case(media_type):
             headers = {"Content-Type": media_type}
             response = await send("PATCH", "/pets/1", headers=headers, content=b'{"status":null}')
-            assert response.status_code == 200
             assert "status" not in response.json()
 
 
@@ -154,31 +147,19 @@ async def test_a_change_shows_in_lists_at_once(send: Send) -> None:
 # Deletions
 
 
-async def test_a_deleted_animal_is_not_found(send: Send) -> None:
-    await add(send)
-    response = await send("DELETE", "/pets/1", headers=TEXT, content=b"no JSON")
-    assert response.status_code == 204
-    assert response.content == b""
-    assert not {"Content-Length", "Content-Type", "ETag"} & set(response.headers)
+@pytest.mark.each_database
+async def test_a_deleted_animal_is_not_found_and_its_id_not_reused(send: Send) -> None:
+    for pet_id in (1, 2, 3):
+        await add(send)
+        response = await send("DELETE", f"/pets/{pet_id}", headers=TEXT, content=b"no JSON")
+        assert (response.status_code, response.content) == (204, b"")
+        assert not {"Content-Length", "Content-Type", "ETag"} & set(response.headers)
     for method in ("GET", "PATCH", "DELETE"):
         response = await send(method, "/pets/1", json={})
         assert assert_error(response, 404, "not_found") == "there is no pet 1"
     assert (await send("GET", "/pets")).json() == []
-
-
-@pytest.mark.each_database
-async def test_the_id_of_a_deleted_animal_is_not_reused(send: Send) -> None:
-    for pet_id in (1, 2, 3):
-        await add(send)
-        assert (await send("DELETE", f"/pets/{pet_id}")).status_code == 204
     created = await send("POST", "/pets", json=BELLA)
     assert created.headers["Location"] == f"{SERVICE_URL}/v1/pets/4"
-
-
-# Animals that an open order reserves
-
-
-# The sunset of getPet is not theirs
 
 
 async def test_animals_can_be_changed_and_deleted_after_the_sunset_of_get_pet(

@@ -1,4 +1,4 @@
-"""``petstore pets list|add|show|set-status``: the animals of a running service."""
+"""``petstore pets`` and ``inventory``: the pets of a running service."""
 
 import json
 import secrets
@@ -12,12 +12,11 @@ from support.shop import Shop
 from support.terminal import shown_on_terminal
 
 MORE = "(there are more: see --all, --limit, or --cursor "
-NOBODY = 2**62
 
 
 @pytest.fixture
 def category() -> int:
-    """A category in which no other test has animals."""
+    """A category in which no other test has pets."""
     return secrets.randbelow(2**62)
 
 
@@ -26,175 +25,27 @@ def lines(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("add", "Rex"), "Missing option '--category'."),
-        (("add", "Rex", "--category", "dogs"), "Invalid value for '--category'"),
-        (("add", "Rex", "--category", 1, "--status", "lost"), "Invalid value for '--status'"),
-        (("list", "--status", "lost"), "Invalid value for '--status'"),
-        (("list", "--id", "x"), "Invalid value for '--id'"),
-        (("list", "--newest", "--name", "b"), "--newest and --name cannot be used together"),
-        (
-            ("list", "--no-status", "--status", "sold"),
-            "--status and --no-status cannot be used together",
-        ),
-        (("show", 0), "Invalid value for 'ID'"),
-        (("show", "1/../2"), "Invalid value for 'ID'"),
-        (("set-status", 1), "Missing argument 'STATUS'. Choose from:"),
-        (("set-status", 1, "lost"), "Invalid value for 'STATUS': 'lost' is not one of"),
-        (("change", 1), "nothing to change: name at least one option"),
-        (("change", 1, "--status", "lost"), "Invalid value for '--status'"),
-        (
-            ("add", "\udce9", "--category", 1),
-            "Invalid value for 'NAME': '\\udce9': expected text in",
-        ),
-        (
-            ("list", "--name", "\udce9"),
-            "Invalid value for '--name': '\\udce9': expected text in UTF-8.",
-        ),
-    ],
-)
-def test_an_invalid_value_is_refused_before_it_is_sent(
-    shop: Shop, arguments: tuple[object, ...], words: str
-) -> None:
-    result = shop("pets", *arguments)
-    assert result.exit_code == 2
-    assert f"\nError: {words}" in result.stderr
-
-
-def test_two_animals_for_one_id_are_reported_as_an_error_of_the_service() -> None:
-    pets = [{"id": number, "name": "Rex", "categoryId": 1} for number in (1, 2)]
-    with odd_service(response(200, pets)) as service:
-        assert Shop(service.url, "a-key").ask("pets", "show", 1) == pets[0]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "word"),
-    [
-        (("add", "  ", "--category", 1), "name"),
-        (("list", "--category", 2**63), "categoryId"),
-        (("list", *(["--id", 1] * 101)), "id"),
-        (("list", "--name", ""), "name"),
-    ],
-)
-def test_a_refusal_is_shown_with_the_message_of_the_service(
-    shop: Shop, arguments: tuple[object, ...], word: str
-) -> None:
-    assert word in shop.fail("pets", *arguments, status=2).partition(":")[0]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("show", NOBODY),
-        ("set-status", NOBODY, "sold"),
-        ("change", NOBODY, "--name", "Rex"),
-        ("delete", NOBODY),
-    ],
-)
-def test_an_unknown_animal_is_not_found(shop: Shop, arguments: tuple[object, ...]) -> None:
-    assert shop.fail("pets", *arguments, status=3) == f"there is no pet {NOBODY}"
-
-
-def test_a_forbidden_status_change_is_a_conflict(shop: Shop) -> None:
-    pet = shop.ask("pets", "add", "Rex", "--category", 1, "--status", "sold")
-    words = shop.fail("pets", "set-status", pet["id"], "pending", status=4)
+def test_a_pet_is_added_changed_and_deleted(shop: Shop, category: int) -> None:
+    printed = shop.succeed("pets", "add", "Kn\u00f6del", "--category", category)
+    pet_id = int(printed.split()[1].rstrip(":"))
+    line = f"Pet {pet_id}: Kn\u00f6del, category {category}"
+    assert printed == shop.succeed("pets", "show", pet_id) == f"{line}\n"
+    assert shop.succeed("pets", "set-status", pet_id, "sold") == f"{line}, sold\n"
+    words = shop.fail("pets", "set-status", pet_id, "pending", status=4)
     assert words == "status: sold can become available, not pending"
-    assert shop.ask("pets", "show", pet["id"]) == pet
-
-
-def test_an_added_animal_is_printed_in_one_line(shop: Shop, category: int) -> None:
-    printed = shop.succeed("pets", "add", "Rex", "--category", category, "--status", "available")
-    ((_, pet_id, *words),) = lines(printed)
-    assert words == f"Rex, category {category}, available".split()
-    assert shop.succeed("pets", "show", pet_id.rstrip(":")) == printed
-
-
-def test_an_animal_without_a_status_is_printed_with_none(shop: Shop, category: int) -> None:
-    printed = shop.succeed("pets", "add", "Rex", "--category", category)
-    assert printed.endswith(f": Rex, category {category}, no status\n")
-
-
-def test_json_is_the_response_of_the_service(shop: Shop, category: int) -> None:
-    pet = shop.ask("pets", "add", "Knödel 日本", "--category", category, "--status", "sold")
-    assert pet == {
-        "id": pet["id"],
-        "name": "Knödel 日本",
-        "categoryId": category,
-        "status": "sold",
-    }
-    assert shop.ask("pets", "show", pet["id"]) == pet
-    assert shop.ask("pets", "list", "--category", category) == [pet]
-    assert shop.succeed("pets", "show", pet["id"], "--json").endswith("\n}\n")
+    pet = shop.ask("pets", "change", pet_id, "--name", "Max", "--status", "available")
+    assert pet == {"id": pet_id, "name": "Max", "categoryId": category, "status": "available"}
     assert shop.succeed("pets", "list", "--category", category, "--json").endswith("\n]\n")
-
-
-def test_animals_are_found_by_any_word_of_their_names(shop: Shop, category: int) -> None:
-    for name in ("Old Bella", "Rex", "BELINDA"):
-        shop.ask("pets", "add", name, "--category", category)
-    found = shop.ask("pets", "list", "--category", category, "--name", "bel")
-    assert [pet["name"] for pet in found] == ["BELINDA", "Old Bella"]
-
-
-def test_animals_without_a_status_are_listed(shop: Shop, category: int) -> None:
-    shop.ask("pets", "add", "Rex", "--category", category, "--status", "sold")
-    without = shop.ask("pets", "add", "Tom", "--category", category)
-    assert shop.ask("pets", "list", "--category", category, "--no-status") == [without]
-
-
-def test_animals_can_be_listed_newest_first(shop: Shop, category: int) -> None:
-    added = [shop.ask("pets", "add", "Rex", "--category", category) for _ in range(3)]
-    newest = ("pets", "list", "--category", category, "--newest")
-    assert shop.ask(*newest) == added[::-1]
-    assert shop.ask(*newest, "--limit", 2) == added[:0:-1]
-
-
-def test_a_status_can_be_set_and_removed(shop: Shop, category: int) -> None:
-    pet = shop.ask("pets", "add", "Rex", "--category", category)
-    assert shop.ask("pets", "set-status", pet["id"], "available") == pet | {"status": "available"}
-    assert shop.succeed("pets", "set-status", pet["id"], "none") == (
-        f"Pet {pet['id']}: Rex, category {category}, no status\n"
-    )
-    assert shop.ask("pets", "show", pet["id"]) == pet
-
-
-def test_only_the_named_fields_change(shop: Shop, category: int) -> None:
-    pet = shop.ask("pets", "add", "Rex", "--category", category, "--status", "available")
-    change = ("pets", "change", pet["id"])
-    assert shop.ask(*change, "--name", "Max") == pet | {"name": "Max"}
-    assert shop.ask(*change, "--category", 0) == pet | {"name": "Max", "categoryId": 0}
-    assert "status" not in shop.ask(*change, "--status", "none")
-    assert shop.ask(*change, "--status", "sold")["status"] == "sold"
-
-
-def test_a_deleted_animal_is_not_found(shop: Shop) -> None:
-    pet = shop.ask("pets", "add", "Rex", "--category", 1)
-    result = shop("pets", "delete", pet["id"])
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == f"Pet {pet['id']} deleted.\n"
-    shop.fail("pets", "show", pet["id"], status=3)
-
-
-def test_a_list_is_filtered_by_status_and_id(shop: Shop, category: int) -> None:
-    first, second, third = [
-        shop.ask("pets", "add", name, "--category", category, "--status", status)["id"]
-        for name, status in [("Rex", "sold"), ("Tom", "available"), ("Ada", "sold")]
-    ]
-    sold = shop.succeed("pets", "list", "--category", category, "--status", "sold")
-    assert lines(sold) == [
+    assert lines(shop.succeed("pets", "list", "--category", category)) == [
         ["id", "name", "category", "status"],
-        [str(first), "Rex", str(category), "sold"],
-        [str(third), "Ada", str(category), "sold"],
+        [str(pet_id), "Max", str(category), "available"],
     ]
-    named = shop.ask("pets", "list", "--id", second, "--id", third)
-    assert [pet["name"] for pet in named] == ["Tom", "Ada"]
-
-
-def test_an_empty_list_is_reported_on_standard_error(shop: Shop, category: int) -> None:
-    result = shop("pets", "list", "--category", category)
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "None found.\n")
-    assert shop.ask("pets", "list", "--category", category) == []
+    assert "status" not in shop.ask("pets", "set-status", pet_id, "none")
+    deleted = shop("pets", "delete", pet_id)
+    assert (deleted.exit_code, deleted.stdout) == (0, "")
+    assert deleted.stderr == f"Pet {pet_id} deleted.\n"
+    found = shop("pets", "list", "--category", category)
+    assert (found.exit_code, found.stdout, found.stderr) == (0, "", "None found.\n")
 
 
 @pytest.fixture(scope="module")
@@ -243,3 +94,31 @@ def test_a_name_cannot_control_the_terminal(shop: Shop, category: int) -> None:
     assert r"[b]\x1b]0;owned\x07\nRe" in shown.text
     printed = shop.succeed("pets", "list", "--category", category, "--json")
     assert r"[b]\u001b]0;owned\u0007\nRex[/b]" in printed
+
+
+@pytest.mark.parametrize(
+    ("counts", "rows"),
+    [
+        (
+            {"available": 1, "pending": 0, "sold": 2},
+            [["status", "pets"], ["available", "1"], ["pending", "0"], ["sold", "2"]],
+        ),
+        (
+            {"categories": [{"categoryId": 7, "available": 1, "pending": 0, "sold": 2}]},
+            [["category", "available", "pending", "sold"], ["7", "1", "0", "2"]],
+        ),
+        (
+            {"categories": [{"available": 1, "sold": 2}]},
+            [["category", "available", "pending", "sold"], ["others", "1", "0", "2"]],
+        ),
+        ({"categories": []}, []),
+        ({}, []),
+    ],
+)
+def test_the_inventory_has_a_line_for_each_status_or_category(
+    counts: dict[str, object], rows: list[list[str]]
+) -> None:
+    with odd_service(response(200, counts)) as service:
+        result = Shop(service.url, "a-key")("inventory")
+    assert lines(result.stdout) == rows
+    assert result.stderr == ("" if rows else "None found.\n")

@@ -22,8 +22,8 @@ def saved(response: httpx.Response, delimiter: str = ",") -> list[list[str]]:
     assert response.headers["content-type"] == "text/csv; charset=utf-8"
     text = response.content.decode("utf-8-sig")
     header, *rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    assert header == ["id", "name", "categoryId", "category", "status"]
-    return rows
+    assert header[:5] == ["id", "name", "categoryId", "category", "status"]
+    return [row[:5] for row in rows]
 
 
 async def test_the_file_has_what_the_list_shows(staff: Visitor, service: Service) -> None:

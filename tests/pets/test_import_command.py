@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from petstore.cli import client
+from petstore.imports.operations import OPERATIONS
+from support.odd_service import error, odd_service, response
 from support.servers import StartServer
 from support.shop import Shop
 from support.workbooks import excel, row
 
+CREATE_IMPORT = next(each for each in OPERATIONS if each.id == "createImport")
 LIST = "Tier;Art;Zustand\nBella;Dogs;verkauft\nMia;Wolves;\n;Dogs;sold\nRex;Dogs;Pflege\n"
 
 
@@ -71,6 +75,19 @@ def test_the_same_file_adds_nothing_twice(shop: Shop, file: Path) -> None:
     assert "1 pet had been added before.\n0 pets added" in result.stdout
 
 
+def test_a_busy_service_is_asked_until_it_takes_the_file(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(client, "count_down", lambda seconds, _, **__: waits.append(seconds))
+    sent = response(201, CREATE_IMPORT.success.example | {"waiting": 0})
+    busy = [error(503, Retry_After=7)] * 5
+    with odd_service(*busy, sent, response(200, b"line,reason\n")) as service:
+        assert "1 pet to add" in Shop(service.url, "a-key").succeed("pets", "import", file)
+    assert waits == [7] * 5
+    assert len({asked.fields["idempotency-key"] for asked in service.asked[:6]}) == 1
+
+
 def test_a_workbook_is_imported(shop: Shop, tmp_path: Path) -> None:
     file = tmp_path / "pets.xlsx"
     file.write_bytes(excel(row(1, "name", "category"), row(2, "Rex", "Dogs")))
@@ -97,10 +114,10 @@ def test_an_import_is_listed_shown_undone_and_deleted(shop: Shop, file: Path) ->
     shop("pets", "import", file)
     assert "tiere.csv" in shop.succeed("imports", "list")
     shown = shop.succeed("imports", "show", 1)
-    assert shown == "Import 1 of tiere.csv: finished, 0 waiting, 1 added, 3 refused\n"
+    assert shown == "Import 1: tiere.csv, finished, waiting 0, added 1, refused 3\n"
     shop.succeed("pets", "change", 1, "--name", "Bella II")
     undone = shop("imports", "undo", 1)
-    assert undone.stdout == shown.replace("finished", "undone")[:-1] + ", 0 deleted, 1 kept\n"
+    assert "undone, waiting 0, added 1, refused 3, deleted 0, kept 1\n" in undone.stdout
     assert undone.stderr == "pet 1 (Bella) was changed\n"
     assert shop("imports", "delete", 1).stderr == "Import 1 deleted.\n"
     assert "there is no import 1" in shop.fail("imports", "show", 1, status=3)

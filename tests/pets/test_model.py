@@ -1,83 +1,80 @@
-"""Which bodies are an animal: the constraints of NewPet, through the decoder of the service."""
+"""Which bodies are a pet and a change of one, how a status moves, and what filters admit.
+
+How JSON and numbers are written is tested in ``domain/test_decoding.py``.
+"""
 
 import json
-from typing import Any
+import re
+from itertools import product
+from typing import Any, TypeAlias
 
 import msgspec
 import pytest
 from hypothesis import given
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from petstore.domain.decoding import decode_json
 from petstore.domain.fields import INT64_MAX, INT64_MIN
-from petstore.errors import InvalidBody
-from petstore.pets.model import NewPet, Pet, PetFilter
+from petstore.errors import IllegalTransition, InvalidBody
+from petstore.pets.model import (
+    Inventory,
+    NewPet,
+    Pet,
+    PetFilter,
+    PetPatch,
+    PetStatus,
+    patched,
+    status_after,
+)
 from support.exploration import explored
-from support.strategies import new_pets
+from support.strategies import new_pets, pet_like_values
+
+StatusOrNone: TypeAlias = PetStatus | UnsetType
+
+BELLA = Pet(1, "Bella", 7, "available")
+STATUSES: tuple[StatusOrNone, ...] = (UNSET, "available", "pending", "sold")
+FOLLOWING: dict[StatusOrNone, tuple[str, ...]] = {
+    UNSET: ("available", "pending", "sold"),
+    "available": ("pending", "sold", "none"),
+    "pending": ("available", "sold"),
+    "sold": ("available",),
+}
+EXPECTED = {
+    "name": "1 to 255 characters",
+    "categoryId": "a whole number",
+    "status": "one of 'available', 'pending', ",
+}
+ODD: dict[str, tuple[Any, ...]] = {
+    "name": (
+        *("", " ", "\t\r\n", "\u2003\u3000", "\0", "Bella\0", "\0Bella", "x" * 256, " " * 60_000),
+        *("\N{DOG FACE}" * 256, "x" * 60_000 + "\0", None, 5, True, ["Bella"], {"a": "Bella"}),
+    ),
+    "categoryId": (
+        *(INT64_MAX + 1, INT64_MIN - 1, 2**64, 10**400, 1.5, 1e19, True, False, None),
+        *("1", "", [1], {}),
+    ),
+    "status": ("", "Sold", "sold ", "gone", 1, True, ["sold"]),
+}
 
 
 def body(**members: Any) -> bytes:
     return json.dumps({"name": "Bella", "categoryId": 1} | members).encode()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        " ",
-        "\t\r\n",
-        "\u2003\u3000",
-        "\0",
-        "Bella\0",
-        "\0Bella",
-        "x" * 256,
-        "\N{DOG FACE}" * 256,
-        " " * 60_000,
-        "x" * 60_000 + "\0",
-        None,
-        5,
-        True,
-        ["Bella"],
-        {"first": "Bella"},
-    ],
-)
-def test_an_invalid_name_is_refused(name: Any) -> None:
-    with pytest.raises(InvalidBody, match=r"^name: expected 1 to 255 characters"):
-        decode_json(body(name=name), NewPet)
+# Bodies
 
 
 @pytest.mark.parametrize(
-    "name", ["x", "x" * 255, "\N{DOG FACE}" * 255, " Bella\n", "-1", "null", "=1+1", "\u200b"]
+    ("field", "value"),
+    [(field, value) for field, values in ODD.items() for value in values],
+    ids=lambda value: repr(value)[:30],
 )
-def test_a_valid_name_is_kept_unchanged(name: str) -> None:
-    assert decode_json(body(name=name), NewPet).name == name
-
-
-@pytest.mark.parametrize(
-    "category",
-    [
-        b"9223372036854775808",
-        b"-9223372036854775809",
-        b"18446744073709551616",
-        b"9" * 400,
-        b"1.5",
-        b"9223372036854775808.0",
-        b"1e19",
-        b"1e99999999999999999999",
-        b"1e999",
-        b"-1e-999",
-        b"true",
-        b"false",
-        b"null",
-        b'"1"',
-        b'""',
-        b"[1]",
-        b"{}",
-    ],
-)
-def test_a_category_that_is_not_an_int64_is_refused(category: bytes) -> None:
-    with pytest.raises(InvalidBody, match=r"^categoryId: expected a whole number"):
-        decode_json(b'{"name": "Bella", "categoryId": %b}' % category, NewPet)
+def test_an_invalid_value_is_refused_naming_the_field(field: str, value: Any) -> None:
+    message = f"^{field}: expected {re.escape(EXPECTED[field])}"
+    with pytest.raises(InvalidBody, match=message):
+        decode_json(body(**{field: value}), NewPet)
+    with pytest.raises(InvalidBody, match=message):
+        decode_json(json.dumps({field: value}).encode(), PetPatch)
 
 
 @pytest.mark.parametrize("category", [b"1" * 4301, b"-" + b"9" * 60_000])
@@ -86,71 +83,120 @@ def test_a_number_of_thousands_of_digits_is_refused(category: bytes) -> None:
         decode_json(b'{"name": "Bella", "categoryId": %b}' % category, NewPet)
 
 
-@pytest.mark.parametrize("category", [INT64_MIN, -1, 0, 2**53 + 1, INT64_MAX])
-def test_any_int64_is_accepted_as_a_category(category: int) -> None:
-    assert decode_json(body(categoryId=category), NewPet).category_id == category
+@pytest.mark.parametrize("text", [b"null", b"[]", b'"sold"', b"7", b"", b" "])
+def test_only_an_object_is_a_change(text: bytes) -> None:
+    with pytest.raises(InvalidBody, match=r"^the body: expected a JSON object"):
+        decode_json(text, PetPatch)
+
+
+def test_a_new_pet_needs_a_name_and_a_category_and_no_null_as_its_status() -> None:
+    for field, members in (("name", {"categoryId": 1}), ("categoryId", {"name": "Bella"})):
+        with pytest.raises(InvalidBody, match=rf"^{field}: required; expected "):
+            decode_json(json.dumps(members).encode(), NewPet)
+    with pytest.raises(InvalidBody, match=r"^status: expected one of"):
+        decode_json(body(status=None), NewPet)
 
 
 @pytest.mark.parametrize(
-    ("text", "category"),
+    "members",
     [
-        (b"5.0", 5),
-        (b"5e0", 5),
-        (b"50E-1", 5),
-        (b"-0.0", 0),
-        (b"0e999", 0),
-        (b"1." + b"0" * 60_000, 1),
-        (b"9007199254740993.0", 9_007_199_254_740_993),
-        (b"9.223372036854775807e18", INT64_MAX),
-        (b"-9223372036854775808.0", INT64_MIN),
+        {},
+        *({"status": status} for status in ("available", "pending", "sold")),
+        *({"categoryId": number} for number in (INT64_MIN, -1, 0, 2**53 + 1, INT64_MAX)),
+        *({"name": name} for name in ("x", "x" * 255, "\N{DOG FACE}" * 255, " Bella\n", "-1")),
+        *({"name": name} for name in ("null", "=1+1", "\u200b")),
     ],
 )
-def test_a_whole_number_is_read_as_exactly_that_integer(text: bytes, category: int) -> None:
-    pet = decode_json(b'{"name": "Bella", "categoryId": %b}' % text, NewPet)
-    assert (pet.category_id, type(pet.category_id)) == (category, int)
+def test_a_valid_pet_is_kept_unchanged(members: dict[str, Any]) -> None:
+    taken = decode_json(body(**members, id=7, owner="me"), NewPet)
+    assert msgspec.to_builtins(taken) == {"name": "Bella", "categoryId": 1} | members
 
 
-@pytest.mark.parametrize("status", [None, "", "Sold", "sold ", "gone", 1, True, ["sold"]])
-def test_an_unknown_status_is_refused(status: Any) -> None:
-    with pytest.raises(InvalidBody, match=r"^status: expected one of 'available', 'pending', "):
-        decode_json(body(status=status), NewPet)
-
-
-@pytest.mark.parametrize("status", ["available", "pending", "sold"])
-def test_a_valid_status_is_kept(status: str) -> None:
-    assert decode_json(body(status=status), NewPet).status == status
-
-
-def test_an_omitted_status_is_absent() -> None:
-    assert json.loads(msgspec.json.encode(decode_json(body(), NewPet))) == {
-        "name": "Bella",
-        "categoryId": 1,
-    }
-
-
-@pytest.mark.parametrize("field", ["name", "categoryId"])
-def test_a_missing_field_is_named(field: str) -> None:
-    members = {"name": "Bella", "categoryId": 1}
-    del members[field]
-    with pytest.raises(InvalidBody, match=rf"^{field}: required; expected "):
-        decode_json(json.dumps(members).encode(), NewPet)
-
-
-def test_an_id_in_the_body_is_ignored() -> None:
-    assert decode_json(body(id=7, owner="me"), NewPet) == NewPet("Bella", 1)
+@pytest.mark.parametrize(
+    ("text", "patch"),
+    [
+        (b"{}", PetPatch()),
+        (b'{"id": 9, "owner": null}', PetPatch()),
+        (b'{"status": null}', PetPatch(status=None)),
+        (b'{"name": "Max", "categoryId": 5.0}', PetPatch("Max", 5)),
+        (b'{"status": "lost", "status": "sold"}', PetPatch(status="sold")),
+    ],
+)
+def test_an_absent_and_a_null_status_differ(text: bytes, patch: PetPatch) -> None:
+    assert decode_json(text, PetPatch) == patch
 
 
 @explored(50)
 @given(new_pets)
-def test_every_valid_animal_is_accepted_unchanged(pet: dict[str, Any]) -> None:
+def test_every_valid_pet_is_accepted_unchanged(pet: dict[str, Any]) -> None:
     taken = decode_json(json.dumps(pet).encode(), NewPet)
     assert msgspec.to_builtins(taken) == pet
 
 
-def test_a_filter_admits_animals_with_or_without_a_status() -> None:
-    pets = [Pet(1, "Bella", 1, "sold"), Pet(2, "Rex", 1)]
-    admitted = {
-        has_status: [pet.id for pet in pets if PetFilter(has_status=has_status).admits(pet)]
-        for has_status in (True, False, UNSET)
-    }
-    assert admitted == {True: [1], False: [2], UNSET: [1, 2]}
+# Changes
+
+
+@pytest.mark.parametrize(("present", "wanted"), [*product(STATUSES, STATUSES)])
+def test_a_status_changes_to_the_allowed_ones(present: StatusOrNone, wanted: StatusOrNone) -> None:
+    pet, following = Pet(1, "Bella", 7, present), FOLLOWING[present]
+    patch = PetPatch(status=None if wanted is UNSET else wanted)
+    if present == wanted or (wanted or "none") in following:
+        assert patched(pet, patch) == Pet(1, "Bella", 7, wanted)
+        return
+    message = f"status: {present} can become {' or '.join(following)}, not {wanted or 'none'}"
+    with pytest.raises(IllegalTransition, match=f"^{message}$"):
+        patched(pet, patch)
+
+
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        (PetPatch(), BELLA),
+        (PetPatch(name="Max"), Pet(1, "Max", 7, "available")),
+        (PetPatch(category_id=0), Pet(1, "Bella", 0, "available")),
+        (PetPatch(status="sold"), Pet(1, "Bella", 7, "sold")),
+        (PetPatch(status=None), Pet(1, "Bella", 7)),
+        (PetPatch("Max", -1, None), Pet(1, "Max", -1)),
+    ],
+)
+def test_only_the_named_fields_change(patch: PetPatch, expected: Pet) -> None:
+    assert patched(BELLA, patch) == expected
+    assert status_after(BELLA, patch) == expected.status
+
+
+@explored(50)
+@given(pet_like_values)
+def test_every_accepted_change_leaves_a_valid_pet(value: Any) -> None:
+    try:
+        patch = decode_json(json.dumps(value).encode(), PetPatch)
+    except InvalidBody:
+        return
+    pet = patched(BELLA, patch)
+    assert pet.id == BELLA.id
+    assert 1 <= len(pet.name) <= 255
+    assert INT64_MIN <= pet.category_id <= INT64_MAX
+    assert pet.status in STATUSES
+    given = {name: value[name] for name in ("name", "status") if name in value}
+    assert given.items() <= {"name": pet.name, "status": pet.status or None}.items()
+
+
+# Filters and counts
+
+
+@pytest.mark.parametrize(
+    ("filters", "admitted"),
+    [
+        *((PetFilter(), [1, 2]), (PetFilter("available", 7, [9]), [1]), (PetFilter("sold"), [])),
+        *((PetFilter("sold", 7), []), (PetFilter("available", 8), [])),
+        *((PetFilter(category_id=8), []), (PetFilter(has_status=True), [1])),
+        (PetFilter(has_status=False), [2]),
+    ],
+)
+def test_a_filter_admits_pets_by_status_and_category(
+    filters: PetFilter, admitted: list[int]
+) -> None:
+    assert [pet.id for pet in (BELLA, Pet(2, "Rex", 7)) if filters.admits(pet)] == admitted
+
+
+def test_a_new_inventory_has_zero_for_each_status() -> None:
+    assert Inventory() == Inventory(available=0, pending=0, sold=0)

@@ -64,14 +64,8 @@ async def test_an_invalid_animal_is_refused_naming_the_field(service: Service, t
             response = await service.request("POST", "/v1/pets", token, content=content)
             message = assert_error(response, 400, "invalid_body")
             assert re.match(rf"{field}: .*expected ", message)
-    assert (await service.request("GET", "/v1/pets", token)).json() == []
-
-
-async def test_a_whole_number_is_returned_as_an_integer(service: Service, token: str) -> None:
-    content = '{"name":"Bella","categoryId":9007199254740993.0}'
-    response = await service.request("POST", "/v1/pets", token, content=content)
-    assert response.json()["categoryId"] == 9007199254740993
-    assert "." not in response.text
+    listed = await service.request("GET", "/v1/pets", token)
+    assert (listed.json(), "Link" in listed.headers) == ([], False)
 
 
 @pytest.mark.each_database
@@ -90,6 +84,7 @@ async def test_an_animal_is_returned_as_it_was_given(service: Service, token: st
         1,
     ):
         with case(body):
+            await service.request("POST", "/v1/pets", token, json={"name": ""})  # uses no id
             created = await service.request("POST", "/v1/pets", token, json=body)
             assert created.status_code == 201
             assert created.headers["Content-Type"] == "application/json"
@@ -100,15 +95,6 @@ async def test_an_animal_is_returned_as_it_was_given(service: Service, token: st
             assert shown.json() == created.json()
             listed = await service.request("GET", "/v1/pets", token)
             assert listed.json()[-1] == created.json()
-
-
-@pytest.mark.each_database
-async def test_ids_ascend_from_1_and_refusals_use_none(service: Service, token: str) -> None:
-    for expected in (1, 2, 3):
-        await service.request("POST", "/v1/pets", token, json={"name": ""})
-        body = {"name": "Bella", "categoryId": 1}
-        response = await service.request("POST", "/v1/pets", token, json=body)
-        assert response.json()["id"] == expected
 
 
 @pytest.mark.each_database
@@ -124,17 +110,14 @@ async def test_an_animal_survives_a_restart_of_the_service(address: str) -> None
 # listPets
 
 
-async def test_an_empty_list_is_an_empty_array(service: Service, token: str) -> None:
-    response = await service.request("GET", "/v1/pets", token)
-    assert response.json() == []
-    assert "Link" not in response.headers
-
-
 async def test_a_page_has_20_animals_by_default(service: Service, token: str) -> None:
     await fill(service, 21)
     response = await service.request("GET", "/v1/pets", token)
     assert [pet["id"] for pet in response.json()] == list(range(1, 21))
-    assert next_page(response) is not None
+    link = next_page(await service.request("GET", "/v1/pets?limit=2", token))
+    assert link is not None
+    response = await service.request("GET", link.replace("limit=2", "limit=3"), token)
+    assert [pet["id"] for pet in response.json()] == [3, 4, 5]
 
 
 @pytest.mark.each_database
@@ -149,14 +132,6 @@ async def test_the_next_page_keeps_the_filters(service: Service, token: str) -> 
     assert link.startswith(f"{SERVICE_URL}/v1/pets?status=sold&categoryId=1&limit=2&id=9&id=3")
     second = await service.request("GET", link, token)
     assert (next_page(second) or "").count("cursor=") == 1
-
-
-async def test_a_cursor_may_be_used_with_another_limit(service: Service, token: str) -> None:
-    await fill(service, 5)
-    link = next_page(await service.request("GET", "/v1/pets?limit=2", token))
-    assert link is not None
-    response = await service.request("GET", link.replace("limit=2", "limit=3"), token)
-    assert [pet["id"] for pet in response.json()] == [3, 4, 5]
 
 
 @pytest.mark.each_database

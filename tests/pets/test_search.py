@@ -1,6 +1,7 @@
 """Search animals by the words of their names, and prepare animals for that."""
 
 import asyncio
+import random
 from collections.abc import Sequence
 from itertools import count
 from unittest.mock import Mock
@@ -12,8 +13,8 @@ from msgspec import UNSET
 
 from petstore.databases.contract import Reader, Row, Statement, Store
 from petstore.databases.pages import Matches
-from petstore.domain.words import MatchPosition, first_word, words_of
-from petstore.keys.store import unconditional
+from petstore.domain.words import MAX_WORDS, MatchPosition, first_word, word_keys_of, words_of
+from petstore.events.store import Change
 from petstore.pets import search
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch
 from petstore.pets.search import MAX_SCANNED, search_pets
@@ -21,7 +22,7 @@ from petstore.pets.store import delete_pet, update_pet
 from support.changes import create_pet, create_pets
 from support.exploration import explored
 from support.memory_folder import folder_in_memory
-from support.stores import open_store
+from support.stores import do, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -79,29 +80,9 @@ NAMES = (
 PREFIXES = (
     *(name[:size] for name in NAMES for size in (1, 3, 100)),
     *(
-        "bel",
-        "SS",
-        "STRASS",
-        "straß",
-        "i",
-        "z",
-        "\u03c2",
-        "FFI",
-        "\U0001f436\U0001f3fd",
-        "be\u0301",
-        "mr",
-        "MR. DAR",
-        "bean and mr",
-        "and",
-        "o'",
-        "bella be",
-        "belinda  bella",
-        "rex \U0001f436",
-        "?",
-        "c+",
-        "w6",
-        "a\U0001f436a",
-        "w1 w2 w",
+        *("bel", "SS", "STRASS", "straß", "i", "z", "\u03c2", "FFI", "\U0001f436\U0001f3fd"),
+        *("be\u0301", "mr", "MR. DAR", "bean and mr", "and", "o'", "bella be", "belinda  bella"),
+        *("rex \U0001f436", "?", "c+", "w6", "a\U0001f436a", "w1 w2 w"),
     ),
 )
 
@@ -168,6 +149,7 @@ async def add(store: Store, names: Sequence[str]) -> list[Pet]:
 
 async def test_hostile_names_are_sorted_the_same_on_every_database(store: Store) -> None:
     pets = await add(store, NAMES)
+    pets += await store.write(create_pets([NewPet("Bella", 1)] * 25))  # sorted by id
     for prefix in PREFIXES:
         wanted = expected(pets, prefix)
         for limit in (1, 2, 100):
@@ -175,11 +157,6 @@ async def test_hostile_names_are_sorted_the_same_on_every_database(store: Store)
             assert [pet for page in pages for pet in page] == wanted, prefix
             assert all(len(page) == limit for page in pages[:-1])
             assert pages[-1] or not wanted
-
-
-async def test_animals_with_the_same_name_are_sorted_by_id(store: Store) -> None:
-    await store.write(create_pets([NewPet("Bella", 1)] * 25))
-    assert ids(await walk(store, "bella", limit=4)) == list(range(1, 26))
 
 
 async def test_a_search_combines_with_the_other_filters(store: Store) -> None:
@@ -323,13 +300,11 @@ async def walk_while_others_work(
                     throughout.pop(chosen, None)
                     del present[chosen]
                     if kind == "delete":
-                        await store.write(delete_pet(chosen, NOW, unconditional))
+                        await store.write(delete_pet(Change(NOW), chosen))
                     else:
                         # To a name that no prefix of these tests finds.
                         patch = PetPatch("\u2603")
-                        await store.write(
-                            update_pet(chosen, patch, NOW, unconditional, strict_categories=False)
-                        )
+                        await store.write(update_pet(Change(NOW), chosen, patch))
     assert seen == expected(seen, prefix)
     assert len({pet.id for pet in seen}) == len(seen)
     wanted = expected(list(throughout.values()), prefix)
@@ -349,22 +324,80 @@ def test_animals_that_existed_throughout_are_found_exactly_once(
     asyncio.run(walk_while_others_work(names, prefix, limit, changes))
 
 
+# The keys of words follow every change
+
+
 async def rename(store: Store, pet_id: int, name: str) -> None:
-    unit = update_pet(pet_id, PetPatch(name), NOW, unconditional, strict_categories=False)
-    await store.write(unit)
+    await store.write(update_pet(Change(NOW), pet_id, PetPatch(name)))
 
 
-@pytest.mark.parametrize("name", ["Ada", "BELLA", "bella"])
-async def test_a_renamed_animal_is_found_by_its_new_name_at_once(store: Store, name: str) -> None:
-    await add(store, ["Bella"])
-    await rename(store, 1, name)
-    assert ids(await walk(store, name)) == [1]
-    assert ids(await walk(store, "Bel")) == ([] if name == "Ada" else [1])
+async def stored_words(store: Store) -> set[tuple[str, int]]:
+    rows = await store.write(do("SELECT word_key, pet_id FROM pet_words"))
+    return {(key, pet_id) for key, pet_id in rows}
 
 
-async def test_a_change_of_another_field_does_not_move_the_animal(store: Store) -> None:
-    await add(store, ["Bella"])
-    patch = PetPatch(category_id=7, status="sold")
-    unit = update_pet(1, patch, NOW, unconditional, strict_categories=False)
-    await store.write(unit)
-    assert ids(await walk(store, "bel")) == [1]
+SYLLABLES = ("be", "bé", "BE", "Mr.", "mr", "Därcy", "darcy", "o'br", "\U0001f436", "!", "ß")
+BETWEEN = ("", "", " ", "-", "  ", "'")
+TEXTS = (
+    *("b", "be", "Bé", "mr", "mr d", "MR. BE", "dar", "dä", "o'b", "br", "\U0001f436", "!"),
+    *("ss", "be be", " be"),
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_searches_find_what_they_should_after_any_change(store: Store, seed: int) -> None:
+    draw, pets = random.Random(seed), dict[int, Pet]()  # noqa: S311
+    for _ in range(60):
+        parts = [draw.choice(SYLLABLES) + draw.choice(BETWEEN) for _ in range(draw.randint(1, 4))]
+        name, kind = "".join(parts).strip() or "x", draw.choice(["add"] * 3 + ["rename", "delete"])
+        if kind == "add" or not pets:
+            (pet,) = await add(store, [name])
+            pets[pet.id] = pet
+        elif kind == "rename":
+            pet_id = draw.choice([*pets])
+            await rename(store, pet_id, name)
+            pets[pet_id] = Pet(pet_id, name, 1)
+        else:
+            pet_id = draw.choice([*pets])
+            await store.write(delete_pet(Change(NOW), pet_id))
+            del pets[pet_id]
+        text, limit = draw.choice(TEXTS), draw.choice([1, 2, 3, 100])
+        found = ids(await walk(store, text, limit=limit))
+        assert found == [pet.id for pet in expected([*pets.values()], text)], text
+        assert await stored_words(store) == {
+            (key, pet.id) for pet in pets.values() for key in word_keys_of(words_of(pet.name))
+        }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Mr. Darcy", "a\U0001f436" * 127, "! ? \" \\ ' !", "a" * 101 + " " + "b" * 101),
+        *("\ufb03" * 200 + " rex", "\ufdfa " * 100 + " ".join(f"w{n}" for n in range(10))),
+    ],
+)
+async def test_no_word_of_a_deleted_or_renamed_animal_is_left(store: Store, name: str) -> None:
+    await add(store, [name])
+    await store.write(create_pets([NewPet(name, 1)]))
+    assert await stored_words(store) >= {(key, 1) for key in word_keys_of(words_of(name))}
+    await store.write(update_pet(Change(NOW), 2, PetPatch(category_id=7)))
+    assert len({pet_id for _, pet_id in await stored_words(store)}) == 2
+    await rename(store, 2, "Rex")
+    await store.write(delete_pet(Change(NOW), 1))
+    assert await stored_words(store) == set()
+
+
+async def test_the_first_words_of_the_longest_names_are_found(store: Store) -> None:
+    name = " ".join(f"w{number:02}" for number in range(60))
+    await add(store, [name, "a\U0001f436" * 127])
+    last = f"w{MAX_WORDS - 1:02}"
+    found = {last: [1], f"w{MAX_WORDS - 2:02} {last}": [1], f"w{MAX_WORDS:02}": []}
+    for text, wanted in {**found, "\U0001f436 a": [2], " ": [], "\u2003": []}.items():
+        assert ids(await walk(store, text)) == wanted
+    assert len(await stored_words(store)) <= 4 * MAX_WORDS
+
+
+async def test_a_batch_with_more_words_than_one_statement_takes_is_added(store: Store) -> None:
+    await store.write(create_pets([NewPet(" ".join("abcdefgh"), 1)] * 100))
+    assert len(await stored_words(store)) == 100 * (7 + 6)
+    assert ids(await walk(store, "h")) == [*range(1, 101)]

@@ -16,15 +16,9 @@ from support.service import SERVICE_URL, Service
 pytestmark = pytest.mark.anyio
 
 PETS = (
-    NewPet("Bella", 1, "available"),
-    NewPet("Rex", 1, "sold"),
-    NewPet("Straße", 2),
-    NewPet("BELLO", 2, "sold"),
-    NewPet("Ébène", 1),
-    NewPet("bella", 2, "available"),
-    NewPet("Belinda", 1, "sold"),
-    NewPet("Mr. D\u00e4rcy", 3),
-    NewPet("Darcy Rex", 3, "sold"),
+    *(NewPet("Bella", 1, "available"), NewPet("Rex", 1, "sold"), NewPet("Straße", 2)),
+    *(NewPet("BELLO", 2, "sold"), NewPet("Ébène", 1), NewPet("bella", 2, "available")),
+    *(NewPet("Belinda", 1, "sold"), NewPet("Mr. D\u00e4rcy", 3), NewPet("Darcy Rex", 3, "sold")),
 )
 
 
@@ -57,11 +51,18 @@ async def walk(service: Service, token: str, **query: Any) -> list[list[int]]:
 async def test_an_invalid_search_or_order_is_refused(service: Service, token: str) -> None:
     name = "name: expected 1 to 100 characters"
     sort = "sort: expected one of 'id', '-id'"
+    has = "hasStatus: expected true or false"
     both = "sort: expected no sort together with name; a search is sorted by name"
     refused: tuple[tuple[dict[str, Any], str], ...] = (
         *(({"name": value}, name) for value in ("", "n" * 101, "\U0001f436" * 101, "a\0")),
         *(({"sort": value}, sort) for value in ("", "name", "ID", "+id", "id,-id", " id")),
         *(({"name": "b", "sort": value}, both) for value in ("id", "-id")),
+        *(({"hasStatus": value}, has) for value in ("", "1", "0", "True", "no", "null")),
+        (
+            {"hasStatus": "false", "status": "sold"},
+            "hasStatus: expected true, or no status beside it",
+        ),
+        ({"hasStatus": ["true", "true"]}, "hasStatus: expected once, got it twice"),
         ({"name": ["a", "b"]}, "name: expected once, got it twice"),
         ({"sort": ["id", "-id"]}, "sort: expected once, got it twice"),
     )
@@ -122,6 +123,13 @@ async def test_search_results_are_sorted_and_paged(service: Service, token: str)
         ({"sort": "-id", "status": "sold", "limit": 2}, [[9, 7], [4, 2]]),
         ({"sort": "-id", "id": [2, 5, 3], "limit": 2}, [[5, 3], [2]]),
         ({"sort": "id", "limit": 4}, [[1, 2, 3, 4], [5, 6, 7, 8], [9]]),
+        ({"hasStatus": "false", "limit": 2}, [[3, 5], [8]]),
+        ({"hasStatus": "false", "sort": "-id", "categoryId": 2}, [[3]]),
+        ({"hasStatus": "false", "name": "d"}, [[8]]),
+        ({"hasStatus": "true", "limit": 4}, [[1, 2, 4, 6], [7, 9]]),
+        ({"hasStatus": "true", "sort": "-id", "id": [1, 3, 9], "limit": 1}, [[9], [1]]),
+        ({"hasStatus": "true", "status": "sold", "name": "be"}, [[7, 4]]),
+        ({"hasStatus": "true", "categoryId": 9}, [[]]),
     ]
     for query, pages in expected:
         with case(query):
@@ -166,6 +174,9 @@ async def test_a_page_below_its_limit_can_have_a_next_page(service: Service, tok
 
 @pytest.mark.each_database
 async def test_a_change_shows_in_the_next_search(service: Service, token: str) -> None:
+    assert await walk(service, token, hasStatus="false") == [[3, 5, 8]]
+    await service.request("PATCH", "/v1/pets/3", token, json={"status": "sold"})
+    assert await walk(service, token, hasStatus="false") == [[5, 8]]
     assert await walk(service, token, name="re") == [[9, 2]]
     await service.request("PATCH", "/v1/pets/2", token, json={"name": "Waldi"})
     assert await walk(service, token, name="re") == [[9]]

@@ -1,16 +1,21 @@
-"""Changing and deleting animals, below HTTP."""
+"""Listing, changing and deleting pets, below HTTP."""
+
+from itertools import product
 
 import pytest
+from msgspec import UNSET
+from msgspec.structs import astuple
 
 from petstore.categories.model import CategoryCreate
 from petstore.databases.contract import Row, Store, Unit
+from petstore.domain.fields import INT64_MAX
 from petstore.errors import PetReserved, UnknownCategory
-from petstore.keys.store import unconditional
+from petstore.events.store import Change
 from petstore.orders.model import OrderCreate, OrderPatch, OrderStatus
 from petstore.orders.store import place_order, update_order
-from petstore.pets.model import NewPet, Pet, PetPatch
-from petstore.pets.store import delete_pet, get_pet, update_pet
-from support.changes import create_category, create_pet
+from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch, PetStatus
+from petstore.pets.store import count_pets, delete_pet, get_pet, list_pets, update_pet
+from support.changes import create_category, create_pet, create_pets
 from support.units import by_hand
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
@@ -20,30 +25,83 @@ ROW: Row = (1, "Bella", 7, "available")
 
 
 def update(patch: PetPatch, *, strict_categories: bool = False) -> Unit[Pet]:
-    return update_pet(1, patch, 0, unconditional, strict_categories=strict_categories)
+    return update_pet(Change(0, strict_categories=strict_categories), 1, patch)
+
+
+# Lists
+
+STATUSES: tuple[PetStatus, ...] = ("available", "pending", "sold")
+NEWS = [
+    NewPet(f"Bella {n}", n % 4, STATUSES[n % 3]) if n % 5 else NewPet(f"Bella {n}", n % 4)
+    for n in range(1, 61)
+]
+PETS = [Pet(n, *astuple(new)) for n, new in enumerate(NEWS, 1)]
+
+
+async def walk(
+    store: Store, wanted: PetFilter, limit: int, *, newest_first: bool = False
+) -> list[list[Pet]]:
+    """Return all pages."""
+    pages: list[list[Pet]] = []
+    after = None
+    while not pages or after is not None:
+        page = await list_pets(store, wanted, after, limit, newest_first=newest_first)
+        pages.append(page.items)
+        after = page.next_after
+    return pages
+
+
+async def test_the_pages_list_every_animal_once_in_order_of_id(store: Store) -> None:
+    await store.write(create_pets(NEWS))
+    for limit in (1, 19, 20, 59, 60, 61, 100):
+        pages = await walk(store, PetFilter(), limit)
+        assert [pet for page in pages for pet in page] == PETS
+        assert all(len(page) == limit for page in pages[:-1])
+        assert 1 <= len(pages[-1]) <= limit
+    for after, found in ((-5, PETS[:1]), (60, []), (INT64_MAX, [])):
+        assert (await list_pets(store, PetFilter(), after, 1)).items == found
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_filters_can_be_combined_and_counted(store: Store, *, newest_first: bool) -> None:
+    await store.write(create_pets(NEWS))
+    chosen = (58, 7, 7, 3, 999, -1)
+    for status, category, ids, has_status, limit in product(
+        (UNSET, "sold"), (UNSET, 3), (UNSET, chosen, ()), (UNSET, True, False), (2, 100)
+    ):
+        if status is not UNSET and has_status is False:
+            continue
+        wanted = PetFilter(status, category, ids, has_status)  # type: ignore[arg-type] # one of each
+        listed = [
+            pet
+            for pet in PETS
+            if wanted.admits(pet) and (wanted.ids is UNSET or pet.id in wanted.ids)
+        ]
+        pages = await walk(store, wanted, limit, newest_first=newest_first)
+        found = [pet for page in pages for pet in page]
+        assert found == (listed[::-1] if newest_first else listed), wanted
+        for most in (len(listed) or 1, len(listed) + 1, 1):
+            assert await count_pets(store, wanted, most) == min(len(listed), most)
+
+
+# Changes
 
 
 # On a database
 
 
-async def test_an_animal_without_a_status_can_be_changed(store: Store) -> None:
-    await store.write(create_pet(NewPet("Bella", 7)))
-    assert await store.write(update(PetPatch(name="Max"))) == Pet(1, "Max", 7)
-    assert await store.write(update(PetPatch(status="sold"))) == Pet(1, "Max", 7, "sold")
-
-
 @pytest.mark.parametrize("status", ["placed", "approved"])
 async def test_a_reserved_pet_cannot_change_status_or_be_deleted(store: Store, status: str) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(OrderCreate(1), 0, 0))
+    await store.write(place_order(Change(0), OrderCreate(1)))
     if status == "approved":
-        await store.write(update_order(1, OrderPatch(status="approved"), 0, unconditional))
+        await store.write(update_order(Change(0), 1, OrderPatch(status="approved")))
     held = f"^order 1 is {status} and reserves pet 1$"
     for patch in (PetPatch(status="available"), PetPatch(status="sold"), PetPatch(status=None)):
         with pytest.raises(PetReserved, match=held):
             await store.write(update(patch))
     with pytest.raises(PetReserved, match=held):
-        await store.write(delete_pet(1, 0, unconditional))
+        await store.write(delete_pet(Change(0), 1))
     changed = await store.write(update(PetPatch("Max", 8, "pending")))
     assert changed == Pet(1, "Max", 8, "pending") == await get_pet(store, 1)
 
@@ -53,11 +111,11 @@ async def test_an_ended_order_does_not_reserve_an_animal(
     store: Store, moves: tuple[OrderStatus, ...]
 ) -> None:
     await store.write(create_pet(BELLA))
-    await store.write(place_order(OrderCreate(1), 0, 0))
+    await store.write(place_order(Change(0), OrderCreate(1)))
     for status in moves:
-        await store.write(update_order(1, OrderPatch(status=status), 0, unconditional))
+        await store.write(update_order(Change(0), 1, OrderPatch(status=status)))
     await store.write(update(PetPatch(status="available")))
-    await store.write(delete_pet(1, 0, unconditional))
+    await store.write(delete_pet(Change(0), 1))
 
 
 async def test_a_strict_store_accepts_only_registered_categories(store: Store) -> None:

@@ -7,7 +7,7 @@ import pytest
 from petstore.clock import MINUTE
 from petstore.databases.contract import Store, Unit
 from petstore.errors import IllegalTransition, NotFound, PetNotAvailable, PetReserved
-from petstore.keys.store import unconditional
+from petstore.events.store import Change
 from petstore.orders.model import OrderCreate, OrderPatch, OrderStatus
 from petstore.orders.store import cancel_order, get_order, place_order, update_order
 from petstore.pets.model import Inventory, NewPet, Pet, PetPatch, PetStatus
@@ -27,12 +27,12 @@ async def store(address: str) -> AsyncIterator[Store]:
     """A store with an animal that the order 1 holds for a minute."""
     async with open_store(address) as store:
         await store.write(create_pet(NewPet("Bella", 7, "available")))
-        await store.write(place_order(OrderCreate(1), PLACED_AT, 1))
+        await store.write(place_order(Change(PLACED_AT, reservation_minutes=1), OrderCreate(1)))
         yield store
 
 
 def update(patch: PetPatch, now: int) -> Unit[Pet]:
-    return update_pet(1, patch, now, unconditional, strict_categories=False)
+    return update_pet(Change(now), 1, patch)
 
 
 async def statuses_of_orders(store: Store, *order_ids: int) -> list[OrderStatus]:
@@ -41,8 +41,8 @@ async def statuses_of_orders(store: Store, *order_ids: int) -> list[OrderStatus]
 
 async def test_another_buyer_can_order_the_animal_only_after_the_lapse(store: Store) -> None:
     with pytest.raises(PetNotAvailable):
-        await store.write(place_order(OrderCreate(1), IN_TIME, 1))
-    order = await store.write(place_order(OrderCreate(1), LAPSED, 1))
+        await store.write(place_order(Change(IN_TIME, reservation_minutes=1), OrderCreate(1)))
+    order = await store.write(place_order(Change(LAPSED, reservation_minutes=1), OrderCreate(1)))
     assert await statuses_of_orders(store, 1, order.id) == ["cancelled", "placed"]
     assert await get_inventory(store) == Inventory(pending=1)
 
@@ -62,15 +62,15 @@ async def test_a_change_of_another_field_returns_the_current_status(
 ) -> None:
     seen: list[Pet] = []
     patch = PetPatch(name="Max")
-    changed = await store.write(update_pet(1, patch, now, seen.append, strict_categories=False))
+    changed = await store.write(update_pet(Change(now, check=seen.append), 1, patch))
     assert seen == [Pet(1, "Bella", 7, status)]
     assert changed == Pet(1, "Max", 7, status) == await get_pet(store, 1)
 
 
 async def test_the_animal_can_be_deleted_only_after_the_lapse(store: Store) -> None:
     with pytest.raises(PetReserved):
-        await store.write(delete_pet(1, IN_TIME, unconditional))
-    await store.write(delete_pet(1, LAPSED, unconditional))
+        await store.write(delete_pet(Change(IN_TIME), 1))
+    await store.write(delete_pet(Change(LAPSED), 1))
     with pytest.raises(NotFound):
         await get_pet(store, 1)
     assert await statuses_of_orders(store, 1) == ["cancelled"]
@@ -80,18 +80,18 @@ async def test_the_animal_can_be_deleted_only_after_the_lapse(store: Store) -> N
 async def test_the_lapsed_order_is_cancelled(store: Store, status: OrderStatus) -> None:
     patch = OrderPatch(status=status)
     with pytest.raises(IllegalTransition, match=r"^status: cancelled is final"):
-        await store.write(update_order(1, patch, LAPSED, unconditional))
-    await store.write(cancel_order(1, LAPSED, unconditional))
+        await store.write(update_order(Change(LAPSED), 1, patch))
+    await store.write(cancel_order(Change(LAPSED), 1))
     assert await statuses_of_orders(store, 1) == ["cancelled"]
     assert await get_inventory(store) == Inventory(available=1)
 
 
 async def test_an_order_that_was_approved_in_time_still_reserves_the_animal(store: Store) -> None:
-    await store.write(update_order(1, OrderPatch(status="approved"), IN_TIME, unconditional))
+    await store.write(update_order(Change(IN_TIME), 1, OrderPatch(status="approved")))
     for unit in (
         update(PetPatch(status="available"), LAPSED),
-        delete_pet(1, LAPSED, unconditional),
-        place_order(OrderCreate(1), LAPSED, 1),
+        delete_pet(Change(LAPSED), 1),
+        place_order(Change(LAPSED, reservation_minutes=1), OrderCreate(1)),
     ):
         with pytest.raises((PetReserved, PetNotAvailable)):
             await store.write(unit)
@@ -99,7 +99,7 @@ async def test_an_order_that_was_approved_in_time_still_reserves_the_animal(stor
 
 
 async def test_an_order_without_an_end_reserves_the_animal(store: Store) -> None:
-    await store.write(place_order(OrderCreate(1), LAPSED, 0))
+    await store.write(place_order(Change(LAPSED), OrderCreate(1)))
     with pytest.raises(PetNotAvailable):
-        await store.write(place_order(OrderCreate(1), 10**15, 0))
+        await store.write(place_order(Change(10**15), OrderCreate(1)))
     assert await statuses_of_orders(store, 1, 2) == ["cancelled", "placed"]

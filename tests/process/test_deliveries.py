@@ -16,6 +16,7 @@ import pytest
 
 from petstore.clock import system_clock
 from petstore.databases.contract import Store, Unit
+from petstore.events.store import Change
 from petstore.keys.store import unconditional
 from petstore.pets import store as pets
 from petstore.pets.model import NewPet, PetPatch
@@ -63,7 +64,6 @@ class Deliverer:
             )
 
     def logged(self) -> list[str]:
-        """Return the names of the events in its log."""
         return [json.loads(line)["event"] for line in self.log.read_text().splitlines()]
 
     def stop(self) -> int:
@@ -86,9 +86,7 @@ def deliverer(folder: Path, address: str, *options: str) -> Iterator[Deliverer]:
 def rename_all(name: str) -> Unit[None]:
     """Change every animal."""
     for pet_id in range(1, PETS + 1):
-        yield from update_pet(
-            pet_id, PetPatch(name=name), system_clock(), unconditional, strict_categories=False
-        )
+        yield from update_pet(Change(system_clock()), pet_id, PetPatch(name=name))
 
 
 async def change_all(store: Store) -> None:
@@ -215,7 +213,7 @@ async def test_a_service_reports_the_delivery_lag_while_its_deliverer_is_frozen(
 
         def added() -> Unit[object]:
             os.kill(frozen, signal.SIGSTOP)  # it does not have the lock: this unit has
-            return (yield from pets.create_pets([NewPet("Bella", 1)], now=system_clock()))
+            return (yield from pets.create_pets(Change(system_clock()), [NewPet("Bella", 1)]))
 
         await store.write(added())
 

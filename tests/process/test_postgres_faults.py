@@ -42,7 +42,6 @@ def url(server: PostgresServer) -> str:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory, url: str) -> Iterator[SharedService]:
-    """A service with a database timeout of half a second, which recovers in each test."""
     folder = tmp_path_factory.mktemp("service")
     with shared_service(folder, url, "--database-timeout", "0.5") as service:
         yield service

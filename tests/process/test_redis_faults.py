@@ -28,7 +28,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, redis: RedisServer) -> Iter
 
 
 def logged(server: ServerProcess) -> Counter[str]:
-    """Return how often the log says that Redis was lost and found."""
     log = server.log_path.read_text()
     return Counter({words: log.count(f'"event":"{words}') for words in (LOST, FOUND)})
 

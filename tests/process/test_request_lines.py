@@ -13,8 +13,6 @@ from support.waiting import within
 
 
 def lines_of(server: ServerProcess, request: str) -> list[dict[str, object]]:
-    """Wait for the log line of a request and return it."""
-
     def found() -> list[dict[str, object]]:
         return [line for line in server.log_lines() if line.get("request") == request]
 
@@ -110,4 +108,3 @@ def test_a_terminal_gets_human_readable_lines(tmp_path: Path) -> None:
     assert re.fullmatch(
         r"\d\d:\d\d:\d\d 200 GET    listPets +key=1 127.0.0.1 \d+\.\d\d ms \d+ B by-a-person", line
     )
-    assert "\x1b[32m200\x1b[0m" in terminal.raw

@@ -76,7 +76,6 @@ class Load(Callers):
 
 
 def stored_names(server: ServerProcess) -> list[str]:
-    """Return the names of all animals in the database of a service."""
     return [name for (name,) in query(server.database, "SELECT name FROM pets ORDER BY id")]
 
 
@@ -105,7 +104,6 @@ class Pair:
         self._take_in(self.newest)
 
     def end(self) -> None:
-        """End the running instances."""
         for service in self._running:
             if service.process.poll() is None:
                 service.kill()
@@ -257,7 +255,6 @@ def is_draining(server: ServerProcess) -> bool:
 
 
 def is_refusing(server: ServerProcess) -> bool:
-    """Return whether new connections are refused."""
     try:
         socket.create_connection(("127.0.0.1", server.port)).close()
     except ConnectionRefusedError:

@@ -31,7 +31,6 @@ def begin_adding(caller: RawSocket, token: str) -> None:
 
 
 def is_refusing(server: ServerProcess) -> bool:
-    """Return whether new connections are refused."""
     try:
         socket.create_connection(("127.0.0.1", server.port)).close()
     except ConnectionRefusedError:

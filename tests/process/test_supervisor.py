@@ -15,7 +15,7 @@ PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
 from petstore.server import supervisor
-from petstore.server.lifecycle import Lifecycle
+from petstore.server.supervisor import Lifecycle
 
 starts_left, after_fork = int(sys.argv[1]), int(sys.argv[2])
 # A supervisor that stands still is always too late for the start of a process.
@@ -78,7 +78,7 @@ sys.exit(main.run())
 
 INTERRUPTED_IN_A_FINALIZER = f"""
 from petstore.server import supervisor
-from petstore.server.lifecycle import Lifecycle
+from petstore.server.supervisor import Lifecycle
 
 {UNREACHABLE}
 
@@ -109,7 +109,6 @@ def supervised(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]
 
 
 def next_line(process: subprocess.Popen[str]) -> str:
-    """Return the next line that a process prints."""
     assert process.stdout is not None
     readable, _, _ = select.select([process.stdout], [], [], TIMEOUT)
     assert readable, "it stands still"

@@ -36,7 +36,6 @@ def old(postgres: PostgresServer, tmp_path: Path) -> Iterator[SharedService]:
 
 
 def use(client: httpx.Client, number: int) -> list[int]:
-    """Add, list, order and change; return the responses."""
     added = client.post(
         "/pets",
         json={"name": "Bella", "categoryId": 1, "status": "available"},

@@ -42,19 +42,16 @@ def replaced(pair: ServerProcess, redis: RedisServer) -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def client(pair: ServerProcess) -> Iterator[httpx.Client]:
-    """A client that makes a connection for each request, so that each process gets some."""
     headers = {"Authorization": f"Bearer {pair.issue()}", "Connection": "close"}
     with httpx.Client(base_url=pair.url, headers=headers) as client:
         yield client
 
 
 def events(server: ServerProcess) -> list[str]:
-    """Return the events in the log."""
     return [line["event"] for line in server.log_lines()]
 
 
 def errors(server: ServerProcess) -> list[str]:
-    """Return the messages of the errors in the log."""
     lines = (line for line in server.log_lines() if line["level"] == "error")
     return [line.get("message", line["event"]) for line in lines]
 

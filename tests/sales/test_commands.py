@@ -17,11 +17,6 @@ def category(shop: Shop) -> int:
     return category
 
 
-def test_a_time_zone_that_is_unknown_is_refused(shop: Shop) -> None:
-    message = shop.fail("sales", "--time-zone", "Mars", status=2)
-    assert "timeZone: expected the name of a time zone" in message
-
-
 def test_csv_and_json_together_are_refused(shop: Shop) -> None:
     refused = shop("sales", "--csv", "--json")
     assert refused.exit_code == 2

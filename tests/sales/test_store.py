@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from petstore.clock import DAY, milliseconds
 from petstore.databases.contract import Store
-from petstore.keys.store import unconditional
+from petstore.events.store import Change
 from petstore.orders.model import MAX_AMOUNT, OrderCreate, OrderPatch
 from petstore.orders.store import place_order, update_order
 from petstore.pets.model import NewPet
@@ -36,7 +36,7 @@ async def sell(store: Store, now: int, amount: int | None = None, **others: Any)
     currency, category = others.get("currency", "USD"), others.get("category", 1)
     (pet,) = await store.write(create_pets([NewPet("Bella", category, "available")]))
     new = OrderCreate(pet.id, amount=UNSET if amount is None else amount, complete=True)
-    return (await store.write(place_order(new, now, 0, currency))).id
+    return (await store.write(place_order(Change(now, currency=currency), new))).id
 
 
 async def by_day(store: Store) -> list[tuple[int, str, int, int]]:
@@ -88,13 +88,13 @@ async def test_sums_beyond_64_bits_are_exact(store: Store) -> None:
 async def test_only_a_delivered_order_is_a_sale(store: Store) -> None:
     undone = await sell(store, at(24, 12), 100)
     undo = OrderPatch(status="cancelled")
-    await store.write(update_order(undone, undo, at(24, 12), unconditional))
+    await store.write(update_order(Change(at(24, 12)), undone, undo))
     (pet,) = await store.write(create_pets([NewPet("Bella", 1, "available")]))
-    placed = await store.write(place_order(OrderCreate(pet.id, amount=9), at(24, 12), 0))
+    placed = await store.write(place_order(Change(at(24, 12)), OrderCreate(pet.id, amount=9)))
     assert (await by_day(store))[0] == (24, "USD", 0, 0)
     for day, status in ((24, "approved"), (26, "delivered")):
         patch = OrderPatch(status=status)  # type: ignore[arg-type]
-        await store.write(update_order(placed.id, patch, at(day, 13), unconditional))
+        await store.write(update_order(Change(at(day, 13)), placed.id, patch))
     assert (await by_day(store))[2] == (26, "USD", 1, 9)
 
 

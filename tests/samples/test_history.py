@@ -1,4 +1,4 @@
-"""The history of the demo store: what every page of the console shows of it."""
+"""What every page of the console shows of the demo store: history, usage, and a webhook."""
 
 import csv
 from collections import Counter
@@ -10,26 +10,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from petstore.categories.model import CategoryCreate
-from petstore.categories.store import create_category
 from petstore.clock import DAY, HOUR, MINUTE
-from petstore.databases.contract import Statement
+from petstore.databases.contract import Statement, Store
+from petstore.databases.private_files import create
 from petstore.events.store import publish_all
-from petstore.keys.store import unconditional
+from petstore.keys.model import Caller
 from petstore.people.accounts import find_account_by_login
 from petstore.people.store import list_people
 from petstore.pets.model import NewPet
-from petstore.pets.store import create_pet, delete_pet
 from petstore.samples.demo import prepare_demo
 from petstore.sessions.store import read_unit
 from petstore.settings import Settings, is_postgres
+from petstore.webhooks.deliveries import list_deliveries
+from petstore.webhooks.signing import text_of_master
+from petstore.webhooks.store import list_webhooks
+from support.changes import create_category, create_pet
 from support.manual_clock import ManualClock
 from support.people import add, alter
-from support.stores import open_store
+from support.stores import do, open_store
 
 COUNTS = "SELECT status, count(*) FROM orders GROUP BY status"
 ORDERS = {"placed": 7, "approved": 11, "delivered": 120, "cancelled": 15}
+ADMINISTRATOR = 2
+OWNER = Caller("demo", id=ADMINISTRATOR, environment="production", created_at=0)
 
 pytestmark = pytest.mark.anyio
 
@@ -37,6 +43,10 @@ pytestmark = pytest.mark.anyio
 async def rows(store: Any, sql: str) -> list[Any]:
     found: list[Any] = await store.read(Statement(sql, name="test"))
     return found
+
+
+async def column(store: Any, sql: str) -> list[Any]:
+    return [value for (value,) in await rows(store, sql)]
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +65,9 @@ async def demo(address: str, clock: ManualClock, **settings: Any) -> AsyncIterat
 
 
 @pytest.mark.each_database
-async def test_animals_have_the_status_of_the_sample_file(address: str, clock: ManualClock) -> None:
+async def test_the_demo_has_animals_of_the_sample_file_and_orders_in_every_state(
+    address: str, clock: ManualClock
+) -> None:
     text = (files("petstore.samples") / "animals.csv").read_text("utf-8")
     sample = [
         (row["name"], int(row["categoryId"]), row["status"] or None)
@@ -63,27 +75,25 @@ async def test_animals_have_the_status_of_the_sample_file(address: str, clock: M
     ]
     async with demo(address, clock) as store:
         assert sample == await rows(store, "SELECT name, category_id, status FROM pets ORDER BY id")
-
-
-@pytest.mark.each_database
-async def test_the_demo_has_orders_in_every_state(address: str, clock: ManualClock) -> None:
-    async with demo(address, clock) as store:
-        assert dict(await rows(store, COUNTS)) == ORDERS
         events = dict(await rows(store, "SELECT type, count(*) FROM events GROUP BY type"))
-        ends = "SELECT count(cancel_reason) FROM orders WHERE status = 'cancelled'"
-        counter = "SELECT count(*) FROM orders WHERE delivered_at = placed_at"
-        assert await rows(store, ends) == [(9,)]
-        assert 50 <= (await rows(store, counter))[0][0] <= 80
-    assert (events["order.cancelled"], events["order.lapsed"]) == (9, 6)
-
-
-@pytest.mark.each_database
-async def test_events_are_in_the_order_of_their_times(address: str, clock: ManualClock) -> None:
-    async with demo(address, clock) as store:
-        times = [at for (at,) in await rows(store, "SELECT at FROM events ORDER BY sequence")]
-    assert times[0] == clock.now - 60 * DAY
-    assert all(earlier <= later for earlier, later in pairwise(times))
-    assert times[-1] <= clock.now
+        assert (events["order.cancelled"], events["order.lapsed"]) == (9, 6)
+        assert await column(store, "SELECT count(cancel_reason) FROM orders") == [9]
+        (counter,) = await column(
+            store, "SELECT count(*) FROM orders WHERE delivered_at = placed_at"
+        )
+        assert 50 <= counter <= 80
+        pending = await column(store, "SELECT id FROM pets WHERE status = 'pending' ORDER BY id")
+        is_open = "status IN ('placed', 'approved')"
+        ordered = f"SELECT pet_id FROM orders WHERE {is_open} ORDER BY pet_id"  # noqa: S608
+        assert pending == await column(store, ordered)
+        sold = await column(store, "SELECT count(*) FROM pets WHERE status = 'sold'")
+        assert sold == [ORDERS["delivered"] + 12]
+        times = await column(store, "SELECT at FROM events ORDER BY sequence")
+        assert times[0] == clock.now - 60 * DAY
+        assert all(earlier <= later for earlier, later in pairwise(times))
+        assert times[-1] <= clock.now
+        people = await column(store, "SELECT at FROM events WHERE actor LIKE 'person/%'")
+        assert all((clock.now - at) % DAY <= 9 * HOUR for at in people)  # while it is open
 
 
 @pytest.mark.parametrize("weekday", range(7))
@@ -93,20 +103,23 @@ async def test_a_demo_of_any_weekday_has_the_same_numbers(
     clock.now += weekday * DAY
     async with demo(address, clock) as store:
         assert dict(await rows(store, COUNTS)) == ORDERS
-        sold = [
-            at
-            for (at,) in await rows(
-                store, "SELECT delivered_at FROM orders WHERE status = 'delivered'"
-            )
-        ]
+        sold = await column(store, "SELECT delivered_at FROM orders WHERE status = 'delivered'")
         came = dict(await rows(store, "SELECT resource, at FROM events WHERE type = 'pet.created'"))
         placed = await rows(store, "SELECT pet_id, placed_at FROM orders")
-        enabled = await rows(store, "SELECT enabled, disabled_reason FROM webhooks")
+        assert await rows(store, "SELECT enabled, disabled_reason FROM webhooks") == [
+            (0, "failing")
+        ]
+        (ends,) = await column(store, "SELECT min(reserved_until) FROM orders")
+        (waits,) = await column(
+            store, "SELECT min(placed_at) FROM orders WHERE status = 'approved'"
+        )
     assert sum(at > clock.now - 9 * HOUR for at in sold) >= 3
     weeks = Counter((clock.now - at) // (7 * DAY) for at in sold)
     assert min(weeks[week] for week in range(7)) >= 7
     assert all(came[f"pet/{pet_id}"] < at for pet_id, at in placed)
-    assert enabled == [(0, "failing")]
+    # One reservation ends soon, and one order waits for days.
+    assert 0 < ends - clock.now < 2 * HOUR
+    assert clock.now - waits > 7 * DAY
 
 
 async def test_two_demos_of_one_moment_are_alike(tmp_path: Path, clock: ManualClock) -> None:
@@ -117,56 +130,27 @@ async def test_two_demos_of_one_moment_are_alike(tmp_path: Path, clock: ManualCl
     assert found[0] == found[1]
 
 
-@pytest.mark.each_database
-async def test_a_pending_animal_has_its_open_order(address: str, clock: ManualClock) -> None:
-    open_orders = "SELECT pet_id FROM orders WHERE status IN ('placed', 'approved') ORDER BY pet_id"
-    async with demo(address, clock) as store:
-        pending = await rows(store, "SELECT id FROM pets WHERE status = 'pending' ORDER BY id")
-        assert pending == await rows(store, open_orders)
-        sold = "SELECT count(*) FROM pets WHERE status = 'sold'"
-        assert await rows(store, sold) == [(ORDERS["delivered"] + 12,)]
-
-
-async def test_one_reservation_ends_soon_and_one_order_waits_for_days(
-    address: str, clock: ManualClock
+@pytest.mark.parametrize(
+    ("environment", "minutes", "currency"),
+    [("production", 0, "USD"), ("staging", 10, "JPY"), ("production", 7 * 1440, "EUR")],
+)
+async def test_the_demo_keeps_to_the_settings(
+    address: str, clock: ManualClock, environment: Any, minutes: int, currency: str
 ) -> None:
-    async with demo(address, clock) as store:
-        ((ends,),) = await rows(store, "SELECT min(reserved_until) FROM orders")
-        ((waits,),) = await rows(
-            store, "SELECT min(placed_at) FROM orders WHERE status = 'approved'"
-        )
-    assert 0 < ends - clock.now < 2 * HOUR
-    assert clock.now - waits > 7 * DAY
-
-
-@pytest.mark.parametrize("minutes", [0, 10, 7 * 1440])
-async def test_placed_orders_keep_to_the_reservation_time(
-    address: str, clock: ManualClock, minutes: int
-) -> None:
-    async with demo(address, clock, reservation_minutes=minutes) as store:
+    settings = {"environment": environment, "currency": currency, "reservation_minutes": minutes}
+    async with demo(address, clock, **settings) as store:
         placed = await rows(
             store, "SELECT placed_at, reserved_until FROM orders WHERE status = 'placed'"
         )
+        amounts = await rows(store, "SELECT currency, amount FROM orders WHERE amount IS NOT NULL")
+        people = (await list_people(store, environment, None, 10)).items
+        actors = set(await column(store, "SELECT actor FROM events"))
     assert len(placed) == ORDERS["placed"]
     for at, until in placed:
         assert until == (at + minutes * MINUTE if minutes else None)
         assert until is None or until > clock.now
-
-
-async def test_amounts_are_in_the_currency_of_the_store(address: str, clock: ManualClock) -> None:
-    async with demo(address, clock, currency="JPY") as store:
-        amounts = await rows(store, "SELECT currency, amount FROM orders WHERE amount IS NOT NULL")
-    assert {currency for currency, _ in amounts} == {"JPY"}
+    assert {each for each, _ in amounts} == {currency}
     assert all(amount % 500 == 0 and 1000 <= amount <= 100_000 for _, amount in amounts)
-
-
-@pytest.mark.parametrize("environment", ["production", "staging"])
-async def test_changes_are_those_of_people_and_the_key(
-    address: str, clock: ManualClock, environment: Any
-) -> None:
-    async with demo(address, clock, environment=environment) as store:
-        people = (await list_people(store, environment, None, 10)).items
-        actors = {actor for (actor,) in await rows(store, "SELECT actor FROM events")}
     staff = {f"person/{person.id}" for person in people if person.role in ("manager", "clerk")}
     assert len(staff) == 2
     assert actors == {*staff, "key/1", "service", "operator"}
@@ -193,36 +177,81 @@ async def test_the_next_start_adds_nothing(address: str, clock: ManualClock) -> 
         assert await rows(store, counts) == before
 
 
+@pytest.mark.parametrize("what", ["a pet that is gone", "a category", "a login of the demo"])
 async def test_a_store_in_which_something_has_happened_is_not_filled(
-    address: str, clock: ManualClock
+    address: str, clock: ManualClock, what: str
 ) -> None:
     async with open_store(address) as store:
-        pet = await store.write(create_pet(NewPet("Rex", 1), now=clock()))
-        await store.write(delete_pet(pet.id, clock(), unconditional))
-        await prepare_demo(store, Settings(database=address), clock)
-        assert await rows(store, "SELECT id FROM pets") == []
-
-
-async def test_a_store_with_categories_of_its_own_is_not_filled(
-    address: str, clock: ManualClock
-) -> None:
-    async with open_store(address) as store:
-        await store.write(create_category(CategoryCreate("Yaks"), now=clock()))
-        await prepare_demo(store, Settings(database=address), clock)
-        assert await rows(store, "SELECT name FROM categories") == [("Yaks",)]
-
-
-async def test_a_store_whose_people_have_a_login_of_the_demo_is_not_filled(
-    address: str, clock: ManualClock
-) -> None:
-    async with open_store(address) as store:
-        await add(store, clock, login="jonas@petstore.example")
+        if what == "a category":
+            await store.write(create_category(CategoryCreate("Yaks")))
+        elif what == "a login of the demo":
+            await add(store, clock, login="jonas@petstore.example")
+        else:
+            await store.write(create_pet(NewPet("Rex", 1)))
+            await store.write(do("DELETE FROM pets"))
         await prepare_demo(store, Settings(database=address), clock)
         assert await rows(store, "SELECT id FROM pets") == []
         assert await rows(store, "SELECT id FROM webhooks") == []
 
 
-async def test_people_work_while_the_store_is_open(address: str, clock: ManualClock) -> None:
+async def test_the_key_was_used_on_each_of_the_last_30_days_before_today(
+    address: str, clock: ManualClock
+) -> None:
+    today = clock.now // DAY
     async with demo(address, clock) as store:
-        times = await rows(store, "SELECT at FROM events WHERE actor LIKE 'person/%'")
-    assert all((clock.now - at) % DAY <= 9 * HOUR for (at,) in times)
+        select = "SELECT day, requests FROM usage WHERE key_id = 1 ORDER BY day"
+        used = dict(await rows(store, select))
+        select = (
+            "SELECT hour / 24, sum(count) FROM counts WHERE kind = 'response' AND name < '429'"
+            " GROUP BY hour"
+        )
+        responses = dict(await rows(store, select))
+        refused = await column(store, "SELECT count FROM counts WHERE kind = 'refused'")
+        too_many = "SELECT count FROM counts WHERE kind = 'response' AND name = '429'"
+        assert refused == await column(store, too_many)
+        select = "SELECT hour / 24 FROM counts WHERE kind = 'deprecated' ORDER BY hour"
+        calls = await column(store, select)
+    assert list(used) == list(range(today - 29, today)) == calls
+    assert all(0.98 * count <= responses[day] <= count for day, count in used.items())
+
+
+# The webhook
+
+
+async def webhooks(store: Store) -> list[Any]:
+    return (await list_webhooks(store, OWNER, None, 10)).items
+
+
+@pytest.mark.each_database
+async def test_a_webhook_to_nowhere_was_disabled_after_five_days(
+    address: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    with create(secret) as file:
+        file.write(text_of_master(bytes(32)))
+    async with demo(address, clock, secret_file=str(secret)) as store:
+        (webhook,) = await webhooks(store)
+        deliveries = (await list_deliveries(store, webhook.id, UNSET, None, 100)).items
+        newest = "SELECT type, at, key_id FROM events ORDER BY sequence DESC LIMIT 1"
+        assert await rows(store, newest) == [("webhook.disabled", clock.now, ADMINISTRATOR)]
+    assert (webhook.enabled, webhook.disabled_reason) == (False, "failing")
+    assert len(deliveries) == 20
+    assert {each.state for each in deliveries} == {"pending", "failed"}
+    assert all(each.attempts and each.error for each in deliveries)
+    assert clock.now - webhook.created_at.timestamp() * 1000 > 5 * DAY
+
+
+async def test_the_secret_of_the_webhook_is_made_beside_the_database(
+    database: Path, clock: ManualClock
+) -> None:
+    async with demo(f"sqlite:///{database}", clock):
+        assert database.with_name("petstore.db.secret").exists()
+
+
+@pytest.mark.parametrize("database_kind", ["postgresql"])
+async def test_a_service_without_a_secret_for_webhooks_gets_none(
+    address: str, clock: ManualClock
+) -> None:
+    async with demo(address, clock) as store:
+        assert await webhooks(store) == []
+        assert await column(store, "SELECT count(*) FROM orders") == [153]

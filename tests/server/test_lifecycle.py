@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from petstore.server.lifecycle import Lifecycle, notify
+from petstore.server.supervisor import Lifecycle, notify
 
 _ABSTRACT_NAME = f"@petstore-test-{os.getpid()}"
 
 
 @contextmanager
 def receiver(address: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
-    """A service manager that listens at ``address``."""
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(address.replace("@", "\0"))

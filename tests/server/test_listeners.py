@@ -12,7 +12,6 @@ from petstore.server.listeners import inherited_listener
 
 @pytest.fixture
 def passed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[socket.socket], int]]:
-    """Pass a socket to this process; return its file descriptor, as open as it is then."""
     opened = []
 
     def pass_on(given: socket.socket) -> int:

@@ -1,31 +1,42 @@
 """The units of work that change the store, at one moment."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Iterable
+from typing import Any
 
 from petstore.categories import store as categories
-from petstore.categories.model import Category, CategoryPatch
+from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.databases.contract import Unit
+from petstore.events.store import Change
 from petstore.pets import store as pets
+from petstore.pets.model import NewPet, Pet
 from support.manual_clock import ManualClock
 
 NOW = ManualClock().now
 
-create_pet = partial(pets.create_pet, now=NOW)
-create_pets = partial(pets.create_pets, now=NOW)
-create_category = partial(categories.create_category, now=NOW)
+
+def create_pet(new: NewPet, now: int = NOW, **others: Any) -> Unit[Pet]:
+    """Add a pet."""
+    return pets.create_pet(Change(now, **others), new)
 
 
-def update_category(
-    category_id: int, patch: CategoryPatch, check: Callable[[object], None]
-) -> Unit[Category]:
+def create_pets(news: Iterable[NewPet], now: int = NOW, **others: Any) -> Unit[list[Pet]]:
+    """Add many pets."""
+    return pets.create_pets(Change(now, **others), news)
+
+
+def create_category(new: CategoryCreate, now: int = NOW, **others: Any) -> Unit[Category]:
+    """Add a category."""
+    return categories.create_category(Change(now, **others), new)
+
+
+def update_category(category_id: int, patch: CategoryPatch) -> Unit[Category]:
     """Change a category."""
-    return categories.update_category(category_id, patch, NOW, check)
+    return categories.update_category(Change(NOW), category_id, patch)
 
 
-def delete_category(category_id: int, check: Callable[[object], None]) -> Unit[None]:
+def delete_category(category_id: int) -> Unit[None]:
     """Delete a category."""
-    return categories.delete_category(category_id, NOW, check)
+    return categories.delete_category(Change(NOW), category_id)
 
 
 def without_event(unit: Unit[Category]) -> Unit[None]:

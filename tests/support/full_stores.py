@@ -15,10 +15,7 @@ from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.store_copies import COPIED
 from petstore.events.model import Author
-from petstore.imports.columns import find_layout
-from petstore.imports.model import ImportPreview, ImportSettings
-from petstore.imports.reading import Row
-from petstore.imports.store import add_batches, begin, complete
+from petstore.events.store import Change
 from petstore.keys.model import KeyFields
 from petstore.keys.store import Principal, create_key, revoke_key, rotate_key, unconditional
 from petstore.limits.contract import State
@@ -34,6 +31,7 @@ from petstore.sessions.store import begin_session, create_invitation
 from petstore.settings import is_postgres, sqlite_path
 from petstore.usage.counter import Counter
 from support.changes import create_category, create_pet
+from support.imported import new_import
 from support.keys import stored_key
 from support.memory_folder import folder_in_memory
 from support.stores import do, open_store
@@ -58,14 +56,14 @@ async def fill(store: SqliteStore) -> str:
     for pet in ANIMALS:
         await store.write(create_pet(pet, strict_categories=False, by=GRACE))
     gone = await store.write(create_pet(NewPet("Gone", 1, "available"), strict_categories=False))
-    await store.write(delete_pet(gone.id, NOW, unconditional))
+    await store.write(delete_pet(Change(NOW), gone.id))
     await store.write(create_category(CategoryCreate("Dogs", "Loyal")))
     await store.write(create_category(CategoryCreate("Élans")))
-    await store.write(place_order(OrderCreate(1), NOW, 1440))
+    await store.write(place_order(Change(NOW, reservation_minutes=1440), OrderCreate(1)))
     new = OrderCreate(4, buyer="Jäne", note="a\nb", amount=500)
-    await store.write(place_order(new, NOW, 0, "EUR"))
+    await store.write(place_order(Change(NOW, currency="EUR"), new))
     for patch in (OrderPatch(status="approved"), OrderPatch(status="delivered")):
-        await store.write(update_order(2, patch, 0, unconditional))
+        await store.write(update_order(Change(0), 2, patch))
     await store.write(create_pet(NewPet("Imported", 3)))
     token = await _keys(store)
     await StoredRateLimits(store).save(
@@ -74,12 +72,7 @@ async def fill(store: SqliteStore) -> str:
     await store.write(
         do("INSERT INTO idempotency_records VALUES (1, 'A-b', ?1, ?2, ?3)", b"\0\xff", b"{}", NOW)
     )
-    rows = [Row(2, ["Rex", "3"])]
-    layout = find_layout(rows, 3, has_header=False)
-    imported = ImportSettings("UTF-8", [], layout)
-    import_id = await store.write(begin(1, b"digest of a file", "pets.csv", imported, NOW))
-    await store.write(add_batches(import_id, 0, rows))
-    await store.write(complete(import_id, 1, 1, 0, ImportPreview()))
+    await store.write(new_import(1, b"digest of a file", NOW))
     key = await stored_key(store, 1)
     await store.write(begin_session(key, b"digest of a token", NOW, Browser()))
     await store.write(create_invitation(1, NOW))

@@ -1,77 +1,97 @@
-"""Imported files as a clerk sees them, in lines of text."""
+"""Imported files as a clerk sees them, in lines of text, and imports in a store."""
 
-from collections.abc import Iterable
+import asyncio
 from io import BytesIO
-from itertools import groupby, islice
+from itertools import groupby
+from typing import Any
 
-from msgspec import UNSET
-from msgspec.json import Decoder
+from msgspec import UNSET, UnsetType
+from msgspec.json import encode
 
-from petstore.domain.names import name_key
+from petstore.clock import Milliseconds
+from petstore.databases.contract import Statement, Unit
 from petstore.errors import InvalidBody
-from petstore.imports.columns import (
-    FIRST_ROWS,
-    Choices,
-    Layout,
-    Words,
-    find_layout,
-    pet_of_row,
-    rows_below,
-    status_of,
-)
-from petstore.imports.reading import Row, TableHead
+from petstore.imports.columns import ImportMapping, ImportSettings, cells_of, rows_below
+from petstore.imports.columns import understood as understand
+from petstore.imports.model import ImportPreview
+from petstore.imports.previews import in_order, preview_of
+from petstore.imports.reading import ROWS_AT_ONCE, Row, TableHead, decode_rows
+from petstore.imports.store import ReadFile, StoredImport, create_import, judge_now
 from petstore.imports.tables import write_rows
 
-SEPARATORS = {",": ", commas", ";": ", semicolons", "\t": ", tabs", "": ""}
+SEPARATORS = {",": ", commas", ";": ", semicolons", "\t": ", tabs", "|": ", bars", "": ""}
 UNDECIDED = "?"
+ROWS = [Row(1, ["Rex", "1"])]
+SETTINGS = understand(
+    ImportSettings("UTF-8", [], 2), ROWS, has_header=False, mapping=ImportMapping(0, 1)
+)
+
+
+def new_import(caller_id: int, digest: bytes, now: Milliseconds) -> Unit[StoredImport]:
+    """Add an import of a file with one row."""
+    file = ReadFile(digest, "pets.csv", SETTINGS, ImportPreview(), 1, 0, [encode(ROWS)])
+    return create_import(caller_id, file, now)
 
 
 def read(content: bytes) -> tuple[TableHead, list[Row]]:
     """Return what a file is, and its rows, read in this process."""
-    rows = BytesIO()
-    head = write_rows(content, rows)
+    batches = BytesIO()
+    head = write_rows(content, batches)
     if head.problem:
         raise InvalidBody(head.problem)
-    return head, [Decoder(Row).decode(line) for line in rows.getvalue().splitlines()]
+    return head, [row for line in batches.getvalue().splitlines() for row in decode_rows(line)]
 
 
-def understood(text: str, *, has_header: bool | None = None) -> tuple[Layout, list[Row]]:
-    """Return the layout of a CSV file, and its rows."""
+def understood(
+    text: str, *, has_header: bool | UnsetType = UNSET
+) -> tuple[ImportSettings, list[Row]]:
+    """Return how a CSV file is understood, and its rows."""
     head, rows = read(text.encode())
-    return find_layout(rows[:FIRST_ROWS], head.last_from, has_header=has_header), rows
+    new = ImportSettings(head.encoding, head.notes, head.last_from)
+    return understand(new, rows[:ROWS_AT_ONCE], has_header=has_header), rows
 
 
-def seen(head: TableHead, rows: list[Row]) -> Iterable[str]:
-    """Yield what a clerk sees of a file whose categories are all to be created."""
-    layout = find_layout([*islice(rows, FIRST_ROWS)], head.last_from)
-    words = Words().count(rows, layout)
-    categories = {name_key(word): 1 for word in words.categories if word}
-    choices = Choices("available", categories=categories)
-    yield f"{head.encoding}{SEPARATORS[head.separator]}"
-    yield from head.notes
-    yield f"rows: {len(rows)}"
-    yield f"header: line {layout.header_line}" if layout.header_line else "no header"
+class EmptyStore:
+    """A store without pets and categories."""
+
+    async def read(self, _: Statement) -> list[Any]:
+        """Return no rows."""
+        return []
+
+
+async def seen(head: TableHead, rows: list[Row]) -> str:
+    """Return what a clerk sees of a file whose categories are all to be created."""
+    new = ImportSettings(
+        *(head.encoding, head.notes, head.last_from),
+        default_status="available",
+        unknown_categories="create",
+    )
+    settings = understand(new, rows[:ROWS_AT_ONCE])
+    preview = await preview_of(EmptyStore(), in_order([encode(rows)]), settings)
+    lines = [f"{head.encoding}{SEPARATORS[head.separator]}", *head.notes, f"rows: {head.rows}"]
+    lines.append(f"header: line {settings.header_line}" if settings.header_line else "no header")
     for field in ("name", "category_id", "status", "id"):
-        place = getattr(layout.mapping, field)
+        place = getattr(settings.mapping, field)
         if place is not UNSET:
-            column = layout.columns[place]
-            yield f"{field}: {column.name} ({' | '.join(column.values)})"
-    yield f"categories: {', '.join(words.categories)}"[:100]
-    if layout.mapping.status is not UNSET:
-        meanings = ((word, status_of(word, choices)) for word in words.statuses)
-        found = (f"{word} → {status or UNDECIDED}" for word, status in meanings if word)
-        yield f"statuses: {', '.join(found)}"
-    results = [(row.line, pet_of_row(row, layout, choices)) for row in rows_below(rows, layout)]
-    yield f"pets: {sum(not isinstance(result, list) for _, result in results)}"
-    refused = [(line, " ".join(result)) for line, result in results if isinstance(result, list)]
+            column = settings.columns[place]
+            lines.append(f"{field}: {column.name} ({' | '.join(column.values)})")
+    lines.append(f"categories: {', '.join(word.text for word in preview.categories)}"[:100])
+    if preview.statuses:
+        words = (f"{word.text} → {word.means or UNDECIDED}" for word in preview.statuses)
+        lines.append(f"statuses: {', '.join(words)}")
+    lines.append(f"pets: {preview.added}")
+    below = rows_below(rows, settings)
+    judged = await judge_now(EmptyStore(), cells_of(below, settings), settings, {})
+    results = zip(below, judged, strict=True)
+    refused = [(row.line, " ".join(each)) for row, each in results if isinstance(each, list)]
     for reason, group in groupby(refused, lambda each: each[1]):
-        lines = [line for line, _ in group]
-        yield f"{', '.join(map(str, lines))}: {reason}"
+        lines.append(f"{', '.join(str(line) for line, _ in group)}: {reason}")
+    return "\n".join(lines)
 
 
 def seen_in(content: bytes) -> str:
     """Return what a clerk sees of a file, or why it cannot be read."""
     try:
-        return "\n".join(seen(*read(content)))
+        return asyncio.run(seen(*read(content)))
     except InvalidBody as error:
         return error.message

@@ -1,11 +1,7 @@
 """Orders as rows of the database."""
 
 from petstore.databases.contract import Row, Value
-
-_OTHERS = (
-    *("buyer", "note", "amount", "currency"),
-    *("approved_at", "delivered_at", "cancelled_at", "cancel_reason"),
-)
+from petstore.orders.model import Order
 
 
 def order_row(
@@ -16,7 +12,10 @@ def order_row(
     reserved_until: int | None = None,
     **others: Value,
 ) -> Row:
-    """Return the row of an order without a ship date; ``others`` are NULL by default."""
-    assert others.keys() <= {*_OTHERS}
-    first = (order_id, pet_id, status, None, placed_at, reserved_until)
-    return (*first, *(others.get(name) for name in _OTHERS))
+    """Return the row of an order; ``others`` are NULL by default."""
+    fields: dict[str, Value] = dict(others)
+    fields |= {"id": order_id, "pet_id": pet_id, "quantity": 1, "status": status}
+    fields |= {"complete": status == "delivered", "placed_at": placed_at}
+    fields["reserved_until"] = reserved_until
+    assert fields.keys() <= {*Order.__struct_fields__}
+    return tuple(fields.get(name) for name in Order.__struct_fields__)

@@ -1,9 +1,9 @@
 """The rows of animals, as tests of the databases read them."""
 
 from petstore.databases.contract import Statement
-from petstore.pets.rows import COLUMNS
+from petstore.pets.model import PETS
 
-_SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
+_SELECT = f"SELECT {PETS.columns} FROM pets"  # noqa: S608 - only names
 
 
 def select_pet(pet_id: int) -> Statement:

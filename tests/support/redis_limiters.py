@@ -7,7 +7,8 @@ from typing import Any
 from msgspec import msgpack
 
 from petstore.keys.model import DEFAULT_SCOPES, Caller
-from petstore.limits.contract import BanRules, Budget, RateLimitStore
+from petstore.limits.contract import BanRules, Budget
+from petstore.limits.database import StoredRateLimits
 from petstore.limits.redis import RedisLimiter
 from petstore.redis_client import Command, RedisClient
 from support.manual_clock import ManualClock
@@ -52,7 +53,7 @@ def _judges(command: Command) -> bool:
 @asynccontextmanager
 async def redis_limiter(
     url: str,
-    store: RateLimitStore,
+    store: StoredRateLimits,
     clock: ManualClock,
     *,
     rules: BanRules | None = None,

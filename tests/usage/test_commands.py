@@ -1,4 +1,4 @@
-"""``petstore inventory`` and ``usage``: what is there, and what is left."""
+"""``petstore usage``: what a key has used, and what is left."""
 
 from collections.abc import Mapping
 
@@ -53,30 +53,10 @@ def test_refused_requests_are_shown_by_hour_and_operation() -> None:
     ]
 
 
-def test_an_inventory_without_animals_says_so() -> None:
-    with odd_service(response(200, {})) as service:
-        result = Shop(service.url, "a-key")("inventory")
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "None found.\n")
-
-
 @pytest.mark.parametrize("seconds", [2**62, 10**12])
 def test_a_reset_after_the_year_9999_is_shown_in_seconds(seconds: int) -> None:
     lines = shown({**USAGE, "minute": {**WINDOW, "reset": seconds}})
     assert lines[2] == ["minute", "60", "12", str(seconds)]
-
-
-def test_the_inventory_has_a_line_for_each_status() -> None:
-    inventory = {"available": 1, "pending": 0, "sold": 2}
-    with odd_service(response(200, inventory), response(200, inventory)) as service:
-        shop = Shop(service.url, "a-key")
-        printed, shown = shop.succeed("inventory"), shop.ask("inventory")
-    assert [line.split() for line in printed.splitlines()] == [
-        ["status", "animals"],
-        ["available", "1"],
-        ["pending", "0"],
-        ["sold", "2"],
-    ]
-    assert shown == inventory
 
 
 def test_the_usage_of_the_key_is_shown_and_counts_against_no_limit(server: ServerProcess) -> None:
@@ -116,20 +96,6 @@ def test_a_deprecated_operation_is_shown_with_its_replacement() -> None:
     *_, head, row = shown(USAGE | {"deprecated": [USE]})
     assert head == ["deprecated", "calls", "last", "call", "(UTC)", "ends", "use", "instead"]
     assert " ".join(row) == "getPet 12 2026-11-21 10:00 2030-12-05 GET /v1/pets?id={petId}"
-
-
-def test_the_inventory_has_a_line_for_each_category() -> None:
-    counts = {"available": 1, "pending": 0, "sold": 2}
-    rows = [counts | {"categoryId": 7}, counts]
-    with odd_service(
-        response(200, counts | {"categories": rows}), response(200, counts | {"categories": []})
-    ) as service:
-        shop = Shop(service.url, "a-key")
-        head, *lines = shop.succeed("inventory", "--by", "category").splitlines()
-        empty = shop("inventory", "--by", "category")
-    assert head.split() == ["category", "available", "pending", "sold"]
-    assert [line.split() for line in lines] == [["7", "1", "0", "2"], ["others", "1", "0", "2"]]
-    assert (empty.stdout, empty.stderr) == ("", "None found.\n")
 
 
 @pytest.mark.parametrize("command", ["inventory", "usage"])

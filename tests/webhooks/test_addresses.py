@@ -5,7 +5,7 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from petstore.errors import ForbiddenAddress
-from petstore.webhooks.addresses import check_address, check_target
+from petstore.webhooks.model import check_address, check_target
 
 LOCAL = [
     "0.0.0.0",  # noqa: S104 - nothing listens

@@ -14,7 +14,7 @@ from petstore.databases.contract import Store, Unit
 from petstore.databases.sqlite import SqliteStore
 from petstore.errors import WebhooksNotConfigured
 from petstore.events.model import SERVICE, Author, Event, NewEvent
-from petstore.events.store import publish_all, record
+from petstore.events.store import Change, publish_all, record
 from petstore.keys.store import unconditional
 from petstore.logs import LogEvent
 from petstore.pets.model import NewPet, PetPatch
@@ -62,7 +62,6 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 @pytest.fixture
 async def endpoint(store: Store, key_id: int, receiver: Receiver) -> Receiver:
-    """The endpoint of the first webhook."""
     assert await add_webhook(store, key_id, receiver.url) == 1
     return receiver
 
@@ -74,9 +73,7 @@ async def add_pets(store: Store, count: int = 1) -> None:
 
 async def rename(store: Store, pet_id: int, name: str) -> None:
     """Change an animal, which is an event of the same resource as its creation."""
-    await store.write(
-        update_pet(pet_id, PetPatch(name=name), 0, unconditional, strict_categories=False)
-    )
+    await store.write(update_pet(Change(0), pet_id, PetPatch(name=name)))
 
 
 async def attempted(receiver: Receiver, times: int) -> None:
@@ -85,8 +82,6 @@ async def attempted(receiver: Receiver, times: int) -> None:
 
 
 async def settled(store: Store, count: int) -> None:
-    """Wait until so many deliveries have ended."""
-
     async def are_settled() -> bool:
         states = [state for (state,) in await deliveries(store, "state")]
         return len(states) - states.count("pending") >= count
@@ -95,8 +90,6 @@ async def settled(store: Store, count: int) -> None:
 
 
 async def saved(store: Store, attempts: int) -> None:
-    """Wait until the outcomes of so many attempts are saved."""
-
     async def are_saved() -> bool:
         rows = await deliveries(store, "attempts")
         return sum(int(row[0]) for row in rows) >= attempts
@@ -125,7 +118,6 @@ def failing_at(sequences: set[int]) -> Behaviour:
 
 
 def sent(receiver: Receiver) -> list[tuple[int, int]]:
-    """Return the number of each event that was sent, and after how many seconds."""
     start = ManualClock().now // SECOND
     return [
         (request.event["sequence"], int(request.headers["webhook-timestamp"]) - start)
@@ -134,8 +126,6 @@ def sent(receiver: Receiver) -> list[tuple[int, int]]:
 
 
 async def disabled(store: Store) -> None:
-    """Wait until the webhook is disabled."""
-
     async def is_disabled() -> bool:
         (is_enabled,) = await webhook_row(store, "enabled")
         return not is_enabled
@@ -151,7 +141,6 @@ def logged_members(caplog: pytest.LogCaptureFixture) -> dict[str, int | str]:
 
 
 async def disabled_event(store: Store, key_id: int) -> Event:
-    """Return the event that tells the holder of a key that a webhook was disabled."""
     if not isinstance(store, SqliteStore):
         await publish_all(store)
     (event,) = (await read_feed(store, ["webhook.disabled"], key_id, None, 2)).events
@@ -159,7 +148,6 @@ async def disabled_event(store: Store, key_id: int) -> Event:
 
 
 def recorded(*events: NewEvent, by: Author = AUTHOR) -> Unit[None]:
-    """Record events."""
     yield record(ManualClock().now, *events, by=by)
 
 
@@ -694,8 +682,6 @@ async def test_without_the_secret_nothing_is_sent_and_the_log_says_so_once(
 
 
 def once(may_respond: asyncio.Event) -> Behaviour:
-    """Return a receiver that accepts an event once it may."""
-
     async def wait(_: Request, writer: Writer) -> None:
         await may_respond.wait()
         writer.write(OK)

@@ -44,7 +44,6 @@ async def take(store: Store, clock: ManualClock, owner: str) -> set[int]:
 
 
 async def make_all(store: Store, clock: ManualClock, owner: str) -> None:
-    """Make the deliveries of all events."""
     if "postgres" in type(store).__module__:
         await publish_all(store)
     newest = await newest_position(store)
@@ -57,7 +56,6 @@ async def due(store: Store, clock: ManualClock) -> list[DueDelivery]:
 
 
 async def only_delivery(store: Store, clock: ManualClock) -> DueDelivery:
-    """Make one delivery to one webhook, which is due."""
     await add_webhooks(store, clock, 1)
     await store.write(create_pets([NewPet("Bella", 1, "available")]))
     await take(store, clock, "one")

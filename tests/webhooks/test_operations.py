@@ -70,7 +70,6 @@ async def send(service: Service) -> Send:
 
 
 async def create(send: Send, **wanted: Any) -> dict[str, Any]:
-    """Create a webhook and return it, with its secret."""
     response = await send("POST", "/webhooks", json={"url": URL, **wanted})
     assert response.status_code == 201, response.text
     created: dict[str, Any] = response.json()
@@ -78,7 +77,6 @@ async def create(send: Send, **wanted: Any) -> dict[str, Any]:
 
 
 async def change(send: Send, **patch: Any) -> dict[str, Any]:
-    """Change webhook 1 and return it."""
     response = await send("PATCH", "/webhooks/1", json=patch)
     assert response.status_code == 200, response.text
     changed: dict[str, Any] = response.json()

@@ -12,7 +12,6 @@ from petstore.databases.contract import Statement
 from petstore.events.model import EVENT_TYPES
 from petstore.keys.model import SCOPES
 from petstore.webhooks.model import MAX_WEBHOOKS
-from petstore.webhooks.pages import EVENT_WORDS
 from support.history import forget_keys
 from support.page_forms import conflict_of, form_of, form_to, press, succeed
 from support.races import just_before_a_write
@@ -111,10 +110,10 @@ async def test_an_administrator_sees_failing_webhooks_of_others_first_and_disabl
     assert (await boss.post("/webhooks/3/enable")).status_code == 403
 
 
-async def test_every_event_that_can_be_chosen_has_a_description(staff: Visitor) -> None:
-    assert set(EVENT_WORDS) == set(EVENT_TYPES) - {"webhook.test"}
+async def test_every_event_that_the_owner_may_read_can_be_chosen(staff: Visitor) -> None:
     page = await staff.get("/webhooks/new")
-    assert "An animal was added (pet.created)" in words(page)
+    chosen = re.findall(r'name="types" value="(.*?)"', page.text)
+    assert set(chosen) == set(EVENT_TYPES) - {"webhook.test"}
 
 
 async def test_a_change_can_be_undone(staff: Visitor) -> None:
@@ -219,7 +218,7 @@ async def test_a_form_sent_twice_creates_one_webhook_and_one_secret(
         shown = [len(re.findall(r"whsec_[A-Za-z0-9+/]{43}=", page.text)) for page in sent]
         assert shown == [1, 0]
         assert sent[1].status_code == 409
-        assert "This form was sent before" in words(sent[1])
+        assert "showed its secret; rotate it to get another" in words(sent[1])
     listed = await service.request("GET", "/v1/webhooks", staff.token)
     assert len(listed.json()) == 1
     for grace in ("soon", "9" * 5000):
@@ -230,7 +229,7 @@ async def test_each_delivery_shows_its_outcome(service: Service, staff: Visitor)
     await create(staff)
     await add_deliveries(service.store, 1, "pending", "pending", "succeeded")
     page = (await staff.get("/webhooks/1", state="pending")).text
-    assert page.count("pet.created<br>pet/7") == 2
+    assert page.count("pet.created pet/7") == 2
     assert "Not 2xx" in page
     only = (await staff.get("/webhooks/1", state="failed")).text
     assert "No deliveries that are failed yet." in only
@@ -260,8 +259,8 @@ async def test_the_newest_deliveries_come_first_and_links_lead_to_older_ones(
     await create(staff)
     await add_deliveries(service.store, 1, *26 * ["failed"])
     newest = await staff.get("/webhooks/1")
-    assert numbers_of(newest) == [26, 25, 24, 23, 22]
-    assert numbers_of(await follow(staff, newest, "Older")) == [*range(21, 1, -1)]
+    assert numbers_of(newest) == [26, 25, 24]
+    assert numbers_of(await follow(staff, newest, "Older")) == [*range(23, 3, -1)]
     failed = await follow(staff, await staff.get("/webhooks/1", state="failed"), "Older")
     assert numbers_of(failed) == [6, 5, 4, 3, 2, 1]
     assert ">Older<" not in failed.text

@@ -40,7 +40,6 @@ PACKAGES = {"go": "golang-go", "php": "php-cli"}
 def running(
     folder: Path, name: str, secrets: str
 ) -> Iterator[tuple[subprocess.Popen[bytes], str, Path]]:
-    """Run a receiver at a free port until the block ends; give its process, address and output."""
     program, *arguments = PROGRAMS[name]
     if shutil.which(program) is None:
         pytest.skip(needs(PACKAGES[program]))

@@ -3,7 +3,7 @@
 import pytest
 
 from petstore.clock import DAY, MINUTE, SECOND
-from petstore.webhooks.schedule import (
+from petstore.webhooks.model import (
     HOLD,
     NOTICED_FAILURES,
     WebhookHealth,

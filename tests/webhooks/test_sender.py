@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from petstore.webhooks import sender as sender_module
-from petstore.webhooks.addresses import Address
+from petstore.webhooks.model import Address
 from petstore.webhooks.sender import DeliveryFailed, EndpointResponse, Resolver, Sender
 from support.receivers import OK, Behaviour, Request, Writer, receiving, reset, silent
 from support.tls import self_signed_certificate

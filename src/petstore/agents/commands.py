@@ -6,8 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from petstore.cli.client import read_key, service_option
-from petstore.cli.client_failures import CommandFailure, ExitStatus
+from petstore.cli.client import CommandFailure, ExitStatus, read_key, service_option
 from petstore.cli.options import Integer, settings_options
 from petstore.cli.output import plain_failures
 from petstore.settings import Settings

@@ -11,7 +11,7 @@ from petstore.interface.openapi.document import document
 from petstore.interface.operation import Operation
 from petstore.interface.operations import OPERATIONS
 
-_UNUSED = ("$ref", "example", "format", "readOnly", "title")
+_UNUSED = ("$ref", "example", "format", "pattern", "readOnly", "title")
 # An agent does not wait for events, and reads the feed as far as it goes.
 _LEFT_OUT = ("until", "wait")
 _CURSOR = {"type": "string", "description": "For the next page: `next` of the previous one."}

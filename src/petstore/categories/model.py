@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.domain.fields import NO_U0000, Id, not_blank_text
+from petstore.domain.rows import RowMapping
 
 CategoryName = Annotated[str, not_blank_text(100, "The name, unique ignoring case.")]
 
@@ -39,3 +40,6 @@ class Category(Struct, frozen=True):
     id: Id
     name: CategoryName
     description: Description | UnsetType = UNSET
+
+
+CATEGORIES = RowMapping(Category)

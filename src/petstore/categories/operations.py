@@ -1,9 +1,8 @@
 """The operations on categories."""
 
-from functools import partial
 from typing import Annotated
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from petstore.categories.model import Category, CategoryCreate, CategoryPatch
 from petstore.categories.store import (
@@ -17,16 +16,16 @@ from petstore.categories.store import (
 from petstore.domain.cursors import BY_ID, BY_NAME
 from petstore.errors import CategoryInUse, CategoryNameTaken, InvalidParameter
 from petstore.events.changes import Extent
-from petstore.interface.idempotency import change
-from petstore.interface.operation import Call, Context, Operation, Result, Success
+from petstore.interface.operation import Call, Context, Result
 from petstore.interface.pages import Ids, PageQuery, cursor_of, page_result, search_text
+from petstore.interface.resource import Resource
 
 
 class ListCategoriesQuery(PageQuery, frozen=True):
     """The query parameters of ``listCategories``."""
 
     cursor: Annotated[str, cursor_of(BY_ID, BY_NAME)] | UnsetType = UNSET
-    id: Ids | UnsetType = UNSET
+    id: Annotated[Ids, Meta(examples=[[]])] | UnsetType = UNSET  # a search takes none
     name: (
         Annotated[
             str,
@@ -51,98 +50,37 @@ async def _list(context: Context, call: Call[None, ListCategoriesQuery]) -> Resu
     return page_result(page, extent=Extent.of("category", ids))
 
 
-async def _create(context: Context, call: Call[CategoryCreate, None]) -> Result[Category]:
-    return await change(
-        context, create_category(call.body, now=context.services.clock(), by=context.author)
-    )
-
-
-async def _get(context: Context, call: Call[None, None]) -> Result[Category]:
-    return Result(await get_category(context.services.store, call.path_id))
-
-
-async def _update(context: Context, call: Call[CategoryPatch, None]) -> Result[Category]:
-    check, now = context.conditions.check, context.services.clock()
-    unit = update_category(call.path_id, call.body, now, check, by=context.author)
-    return await change(context, unit)
-
-
-async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
-    now = context.services.clock()
-    unit = delete_category(call.path_id, now, context.conditions.check, by=context.author)
-    return await change(context, unit)
-
-
 _CATEGORY = {"id": 13, "name": "Ferrets", "description": "Great and small."}
 
-_operation = partial(Operation, tag="Categories")
+_RESOURCE = Resource(
+    Category, "/categories", "Categories", "a category", "pets:read", "pets:write", _CATEGORY
+)
 
 OPERATIONS = (
-    _operation(
-        id="listCategories",
-        method="GET",
-        path="/categories",
-        summary="List categories",
-        description=(
-            "Returns a page of categories, by ascending `id`. With `name` they are sorted by name."
-        ),
-        handler=_list,
-        scope="pets:read",
-        cached=True,
-        query=ListCategoriesQuery,
-        success=Success(
-            200, "A page of categories.", list[Category], [{"id": 2, "name": "Cats"}, _CATEGORY]
-        ),
+    _RESOURCE.list(
+        _list,
+        ListCategoriesQuery,
+        "Returns a page of categories, by ascending `id`. With `name` they are sorted by name.",
     ),
-    _operation(
-        id="createCategory",
-        method="POST",
-        path="/categories",
-        summary="Add a category",
-        description="Adds a category. Its name must be unique, ignoring case.",
-        handler=_create,
-        scope="pets:write",
-        body=CategoryCreate,
+    _RESOURCE.create(
+        create_category,
+        CategoryCreate,
+        "Adds a category. Its name must be unique, ignoring case.",
         body_example={"name": "Ferrets", "description": "Great and small."},
-        success=Success(
-            201, "The category, with the `id` the service assigned.", Category, _CATEGORY
-        ),
         errors=(CategoryNameTaken,),
     ),
-    _operation(
-        id="getCategory",
-        method="GET",
-        path="/categories/{categoryId}",
-        summary="Get a category",
-        description="Returns one category.",
-        handler=_get,
-        scope="pets:read",
-        success=Success(200, "The category.", Category, _CATEGORY),
-    ),
-    _operation(
-        id="updateCategory",
-        method="PATCH",
-        path="/categories/{categoryId}",
-        summary="Change a category",
-        description=(
-            "Changes the members in the body (RFC 7396). A `description` of null removes it."
-        ),
-        handler=_update,
-        scope="pets:write",
-        body=CategoryPatch,
+    _RESOURCE.get(get_category, "Returns one category."),
+    _RESOURCE.update(
+        update_category,
+        CategoryPatch,
+        "A `description` of null removes it.",
+        example=_CATEGORY,
         body_example={"description": "Great and small."},
-        success=Success(200, "The category as it is now.", Category, _CATEGORY),
         errors=(CategoryNameTaken,),
     ),
-    _operation(
-        id="deleteCategory",
-        method="DELETE",
-        path="/categories/{categoryId}",
-        summary="Delete a category",
-        description="Deletes a category without animals. Its `id` is not used again.",
-        handler=_delete,
-        scope="pets:write",
-        success=Success(204, "The category is deleted."),
+    _RESOURCE.delete(
+        delete_category,
+        "Deletes a category without animals. Its `id` is not used again.",
         errors=(CategoryInUse,),
     ),
 )

@@ -22,16 +22,13 @@ _FORM = FieldSet(
 
 
 async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the list, and the form of a new category.
-
-    A ``NotFound`` means that somebody has deleted the category that the person was changing.
-    """
+    """Return the list, after a ``NotFound`` with the form that adds what was changed anew."""
     found, history = Result[list[Category]]([]), None
     if not isinstance(error, InvalidParameter):
         found = await visit.list_page("listCategories")
     if isinstance(error, NotFound):
         form = _FORM.anew(visit.form, error)
-        history = await history_of(visit, _resource(visit))
+        history = await history_of(visit, f"category/{visit.path_id}")
     else:
         form = _FORM.new(visit.form, error)
     return visit.page(
@@ -49,9 +46,8 @@ async def _create(visit: PageRequest) -> Response:
     created = await visit.execute("createCategory", body)
     category: Category = created.value
     undo = Undo(f"/categories/{category.id}/delete", {"version": created.version})
-    return await visit.redirect(
-        "/categories", Notice(f"{isolated(category.name)} is now category {category.id}.", undo)
-    )
+    text = f"{isolated(category.name)} is now category {category.id}."
+    return await visit.redirect("/categories", Notice(text, undo))
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -60,7 +56,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     try:
         found = await _get(visit)
     except NotFound as gone:
-        return gone_page(visit, await history_of(visit, _resource(visit)), gone)
+        return gone_page(visit, await history_of(visit, f"category/{visit.path_id}"), gone)
     now = _FORM.texts(found.value)
     form = _FORM.shown(now, found.version, visit.form, error)
     return visit.page(
@@ -69,7 +65,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         found=found,
         now=now,
         form=form,
-        history=await history_of(visit, _resource(visit)),
+        history=await history_of(visit, f"category/{visit.path_id}"),
     )
 
 
@@ -80,11 +76,9 @@ async def _update(visit: PageRequest) -> Response:
     before = edit.before(now)
     if before == now:
         return await visit.redirect("/categories", Notice("Nothing was changed."))
-    name = isolated(now["name"])
-    is_renamed = {**before, "name": now["name"]} == now
-    what = (
-        f"{isolated(before['name'])} is now called {name}." if is_renamed else f"{name} is changed."
-    )
+    name, what = isolated(now["name"]), f"{isolated(now['name'])} is changed."
+    if {**before, "name": now["name"]} == now:
+        what = f"{isolated(before['name'])} is now called {name}."
     undo = Undo(f"/categories/{visit.path_id}", undo_fields(before, now, changed.version))
     notice = change_notice(name, what, undo, visit.form.text("undo"))
     return await visit.redirect("/categories", notice)
@@ -96,19 +90,14 @@ async def _delete(visit: PageRequest) -> Response:
     await visit.execute("deleteCategory")
     fields = {**_FORM.texts(category), "once": before.version}
     undo = Undo("/categories", fields, "Add it again, with a new number")
-    return await visit.redirect(
-        "/categories", Notice(f"{isolated(category.name)} is deleted.", undo)
-    )
+    notice = Notice(f"{isolated(category.name)} is deleted.", undo)
+    return await visit.redirect("/categories", notice)
 
 
 async def _suggest(visit: PageRequest) -> Response:
     """Return names for the field of a category, in JSON: those that begin with what was typed."""
     names = await categories_named(visit, visit.form.line("name"), _SUGGESTED)
     return json_response(200, [*texts_of(names)], [b"cache-control: no-store"])
-
-
-def _resource(visit: PageRequest) -> str:
-    return f"category/{visit.path_id}"
 
 
 async def _get(visit: PageRequest) -> Result[Any]:

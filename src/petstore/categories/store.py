@@ -1,18 +1,16 @@
 """List, add, change and delete categories."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import astuple
 
-from petstore.categories.model import Category, CategoryCreate, CategoryPatch
-from petstore.clock import Milliseconds
+from petstore.categories.model import CATEGORIES, Category, CategoryCreate, CategoryPatch
 from petstore.databases.contract import (
     Duplicate,
     Reader,
-    Row,
     Statement,
     Unit,
-    Value,
     placeholder_list,
     placeholders,
 )
@@ -22,20 +20,23 @@ from petstore.domain.fields import merged
 from petstore.domain.names import end_of_prefix, name_key
 from petstore.domain.words import MatchPosition, position_at_start
 from petstore.errors import CategoryInUse, CategoryNameTaken, UnknownCategory
-from petstore.events.model import SERVICE, Author, resource_event
-from petstore.events.store import record
+from petstore.events.model import resource_event
+from petstore.events.store import Change
 from petstore.time_slices import TimeSlices
 
-_SELECT = "SELECT id, name, description FROM categories"
+_SELECT = f"SELECT {CATEGORIES.columns} FROM categories"  # noqa: S608 - only names
+_GIVEN = CategoryCreate.__struct_fields__
+_WIDTH = len(_GIVEN)
 _NAMES_AT_ONCE = 500
 
 
 async def list_categories(
     store: Reader, after: int | None, limit: int, ids: list[int] | UnsetType = UNSET
 ) -> Page[Category]:
-    """Return the first ``limit`` categories with an id above ``after``, by ascending id."""
     filters = {"id": ids}
-    return await read_page(store, "select_categories", _SELECT, filters, after, limit, _category_of)
+    return await read_page(
+        store, "select_categories", _SELECT, filters, after, limit, CATEGORIES.read
+    )
 
 
 async def search_categories(
@@ -53,7 +54,7 @@ async def search_categories(
             name="search_categories",
         )
     )
-    found = [_category_of(row) for row in rows[:limit]]
+    found = [CATEGORIES.read(row) for row in rows[:limit]]
     has_more = len(rows) > limit
     last = position_at_start(name_key(found[-1].name), found[-1].id) if has_more else None
     return Matches(found, last)
@@ -63,11 +64,10 @@ async def get_category(store: Reader, category_id: int) -> Category:
     select = Statement(
         f"{_SELECT} WHERE id = ?1", (category_id,), by_id=True, name="select_category"
     )
-    return found(await store.read(select), _category_of, "category", category_id)
+    return found(await store.read(select), CATEGORIES.read, "category", category_id)
 
 
 async def names_of_categories(store: Reader, ids: Collection[int]) -> dict[int, str]:
-    """Return the names of those categories among ``ids`` that are registered."""
     if not ids:
         return {}
     sql = f"SELECT id, name FROM categories WHERE id IN {placeholders(len(ids))}"  # noqa: S608
@@ -91,37 +91,26 @@ async def ids_of_categories(store: Reader, names: Collection[str]) -> dict[str, 
 
 
 def id_of_category(name: str) -> Unit[int]:
-    """Return the id of a category that is registered, ignoring case."""
     category_id: int = (yield _named(name))[0][0]
     return category_id
 
 
-def create_category(
-    new: CategoryCreate, *, now: Milliseconds, by: Author = SERVICE
-) -> Unit[Category]:
+def create_category(change: Change, new: CategoryCreate) -> Unit[Category]:
     insert = Statement(
-        "INSERT INTO categories (name, name_key, description) VALUES (?1, ?2, ?3)"
-        " ON CONFLICT (name_key) DO NOTHING RETURNING id",
-        _values(new),
+        f"INSERT INTO categories ({', '.join(_GIVEN)}, name_key)"  # noqa: S608 - only names
+        f" VALUES {placeholders(_WIDTH + 1)} ON CONFLICT (name_key) DO NOTHING RETURNING id",
+        (*CATEGORIES.values(new, _GIVEN), name_key(new.name)),
         name="insert_category",
     )
     while not (rows := (yield insert)):
         yield from _require_free_name(new.name)
-    category = Category(rows[0][0], new.name, new.description)
-    yield record(now, resource_event("category.created", category), by=by)
+    category = Category(rows[0][0], *astuple(new))
+    yield change.record(resource_event("category.created", category))
     return category
 
 
-def update_category(
-    category_id: int,
-    patch: CategoryPatch,
-    now: Milliseconds,
-    check: Callable[[Category], None],
-    *,
-    by: Author = SERVICE,
-) -> Unit[Category]:
-    category = yield from _locked(category_id)
-    check(category)
+def update_category(change: Change, category_id: int, patch: CategoryPatch) -> Unit[Category]:
+    category = yield from _locked(change, category_id)
     changed = merged(category, patch)
     if patch.name is not UNSET and name_key(patch.name) != name_key(category.name):
         yield from _require_free_name(patch.name)
@@ -129,22 +118,20 @@ def update_category(
         return category
     try:
         yield Statement(
-            "UPDATE categories SET name = ?1, name_key = ?2, description = ?3 WHERE id = ?4",
-            (*_values(changed), category_id),
+            f"UPDATE categories SET ({', '.join(_GIVEN)}, name_key)"  # noqa: S608 - only names
+            f" = {placeholders(_WIDTH + 1)} WHERE id = ?{_WIDTH + 2}",
+            (*CATEGORIES.values(changed, _GIVEN), name_key(changed.name), category_id),
             name="update_category",
         )
     except Duplicate:
         msg = f"name: another category has just got the name {changed.name!r}"
         raise CategoryNameTaken(msg) from None
-    yield record(now, resource_event("category.updated", changed, category), by=by)
+    yield change.record(resource_event("category.updated", changed, category))
     return changed
 
 
-def delete_category(
-    category_id: int, now: Milliseconds, check: Callable[[Category], None], *, by: Author = SERVICE
-) -> Unit[None]:
-    category = yield from _locked(category_id)
-    check(category)
+def delete_category(change: Change, category_id: int) -> Unit[None]:
+    category = yield from _locked(change, category_id)
     pets = yield Statement(
         "SELECT id FROM pets WHERE category_id = ?1 ORDER BY id LIMIT 1",
         (category_id,),
@@ -154,7 +141,7 @@ def delete_category(
         msg = f"pet {pets[0][0]}, and perhaps others, belong to category {category_id}"
         raise CategoryInUse(msg)
     yield Statement("DELETE FROM categories WHERE id = ?1", (category_id,), name="delete_category")
-    yield record(now, resource_event("category.deleted", category), by=by)
+    yield change.record(resource_event("category.deleted", category))
 
 
 def require_category(category_id: int) -> Unit[None]:
@@ -184,25 +171,23 @@ def lock_categories(ids: Collection[int]) -> Unit[set[int]]:
 
 
 def unknown_category(category_id: int) -> UnknownCategory:
-    """Return the error for a pet whose category is not registered."""
     msg = f"categoryId: expected a registered category; there is no category {category_id}"
     return UnknownCategory(msg)
 
 
-def _locked(category_id: int) -> Unit[Category]:
-    """Return a category, and lock its row.
-
-    With strict categories, nobody can add pets to it meanwhile.
-    """
+def _locked(change: Change, category_id: int) -> Unit[Category]:
+    """Return a category, and lock its row: with strict categories, it gets no pet meanwhile."""
     sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
     rows = yield Statement(sql, (category_id,), name="lock_category")
-    return found(rows, _category_of, "category", category_id)
+    category = found(rows, CATEGORIES.read, "category", category_id)
+    change.check(category)
+    return category
 
 
 def _require_free_name(name: str) -> Unit[None]:
     rows = yield _named(name)
     if rows:
-        taken = _category_of(rows[0])
+        taken = CATEGORIES.read(rows[0])
         msg = f"name: category {taken.id} already has the name {taken.name!r}"
         raise CategoryNameTaken(msg)
 
@@ -210,13 +195,3 @@ def _require_free_name(name: str) -> Unit[None]:
 def _named(name: str) -> Statement:
     sql = f"{_SELECT} WHERE name_key = ?1"
     return Statement(sql, (name_key(name),), name="select_category_named")
-
-
-def _category_of(row: Row) -> Category:
-    category_id, name, description = row
-    return Category(category_id, name, UNSET if description is None else description)
-
-
-def _values(category: CategoryCreate | Category) -> tuple[Value, ...]:
-    description = None if category.description is UNSET else category.description
-    return (category.name, name_key(category.name), description)

@@ -1,4 +1,4 @@
-"""The client of the commands: where the service is, the key, and how waits are shown."""
+"""The client of the commands: where the service is, the key, waits, and how requests fail."""
 
 import os
 import re
@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from enum import IntEnum
 from functools import partial, wraps
+from http import HTTPStatus
 from math import ceil
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
@@ -15,17 +17,10 @@ from urllib.parse import urlsplit
 import click
 from click.core import ParameterSource
 
-from petstore.cli.client_failures import (
-    INTERRUPTED,
-    CommandFailure,
-    ExitStatus,
-    failure_of,
-    notice_of,
-)
 from petstore.cli.environment import KEY, read_secret
 from petstore.cli.options import Command, database_option, settings_options
-from petstore.cli.output import plain_failures
-from petstore.clock import system_clock
+from petstore.cli.output import plain_failures, printable
+from petstore.clock import SECOND, Milliseconds, rfc3339, system_clock
 from petstore.keys.model import Environment
 from petstore.settings import Settings, is_postgres, sqlite_path
 
@@ -34,6 +29,9 @@ if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is ins
 
 Wait: TypeAlias = Callable[[float, "PetstoreError | None"], object]
 """Waits for seconds, because of an error or, without one, for the limit of the key."""
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it."""
 
 _MAX_WAIT_SECONDS = 600
 _MAX_RETRIES = 3
@@ -133,27 +131,20 @@ def store_client_option(command: Command, *, creates: bool = False) -> Command:
 
 @plain_failures()
 def _operator(settings: Settings, service: str, *, creates: bool) -> "Client":
-    """Return a client of the database itself."""
-    from petstore.backends import require_store
+    from petstore.backends import has_file, require_store
     from petstore.cli.operator import OperatorTransport
     from petstore_client import Client
 
     settings.check()
-    if creates:
-        note_new_store(settings.database)
-    else:
+    if not creates:
         require_store(settings.database, f"; to work over HTTP, set {KEY}")
+    elif not is_postgres(settings.database):  # perhaps the folder is the wrong one
+        path = sqlite_path(settings.database)
+        if not has_file(path):
+            click.echo(f"No database at {path.absolute()}; creating it.", err=True)
     root = settings.public_url.rstrip("/") or service.removesuffix("/v1")
     transport = OperatorTransport(settings, root)
     return Client("operator", f"{root}/v1", max_retries=0, transport=transport)
-
-
-def note_new_store(database: str) -> None:
-    """Print a note if a store is about to be created: perhaps the folder is the wrong one."""
-    from petstore.backends import has_file
-
-    if not is_postgres(database) and not has_file(path := sqlite_path(database)):
-        click.echo(f"No database at {path.absolute()}; creating it.", err=True)
 
 
 def _is_over_http(ctx: click.Context) -> bool:
@@ -204,15 +195,10 @@ def _reported(
         raise CommandFailure(msg, INTERRUPTED) from None
 
 
-def _show_line(text: str) -> None:
-    """Show ``text`` in the last line of a terminal, in place of what is there."""
-    click.echo(f"{_CLEAR_LINE}{text}", nl=False, err=True)
-
-
 def count_down(
     seconds: float,
     error: "PetstoreError | None",
-    show: Callable[[str], object] = _show_line,
+    show: Callable[[str], object] = lambda text: click.echo(_CLEAR_LINE + text, nl=False, err=True),
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
     """Wait. ``show`` shows a countdown on a terminal; elsewhere the reason is printed once."""
@@ -232,7 +218,6 @@ def count_down(
 
 
 def wait_in_bar(on_progress: Callable[..., None]) -> Wait:
-    """Return what waits for a service, with the countdown in a progress bar."""
     return partial(count_down, show=lambda text: on_progress(note=text))
 
 
@@ -247,7 +232,6 @@ def _client(service: str, wait: Wait) -> "Client":
 
 
 def read_key() -> str:
-    """Return the key in the environment."""
     # From the environment alone: others on the machine can read a command line.
     key = (read_secret(KEY) or "").strip()
     if not key:
@@ -257,3 +241,82 @@ def read_key() -> str:
         msg = f"{KEY}: expected an API key, which has no spaces and no special characters"
         raise CommandFailure(msg, ExitStatus.KEY)
     return key
+
+
+class ExitStatus(IntEnum):
+    """The kind of failure a command ended with."""
+
+    FAILED = 1
+    REFUSED = 2
+    NOT_FOUND = 3
+    CONFLICT = 4
+    KEY = 5
+    SERVICE = 6
+    LIMIT = 7
+
+
+_EXIT_STATUSES: dict[int | None, ExitStatus] = {
+    400: ExitStatus.REFUSED,
+    401: ExitStatus.KEY,
+    403: ExitStatus.KEY,
+    404: ExitStatus.NOT_FOUND,
+    409: ExitStatus.CONFLICT,
+    410: ExitStatus.NOT_FOUND,
+    412: ExitStatus.CONFLICT,
+    413: ExitStatus.REFUSED,
+    422: ExitStatus.REFUSED,
+    429: ExitStatus.LIMIT,
+}
+
+
+class CommandFailure(click.ClickException):
+    """The failure of a command: one line and an exit status."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(printable(message))
+        self.exit_code = status  # type: ignore[misc] # which click reads of the instance
+
+
+def failure_of(error: "PetstoreError", now: Milliseconds) -> CommandFailure:
+    from petstore_client.errors import (
+        ErrorResponse,
+        RateLimited,
+        Unauthorized,
+        UnexpectedResponse,
+        UnknownCategory,
+        UnknownPet,
+    )
+
+    message = str(error)
+    if isinstance(error, UnexpectedResponse):
+        message += ": check --url"
+    if isinstance(error, Unauthorized):
+        message += ": check PETSTORE_KEY"
+    if isinstance(error, RateLimited) and error.retry_after is not None:
+        message += f", until {rfc3339(now + int(error.retry_after * SECOND))}"
+    if (
+        not isinstance(error, ErrorResponse)
+        or error.status is None
+        or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    ):
+        return CommandFailure(message, ExitStatus.SERVICE)
+    if isinstance(error, (UnknownCategory, UnknownPet)):
+        return CommandFailure(message, ExitStatus.NOT_FOUND)
+    return CommandFailure(message, _EXIT_STATUSES.get(error.status, ExitStatus.FAILED))
+
+
+def notice_of(error: "PetstoreError | None") -> str:
+    """Return why a client waits, in a sentence; without an error, for the limit of its key."""
+    from petstore_client.errors import IdempotencyKeyInUse, KeyBanned, NoResponse, RateLimited
+
+    match error:
+        case KeyBanned():
+            return "The key is banned."
+        case None | RateLimited():
+            return "The limit is reached."
+        case IdempotencyKeyInUse():
+            return "The first try is still under way."
+        case NoResponse():
+            return "The service does not respond."
+        case _:
+            return "The service is not available."

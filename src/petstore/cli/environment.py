@@ -22,7 +22,6 @@ _LINKED_PORT = re.compile(r"(tcp|udp|sctp)://")
 
 
 def file_variable(variable: str) -> str:
-    """Return the variable that names a file with the value of ``variable``."""
     return f"{variable}_FILE"
 
 

@@ -9,23 +9,21 @@ import click
 from petstore import __version__
 from petstore.agents.commands import mcp
 from petstore.categories.commands import categories
-from petstore.cli.backup import backup, restore
-from petstore.cli.copy import copy
-from petstore.cli.deliver import deliver
+from petstore.cli.databases import backup, copy, restore
 from petstore.cli.environment import KEY, refuse_mistyped
 from petstore.cli.options import JSON_OPTIONS, settings_options
 from petstore.cli.output import JsonFailure, SectionedGroup, drop_unwritten
-from petstore.cli.serve import report_failed_start, serve
+from petstore.cli.serve import deliver, report_failed_start, serve
 from petstore.deprecations.commands import deprecations
 from petstore.events.commands import events
 from petstore.imports.commands import imports
 from petstore.keys.commands import keys, rotate_own
 from petstore.orders.commands import orders
 from petstore.people.commands import people
-from petstore.pets.commands import pets
+from petstore.pets.commands import inventory, pets
 from petstore.sales.commands import sales
 from petstore.settings import SettingError, Settings
-from petstore.usage.commands import inventory, usage
+from petstore.usage.commands import usage
 from petstore.webhooks.commands import webhooks
 
 
@@ -56,7 +54,6 @@ class Petstore(SectionedGroup):
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command, unless there is nowhere to print to."""
         if sys.stdout is None:  # the caller has closed it
             msg = "cannot write the output: standard output is closed"
             raise click.ClickException(msg)
@@ -84,21 +81,15 @@ def main() -> None:
     """
 
 
-@main.command()
-def version() -> None:
-    """Print the version."""
-    click.echo(f"petstore, version {__version__}")
-
-
-main.add_section("Run the service", serve, deliver)
-main.add_section("Work on its database", copy, backup, restore)
-main.add_section(
-    f"Administer a service, with the key in {KEY}, or its database itself",
+main.add_commands(serve, deliver, title="Run the service")
+main.add_commands(copy, backup, restore, title="Work on its database")
+main.add_commands(
     *(keys, people, deprecations, webhooks),
+    title=f"Administer a service, with the key in {KEY}, or its database itself",
 )
-main.add_section(
-    f"Work in a running service, with the key in {KEY}",
+main.add_commands(
     *(pets, imports, orders, sales, categories, inventory, events, usage, rotate_own, mcp),
+    title=f"Work in a running service, with the key in {KEY}",
 )
 
 

@@ -8,16 +8,15 @@ import httpx2
 
 from petstore.backends import COMMAND_TIMEOUT, create_limiter, migrate, store_at
 from petstore.clock import system_clock
-from petstore.databases.secret_files import SecretFile
+from petstore.databases.private_files import SecretFile
 from petstore.domain.decoding import decode_json
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import PetstoreError
 from petstore.http.messages import Response
 from petstore.interface.messages import error_response
-from petstore.interface.operation import BASE, Call, Context, Target, execute
+from petstore.interface.operation import BASE, Call, Context, Target, encode_result, execute
 from petstore.interface.operations import OPERATIONS
-from petstore.interface.parameters import Query, decode_query
-from petstore.interface.results import encode_result
+from petstore.interface.pages import Query, decode_query
 from petstore.interface.routes import Routes, decode_path_id
 from petstore.keys.model import operator
 from petstore.services import create_services
@@ -46,7 +45,6 @@ class OperatorTransport(httpx2.BaseTransport):
         self._runner.run(store.open())
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Carry out a request of a client of this ``root``."""
         try:
             response = self._runner.run(self._respond(request))
         except PetstoreError as error:
@@ -71,6 +69,5 @@ class OperatorTransport(httpx2.BaseTransport):
         return encode_result(operation, Target(self._root, path, query.filters), result)
 
     def close(self) -> None:
-        """Close the store."""
         self._runner.run(self._store.close())
         self._runner.close()

@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
-from datetime import datetime
+from datetime import date
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import click
@@ -21,7 +21,7 @@ from petstore.settings import SECTIONS, SettingError, Settings, check_database, 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _MAX_NAME = 100
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_UNITS = {"w": 7 * 86400, "d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
 class Integer(click.IntRange):
@@ -30,8 +30,7 @@ class Integer(click.IntRange):
     name = "integer"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
-        """Return the integer in ``value``, or ``value`` itself if it is a default."""
-        number = integer_in(value) if isinstance(value, str) else value
+        number = integer_in(value) if isinstance(value, str) else value  # a default
         if number is None:
             self.fail(f"{value!r} is not a valid integer.", param, ctx)
         return super().convert(number, param, ctx)
@@ -40,88 +39,76 @@ class Integer(click.IntRange):
 ID = Integer(1, 2**63 - 1)
 
 
-class Text(click.ParamType[str]):
-    """Text that can be sent: bytes of the command line that are not UTF-8 are refused."""
-
-    name = "text"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        """Return the text in ``value``."""
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            self.fail(f"{value!r}: expected text in UTF-8.", param, ctx)
-        return str(value)
-
-
-TEXT = Text()
-
-
 class Number(click.FloatRange):
     """A number within a range. NaN is not, though it compares as if it were."""
 
     name = "number"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Return the number in ``value``."""
         number = super().convert(value, param, ctx)
         if math.isnan(number):
             self.fail(f"{value!r} is not a valid number.", param, ctx)
         return number
 
 
-class Duration(click.ParamType[Milliseconds]):
-    """A number and a unit, such as 30d, of at least ``min_seconds``; in milliseconds."""
+class Parsed(click.ParamType[Any]):
+    """What ``parse`` makes of a text. It returns ``None`` for one that is not as ``expected``."""
 
-    name = "duration"
+    def __init__(self, name: str, parse: Callable[[str], Any], expected: str) -> None:
+        self.name, self._parse, self._expected = name, parse, expected
 
-    def __init__(self, min_seconds: int = 0) -> None:
-        self._min = min_seconds
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        try:
+            parsed = self._parse(value)
+        except InvalidBody as error:
+            self.fail(error.message.partition(": ")[2], param, ctx)
+        except ValueError:
+            parsed = None
+        if parsed is None:
+            self.fail(f"{value!r}: expected {self._expected}.", param, ctx)
+        return parsed
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> Milliseconds:
-        """Return ``value`` in milliseconds."""
+
+def _utf8(value: str) -> str:
+    value.encode()
+    return value
+
+
+def _named_category(value: str) -> int | str:
+    number = integer_in(value)
+    return _utf8(value) if number is None else number
+
+
+TEXT = Parsed("text", _utf8, "text in UTF-8")
+CATEGORY = Parsed("category", _named_category, "text in UTF-8")
+MOMENT = Parsed("time", moment_in, "a date and time such as 2026-12-24T10:00:00Z")
+DAY = Parsed("date", date.fromisoformat, "a date such as 2026-12-24")
+NETWORK = Parsed("cidr", lambda value: canonical_networks([value])[0], "a network")
+
+
+def duration(
+    min_seconds: int = 0, max_seconds: int = LONGEST_LIFE // SECOND
+) -> click.ParamType[Milliseconds]:
+    """Return the type of durations within a range, such as 30d; in milliseconds."""
+
+    def parse(value: str) -> Milliseconds | None:
         number, unit = integer_in(value[:-1]), _UNITS.get(value[-1:])
         seconds = -1 if number is None or unit is None else number * unit
-        if not self._min <= seconds <= LONGEST_LIFE // SECOND:
-            self.fail(
-                f"{value!r}: expected a number and a unit (s, m, h, d or w), such as 30d,"
-                f" from {self._min}s to 100 years.",
-                param,
-                ctx,
-            )
-        return seconds * SECOND
+        return seconds * SECOND if min_seconds <= seconds <= max_seconds else None
+
+    return Parsed(
+        "duration",
+        parse,
+        "a number and a unit (s, m, h, d or w), such as 30d,"
+        f" from {min_seconds}s to {duration_text(max_seconds)}",
+    )
 
 
-class Moment(click.ParamType[datetime]):
-    """A date and time with its offset from UTC, as RFC 3339 has it."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
-        """Return the moment in ``value``."""
-        moment = moment_in(value)
-        if moment is None:
-            self.fail(
-                f"{value!r}: expected a date and time such as 2026-12-24T10:00:00Z.", param, ctx
-            )
-        return moment
-
-
-MOMENT = Moment()
-
-
-class Cidr(click.ParamType[str]):
-    """A network such as 203.0.113.0/24, or an address alone, in its canonical form."""
-
-    name = "cidr"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        """Return the network in ``value``."""
-        try:
-            (network,) = canonical_networks([value])
-        except InvalidBody as error:
-            self.fail(error.message.removeprefix("allowedNetworks: "), param, ctx)
-        return network
+def duration_text(seconds: int) -> str:
+    """Return a number of seconds in the largest unit that divides it, such as 1d."""
+    if seconds == LONGEST_LIFE // SECOND:
+        return "100 years"
+    return next(f"{seconds // each}{unit}" for unit, each in _UNITS.items() if not seconds % each)
 
 
 NONE = object()
@@ -132,12 +119,10 @@ class OrWord(click.ParamType[Any]):
     """A value of another type, or a word for ``NONE``."""
 
     def __init__(self, other: click.ParamType[Any], word: str) -> None:
-        self._other = other
-        self._word = word
+        self._other, self._word = other, word
         self.name = f"{other.name}|{word}"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """Return ``NONE`` for the word, else what the other type makes of ``value``."""
         return NONE if value == self._word else self._other.convert(value, param, ctx)
 
 
@@ -163,12 +148,10 @@ class SecretOption(click.Option):
         self._warns = warns
 
     def resolve_envvar_value(self, ctx: click.Context) -> str | None:
-        """Return the value in the environment, or in the file that it names."""
         # Lenient parsing follows a failure: reading the file may be what failed.
         return None if ctx.resilient_parsing else read_secret(self._variable)
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """Return the value, after a warning if it is called for."""
         processed = super().process_value(ctx, value)
         if self._warns and (warning := self.warning(ctx, processed)):
             click.echo(f"Warning: {warning}", err=True)
@@ -200,7 +183,6 @@ def key_name(value: str) -> str:
 
 
 def database_url(value: str) -> str:
-    """Return ``value`` if it is the address of a database."""
     try:
         check_database(value)
     except SettingError as error:
@@ -250,7 +232,6 @@ class SettingsCommand(click.Command):
     """A command with options for settings: its help has a section for each kind of them."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options that are not settings, then the settings by section."""
         records = {
             parameter.name: record
             for parameter in self.get_params(ctx)
@@ -284,16 +265,12 @@ def settings_options(*names: str, **texts: str) -> Callable[[Command], Command]:
     return decorate
 
 
-def _option(setting: str) -> str:
-    return f"--{setting.replace('_', '-')}"
-
-
 def _setting_option(setting: Field[Any], hint: Any, text: str) -> Callable[[Command], Command]:
     multiple = get_origin(hint) is tuple
     # `serve` writes the warning of a secret to its log.
     secret: dict[str, Any] = {"cls": SecretOption, "warns": False}
     return click.option(
-        _option(setting.name),
+        f"--{setting.name.replace('_', '-')}",
         is_flag=hint is bool,
         envvar=f"PETSTORE_{setting.name.upper()}",
         show_envvar=True,
@@ -307,7 +284,6 @@ def _setting_option(setting: Field[Any], hint: Any, text: str) -> Callable[[Comm
 
 
 def warnings_of(ctx: click.Context) -> list[str]:
-    """Return a warning for each password on the command line."""
     options = [option for option in ctx.command.params if isinstance(option, SecretOption)]
     warnings = (option.warning(ctx, ctx.params[str(option.name)]) for option in options)
     return [warning for warning in warnings if warning]

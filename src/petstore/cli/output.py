@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -32,26 +32,19 @@ class SectionedGroup(click.Group):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._sections: dict[str, str] = {}  # by the name of the command
+        self._titles: dict[str, str] = {}  # by the name of the command
 
-    def add_section(self, title: str, *commands: click.Command) -> None:
-        """Add ``commands``, and a section of the help for them."""
+    def add_commands(self, *commands: click.Command, title: str = "Commands") -> None:
         for command in commands:
             self.add_command(command)
-            self._sections[str(command.name)] = title
+            self._titles[str(command.name)] = title
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section for each title; commands without one come last."""
         del ctx
-        rest = "Other commands" if self._sections else "Commands"
-        titles = self._sections | {
-            name: rest for name in self.commands if name not in self._sections
-        }
         sections: dict[str, list[tuple[str, str]]] = {}
-        for name, title in titles.items():
-            if not self.commands[name].hidden:
-                text = self.commands[name].get_short_help_str(_WHOLE_SENTENCE)
-                sections.setdefault(title, []).append((name, text))
+        for name, command in self.commands.items():
+            text = command.get_short_help_str(_WHOLE_SENTENCE)
+            sections.setdefault(self._titles.get(name, "Commands"), []).append((name, text))
         for title, rows in sections.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
@@ -114,16 +107,14 @@ def replacing_text(file: Path, errors: str = "strict") -> Iterator[TextIO]:
 def print_secret(kind: str, secret: str, note: str, resume_hint: str, document: Any = None) -> None:
     """Print a note on standard error, and a secret of a ``kind`` alone on standard output.
 
-    With a ``document``, which has the secret too, print its JSON and nothing else.
-
-    Raises:
-        click.ClickException: the secret cannot be written; ``resume_hint`` is how to get another.
+    With a ``document``, which has the secret too, print its JSON and nothing else. ``resume_hint``
+    is how to get another secret if this one cannot be written.
     """
     if document is None:
         with suppress(OSError):  # without the note, the secret is as good
             click.echo(note, err=True)
     try:
-        click.echo(secret if document is None else _json(document))
+        click.echo(secret) if document is None else print_json(document)
     except OSError as error:
         msg = f"cannot write the {kind}: {error.strerror}; {resume_hint}"
         raise click.ClickException(msg) from error
@@ -140,12 +131,7 @@ def drop_unwritten() -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print ``value`` as JSON."""
-    click.echo(_json(value))
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2)
+    click.echo(json.dumps(value, indent=2))
 
 
 class JsonFailure(click.ClickException):
@@ -160,7 +146,6 @@ class JsonFailure(click.ClickException):
         self._refusal = failure.__cause__
 
     def show(self, file: Any = None) -> None:
-        """Print the line on standard error."""
         document = {
             "code": getattr(self._refusal, "code", None),
             "message": self.message,
@@ -169,14 +154,15 @@ class JsonFailure(click.ClickException):
         click.echo(json.dumps(document), file, err=True)
 
 
-def print_table(
-    rows: Sequence[dict[str, str]], dispensable: Sequence[str] = (), elsewhere: str = ""
-) -> None:
+def print_table(rows: Sequence[Mapping[str, Any]], dispensable: Sequence[str] = ()) -> None:
     """Print a line for each of ``rows``, after the names of their columns.
 
     A narrow terminal leaves out ``dispensable`` columns, the first of them first, and a note says
-    where to find them: ``elsewhere``.
+    so.
     """
+    if not rows:
+        click.echo("None found.", err=True)
+        return
     if not sys.stdout.isatty():
         _print_lines(rows)
         return
@@ -191,11 +177,10 @@ def print_table(
             break
     console.print(table)
     if left_out:
-        missing = ", ".join(left_out)
-        click.echo(f"(no room for {missing}: see {elsewhere})", err=True)
+        click.echo(f"(no room for {', '.join(left_out)}: see --json)", err=True)
 
 
-def _print_lines(rows: Sequence[dict[str, str]]) -> None:
+def _print_lines(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print rows where no terminal limits them; rich takes a second for a thousand."""
     from rich.cells import cell_len
 
@@ -206,7 +191,7 @@ def _print_lines(rows: Sequence[dict[str, str]]) -> None:
         click.echo("  ".join(text + " " * (width - cell_len(text)) for text, width in cells))
 
 
-def _table(rows: Sequence[dict[str, str]], columns: Sequence[str]) -> Any:
+def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Any:
     from rich import table
     from rich.text import Text
 
@@ -233,7 +218,6 @@ class TerminalOutput:
         self._output = sys.stdout  # now: a progress bar replaces it for a while
 
     def write(self, text: str) -> None:
-        """Print ``text`` with escapes for unsafe characters."""
         encoding = self._output.encoding
         self._output.write("\n".join(printable(line, encoding) for line in text.split("\n")))
 

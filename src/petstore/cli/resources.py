@@ -1,39 +1,83 @@
 """The resources of a running service: how commands print them."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
-from petstore.cli.client import client_option, store_client_option
+from petstore.cli.client import client_of, client_option, store_client_option, wait_in_bar
 from petstore.cli.options import TEXT, Command, Integer, json_option, page_option
-from petstore.cli.output import print_json, print_table, printable
+from petstore.cli.output import (
+    counted,
+    plain_failures,
+    print_json,
+    print_table,
+    printable,
+    progress,
+    replacing_text,
+    text_output,
+)
+from petstore.domain.csv_files import csv_writer
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
-    from petstore_client import Listed, Page, Response
+    from petstore_client import Client, Listed, Page, Response
 
 T = TypeVar("T")
 
-_MAX_PAGE = 100
+MAX_PAGE = 100
 _DEFAULT_LIMIT = 20
+
+BOM = "\ufeff"
+"""What a file begins with, so that spreadsheets see that it is in UTF-8."""
+
+file_argument = click.argument(
+    "file", type=click.Path(dir_okay=False, writable=True, path_type=Path), default="-"
+)
 
 
 @dataclass(frozen=True)
 class View(Generic[T]):
-    """How resources of one kind are printed: what each column shows, and one as a line.
+    """How resources of one kind are printed: in a table, or one as a line.
 
-    A narrow terminal leaves out ``dispensable`` columns, the first of them first.
+    Each column shows an attribute or what a function returns. Without columns, every field has one.
+    A narrow terminal leaves out ``dispensable`` columns, the first of them first, and a line those
+    that are ``table_only``.
     """
 
-    columns: Mapping[str, Callable[[T], object]]
-    line: Callable[[T], str]
+    columns: Mapping[str, str | Callable[[T], object]] = field(default_factory=dict)
     dispensable: tuple[str, ...] = ()
+    table_only: tuple[str, ...] = ("id",)
+
+    def values(self, item: T) -> dict[str, object]:
+        columns = self.columns or {_title(name): name for name in item.__struct_fields__}  # type: ignore[attr-defined] # models are structs
+        return {
+            title: getattr(item, shown) if isinstance(shown, str) else shown(item)
+            for title, shown in columns.items()
+        }
+
+    def line(self, item: T) -> str:
+        """Return a resource in a line. Texts speak for themselves; other values follow a title."""
+        values, words = self.values(item), []
+        for title, value in values.items():
+            if value in (None, "") or title in self.table_only:
+                continue
+            if isinstance(value, datetime):
+                words.append(f"{title.removesuffix(' (UTC)')} {utc(value)} UTC")
+            else:
+                words.append(value if isinstance(value, str) else f"{title} {cell(value)}")
+        return f"{type(item).__name__} {values['id']}: {', '.join(words)}"
+
+    def print_table(self, items: Iterable[T]) -> None:
+        rows = [{title: cell(x) for title, x in self.values(item).items()} for item in items]
+        print_table(rows, self.dispensable)
 
     def show(self, response: "Response[T]", *, as_json: bool) -> None:
-        """Print a resource as a line, or the JSON of the service."""
         show_response(response, printable(self.line(response.value)), as_json=as_json)
 
     def show_list(
@@ -61,15 +105,15 @@ class View(Generic[T]):
             return
         if as_json:
             print_json(members)
-        elif found:
-            print_table([self._row(item) for item in found], self.dispensable, "--json")
         else:
-            click.echo("None found.", err=True)
+            self.print_table(found)
         if cursor is not None:
             click.echo(f"(there are more: see --all, --limit, or --cursor {cursor})", err=True)
 
-    def _row(self, item: T) -> dict[str, str]:
-        return {title: cell(value(item)) for title, value in self.columns.items()}
+
+def _title(name: str) -> str:
+    """Return the title of a field: ``categoryId`` is the category."""
+    return re.sub("_at$", " (UTC)", name.removesuffix("_id")).replace("_", " ")
 
 
 def _read(
@@ -77,7 +121,7 @@ def _read(
 ) -> Iterator["Page[T]"]:
     """Yield pages from ``cursor`` on until ``wanted`` resources have come, or all of them."""
     if wanted is None:
-        yield from listed(limit=_MAX_PAGE, cursor=cursor).pages()
+        yield from listed(limit=MAX_PAGE, cursor=cursor).pages()
         return
     # A page may be short, even empty, and not the last. The next one is as large as what is left,
     # so that its cursor is where this list ends.
@@ -87,6 +131,35 @@ def _read(
         if page.cursor is None:
             return
         wanted, cursor = wanted - len(page), page.cursor
+
+
+def export_csv(
+    file: Path,
+    service: str,
+    noun: str,
+    columns: Sequence[str],
+    pages: Callable[["Client"], Iterator[list[dict[str, Any]]]],
+    *,
+    spreadsheet_safe: bool,
+) -> None:
+    """Write the rows of all ``pages`` to ``file``, or to standard output if it is ``-``."""
+    to_stdout = str(file) == "-"
+    outcome = "the output is incomplete" if to_stdout else f"{file} is unchanged"
+    with (
+        plain_failures(lambda: outcome),
+        nullcontext(text_output()) if to_stdout else replacing_text(file) as out,
+        progress("Exporting") as on_progress,
+        client_of(service, wait_in_bar(on_progress), lambda: outcome) as client,
+    ):
+        if not to_stdout:
+            out.write(BOM)
+        write, count = csv_writer(out, columns, spreadsheet_safe=spreadsheet_safe), 0
+        for rows in pages(client):
+            for row in rows:
+                write(row)
+            count += len(rows)
+            on_progress(count)
+    click.echo(f"{counted(count, noun)} exported.", err=True)
 
 
 def show_response(response: "Response[Any]", line: str, *, as_json: bool) -> None:
@@ -111,14 +184,13 @@ def show_deleted(kind: str, resource_id: int, *, as_json: bool) -> None:
 def resource_options(
     command: Command, client: Callable[[Command], Command] = client_option
 ) -> Command:
-    """Give a command the options to send a request and to print the resource."""
     return json_option(client(command))
 
 
 def list_options(command: Command, client: Callable[[Command], Command] = client_option) -> Command:
     """Give a command the options that ``show_list`` takes."""
     limit = click.option(
-        "--limit", type=Integer(1, _MAX_PAGE), help=f"How many at most. [default: {_DEFAULT_LIMIT}]"
+        "--limit", type=Integer(1, MAX_PAGE), help=f"How many at most. [default: {_DEFAULT_LIMIT}]"
     )
     is_all = click.option("--all", "is_all", is_flag=True, help="All of them, page after page.")
     cursor = click.option("--cursor", type=TEXT, help="Start where an earlier list has ended.")
@@ -129,7 +201,6 @@ store_options = partial(resource_options, client=store_client_option)
 """The options of a command that administers a store, by its service or on the database itself."""
 
 store_list_options = partial(list_options, client=store_client_option)
-"""The options of such a command that lists."""
 
 
 def utc(moment: datetime) -> str:

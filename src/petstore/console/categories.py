@@ -1,7 +1,6 @@
 """The category of an animal in forms: one of a list, or a name that is typed.
 
-A person picks or types a name, or types a number. Names are shown with the scope of the list of
-categories.
+A person picks or types a name, or types a number.
 """
 
 from collections.abc import Mapping
@@ -60,7 +59,7 @@ async def with_category(
             category_id = await add_category(visit, added)
         except InvalidBody as error:
             return body | {_NAME: InvalidBody(_ADDED + error.message.removeprefix("name"))}
-    return body | {_NAME: unknown_category(visit, text) if category_id is None else category_id}
+    return body | {_NAME: unknown_category(text) if category_id is None else category_id}
 
 
 async def with_category_filter(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +73,7 @@ async def with_category_filter(visit: PageRequest, body: dict[str, Any]) -> dict
     category_id = integer_in(text)
     if category_id is None:
         category_id = await category_id_of(visit, text)
-    return body | {_NAME: unknown_category(visit, text) if category_id is None else category_id}
+    return body | {_NAME: unknown_category(text) if category_id is None else category_id}
 
 
 def added_category(visit: PageRequest) -> str:
@@ -86,20 +85,18 @@ def added_category(visit: PageRequest) -> str:
 
 async def category_id_of(visit: PageRequest, text: str) -> int | None:
     """Return the id of the registered category that a text means: a number is never a name."""
-    number, may_see = integer_in(text), visit.may("listCategories")
+    number = integer_in(text)
     if number is None:
-        found = await categories_named(visit, text, 1) if may_see and text else {}
+        found = await categories_named(visit, text, 1) if text else {}
         same = (each for each, name in found.items() if name_key(name) == name_key(text))
         return next(same, None)
     if visit.form.text("undo"):
         return number
-    is_possible = abs(number) <= INT64_MAX
-    is_known = is_possible and (not may_see or await visit.category_names([number]))
+    is_known = abs(number) <= INT64_MAX and await visit.category_names([number])
     return number if is_known else None
 
 
 async def categories_named(visit: PageRequest, typed: str, limit: int) -> dict[int, str]:
-    """Return the first categories whose names begin with what was typed, sorted by name."""
     query = {"limit": limit, "name": typed or None}
     try:
         found = (await visit.execute("listCategories", query=query)).value
@@ -126,12 +123,9 @@ async def add_category(visit: PageRequest, name: str) -> int | None:
     return category_id
 
 
-def unknown_category(visit: PageRequest, text: str) -> InvalidBody | UnknownCategory:
-    """Return why a text means no category."""
+def unknown_category(text: str) -> InvalidBody | UnknownCategory:
     if not text:
         return InvalidBody(f"{_NAME}: choose a category")
-    if not visit.may("listCategories") and integer_in(text) is None:
-        return InvalidBody(f"{_NAME}: expected the number of a category")
     return UnknownCategory(f"{_NAME}: there is no category {_quoted(text)}")
 
 
@@ -149,8 +143,6 @@ async def category_form(visit: PageRequest, form: ShownForm, any_: str = "") -> 
     ``any_`` is what the list of a filter has for all categories. A form that adds or changes an
     animal has none, and may add a category.
     """
-    if not visit.may("listCategories"):
-        return form
     names = await categories_named(visit, "", _FIRST)
     may_add = not any_ and visit.may("createCategory")
     text, hint, added = form.typed[_NAME], "", added_category(visit) if may_add else ""
@@ -182,7 +174,6 @@ def _text_in(names: Mapping[int, str], typed: str) -> str:
 
 
 def texts_of(names: Mapping[int, str]) -> dict[str, str]:
-    """Return the names of categories by their texts."""
     return {category_text(category_id, names): name for category_id, name in names.items()}
 
 
@@ -211,7 +202,6 @@ def _typed_field(names: Mapping[int, str], hint: str, *, is_filter: bool) -> Fie
 
 
 async def _with_ways(visit: PageRequest, form: ShownForm, text: str, *, may_add: bool) -> ShownForm:
-    """Return a form that says what a person may mean who typed a name that no category has."""
     problem = form.problem and form.problem.about(_NAME)
     if not form.problem or not problem:
         return form

@@ -154,7 +154,6 @@ def stacked(
 
 
 def meter(label: str, used: int, total: int | None) -> Meter:
-    """Return a meter of what is used of a limit; the limit is ``None`` where there is none."""
     share = min(1, used / total) if total else 0
     tone: Tone = "good"
     if share >= _NEARLY:

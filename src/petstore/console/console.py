@@ -23,7 +23,6 @@ from petstore.console.forms import (
 from petstore.console.page import HOME, ConsolePage, PageRequest, scope_of
 from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
 from petstore.console.templates import templates
-from petstore.deprecations import pages as deprecations
 from petstore.errors import (
     InternalError,
     KeyBanned,
@@ -47,7 +46,6 @@ from petstore.interface.operation import Services
 from petstore.interface.routes import Route, Routes, decode_path_id
 from petstore.keys import activity_pages as activity
 from petstore.keys import pages as keys
-from petstore.orders import export_pages as order_exports
 from petstore.orders import pages as orders
 from petstore.people import account_pages as account
 from petstore.people import invitation_pages as invitations
@@ -97,13 +95,11 @@ PAGES: tuple[ConsolePage, ...] = (
     *today.PAGES,
     *pets.PAGES,
     *selection.PAGES,
-    *order_exports.PAGES,
     *orders.PAGES,
     *sales.PAGES,
     *categories.PAGES,
     *imports.PAGES,
     *usage.PAGES,
-    *deprecations.PAGES,
     *webhooks.PAGES,
     *keys.PAGES,
     *people.PAGES,

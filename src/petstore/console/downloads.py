@@ -39,7 +39,6 @@ class CsvDownload(TextIOWrapper):
 
 
 def delimiter_of(form: Form) -> Delimiter:
-    """Return what divides the cells of the file that a form asks for: a comma, if nothing else."""
     return _DELIMITERS.get(SEPARATOR.typed(form), ",")
 
 
@@ -53,5 +52,4 @@ def amount_cell(amount: int, currency: str, delimiter: Delimiter) -> str:
 
 
 def dated(name: str, now: Milliseconds) -> str:
-    """Return the name of a CSV file with the day in UTC."""
     return f"{name}-{utc(now):%Y-%m-%d}.csv"

@@ -48,7 +48,6 @@ class PageFailure(NamedTuple):
 
 
 def failure_of(error: PetstoreError, request_id: str) -> PageFailure:
-    """Return what to tell a person about an error."""
     status = error.status
     title = _TITLES.get(status, "This did not work")
     if isinstance(error, CrossSiteRequest):
@@ -77,5 +76,4 @@ def with_error(response: Response, error: PetstoreError) -> Response:
 
 
 def sentence(message: str) -> str:
-    """Return the message of an error as a sentence."""
     return f"{begun(message)}."

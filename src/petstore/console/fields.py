@@ -43,7 +43,6 @@ class Field(NamedTuple):
     attributes: Mapping[str, Any] = {}
 
     def text_of(self, resource: Any) -> str:
-        """Return what the form shows of a resource."""
         if self.show is not None:
             return self.show(resource)
         return line(getattr(resource, _in_snake_case(self.name)) or "")
@@ -58,7 +57,6 @@ class Field(NamedTuple):
         return words(form.all(name)) if self.control in ("boxes", "lines") else form.line(name)
 
     def was_in(self, form: Form) -> bool:
-        """Return whether a form was opened with the field."""
         return _OPENED + self.name in form.fields
 
     def is_in(self, form: Form) -> bool:
@@ -88,7 +86,6 @@ class Edit(NamedTuple):
 
     @property
     def changes(self) -> dict[str, str]:
-        """The fields that the person changed."""
         return {name: text for name, text in self.typed.items() if self.opened.get(name) != text}
 
     def before(self, now: Texts) -> dict[str, str]:
@@ -124,12 +121,10 @@ class FieldSet:
         self.fields = fields
 
     def only(self, *names: str) -> "FieldSet":
-        """Return some of the fields, in another order."""
         named = {field.name: field for field in self.fields}
         return FieldSet(*(named[name] for name in names))
 
     def texts(self, resource: Any) -> dict[str, str]:
-        """Return what the form shows of a resource."""
         return {field.name: field.text_of(resource) for field in self.fields}
 
     def typed(self, form: Form) -> dict[str, str]:
@@ -145,11 +140,9 @@ class FieldSet:
         )
 
     def body(self, texts: Texts) -> dict[str, Any]:
-        """Return the body that adds a resource; the operation says what is wrong with it."""
         return {name: value for name, value in self.values(texts).items() if value is not None}
 
     def patch(self, form: Form) -> dict[str, Any]:
-        """Return the body that changes what the person has changed in a form."""
         return self.values(self.edit(form).changes)
 
     def require_unchanged(self, form: Form, resource: Any) -> None:
@@ -163,11 +156,9 @@ class FieldSet:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What pages call the fields, by their names."""
         return {field.name: field.label for field in self.fields}
 
     def problem(self, error: PetstoreError | None) -> Problem | None:
-        """Return what an error says about the form."""
         return None if error is None else problem_of(error, self.labels)
 
     def new(
@@ -230,7 +221,6 @@ def _value(field: Field, text: str) -> Any:
 
 
 def choice(name: str, label: str, *options: tuple[str, str], **others: Any) -> Field:
-    """Return a field that is one of (value, words)."""
     return Field(name, label, control="choice", options=options, **others)
 
 
@@ -240,7 +230,6 @@ def undo_fields(before: Texts, after: Texts, version: str = "") -> dict[str, str
 
 
 def optional(text: str) -> str | None:
-    """Return a text that may be missing."""
     return text or None
 
 

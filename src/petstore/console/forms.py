@@ -84,7 +84,6 @@ class Form(NamedTuple):
         return line(self.raw(name))
 
     def all(self, name: str) -> Sequence[str]:
-        """Return every value of a field, such as the checked ones of several boxes."""
         return self.fields.get(name, ())
 
 
@@ -106,11 +105,9 @@ class Problem(NamedTuple):
 
     @property
     def all(self) -> Sequence["Problem"]:
-        """Everything that is wrong with the form."""
         return (self, *self.others)
 
     def about(self, field: str) -> "Problem | None":
-        """Return what is wrong with a field."""
         return next((each for each in self.all if each.field == field), None)
 
     def changed(self, field: str, **changes: Any) -> "Problem":
@@ -199,7 +196,6 @@ class _Parts:
         self._size = 0
 
     def take(self, event: multipart.MultipartSegment | bytes | bytearray | None) -> None:
-        """Take the beginning of a part, or a piece of its content, or its end."""
         if isinstance(event, multipart.MultipartSegment):
             self._begin(event.name or "", event.filename)
         elif event and self._is_file:
@@ -247,7 +243,6 @@ class PendingForm(NamedTuple):
 
     @property
     def hidden(self) -> list[tuple[str, str]]:
-        """The fields of the sign-in form that keep it."""
         return [(_PATH, self.path), *((_PREFIX + name, value) for name, value in self.fields)]
 
     @property
@@ -266,7 +261,6 @@ def again_of(path: str, form: Form) -> PendingForm:
 
 
 def kept_in(form: Form) -> PendingForm | None:
-    """Return the form that a sign-in form keeps, ``None`` if it keeps none."""
     path = page_address(form.text(_PATH))
     if not path:
         return None

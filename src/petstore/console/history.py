@@ -3,19 +3,22 @@
 Both are pages of ``listEvents`` with the newest first, in words.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
+from msgspec import UNSET, json
 
 from petstore.categories.store import names_of_categories
-from petstore.clock import Milliseconds
+from petstore.clock import Milliseconds, milliseconds
 from petstore.console.notices import Undo
+from petstore.console.numbers import shown_money
 from petstore.console.page import HOME, PageRequest
-from petstore.console.sentences import PastEvent, SentenceFacts, begins_order, past_event, sentence
-from petstore.errors import CursorExpired, InvalidParameter, MissingScope, NotFound
-from petstore.events.model import IN_FEED, Position
+from petstore.console.templates import shown_time
+from petstore.errors import CursorExpired, InvalidParameter, NotFound
+from petstore.events.model import IN_FEED, Event, Position, author_text
 from petstore.events.store import orders_at
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
@@ -29,6 +32,26 @@ _NOUNS = {"pet": "animal", "category": "category"}
 _WITHOUT_ID = {"service": "The service", "operator": "The operator"}
 _MOVE_AN_ANIMAL = {"order.placed", "order.delivered", "order.cancelled", "order.lapsed"}
 _READ_AT_ONCE = 100
+
+
+class PastEvent(NamedTuple):
+    """An event as the console tells it: decoded, and with its author as text."""
+
+    sequence: int
+    id: str
+    type: str
+    at: Milliseconds
+    resource: str
+    data: Mapping[str, Any]
+    previous: Mapping[str, Any] | None
+    actor: str
+    request_id: str | None
+
+    @property
+    def members_before(self) -> dict[str, Any]:
+        """The members of the resource before a change; before a deletion is what ``data`` has."""
+        members = {**self.data, **(self.previous or {})}
+        return {name: value for name, value in members.items() if value is not None}
 
 
 class HistoryLine(NamedTuple):
@@ -71,14 +94,12 @@ class History(NamedTuple):
     last: PastEvent | None = None
 
     def with_undo(self, undo: Undo | None) -> "History":
-        """Return the history with what takes the last event back."""
         if undo is None:
             return self
         return self._replace(lines=[self.lines[0]._replace(undo=undo), *self.lines[1:]])
 
     @property
     def kind(self) -> str:
-        """The kind of the resource, such as ``pet``."""
         return self.resource.partition("/")[0]
 
     def change_of(self, member: str) -> HistoryLine | None:
@@ -91,7 +112,7 @@ class History(NamedTuple):
 
 
 async def history_of(visit: PageRequest, resource: str) -> History:
-    """Return the history of a resource, from the address on, as far as the person may read it.
+    """Return the history of a resource, from the address on.
 
     The address may have the ``cursor`` of earlier events.
     """
@@ -102,8 +123,6 @@ async def history_of(visit: PageRequest, resource: str) -> History:
     except (InvalidParameter, CursorExpired):
         cursor = ""
         found = await _newest(visit, query)
-    except MissingScope:
-        found = Result([])
     events = [past_event(each) for each in found.value]
     last = events[0] if events and not cursor else None
     lines = await lines_of(visit, events)
@@ -111,7 +130,6 @@ async def history_of(visit: PageRequest, resource: str) -> History:
 
 
 async def newest_events(visit: PageRequest, limit: int, **query: Any) -> list[PastEvent]:
-    """Return the newest of the events that ``listEvents`` finds."""
     found = await _newest(visit, {**query, "limit": limit})
     return [past_event(each) for each in found.value]
 
@@ -188,20 +206,14 @@ def gone_page(visit: PageRequest, history: History, gone: NotFound) -> Response:
 async def lines_of(
     visit: PageRequest, events: Sequence[PastEvent], *, names_it: bool = False
 ) -> list[HistoryLine]:
-    """Return events in words, as far as the person may read what they tell."""
+    """Return events in words."""
     store = visit.services.store
-    orders: dict[int, PastEvent] = {}
-    if visit.may("getOrder"):
-        moved = [each for each in events if each.type == "pet.updated" and _is_move(each)]
-        orders = await _orders_before(visit, moved) if moved else {}
-    categories: dict[int, str] = {}
+    moved = [each for each in events if each.type == "pet.updated" and _is_move(each)]
+    orders = await _orders_before(visit, moved) if moved else {}
     ids = {value for each in events for value in _category_ids(each)}
-    if ids and visit.may("listCategories"):
-        categories = await names_of_categories(store, ids)
-    animals: dict[int, str] = {}
-    if visit.may("listPets"):
-        begun = {each.data["petId"] for each in events if begins_order(each)}
-        animals = await names_of_pets(store, begun)
+    categories = await names_of_categories(store, ids) if ids else {}
+    begun = {each.data["petId"] for each in events if begins_order(each)}
+    animals = await names_of_pets(store, begun)
     facts = SentenceFacts(visit.home, visit.may, orders, categories, animals)
     names = await _names(visit, events)
     return [
@@ -252,21 +264,226 @@ async def _names(visit: PageRequest, events: Iterable[PastEvent]) -> dict[str, s
     authors = {each.actor for each in events}
     ids = {_id_of(author) for author in authors if "/" in author}
     found = await names_of_callers(visit.services.store, ids) if ids else {}
-    return {author: _name_of(visit, author, found) for author in authors}
-
-
-def _name_of(visit: PageRequest, author: str, names: Mapping[int, str]) -> str:
-    """Return what to call who caused an event.
-
-    A key is perhaps that of a customer, who does not learn the names of the staff and of others.
-    """
-    if author in _WITHOUT_ID:
-        return _WITHOUT_ID[author]
-    own = visit.caller
-    if own.role is None and "keys:admin" not in own.scopes and _id_of(author) != own.id:
-        return "Another key" if author.startswith("key/") else "Somebody of the shop"
-    return names.get(_id_of(author), author.replace("/", " "))
+    return {
+        author: _WITHOUT_ID.get(author) or found.get(_id_of(author), author.replace("/", " "))
+        for author in authors
+    }
 
 
 def _id_of(author: str) -> int:
-    return int(author.partition("/")[2])
+    return int(author.partition("/")[2] or 0)
+
+
+# Events in words: what somebody did, as a sentence goes on after their name
+
+_LABELS = {
+    "categoryId": "category",
+    "shipDate": "ship date",
+    "amount": "price",
+    "perMinute": "limit a minute",
+    "perDay": "limit a day",
+    "allowedNetworks": "networks",
+    "expiresAt": "end",
+    "bannedUntil": "end of the ban",
+}
+# What says nothing beside another member.
+_IMPLIED = {"amount": {"currency"}, "plan": {"perMinute", "perDay"}, "expiresAt": {"state"}}
+_MOMENTS = ("Date", "At", "Until")
+_NONE: tuple[Any, ...] = (None, [])
+_IT = {"key": Markup("this key"), "person": Markup("this person")}
+_PAGES = {
+    "pet": ("/pets/", "listPets"),
+    "order": ("/orders/", "getOrder"),
+    "category": ("/categories/", "getCategory"),
+    "key": ("/keys/", "getKey"),
+    "person": ("/people/", "getPerson"),
+}
+_VERBS = {
+    "pet.created": "added",
+    "pet.deleted": "deleted",
+    "category.created": "added",
+    "category.deleted": "deleted",
+    "order.approved": "approved",
+    "order.delivered": "delivered",
+    "order.cancelled": "cancelled",
+    "key.created": "added",
+    "key.revoked": "revoked",
+    "person.created": "added",
+}
+_ACTIONS = {
+    "key.rotated": Markup("gave {} a new token"),
+    "key.unbanned": Markup("lifted the ban of {}"),
+    "person.invited": Markup("made a password link for {}"),
+}
+_STATES: dict[tuple[Any, Any], Markup] = {
+    ("invited", "active"): Markup("set the first password of {}"),
+    ("invited", "disabled"): Markup("disabled {}"),
+    ("active", "disabled"): Markup("disabled {}"),
+    ("disabled", "invited"): Markup("enabled {}"),
+    ("disabled", "active"): Markup("enabled {}"),
+}
+_BY_ORDER = {
+    "order.placed": Markup("reserved {it} with {order}"),
+    "order.delivered": Markup("sold {it} with {order}"),
+    "order.cancelled": Markup("cancelled {order}, so {it} is available again"),
+    "order.lapsed": Markup("made {it} available again, because {order} lapsed"),
+}
+_MOVED: dict[tuple[Any, Any], Markup] = {
+    ("available", "sold"): Markup("sold {}"),
+    ("pending", "sold"): Markup("sold {}"),
+    ("pending", "available"): Markup("made {} available again"),
+    ("sold", "available"): Markup("made {} available again"),
+}
+
+
+def past_event(event: Event) -> PastEvent:
+    return PastEvent(
+        *(event.sequence, event.id, event.type),
+        milliseconds(datetime.fromisoformat(event.timestamp)),
+        event.resource,
+        json.decode(event.data),
+        None if event.previous is UNSET else json.decode(event.previous),
+        "service" if event.actor is UNSET else author_text(event.actor),
+        event.request_id or None,
+    )
+
+
+class SentenceFacts(NamedTuple):
+    """What sentences tell beside the events themselves, and the person may read.
+
+    ``orders`` has the event of the order that changed an animal, by the sequence of the animal's.
+    ``categories`` and ``animals`` have names. A resource is linked if the person ``may`` open its
+    page.
+    """
+
+    home: str
+    may: Callable[[str], bool]
+    orders: Mapping[int, PastEvent] = {}
+    categories: Mapping[int, str] = {}
+    animals: Mapping[int, str] = {}
+
+
+def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) -> Markup:
+    """Return what the author of an event did, such as ``sold it``.
+
+    It names the resource if it ``names_it``: there are sentences about others beside it.
+    """
+    kind = event.resource.partition("/")[0]
+    it = _link(event, facts) if names_it else _IT.get(kind, Markup("it"))
+    told = _about_order(event, facts, it) or _about_caller(event, it)
+    if told is not None:
+        return told
+    order = facts.orders.get(event.sequence)
+    if order is not None and order.type in _BY_ORDER:
+        return _BY_ORDER[order.type].format(it=it, order=_link(order, facts))
+    verb = _VERBS.get(event.type)
+    if verb is not None:
+        return Markup("{} {}").format(verb, it)
+    if not event.previous:  # of a newer version
+        return Markup("{}: {}").format(event.type, it)
+    of_it = Markup(" of {}").format(it) if names_it else Markup("")
+    changes = [_change(event, name, facts, it, of_it) for name in _told(event.previous)]
+    return Markup(" and ").join(changes)
+
+
+def begins_order(event: PastEvent) -> bool:
+    """Return whether an event is the first one of an order: a sale begins as a delivery."""
+    is_sale = event.type == "order.delivered" and event.previous is None
+    return is_sale or event.type == "order.placed"
+
+
+def _about_order(event: PastEvent, facts: SentenceFacts, it: Markup) -> Markup | None:
+    """Return what happened to an order, ``None`` if the members that changed say it."""
+    if begins_order(event):
+        animal = _animal(event.data.get("petId"), facts)
+        if event.type == "order.placed":
+            return Markup("placed {} for {}").format(it, animal)
+        return Markup("sold {} with {}").format(animal, it)
+    if event.type == "order.lapsed":
+        return Markup("cancelled {}, because nobody approved it in time").format(it)
+    if event.type == "order.updated" and not event.previous:
+        return Markup("changed the buyer or the note of {}").format(it)
+    return None
+
+
+def _about_caller(event: PastEvent, it: Markup) -> Markup | None:
+    """Return what happened to a key or a person, ``None`` if the members that changed say it."""
+    if event.type in _ACTIONS:
+        return _ACTIONS[event.type].format(it)
+    if event.type != "person.updated" or len(event.previous or ()) > 1:
+        return None
+    is_own = event.actor == event.resource
+    if not event.previous:
+        return (
+            Markup("set a new password") if is_own else Markup("set the password of {}").format(it)
+        )
+    if "state" not in event.previous:
+        return None
+    if is_own and event.previous["state"] == "invited":
+        return Markup("set a password with a link")
+    move = _STATES.get((event.previous["state"], event.data["state"]))
+    return None if move is None else move.format(it)
+
+
+def _told(members: Collection[str]) -> list[str]:
+    implied = {name for each in members for name in _IMPLIED.get(each, ())}
+    return [name for name in members if name not in implied]
+
+
+def _change(event: PastEvent, name: str, facts: SentenceFacts, it: Markup, of_it: Markup) -> Markup:
+    before, after = (event.previous or {})[name], event.data.get(name)
+    if name == "status" and (before, after) in _MOVED:
+        return _MOVED[before, after].format(it)
+    label = _LABELS.get(name, name)
+    if after in _NONE:
+        return Markup("removed the {}{}").format(label, of_it)
+    if name == "amount" and "currency" in event.data:
+        return _price_change(event, of_it)
+    new = _value(name, after, facts)
+    if name == "name" and of_it:
+        return Markup("renamed {} to {}").format(_value(name, before, facts), it)
+    if before in _NONE:
+        return Markup("set the {}{} to {}").format(label, of_it, new)
+    old = _value(name, before, facts)
+    return Markup("changed the {}{} from {} to {}").format(label, of_it, old, new)
+
+
+def _price_change(event: PastEvent, of_it: Markup) -> Markup:
+    previous, data = event.previous or {}, event.data
+    new = shown_money(data["amount"], data["currency"])
+    if previous["amount"] is None:
+        return Markup("set the price{} to {}").format(of_it, new)
+    old = shown_money(previous["amount"], previous.get("currency") or data["currency"])
+    return Markup("changed the price{} from {} to {}").format(of_it, old, new)
+
+
+def _value(name: str, value: Any, facts: SentenceFacts) -> Markup:
+    if name == "categoryId":
+        value = facts.categories.get(value, value)
+    elif name.endswith(_MOMENTS):
+        return shown_time(value)
+    elif isinstance(value, list):
+        value = ", ".join(value)
+    return Markup("<bdi>{}</bdi>").format(value)
+
+
+def _link(event: PastEvent, facts: SentenceFacts) -> Markup:
+    kind, _, number = event.resource.partition("/")
+    if kind == "order":
+        return _linked(kind, number, Markup("order {}").format(number), facts)
+    shown = Markup("<bdi>{}</bdi>").format(event.data.get("name", event.resource))
+    link = _linked(kind, number, shown, facts)
+    return Markup("the {} {}").format(kind, link) if kind in _IT else link
+
+
+def _animal(pet_id: Any, facts: SentenceFacts) -> Markup:
+    name = facts.animals.get(pet_id)
+    shown = Markup("animal {}").format(pet_id) if name is None else _value("name", name, facts)
+    return _linked("pet", pet_id, shown, facts)
+
+
+def _linked(kind: str, number: Any, shown: Markup, facts: SentenceFacts) -> Markup:
+    path, operation = _PAGES.get(kind, ("", ""))
+    if not path or not facts.may(operation):
+        return shown
+    return Markup('<a href="{}{}{}">{}</a>').format(facts.home, path, number, shown)

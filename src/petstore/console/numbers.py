@@ -100,7 +100,6 @@ def money_in_words(amount: int, currency: str) -> str:
 
 
 def shown_money(amount: int, currency: str) -> Markup:
-    """Return an amount, which the script shows in the format of the reader."""
     return Markup('<data value="{}" data-currency="{}">{}</data>').format(
         plain_amount(amount, currency), currency, money_in_words(amount, currency)
     )

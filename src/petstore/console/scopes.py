@@ -15,5 +15,4 @@ SCOPE_WORDS: Mapping[Scope, str] = {
 
 
 def scopes_in_words(scopes: Collection[str]) -> Sequence[str]:
-    """Return what a key with these scopes may do."""
     return [words for scope, words in SCOPE_WORDS.items() if scope in scopes]

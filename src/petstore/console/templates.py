@@ -17,7 +17,7 @@ from markupsafe import Markup
 from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, milliseconds, utc
 from petstore.console.numbers import grouped, shown_money
 from petstore.http.messages import Headers, Request, Response
-from petstore.interface.content_codings import choose_coding
+from petstore.interface.messages import choose_coding
 
 _FOLDER = Path(__file__).parent
 _FOLDERS = sorted(_FOLDER.parent.glob("*/templates"))
@@ -64,7 +64,6 @@ class _Asset:
         return gzip.compress(self._content, mtime=0)
 
     def response(self, request: Request) -> Response:
-        """Return the file in the coding that the client prefers."""
         if choose_coding(request, ("gzip",)) is None:
             return Response(200, self._content, self._headers)
         return Response(200, self._compressed, [*self._headers, b"content-encoding: gzip"])
@@ -78,7 +77,6 @@ class Templates:
         self.assets = {asset.name: asset for asset in self._assets.values()}
 
     def page(self, name: str, status: int, context: Mapping[str, Any]) -> Response:
-        """Return the page of a template."""
         text = self._environment.get_template(name).render(context)
         return Response(status, text.encode("utf-8", "replace"), _HEADERS)
 
@@ -187,7 +185,6 @@ def ago_in_words(span: Milliseconds) -> str:
 
 
 def _ago(moment: datetime | Milliseconds, now: Milliseconds) -> Markup:
-    """Return how long ago a moment is, which the script keeps up to date."""
     if isinstance(moment, datetime):
         moment = milliseconds(moment)
     machine = utc(moment).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -195,11 +192,9 @@ def _ago(moment: datetime | Milliseconds, now: Milliseconds) -> Markup:
 
 
 def _until(moment: datetime, now: datetime) -> Markup:
-    """Return the time left until a moment, which the script counts down."""
     machine = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
     return Markup(f'<time datetime="{machine}" data-until>{duration(moment - now)} left</time>')  # noqa: S704 - no markup
 
 
 def _number(number: int) -> Markup:
-    """Return an integer with thin spaces, which the script shows in the format of the reader."""
     return Markup(f'<data value="{number}">{grouped(number)}</data>')  # noqa: S704 - an integer

@@ -24,26 +24,14 @@ _TIMEOUT = 10_000
 
 
 def back_up(database: Path, backup: Path, on_progress: OnProgress) -> None:
-    """Write what is in ``database`` now to the file ``backup``, while others use it.
-
-    Raises:
-        UnusableDatabase: it is damaged, or no store, or locked; or the disk is full.
-        Conflict: ``backup`` is a database in use, ``database`` itself, or no regular file.
-        OSError: a file cannot be written.
-    """
+    """Write what is in ``database`` now to the file ``backup``, while others use it."""
     # A link is replaced: somebody else may have put it there.
     path = backup.parent.resolve() / backup.name
     _replace(path, database, on_progress, as_newest=False)
 
 
 def restore(backup: Path, database: Path, on_progress: OnProgress) -> None:
-    """Replace ``database`` by what is in ``backup``, brought up to date.
-
-    Raises:
-        UnusableDatabase: it is damaged, or no store, or of a newer version; or the disk is full.
-        Conflict: ``database`` is in use, ``backup`` itself, or no regular file.
-        OSError: a file cannot be written.
-    """
+    """Replace ``database`` by what is in ``backup``, brought up to date."""
     path = database.resolve()
     if path.is_file():
         _checkpoint(path)
@@ -102,7 +90,6 @@ def _copy(source: Path, part: Path, on_progress: OnProgress, *, as_newest: bool)
 def _copy_pages(
     original: apsw.Connection, writing: apsw.Connection, on_progress: OnProgress
 ) -> None:
-    """Copy a store in one transaction, which is short: while it lasts, the log only grows."""
     original.execute("BEGIN")
     if original.pragma("application_id") != APPLICATION_ID:
         msg = "it contains no petstore store"

@@ -11,9 +11,9 @@ the same order, so that no two wait for each other: idempotency records, the rev
 a key, its imports, its webhooks, their deliveries, orders, animals, categories.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
-from itertools import count
+from itertools import chain, count
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -65,10 +65,7 @@ def mapped(unit: Unit[S], function: Callable[[S], T]) -> Unit[T]:
 
 
 class Duplicate(Exception):
-    """Raised inside a unit on PostgreSQL if a unit beside it has taken a unique value.
-
-    The unit cannot continue; it may raise another error instead.
-    """
+    """Raised inside a unit on PostgreSQL if a unit beside it has taken a unique value."""
 
 
 def placeholders(width: int, rows: int = 1) -> str:
@@ -90,7 +87,6 @@ def placeholder_list(first: int, values: Sized) -> str:
 def as_unavailable(
     kinds: tuple[type[Exception], ...], context: str = "the database is not available"
 ) -> Iterator[None]:
-    """Turn errors of these ``kinds`` into ``Unavailable``."""
     try:
         yield
     except kinds as error:
@@ -110,11 +106,7 @@ class Reader(Protocol):
     """Something that runs queries."""
 
     async def read(self, statement: Statement) -> list[Row]:
-        """Run one SELECT on committed data.
-
-        Raises:
-            Unavailable: the database is unreachable or failing.
-        """
+        """Run one SELECT on committed data."""
         ...
 
 
@@ -137,27 +129,41 @@ class Store(Reader, Protocol):
         """Connect. The schema must be up to date (see ``migrate``)."""
         ...
 
-    async def close(self) -> None:
-        """Finish the units of work in progress and disconnect."""
-        ...
+    async def close(self) -> None: ...
 
     async def check(self) -> None:
         """Return if the database can be read."""
         ...
 
     async def version(self) -> object:
-        """Return what changes with every commit of any process, as of now or later.
-
-        It waits for nothing, or concurrent calls share the work.
-        """
+        """Return what changes with every commit of any process, as of now or later."""
         ...
 
     async def write(self, unit: Unit[T]) -> T:
-        """Run a unit of work in a transaction and return its result once it is durable.
-
-        Raises:
-            Unavailable: the database is locked, unreachable, full or failing; the change is not
-                acknowledged.
-            PetstoreError: what the unit itself raised; it changed nothing.
-        """
+        """Run a unit of work in a transaction and return its result once it is durable."""
         ...
+
+
+_ROWS_AT_ONCE = 50
+
+
+def upsert(
+    table: str, columns: Sequence[str], rows: Iterable[Row], conflict: str
+) -> Unit[list[Row]]:
+    """Insert ``rows``, whose first values are their keys, and return what ``conflict`` returns.
+
+    ``conflict`` is the SQL that follows ``ON CONFLICT``. No page of a list shows the ``table``.
+    """
+    into = f"INSERT INTO {table} ({', '.join(columns)})"
+    returned: list[Row] = []
+    # In order of the keys, so that processes that do this at once do not deadlock.
+    ordered = sorted(rows)
+    for start in range(0, len(ordered), _ROWS_AT_ONCE):
+        batch = ordered[start : start + _ROWS_AT_ONCE]
+        values = placeholders(len(columns), len(batch))
+        returned += yield Statement(
+            f"{into} VALUES {values} ON CONFLICT {conflict}",
+            tuple(chain.from_iterable(batch)),
+            name=f"upsert_{table}",
+        )
+    return returned

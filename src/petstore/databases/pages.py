@@ -2,7 +2,7 @@
 
 SQLite reads a page along the index of its filters. PostgreSQL would choose between that index and
 the primary key by its statistics, and then perhaps pass over most of the table
-(``petstore.databases.planner``).
+(``petstore.databases.pages``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,6 @@ from typing import Generic, NamedTuple, TypeAlias
 from msgspec import UNSET, UnsetType
 
 from petstore.databases.contract import Reader, Row, Statement, T, Value
-from petstore.databases.planner import LAST_ID, SHORT, in_short, index_range, unplanned
 from petstore.domain.words import MatchPosition
 from petstore.errors import NotFound
 
@@ -45,17 +44,13 @@ class Page(NamedTuple, Generic[T]):
 
 
 class Matches(NamedTuple, Generic[T]):
-    """What a search finds, and the position that the next page starts after.
-
-    ``next_after`` is ``None`` on the last page.
-    """
+    """What a search finds, and the position that the next page starts after."""
 
     items: list[T]
     next_after: MatchPosition | None
 
 
 def found(rows: list[Row], item_of: Callable[[Row], T], kind: str, item_id: int) -> T:
-    """Return the item of this ``kind`` and id in ``rows``."""
     if not rows:
         msg = f"there is no {kind} {item_id}"
         raise NotFound(msg)
@@ -99,16 +94,11 @@ async def read_page(
     rows = await reader.read(Statement(sql, (*parameters, limit + 1), name=name))
     next_after = rows[limit - 1][0] if len(rows) > limit else None
     beyond = None if next_after is None else rows[limit][0]
-    ids = _descending(after, beyond) if newest_first else _ascending(after, beyond)
+    if newest_first:
+        ids = range(beyond or 0, LAST_ID + 1 if after is None else after)
+    else:
+        ids = range((after or 0) + 1, (LAST_ID if beyond is None else beyond) + 1)
     return Page([item_of(row) for row in rows[:limit]], next_after, ids)
-
-
-def _ascending(after: int | None, beyond: int | None) -> range:
-    return range((after or 0) + 1, (LAST_ID if beyond is None else beyond) + 1)
-
-
-def _descending(before: int | None, beyond: int | None) -> range:
-    return range(beyond or 0, LAST_ID + 1 if before is None else before)
 
 
 async def read_count(
@@ -137,7 +127,6 @@ def _below(filters: Mapping[str, Filter]) -> tuple[str, Below | None]:
 def _bound(
     filters: Mapping[str, Filter], after: int | None
 ) -> tuple[tuple[_Kind, ...], list[Value]]:
-    """Return what is filtered, and the parameters of a page."""
     kinds: list[_Kind] = []
     parameters: list[Value] = []
     for column, wanted in filters.items():
@@ -210,7 +199,6 @@ def _range_sql(
     end: str,
     rest: str,
 ) -> str:
-    """Return a SELECT without its LIMIT; ``numbers`` are those of the parameters of a column."""
     is_descending = order != "id"
     conditions = []
     for column, kind in kinds.items():
@@ -244,3 +232,77 @@ def _range_sql(
         rest=rest,
     )
     return f"{select} /*sqlite*/ {by_id} /*end*/ /*pg {in_index} */"
+
+
+LAST_ID = 2**63 - 1  # an id after all others
+SHORT = 100  # the most items of a short page: pages of the interface have no more
+
+
+def index_range(
+    columns: Sequence[str],
+    values: Sequence[str],
+    key: str,
+    after: str,
+    *,
+    descending: bool = False,
+    end: str = "",
+    rest: str = "",
+) -> str:
+    """Return the WHERE and the ORDER BY with which PostgreSQL reads a range of one index.
+
+    The index has one or two ``columns``, which must have these ``values``, and then ``key``. The
+    rows are those with a ``key`` above ``after``, or below it if ``descending``, in this order, and
+    below ``end`` if that is given. ``rest`` is a condition that no index serves. ``values`` are
+    SELECTs (see ``unplanned``); the last one may be empty, for no value.
+
+    With ``column = value`` any index on the key would have the order of the rows. The planner
+    believes that a list of values may have several, and that compared rows are a ninth of those
+    left. So only this index has the order, and there seem to be too many rows to sort.
+    """
+    beyond, bound, order = ("<", ">=", " DESC") if descending else (">", "<=", "")
+    *leading, last = columns
+    conditions = [
+        *(f"{column} = ANY (ARRAY{value})" for column, value in zip(leading, values, strict=False)),
+        *(
+            (
+                f"({last}, {key}) {beyond} ({values[-1]}, {after})",
+                f"({last}, {key}) < ({values[-1]}, {end})"
+                if end
+                else f"{last} {bound} {values[-1]}",
+            )
+            if values[-1]
+            else (f"{last} IS NULL", f"{key} {beyond} {after}", f"{key} < {end}" if end else "")
+        ),
+        rest,
+    ]
+    ordered = ", ".join(f"{column}{order}" for column in (*columns, key))
+    return f"WHERE {' AND '.join(filter(None, conditions))} ORDER BY {ordered}"
+
+
+def unplanned(number: int, kind: type = int) -> str:
+    """Return a parameter of this ``kind`` whose value PostgreSQL does not know while it plans.
+
+    Otherwise outdated statistics may tell it that hardly any row has the value.
+    """
+    return f"(SELECT CAST(?{number} AS {'TEXT' if kind is str else 'BIGINT'}))"
+
+
+def in_short(select: str) -> str:
+    """Return a SELECT whose LIMIT, which follows, is at most 101.
+
+    PostgreSQL then finds that a plan for any limit is as good as one for this limit, and keeps it.
+    """
+    columns = select.removeprefix("SELECT ")
+    return f"SELECT /*pg * FROM (SELECT */ {columns} /*pg LIMIT {SHORT + 1}) AS page */"  # noqa: S608
+
+
+def looked_up(join: str, table: str, name: str, key: str, value: str) -> str:
+    """Return a ``join`` of the row of ``table`` whose ``key`` is ``value``, under a ``name``.
+
+    PostgreSQL looks it up for each row before it, and can neither begin with it nor read them all.
+    """
+    row = f"(SELECT * FROM {table} WHERE {key} = {value} OFFSET 0)"  # noqa: S608 - only names
+    return (
+        f"/*sqlite*/ {join} {table} {name} ON {name}.{key} = {value} /*end*/"
+        f" /*pg {join} LATERAL {row} {name} ON true */"
+    )

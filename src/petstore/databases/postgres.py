@@ -9,14 +9,20 @@ may stand in between.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from typing import Any
+from itertools import chain
+from typing import Any, Generic
+
+import asyncpg  # type: ignore[import-untyped]
+from msgspec import Struct
+from msgspec.structs import replace
 
 from petstore.clock import SECOND, Milliseconds
 from petstore.coalescing import Batches
-from petstore.databases.contract import Row, Statement, T, Unit, Value, as_unavailable
+from petstore.databases.contract import Duplicate, Row, Statement, T, Unit, Value, as_unavailable
 from petstore.databases.migrations import Schema
 from petstore.databases.migrations.postgres import inspect, migrate
 from petstore.databases.postgres_connection import (
@@ -26,7 +32,6 @@ from petstore.databases.postgres_connection import (
     PostgresPool,
     connect,
 )
-from petstore.databases.postgres_units import Deferred, UnitInProgress, fetch
 from petstore.errors import InternalError
 
 _PING = Statement("SELECT revision FROM api_key_revision", name="ping")
@@ -39,8 +44,76 @@ _ROWS_AT_ONCE = 256
 _ONE_ID = "= ?1"
 # The SELECT within keeps the plan: without it, the server would plan for the ids of each query.
 _MANY_IDS = "= ANY(CAST((SELECT string_to_array(?1, ' ')) AS BIGINT[]))"
-_TAKING_IDS = 0.8
-"""The part of the timeout of a change that taking its ids may need."""
+_TAKING_IDS = 0.8  # the part of the timeout of a change that taking its ids may need
+
+
+class Deferred(Struct, gc=False):
+    """Statements that waited, as one: SQL in PostgreSQL's form, and its parameters.
+
+    Once nobody waits for it any more, it ``is_withdrawn``.
+    """
+
+    sql: str
+    parameters: list[Value]
+    is_withdrawn: bool = False
+
+
+class UnitInProgress(Generic[T]):
+    """A unit of work with its next ``statement`` or, once that is ``None``, its ``result``."""
+
+    statement: Statement | None
+    result: T
+
+    def __init__(self, unit: Unit[T]) -> None:
+        self._unit = unit
+        self._waiting: list[Statement] = []
+        self._step(lambda: next(unit))
+
+    async def defer(self, next_id: Callable[[str], Awaitable[int]]) -> None:
+        while (statement := self.statement) and (statement.gives_id or self._may_wait(statement)):
+            rows: list[Row] = []
+            if statement.gives_id:
+                rows = [(await next_id(statement.gives_id),)]
+                statement = replace(statement, parameters=(*statement.parameters, *rows[0]))
+            self._waiting.append(statement)
+            self._send(rows)
+
+    def take_deferred(self) -> Deferred | None:
+        """Return all that waits, if anything does, as one statement for the caller to run."""
+        if not self._waiting:
+            return None
+        sql = _sql_of_all(*((each.sql, len(each.parameters)) for each in self._waiting))
+        parameters = [*chain.from_iterable(each.parameters for each in self._waiting)]
+        self._waiting.clear()
+        return Deferred(sql, parameters)
+
+    async def run_deferred(self, connection: Connection) -> None:
+        if deferred := self.take_deferred():
+            await connection.fetch(deferred.sql, *deferred.parameters)
+
+    async def run(self, connection: Connection, statement: Statement) -> None:
+        """Run all that waits, then ``statement``, which may not, and go on to the next one."""
+        await self.run_deferred(connection)
+        try:
+            rows = await fetch(connection, statement)
+        except asyncpg.UniqueViolationError as error:
+            reason = str(error)
+            self._step(lambda: self._unit.throw(Duplicate(reason)))
+        else:
+            self._send(rows)
+
+    def _may_wait(self, statement: Statement) -> bool:
+        # The order in which the parts of one statement run is not defined.
+        return statement.may_wait and all(each.name != statement.name for each in self._waiting)
+
+    def _send(self, rows: list[Row]) -> None:
+        self._step(lambda: self._unit.send(rows))
+
+    def _step(self, step: Callable[[], Statement]) -> None:
+        try:
+            self.statement = step()
+        except StopIteration as finished:
+            self.statement, self.result = None, finished.value
 
 
 class PostgresStore:
@@ -54,8 +127,12 @@ class PostgresStore:
         self.connections = connections
         self._versions = Batches[None, str](self._read_versions, _CALLS_AT_ONCE, connections)
         self._ids = Batches[str, int](self._next_ids, _CALLS_AT_ONCE)
-        self._deferred = lru_cache(_SQL_AT_ONCE)(self._new_batches)
-        self._rows = lru_cache(_SQL_AT_ONCE)(self._new_rows)
+        self._deferred: Callable[[str], Batches[Deferred, None]] = lru_cache(_SQL_AT_ONCE)(
+            lambda sql: Batches(partial(self._run_together, sql), _UNITS_AT_ONCE)
+        )
+        self._rows: Callable[[str], Batches[Value, list[Row]]] = lru_cache(_SQL_AT_ONCE)(
+            lambda sql: Batches(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, connections)
+        )
         self._units = 0
         self._reads_by_id = 0
         self._has_no_unit = asyncio.Event()
@@ -69,18 +146,14 @@ class PostgresStore:
         )
 
     def migrate(self) -> None:
-        """Create the tables if there are none, and bring the schema up to date."""
         self._run_alone(migrate, _MIGRATION_SECONDS)
 
     def schema(self) -> Schema:
-        """Return the version of the schema; change nothing. The errors are those of ``migrate``."""
         return self._run_alone(inspect, self._timeout)
 
     def _run_alone(
         self, action: Callable[[Connection], Coroutine[Any, Any, T]], seconds: float
     ) -> T:
-        """Return what ``action`` makes of a connection of its own."""
-
         async def run() -> T:
             with as_unavailable(ERRORS):
                 async with asyncio.timeout(seconds):
@@ -98,20 +171,16 @@ class PostgresStore:
 
     @property
     def connections_in_use(self) -> int:
-        """How many connections are at work now."""
         return self._pool.in_use
 
     async def close(self) -> None:
-        """Finish the units of work in progress and disconnect."""
         await self._has_no_unit.wait()  # those that have no connection yet, too
         await self._pool.close()
 
     async def check(self) -> None:
-        """Return if the server responds and lets us read a table of the store."""
         await self.read(_PING)
 
     async def version(self) -> str:
-        """Return what changes with every commit: which transactions a statement sees."""
         return await self._versions.call(None)
 
     async def _read_versions(self, calls: Sequence[None]) -> list[str]:
@@ -135,11 +204,7 @@ class PostgresStore:
                 finally:
                     self._reads_by_id -= 1
 
-    def _new_rows(self, sql: str) -> Batches[Value, list[Row]]:
-        return Batches(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, self.connections)
-
     async def _read_by_ids(self, sql: str, ids: Sequence[Value]) -> list[list[Row]]:
-        """Run a ``sql`` by id for all ``ids``, and return for each of them its row, if any."""
         if len(ids) == 1:
             return [await self.read(Statement(sql, ids, name="select_by_id"))]
         select = sql.removesuffix(_ONE_ID) + _MANY_IDS
@@ -158,7 +223,6 @@ class PostgresStore:
             return await fetch(connection, statement)
 
     async def write(self, unit: Unit[T]) -> T:
-        """Run a unit of work in a transaction and return its result once it is durable."""
         with as_unavailable(ERRORS), self._in_progress():
             async with asyncio.timeout(self._timeout):
                 work = UnitInProgress(unit)
@@ -169,7 +233,10 @@ class PostgresStore:
                     async with self._pool.acquire() as connection:
                         await work.run_deferred(connection)
                 elif deferred := work.take_deferred():
-                    await self._run_with_others(deferred)
+                    try:  # together with others that have the same SQL
+                        await self._deferred(deferred.sql).call(deferred)
+                    finally:
+                        deferred.is_withdrawn = True  # in vain if it has run
                 return work.result
 
     @contextmanager
@@ -182,16 +249,6 @@ class PostgresStore:
             self._units -= 1
             if not self._units:
                 self._has_no_unit.set()
-
-    def _new_batches(self, sql: str) -> Batches[Deferred, None]:
-        return Batches(partial(self._run_together, sql), _UNITS_AT_ONCE)
-
-    async def _run_with_others(self, deferred: Deferred) -> None:
-        """Run the one statement of a unit of work, with those of others that have the same SQL."""
-        try:
-            await self._deferred(deferred.sql).call(deferred)
-        finally:
-            deferred.is_withdrawn = True  # in vain if it has run
 
     async def _run_together(self, sql: str, batch: Sequence[Deferred]) -> list[Exception | None]:
         """Run ``sql`` for each unit of a batch, in one transaction: the driver pipelines them."""
@@ -240,3 +297,30 @@ def _select_next_ids(tables: Sequence[str]) -> Statement:
         " FROM unnest(string_to_array(?1, ' ')) AS tables(each)"
     )
     return Statement(sql, (" ".join(tables),), name="select_next_ids")
+
+
+_PARAMETER = re.compile(r"\?(\d+)")
+_POSTGRES_ONLY = re.compile(r"/\*pg (.*?) \*/")
+_SQLITE_ONLY = re.compile(r"/\*sqlite\*/.*?/\*end\*/")
+
+
+async def fetch(connection: Connection, statement: Statement) -> list[Row]:
+    rows = await connection.fetch(postgres_sql(statement.sql), *statement.parameters)
+    return [tuple(row) for row in rows]
+
+
+@lru_cache(maxsize=1024)
+def postgres_sql(sql: str, first: int = 1) -> str:
+    """Return ``sql`` in PostgreSQL's form, with the parameters from the ``first`` number on."""
+    text = _POSTGRES_ONLY.sub(r"\1", _SQLITE_ONLY.sub("", sql))
+    return _PARAMETER.sub(lambda number: f"${int(number[1]) + first - 1}", text)
+
+
+@lru_cache(maxsize=1024)
+def _sql_of_all(*statements: tuple[str, int]) -> str:
+    counts = [count for _, count in statements]
+    *others, last = (
+        postgres_sql(sql, 1 + sum(counts[:at])) for at, (sql, _) in enumerate(statements)
+    )
+    named = ", ".join(f"statement_{at} AS ({sql})" for at, sql in enumerate(others))
+    return f"WITH {named} {last}" if others else last

@@ -61,14 +61,21 @@ async def connect(
             server_settings=session,
         )
         if is_lasting:
-            await _execute_first(connection, _ALONG_INDEXES)
+            try:
+                await connection.execute(_ALONG_INDEXES)
+            except BaseException:
+                connection.terminate()
+                raise
     except (OSError, asyncpg.PostgresError) as error:
         hint = ""
         if "unsupported startup parameter" in str(error):
             hint = f"; behind PgBouncer add ?{_POOLED} to the address"
         raise Unavailable(unavailable(error).detail + hint) from error
     except (ValueError, OverflowError) as error:
-        raise UnusableDatabase(_wrong_address(error)) from None
+        # Without quoting the address: the password may be in it.
+        is_option = isinstance(error, asyncpg.ClientConfigurationError) and "URI" not in str(error)
+        msg = f"database: {error.args[0]}" if is_option else POSTGRES_EXPECTED
+        raise UnusableDatabase(msg) from None
     return connection
 
 
@@ -79,14 +86,6 @@ def _leave_closed_home() -> None:
             (Path.home() / ".postgresql" / "postgresql.key").exists()
         except PermissionError:
             os.environ["HOME"] = os.devnull
-
-
-async def _execute_first(connection: Connection, sql: str) -> None:
-    try:
-        await connection.execute(sql)
-    except BaseException:
-        connection.terminate()
-        raise
 
 
 class PostgresPool:
@@ -101,10 +100,7 @@ class PostgresPool:
 
     @asynccontextmanager
     async def acquire(self, opening: str = "") -> AsyncIterator[Connection]:
-        """Lend a connection after running the statements ``opening`` on it.
-
-        A connection that was lost, or abandoned at work, is closed.
-        """
+        """Lend a connection after running the statements ``opening`` on it."""
         async with self._free:
             self.in_use += 1
             try:
@@ -152,16 +148,8 @@ class PostgresPool:
 
 @contextmanager
 def unusable() -> Iterator[None]:
-    """Turn errors of a user without rights, or of foreign tables, into ``UnusableDatabase``."""
     try:
         yield
     except (asyncpg.SyntaxOrAccessError, asyncpg.InvalidSchemaNameError) as error:
         msg = f"the database cannot be used: {error}"
         raise UnusableDatabase(msg) from error
-
-
-def _wrong_address(error: Exception) -> str:
-    """Return what is wrong with an address without quoting it: the password may be in it."""
-    if isinstance(error, asyncpg.ClientConfigurationError) and "URI" not in str(error):
-        return f"database: {error.args[0]}"  # the value of an option
-    return POSTGRES_EXPECTED

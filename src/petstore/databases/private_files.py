@@ -1,7 +1,9 @@
 """Files that no other user can change, and that are replaced as a whole."""
 
 import errno
+import logging
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,21 +11,16 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
-from petstore.errors import Conflict
+from petstore.errors import Conflict, WebhooksNotConfigured
+from petstore.webhooks.signing import LENGTH, master_of_text, text_of_master
 
 
 def create(path: Path) -> BinaryIO:
-    """Create a file that only its owner may read and write, and open it.
-
-    Raises:
-        FileExistsError: the name is taken, perhaps by a broken link.
-        OSError: it cannot be created.
-    """
+    """Create a file that only its owner may read and write, and open it."""
     return open(path, "x+b", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
 
 
 def obstacle(path: Path) -> str:
-    """Return why no file can be at ``path``, or nothing."""
     if path.is_symlink() and not path.exists():  # who planted it?
         return "it is a link that leads nowhere"
     folder = path.absolute().parent
@@ -36,9 +33,6 @@ def require_private(path: Path, opened: os.stat_result, *, is_secret: bool = Fal
     The owner of the folder and the groups are the operator's choice. ``opened`` is the status of
     the open file. Others may not read a secret of this user either. Root decides who reads its own,
     and container platforms mount secrets in folders that are open to all, and read-only.
-
-    Raises:
-        PermissionError: the reason alone, without the name.
     """
     if not stat.S_ISREG(opened.st_mode):
         msg = "expected a file, found a folder, link or pipe"
@@ -74,7 +68,12 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     if not path.parent.is_dir():  # else the error would name the new file
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     part = part_of(path)
-    _remove_left_over(part)
+    with suppress(FileNotFoundError):  # what a killed run has left, and nothing else of that name
+        left = part.lstat()
+        if not stat.S_ISREG(left.st_mode) or left.st_uid != os.geteuid():
+            reason = "it is a link, or not your file; remove it"
+            raise FileExistsError(errno.EEXIST, reason, os.fspath(part))
+        part.unlink()
     with create(part) as file:
         made = os.fstat(file.fileno())
         try:
@@ -89,13 +88,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def create_once(path: Path, content: bytes) -> None:
-    """Create a file with ``content``, as a whole and on disk, unless something has its name.
-
-    Of several processes that do so at once, the first one decides what is in it.
-
-    Raises:
-        OSError: it cannot be created.
-    """
+    """Create a file with ``content``, as a whole and on disk, unless something has its name."""
     part = path.with_name(f"{path.name}.{token_hex(8)}.part")
     with create(part) as file:
         try:
@@ -110,7 +103,6 @@ def create_once(path: Path, content: bytes) -> None:
 
 
 def sync_names(folder: Path) -> None:
-    """Flush the names in a folder to disk."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -119,21 +111,7 @@ def sync_names(folder: Path) -> None:
 
 
 def part_of(path: Path) -> Path:
-    """Return the name of the file that will replace ``path``."""
     return path.with_name(f"{path.name}.part")
-
-
-def _remove_left_over(part: Path) -> None:
-    """Remove what a killed run has left, and nothing else of that name."""
-    try:
-        found = part.lstat()
-    except FileNotFoundError:
-        return
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-        raise FileExistsError(
-            errno.EEXIST, "it is a link, or not your file; remove it", os.fspath(part)
-        )
-    part.unlink()
 
 
 def _is(part: Path, made: os.stat_result) -> bool:
@@ -141,3 +119,67 @@ def _is(part: Path, made: os.stat_result) -> bool:
         return os.path.samestat(made, part.lstat())
     except FileNotFoundError:
         return False
+
+
+_MAX_BYTES = 4096
+_LOG = logging.getLogger(__name__)
+
+
+class SecretFile:
+    """The file at ``path``, read once. If nobody else can have made it, the service may."""
+
+    def __init__(self, path: Path | None, *, may_create: bool) -> None:
+        self._path = path
+        self._may_create = may_create
+        self._master: bytes | None = None
+        self._reported = ""  # not again for each delivery that waits for the file
+
+    def check(self) -> None:
+        if self._path is not None and (os.path.lexists(self._path) or not self._may_create):
+            master_of_text(_content(self._path))
+
+    @property
+    def is_set_up(self) -> bool:
+        return self._path is not None
+
+    def create(self) -> None:
+        """Make the file, unless it is there or is for the operator to make."""
+        if self._path is None or not self._may_create:
+            return
+        try:
+            if not self._path.exists():
+                create_once(self._path, text_of_master(secrets.token_bytes(LENGTH)))
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def read(self) -> bytes:
+        if self._master is None:
+            if self._path is None:
+                msg = (
+                    "the operator of this service has not set up webhooks: --secret-file is not set"
+                )
+                raise WebhooksNotConfigured(msg)
+            try:
+                self._master = master_of_text(_content(self._path))
+            except (OSError, ValueError) as error:
+                raise self._unusable(error) from error
+        return self._master
+
+    def _unusable(self, error: OSError | ValueError) -> WebhooksNotConfigured:
+        if (cause := str(error)) != self._reported:
+            self._reported = cause
+            _LOG.warning("the secret file %s cannot be used: %s", self._path, cause)
+        return WebhooksNotConfigured(
+            "the secret file of this service cannot be used; tell its operator"
+        )
+
+
+def _content(path: Path) -> bytes:
+    if reason := obstacle(path):
+        raise FileNotFoundError(reason)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would block
+    try:
+        require_private(path, os.fstat(descriptor), is_secret=True)
+        return os.read(descriptor, _MAX_BYTES)
+    finally:
+        os.close(descriptor)

@@ -16,16 +16,12 @@ RetentionDays: TypeAlias = Mapping[RetentionSetting, int]
 
 
 def pruning(store: Store, clock: Clock, days: RetentionDays) -> PeriodicTask:
-    """Return what deletes each minute what is old."""
     prune = partial(prune_all, store, clock, days)
     return PeriodicTask(prune, 60, "old records not deleted")
 
 
 async def prune_all(store: Store, clock: Clock, days: RetentionDays) -> None:
-    """Delete what is old, one batch after another until nothing is left to delete.
-
-    Several processes may do so at once.
-    """
+    """Delete what is old, one batch after another until nothing is left to delete."""
     import asyncio  # here, so that `petstore --help` is instant
 
     for table in (*TABLES, ADMIN_EVENTS):
@@ -38,10 +34,7 @@ async def prune_all(store: Store, clock: Clock, days: RetentionDays) -> None:
 
 
 def prune(table: Table, before: Milliseconds) -> Unit[int]:
-    """Delete a batch of the rows of a table from before a moment; return how many.
-
-    Rows that another process is just deleting or changing stay.
-    """
+    """Delete a batch of the rows of a table from before a moment; return how many."""
     if table.in_order:
         return (yield from _prune_in_order(table, before))
     which = are_first(table.name, f"{table.time} < ?1 ORDER BY {table.time} LIMIT ?2")
@@ -78,10 +71,7 @@ def _prune_in_order(table: Table, before: Milliseconds) -> Unit[int]:
 
 
 def are_first(table: str, which: str) -> str:
-    """Return the SQL of a condition: rows are ``which``, a condition with an order and a limit.
-
-    Rows that another process is just deleting or changing are left out.
-    """
+    """Return the SQL of a condition: rows are ``which``, a condition with an order and a limit."""
     # By its key, each row of the batch may be compared with the whole table: PostgreSQL plans so
     # as long as the table was empty when it was last analyzed. By its place, a row needs no plan.
     key, rows = ", ".join(TABLES_BY_NAME[table].key), f"FROM {table} WHERE {which}"

@@ -7,9 +7,7 @@ from petstore.clock import DAY, HOUR, MINUTE, Milliseconds
 RetentionSetting: TypeAlias = Literal["event_days", "admin_event_days", "history_days"]
 """A setting for how many days rows are kept; 0 is forever."""
 
-IDEMPOTENCY_RECORDS_KEPT: Milliseconds = DAY
-"""How long a retry gets the recorded response."""
-
+IDEMPOTENCY_RECORDS_KEPT: Milliseconds = DAY  # how long a retry gets the recorded response
 IMPORTS_KEPT: Milliseconds = 7 * DAY
 """How long an import is kept after it was last run, undone or changed."""
 

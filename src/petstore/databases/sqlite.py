@@ -4,7 +4,6 @@ Reads run in the event loop's own thread, on a connection that sees what has bee
 page takes microseconds, a hop to another thread would take longer. Writes commit in groups.
 """
 
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,27 +30,14 @@ _READ_TIMEOUT: Milliseconds = 2 * SECOND
 
 
 class SqliteStore:
-    """A store in the file ``path``; a write that takes longer than ``timeout`` is refused.
+    """A store in the file ``path``; a write that takes longer than ``timeout`` is refused."""
 
-    With ``brief_locks``, nothing waits while it has the write lock, not even for the disk: if the
-    process freezes, others can still write. The price is that others see a change some milliseconds
-    before it is durable.
-    """
-
-    def __init__(
-        self, path: Path, timeout: Milliseconds = 1500, *, brief_locks: bool = False
-    ) -> None:
+    def __init__(self, path: Path, timeout: Milliseconds = 1500) -> None:
         self.path = path
-        self._connections = SqliteConnections(path, timeout, syncs=not brief_locks)
-        self._commits = GroupCommit(self._connections, brief_locks=brief_locks)
-
-    @property
-    def committed(self) -> Counter[int]:
-        """The number of committed groups, by the number of their units of work."""
-        return self._commits.committed
+        self._connections = SqliteConnections(path, timeout)
+        self._commits = GroupCommit(self._connections)
 
     def migrate(self) -> None:
-        """Create the file if necessary, and bring its schema up to date."""
         with suppress(OSError):  # it exists, or SQLite says what is wrong
             create(self.path).close()  # SQLite itself would let everybody read it
         timeout = _MIGRATION_TIMEOUT
@@ -70,36 +56,30 @@ class SqliteStore:
             return inspect(connection)
 
     async def open(self) -> None:
-        """Connect to the file. Call it in the process that uses it: SQLite must not be forked."""
         await self._connections.open()
 
     async def close(self) -> None:
-        """Finish the units of work in progress and close the file."""
         await self._commits.finish()
         await self._connections.close()
 
     async def check(self) -> None:
-        """Return if the file and its log are still there and can be read."""
         if self._connections.has_lost_files():
             await self.write(_nothing())
         await self.version()
 
     async def version(self) -> object:
-        """Return what changes with every commit: the data version of the connection that reads."""
         try:
             return self._connections.read(DATA_VERSION).get
         except OPERATIONAL_ERRORS as error:
             raise unavailable(error) from error
 
     async def read(self, statement: Statement) -> list[Row]:
-        """Run one SELECT on committed data."""
         try:
             return self._connections.read(statement.sql, statement.parameters).fetchall()
         except OPERATIONAL_ERRORS as error:
             raise unavailable(error) from error
 
     async def write(self, unit: Unit[T]) -> T:
-        """Run a unit of work in the next group and return its result once it is durable."""
         return await self._commits.write(unit)
 
 

@@ -6,11 +6,9 @@ others run: they read what is committed.
 """
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import deque
 from contextlib import suppress
 from functools import partial
-from math import inf
 from typing import Any, TypeAlias
 
 import apsw
@@ -26,7 +24,6 @@ from petstore.time_slices import TimeSlices
 _MAX_GROUP = 256
 _MAX_TURNS = 4
 _WATCH_SECONDS = 0.05
-_POLL_SECONDS = 0.001
 # Longer than most groups take: to rest delays the change, and whoever waits for the lock.
 _SLICE_SECONDS = 0.01
 # So that no unit waits long for the commit of others, nor is refused and committed all the same.
@@ -50,21 +47,14 @@ _Outcome: TypeAlias = tuple[asyncio.Future[Any], Any]
 
 
 class GroupCommit:
-    """Commits units of work in groups, one group after another.
+    """Commits units of work in groups, one group after another."""
 
-    With ``brief_locks``, nothing waits while it has the write lock (see ``SqliteStore``).
-    """
-
-    def __init__(self, connections: SqliteConnections, *, brief_locks: bool) -> None:
+    def __init__(self, connections: SqliteConnections) -> None:
         self._connections = connections
-        self._brief_locks = brief_locks
         self._waiting: deque[_Waiting] = deque()
         self._group: asyncio.Task[None] | None = None
-        self.committed: Counter[int] = Counter()
-        """The number of committed groups, by the number of their units of work."""
 
     async def write(self, unit: Unit[T]) -> T:
-        """Run a unit of work in the next group and return its result once it is durable."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[T] = loop.create_future()
         deadline = loop.time() + self._connections.timeout / SECOND
@@ -77,7 +67,6 @@ class GroupCommit:
             del done  # or it would be in the traceback of its error
 
     async def finish(self) -> None:
-        """Return once no unit of work is in progress."""
         while self._group is not None:
             await self._group
 
@@ -102,7 +91,6 @@ class GroupCommit:
                 await self._begin()
                 outcomes = await self._run_group(group)
                 await self._commit_durably(outcomes)
-                self.committed[len(outcomes)] += 1
         except BaseException as error:
             with suppress(apsw.Error):  # if this fails, so does the next BEGIN
                 if self._connections.writer.in_transaction:
@@ -130,11 +118,7 @@ class GroupCommit:
                     settle(*outcome)
             settle(committed, error or is_safe)
 
-        commit: Callable[[], object] = partial(connections.write, "COMMIT")
-        if self._brief_locks:
-            commit()
-            commit = connections.files.sync_log
-        connections.calls.put((loop, commit, settle_all))
+        connections.calls.put((loop, partial(connections.write, "COMMIT"), settle_all))
         if not await committed:
             if not await connections.is_safe():
                 raise Unavailable(connections.lost)
@@ -153,37 +137,19 @@ class GroupCommit:
     async def _begin(self) -> None:
         if self._connections.lost or self._connections.files.lost():
             raise await self._connections.refusal()
-        await self._lock()
-
-    async def _lock(self) -> None:
         connections = self._connections
         try:
             connections.writer.set_busy_timeout(0)
             connections.write("BEGIN IMMEDIATE")
         except apsw.BusyError:
-            if self._brief_locks:
-                await self._poll_lock()
-                return
             connections.writer.set_busy_timeout(connections.timeout)
             await connections.in_thread(partial(connections.write, "BEGIN IMMEDIATE"))
-
-    async def _poll_lock(self) -> None:
-        """Take the lock in a turn of the loop: a thread would have it before the loop continues."""
-        connections, loop = self._connections, asyncio.get_running_loop()
-        deadline = loop.time() + connections.timeout / SECOND
-        while not connections.writer.in_transaction:
-            await asyncio.sleep(_POLL_SECONDS)
-            try:
-                connections.write("BEGIN IMMEDIATE")
-            except apsw.BusyError:
-                if loop.time() >= deadline:
-                    raise
 
     async def _run_group(self, group: list[_Waiting]) -> list[_Outcome]:
         """Run the units of a group until it has taken its time; the others are in the next one."""
         loop, outcomes = asyncio.get_running_loop(), list[_Outcome]()
         # All other changes wait for this group.
-        slices = TimeSlices(inf if self._brief_locks else _SLICE_SECONDS, queues=False)
+        slices = TimeSlices(_SLICE_SECONDS, queues=False)
         ends = loop.time() + _GROUP_SECONDS
         for place, waiting in enumerate(group):
             if outcomes and loop.time() >= ends:
@@ -197,7 +163,6 @@ class GroupCommit:
         return outcomes
 
     async def _run(self, waiting: _Waiting, slices: TimeSlices) -> Any:
-        """Run one unit in its savepoint; return its result, or the error that undid it."""
         execute, unit = self._connections.write, waiting.unit
         execute("SAVEPOINT unit")
         try:
@@ -208,7 +173,9 @@ class GroupCommit:
                     # RETURNING would open a table for the one row each time.
                     rows = [(self._connections.writer.last_insert_rowid(),)]
                 await slices.rest()
-                _require_waiting(waiting.done)
+                if waiting.done.done():  # its caller has got a 503, or has left
+                    detail = "the change took too long"
+                    raise Unavailable(detail)  # noqa: TRY301 - it undoes this unit
                 statement = unit.send(rows)
         except StopIteration as finished:
             result = finished.value
@@ -220,10 +187,3 @@ class GroupCommit:
             result = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
         execute("RELEASE unit")
         return result
-
-
-def _require_waiting(done: asyncio.Future[Any]) -> None:
-    """Refuse to go on with a change whose caller has got a 503, or has left."""
-    if done.done():
-        msg = "the change took too long"
-        raise Unavailable(msg)

@@ -52,10 +52,7 @@ _Call: TypeAlias = tuple[asyncio.AbstractEventLoop, Callable[[], object], Callab
 def connect(
     file: Path | str, timeout: Milliseconds, flags: int = apsw.SQLITE_OPEN_READWRITE
 ) -> apsw.Connection:
-    """Open an existing file, waiting up to ``timeout`` for the locks of other processes.
-
-    Only ``OpenFiles`` makes that safe for a database that others use (see ``connected``).
-    """
+    """Open an existing file, waiting up to ``timeout`` for the locks of other processes."""
     connection = apsw.Connection(str(file), flags=flags)
     connection.set_busy_timeout(timeout)
     return connection
@@ -63,12 +60,7 @@ def connect(
 
 @contextmanager
 def connected(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
-    """Give a connection to the database at ``path``, beside the processes that have it open.
-
-    Raises:
-        apsw.Error: it cannot be opened.
-        Unavailable: another user may change it, or others use files of it that were deleted.
-    """
+    """Give a connection to the database at ``path``, beside the processes that have it open."""
     require_writable(path)
     with files_of(path) as files, ExitStack() as opened:
         with files.opening(timeout):
@@ -79,7 +71,6 @@ def connected(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
 
 @contextmanager
 def reading(path: Path, timeout: Milliseconds) -> Iterator[apsw.Connection]:
-    """Give a connection to read the database at ``path``, perhaps on a read-only file system."""
     if not why_read_only(path):
         with connected(path, timeout) as connection:
             yield connection
@@ -101,14 +92,12 @@ def why_read_only(path: Path) -> str:
 
 
 def require_writable(path: Path) -> None:
-    """Raise ``apsw.ReadOnlyError`` with a reason: SQLite has none if it cannot create a log."""
     if reason := why_read_only(path):
         raise apsw.ReadOnlyError(reason)
 
 
 @contextmanager
 def files_of(path: Path) -> Iterator[OpenFiles]:
-    """Give the files of the database at ``path``; raise ``apsw.CantOpenError`` if that fails."""
     try:
         files = OpenFiles(path)
     except OSError as error:
@@ -137,10 +126,7 @@ def one_at_a_time(path: Path, timeout: Milliseconds) -> Iterator[None]:
 
 @contextmanager
 def unusable(path: Path, part: Path | None = None) -> Iterator[None]:
-    """Turn every error of SQLite into ``UnusableDatabase``, which names the file at ``path``.
-
-    With ``part``, to which it is copied, the message says when a disk is to blame.
-    """
+    """Turn every error of SQLite into ``UnusableDatabase``, which names the file at ``path``."""
     try:
         yield
     except (apsw.Error, UnusableDatabase) as error:
@@ -155,18 +141,15 @@ class SqliteConnections:
 
     The thread of the event loop uses both. What waits for the disk or for a lock is put into
     ``calls``, for a thread that has the writer while the loop waits for it. ``read`` and ``write``
-    execute a statement and return a cursor. With ``syncs``, a COMMIT returns once it is on disk.
-    ``lost`` says which file was deleted or replaced since.
+    execute a statement and return a cursor. ``lost`` says which file was deleted or replaced since.
     """
 
-    def __init__(self, path: Path, timeout: Milliseconds, *, syncs: bool) -> None:
+    def __init__(self, path: Path, timeout: Milliseconds) -> None:
         self.timeout = timeout
         self._path = path
-        self._syncs = syncs
         self.lost = ""
 
     async def open(self) -> None:
-        """Connect in the process that uses the file: SQLite must not be forked."""
         with as_unavailable(OPERATIONAL_ERRORS), ExitStack() as opened:
             require_writable(self._path)
             self.files = opened.enter_context(files_of(self._path))
@@ -174,7 +157,7 @@ class SqliteConnections:
                 self.writer = self._connect(opened, self.timeout)
                 # A backup that was restored since the migration is in rollback mode.
                 self.writer.pragma("journal_mode", "wal")
-                self.writer.pragma("synchronous", "full" if self._syncs else "normal")
+                self.writer.pragma("synchronous", "full")
                 self.writer.pragma("foreign_keys", "on")
                 # Personal data that is deleted is overwritten.
                 self.writer.pragma("secure_delete", "on")
@@ -216,7 +199,6 @@ class SqliteConnections:
         self._opened.close()
 
     async def in_thread(self, function: Callable[[], T]) -> T:
-        """Run a ``function`` that waits for the disk or for a lock."""
         if not self._thread.is_alive():
             msg = "the database is closed"
             raise Unavailable(msg)
@@ -274,19 +256,13 @@ class SqliteConnections:
 
 def _make_each(calls: SimpleQueue[_Call | None]) -> None:
     for call in iter(calls.get, None):
-        _make(*call)
-        del call  # or what it refers to stays in memory until the next one
-
-
-def _make(
-    loop: asyncio.AbstractEventLoop,
-    function: Callable[[], object],
-    take_outcome: Callable[[Any], object],
-) -> None:
-    with suppress(RuntimeError):  # the loop was closed meanwhile
+        loop, function, take_outcome = call
+        outcome: object
         try:
             outcome = function()
         except BaseException as error:  # noqa: BLE001 - its caller gets it
-            loop.call_soon_threadsafe(take_outcome, error)
-        else:
+            outcome = error
+        with suppress(RuntimeError):  # the loop was closed meanwhile
             loop.call_soon_threadsafe(take_outcome, outcome)
+        # Or what it refers to stays in memory until the next one.
+        del call, loop, function, take_outcome, outcome

@@ -38,8 +38,7 @@ _INDEX_LOCK = (128, 1)
 _FLOCK = "hhqqi0q"
 _RETRY_SECONDS = 0.01
 
-_Identity: TypeAlias = tuple[int, ...]
-"""Inode and device; empty if there is no such file."""
+_Identity: TypeAlias = tuple[int, ...]  # inode and device; empty if there is no such file
 
 
 class _Descriptor(Struct):
@@ -56,24 +55,17 @@ _descriptors: dict[_Identity, _Descriptor] = {}
 
 
 class OpenFiles:
-    """The files of the database at ``path``: made before SQLite opens them, closed after it has.
-
-    Raises:
-        OSError: the database cannot be opened.
-        Unavailable: other users can change it.
-    """
+    """The files of the database at ``path``: made before SQLite opens them, closed after it has."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.log, self.index = (os.fspath(_beside(path, ending)) for ending in (LOG, INDEX))
         self.database = os.fspath(path)
         self._descriptor = _open(path)
-        self._log = -1
         self._opened: list[_Identity] = []
 
     @contextmanager
     def opening(self, timeout: Milliseconds) -> Iterator[None]:
-        """Let SQLite open the files in this block: those that others have open, if any have."""
         self._lock(timeout)
         are_shared = self._is_shared()
         before = self._identities()
@@ -85,8 +77,6 @@ class OpenFiles:
             if are_shared and self._opened != before:
                 msg = f"{self._path}: a file beside it was deleted while it was opened"
                 raise Unavailable(msg)
-            if self._opened[1]:  # a database may have no log yet
-                self._log = os.open(self.log, os.O_RDONLY | os.O_NOFOLLOW)
         finally:
             if are_shared and _identity(self.log) != before[1]:
                 # SQLite has just made it, and nobody may take it for the log of the others.
@@ -94,19 +84,14 @@ class OpenFiles:
             fcntl.flock(self._descriptor.number, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Note that no connection has them open anymore."""
-        if self._log >= 0:
-            os.close(self._log)
         _close(self._descriptor)
 
     def lost(self) -> str:
-        """Return the first name that does not lead to the open file, or nothing."""
         names = self.database, self.log, self.index
         found = zip(names, self._identities(), self._opened, strict=True)
         return next((name for name, now, opened in found if now != opened), "")
 
     def has_database(self) -> bool:
-        """Return whether the database has its name."""
         return _identity(self.database) == self._opened[0]
 
     def remove_foreign_log(self) -> None:
@@ -119,12 +104,7 @@ class OpenFiles:
         user = self._user()
         return "no other program" if user is None else process_text(user)
 
-    def sync_log(self) -> None:
-        """Return once what was committed to the log is on disk."""
-        os.fsync(self._log)
-
     def _lock(self, timeout: Milliseconds) -> None:
-        """Wait until no other process opens the files, and there is no obstacle."""
         deadline = time.monotonic() + timeout / SECOND
         while True:
             if has_lock(self._descriptor.number):
@@ -145,7 +125,6 @@ class OpenFiles:
         return os.pread(self._descriptor.number, 1, 18) == b"\2"
 
     def _is_shared(self) -> bool:
-        """Return whether another process has a log open."""
         return self.is_in_wal_mode and self._user() is not None
 
     def _user(self) -> int | None:
@@ -182,7 +161,6 @@ class OpenFiles:
 
 
 def _open(path: Path) -> _Descriptor:
-    """Return the descriptor of a database file, a new one if this process has none."""
     descriptor = _descriptors.get(_identity(os.fspath(path)))
     if descriptor is None:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe would block
@@ -216,7 +194,6 @@ def _identity_of(status: os.stat_result) -> _Identity:
 
 
 def has_lock(descriptor: int) -> bool:
-    """Return whether this process has the lock of a file or a folder now, without waiting."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -235,7 +212,6 @@ def _locked_by(descriptor: int, lock: tuple[int, int]) -> int | None:
 
 
 def process_text(pid: int) -> str:
-    """Return the id and the program of a process."""
     try:
         return f"process {pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
     except OSError:  # it has ended, or is one of another container
@@ -243,20 +219,12 @@ def process_text(pid: int) -> str:
 
 
 def database_bytes(database: Path) -> int:
-    """Return the size of the file and of the log beside it."""
     log = _beside(database, LOG)
     return database.stat().st_size + (log.stat().st_size if log.exists() else 0)
 
 
 def note_backup(database: Path, began: float) -> None:
-    """Note beside the file that a good backup of it ``began``, in seconds since the epoch.
-
-    The note is the time of an empty file, so any user who makes backups can ``touch`` it.
-
-    Raises:
-        Conflict: another process notes a backup at this moment.
-        OSError: it cannot be noted.
-    """
+    """Note beside the file that a good backup of it ``began``, in seconds since the epoch."""
     with replacing(note_of(database)) as file:
         os.utime(file.fileno(), (began, began))
 
@@ -270,7 +238,6 @@ def last_backup(database: Path) -> float:
 
 
 def note_of(database: Path) -> Path:
-    """Return the file with the time of the last successful backup."""
     return _beside(database, ".last-backup")
 
 

@@ -23,9 +23,7 @@ OnProgress: TypeAlias = Callable[[int, int], object]
 
 COPIED = tuple(table for table in TABLES if table.is_copied)
 
-PRESET = "api_key_revision"
-"""The table that has a row even in a new store."""
-
+PRESET = "api_key_revision"  # the table that has a row even in a new store
 _PAGE = 5000
 _COLUMNS = (
     "SELECT column_name FROM information_schema.columns"
@@ -65,16 +63,7 @@ class Contents(NamedTuple):
 
 
 async def copy_store(path: Path, url: str, on_progress: OnProgress) -> dict[str, Contents]:
-    """Copy all rows of the file ``path`` to the empty store at ``url``; return them by table.
-
-    Both have the newest schema. Ids stay as they are, and the target does not reuse ids of deleted
-    rows. Either everything is copied or nothing.
-
-    Raises:
-        Conflict: the target is not empty.
-        InternalError: the rows that arrived differ from the rows sent.
-        Unavailable: a database is unreachable, full or failing, or refuses the rows.
-    """
+    """Copy all rows of the file ``path`` to the empty store at ``url``; return them by table."""
     # Every error: the statements are ours alone, but the rows may be refused.
     with (
         as_unavailable((apsw.Error,), str(path)),

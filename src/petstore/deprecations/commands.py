@@ -1,53 +1,67 @@
 """``petstore deprecations``: which keys still call deprecated operations."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from petstore.cli.operation_commands import OperationCommand
 from petstore.cli.output import text_output
-from petstore.cli.resources import View, store_list_options
+from petstore.cli.resources import View
 from petstore.deprecations.model import DeprecatedUse
 from petstore.domain.csv_files import csv_writer
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
-    from petstore_client import Client
+    from petstore_client import Listed
     from petstore_client.models import KeyDeprecatedUse
 
 _COLUMNS = ("keyId", "keyName", *DeprecatedUse.__struct_encode_fields__)
 
 _USES: "View[KeyDeprecatedUse]" = View(
     {
-        "key": lambda use: use.key_id,
-        "name": lambda use: use.key_name,
-        "operation": lambda use: use.operation,
-        "calls": lambda use: use.calls,
-        "last called (UTC)": lambda use: use.last_called_at,
-        "user agent": lambda use: use.last_user_agent,
-        "request id": lambda use: use.last_request_id,
-        "ends": lambda use: f"{use.sunset:%Y-%m-%d}",
-        "use": lambda use: use.use,
+        "key": "key_id",
+        "name": "key_name",
+        "operation": "operation",
+        "calls": "calls",
+        "last called (UTC)": "last_called_at",
+        "user agent": "last_user_agent",
+        "request id": "last_request_id",
+        "ends": lambda use: use.sunset.date(),
+        "use": "use",
     },
-    str,
     ("user agent", "request id", "use"),
 )
 
 
-@click.command()
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV that is safe in a spreadsheet.")
-@store_list_options
-def deprecations(*, as_csv: bool, client: "Client", **options: Any) -> None:
-    """List the keys that called deprecated operations in the last 30 days.
-
-    With a key in PETSTORE_KEY that has the scope keys:admin, requests go to the service at --url.
-    Without one, the command works on the database itself.
-    """
+def _show(
+    listed: "Callable[..., Listed[KeyDeprecatedUse]]", *, as_csv: bool, **options: Any
+) -> None:
     if not as_csv:
-        _USES.show_list(client.keys.deprecations, **options)
+        _USES.show_list(listed, **options)
         return
     if any(options.values()):
         msg = "--csv lists all of them: expected no other option for a list beside it"
         raise click.UsageError(msg)
     write = csv_writer(text_output(), _COLUMNS, spreadsheet_safe=True)
-    for page in client.keys.deprecations().pages():
+    for page in listed().pages():
         for use in page.response.json():
             write(use)
+
+
+deprecations = OperationCommand(
+    "deprecations",
+    "listDeprecations",
+    "keys.deprecations",
+    show=_show,
+    options=[
+        click.Option(
+            ["--csv", "as_csv"], is_flag=True, help="Print CSV that is safe in a spreadsheet."
+        )
+    ],
+    on_database=True,
+    help="""List the keys that called deprecated operations in the last 30 days.
+
+    With a key in PETSTORE_KEY that has the scope keys:admin, requests go to the service at --url.
+    Without one, the command works on the database itself.
+    """,
+)

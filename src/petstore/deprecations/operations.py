@@ -10,7 +10,6 @@ from petstore.interface.pages import PageQuery, page_result
 
 
 def deprecated_operations(operations: Iterable[Operation]) -> tuple[DeprecatedOperation, ...]:
-    """Return the deprecated ones of ``operations``, in their order."""
     return tuple(
         DeprecatedOperation(
             operation=each.id,

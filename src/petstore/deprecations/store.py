@@ -66,7 +66,6 @@ def select_uses(now: Milliseconds, key_id: int) -> Statement:
 
 
 def use_of(operation: DeprecatedOperation, calls: int, latest: str) -> DeprecatedUse:
-    """Return the calls to an operation as their key sees them."""
     at, user_agent, request_id = json.decode(latest)
     return DeprecatedUse(
         **asdict(operation),

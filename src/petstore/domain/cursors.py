@@ -33,11 +33,7 @@ class CursorForm(Generic[P]):
         self._matches = re.compile(pattern).fullmatch
 
     def decode(self, cursor: str) -> P:
-        """Return the position in a cursor.
-
-        Raises:
-            ValueError: it is not a cursor of this form.
-        """
+        """Return the position in a cursor; a ``ValueError`` says that it is not of this form."""
         if not self._matches(cursor):
             raise _not_a_cursor()
         return self._decode(cursor)
@@ -49,7 +45,6 @@ def base64_text(content: bytes) -> str:
 
 
 def base64_bytes(text: str) -> bytes:
-    """Return the bytes in base64url without padding."""
     return urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 

@@ -148,7 +148,6 @@ def number_or_text(text: str, kind: inspect.Type) -> int | str:
 
 
 def expectation(struct: type, error: msgspec.ValidationError) -> str:
-    """Return which field of ``struct`` was refused, and what was expected."""
     text = str(error)
     if missing := _MISSING.search(text):
         return f"{missing[1]}: required; expected {_expected(struct, missing[1])}"
@@ -159,7 +158,6 @@ def expectation(struct: type, error: msgspec.ValidationError) -> str:
 
 
 def _faults(values: Mapping[str, Any], into: type) -> Iterator[tuple[str, str]]:
-    """Yield the name of each invalid value, and what is wrong with it."""
     for field in fields(into):
         name = field.encode_name
         value = values.get(name, msgspec.UNSET)
@@ -217,7 +215,6 @@ def _split(text: bytes, split: Callable[[bytes], Any], expected: str) -> tuple[m
 
 
 def _found(refusal: str) -> str:
-    """Return what the text is instead, from the message of msgspec."""
     if found := _FOUND.search(refusal):
         return _JSON_TYPES[found[1]]
     return "more" if "length" in refusal else "a number"  # one that is out of range
@@ -292,6 +289,5 @@ def _annotated(struct: type) -> dict[str, inspect.Metadata]:
 
 
 def _metadata(kind: inspect.Type) -> inspect.Metadata:
-    """Return the annotated part of the type of a field, which may be optional."""
     options = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     return next(option for option in options if isinstance(option, inspect.Metadata))

@@ -1,12 +1,14 @@
 """The words of names, by which names are searched and sorted, without regard to case and marks."""
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 from unicodedata import category, combining, normalize
 
 from petstore.domain.names import MAX_SEARCH_KEY, search_key
+from petstore.time_slices import TimeSlices
 
 MAX_WORD = 100
 """The most characters of a word in the key of a word."""
@@ -120,13 +122,47 @@ def word_keys_of(words: tuple[str, ...]) -> list[str]:
     return [*dict.fromkeys(keys)]
 
 
+class NameKeys(NamedTuple):
+    """What a search finds a name by: the key of the name, and those of its words but the first.
+
+    ``words`` has all words of the name, if its key is too short for them.
+    """
+
+    name_key: str
+    words: str = ""
+    word_keys: Sequence[str] = ()
+
+    @property
+    def values(self) -> tuple[str, str]:
+        return self[:2]
+
+
+def keys_of(name: str) -> NameKeys:
+    words = words_of(name)
+    key = name_key_of(words)
+    if len(words) == 1:
+        return NameKeys(key)
+    text = " ".join(words)
+    return NameKeys(key, "" if key == text else text, word_keys_of(words))
+
+
+async def keys_of_each(names: Iterable[str]) -> dict[str, NameKeys]:
+    """Return the keys of many names.
+
+    Those of a hundred long names take up to half a second, so others run in between.
+    """
+    slices, keys = TimeSlices(), dict[str, NameKeys]()
+    for name in names:
+        await slices.rest()
+        keys[name] = keys_of(name)
+    return keys
+
+
 def position_at_start(name_key: str, item_id: int) -> MatchPosition:
-    """Return the position of an item whose name, with this key, begins with what matches."""
     return MatchPosition(first_word(name_key), name_key, item_id)
 
 
 def position_within(word_key: str, item_id: int) -> MatchPosition:
-    """Return the position of an item that the key of a word leads to."""
     word, _, name = word_key.partition(" ")
     return MatchPosition(word, name, item_id)
 
@@ -136,7 +172,6 @@ def first_word(key: str) -> str:
 
 
 def _folded(text: str) -> str:
-    """Return a text without marks on letters, in lower case, composed."""
     return normalize("NFC", _unmarked(_unmarked(text).casefold().translate(_LETTERS)))
 
 

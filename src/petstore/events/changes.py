@@ -61,10 +61,8 @@ class RecentChanges:
         self._position = START
         self._unpublished: set[str] = set()
         self._turns = self._forgotten = 0
-        self.count = 0
-        """The number of the changes that are known, with forgotten ones."""
-        self.is_current = False
-        """Whether no client that is served now could know of a later change."""
+        self.count = 0  # the number of the changes that are known, with forgotten ones
+        self.is_current = False  # whether no client that is served now could know of a later change
         self._changed: dict[str, list[tuple[int, int]]] = {}
 
     async def catch_up(self) -> int:
@@ -127,17 +125,12 @@ class RecentChanges:
             self._position = Position.behind(*following[-1][:2])
 
     def _following(self, published: list[Row]) -> list[Row] | None:
-        """Return the events after the position.
-
-        It is ``None`` if they are of another history: that of a restored backup.
-        """
         if self._position == START:
             return published if not published or published[0][0] == 1 else None
         is_known = published and Position.behind(*published[0][:2]) == self._position
         return published[1:] if is_known else None
 
     def _note(self, event: Row) -> None:
-        """Note on which lists a change shows: those of what the resource is, and of what it was."""
         _, _, resource, data, previous = event
         kind, _, number = resource.partition("/")
         self.count += 1
@@ -148,7 +141,6 @@ class RecentChanges:
             changed.append((self.count, integer_in(number) or 0))
 
     def _forget(self, until: int) -> None:
-        """Forget the changes up to the one of this number."""
         self._forgotten = until
         self._changed = {
             source: kept
@@ -158,7 +150,6 @@ class RecentChanges:
 
 
 def _sources(kind: str, item: Mapping[str, Any]) -> set[str]:
-    """Return the lists that have an item, by all their combinations of filters."""
     values = (item.get(name) for name in _FILTERS.get(kind, ()))
     return {_source(kind, chosen) for chosen in product(*((value, None) for value in values))}
 

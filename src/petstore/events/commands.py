@@ -13,8 +13,14 @@ from urllib.parse import urlsplit, urlunsplit
 import click
 
 from petstore import __version__
-from petstore.cli.client import client_of, require_address, service_option
-from petstore.cli.client_failures import CommandFailure, ExitStatus, notice_of
+from petstore.cli.client import (
+    CommandFailure,
+    ExitStatus,
+    client_of,
+    notice_of,
+    require_address,
+    service_option,
+)
 from petstore.cli.options import TEXT, SecretOption
 from petstore.cli.output import SectionedGroup, plain_failures, printable, replacing_text
 from petstore.clock import SECOND, system_clock
@@ -32,7 +38,7 @@ _EXPIRED = (
     "the events to go on from are not kept any more, or an older backup was restored: start again"
     " to listen from now on, or with --from-start to begin with the oldest event that is kept"
 )
-_MAX_CURSOR = 100
+_CURSOR = re.compile(r"[!-~]{1,100}")
 _MAX_STATE = 200
 
 
@@ -82,14 +88,12 @@ class OutageNotice:
         self._is_known = False
 
     def wait(self, seconds: float, error: "PetstoreError | None") -> None:
-        """Wait."""
         if not self._is_known:
             click.echo(f"{notice_of(error)} Waiting for the service.", err=True)
         self._is_known = True
         self._sleep(seconds)
 
     def end(self) -> None:
-        """Note that the service has responded."""
         if self._is_known:
             click.echo("Going on.", err=True)
         self._is_known = False
@@ -138,13 +142,13 @@ def events() -> None:
     warns=False,
     metavar="WHSEC",
     callback=_secret,
-    help="What signs them. [default: a new one, printed at the start]",
+    help="Signing secret. [default: a new one, printed at the start]",
 )
 @click.option(
     "--state",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Save in this file how far the events were printed, and go on from there the next time.",
+    help="Save the position in this file, and resume from it on the next run.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each event as JSON in one line.")
 @service_option
@@ -174,7 +178,10 @@ def listen(
     cursor = saved or (None if from_start else "latest")
     absence = OutageNotice()
     with client_of(service, absence.wait) as client:
-        receiver = None if receiver_url is None else Receiver(receiver_url, secret or _new_secret())
+        if receiver_url is not None and secret is None:
+            secret = token_bytes(_SECRET_BYTES)
+            click.echo(f"Webhook signing secret: {secret_text(secret)}", err=True)
+        receiver = Receiver(receiver_url, secret) if receiver_url and secret else None
         stream = client.events.follow(cursor=cursor, types=types or None, resource=resource)
         pages = stream.pages()
         try:
@@ -201,54 +208,28 @@ def _saved(state: Path | None) -> str | None:
         return None
     from petstore.databases.private_files import obstacle
 
-    if reason := obstacle(state):
-        raise _unusable(state, reason)
-    if not state.exists():
+    reason = obstacle(state)
+    if not reason and not state.exists():
         return None
-    if not state.is_file():
-        raise _unusable(state, "expected a regular file")
     try:
-        with open(state, "rb", opener=_open_at_once) as file:
-            cursor = _cursor_in(file.read(_MAX_STATE + 1))
-    except OSError as error:  # that of a read does not name the file
-        raise _unusable(state, error.strerror or str(error)) from None
-    if cursor is None:
-        raise _unusable(state, "expected a file that --state wrote; choose another one")
-    return cursor
-
-
-def _open_at_once(name: str, flags: int) -> int:
-    """Open a file without waiting, even if a pipe has taken its name by now."""
-    return os.open(name, flags | os.O_NONBLOCK)
-
-
-def _cursor_in(text: bytes) -> str | None:
-    try:
-        saved = json.loads(text)
+        if not reason and state.is_file():
+            with state.open("rb") as file:
+                saved = json.loads(file.read(_MAX_STATE + 1))
+            match saved:
+                case {"cursor": str(cursor), **others} if not others and _CURSOR.fullmatch(cursor):
+                    return cursor
+    except OSError as error:
+        reason = str(error.strerror)
     except ValueError:
-        return None
-    match saved:
-        case {"cursor": str(cursor), **others} if not others and len(cursor) <= _MAX_CURSOR:
-            return cursor if _ID.fullmatch(cursor) else None
-        case _:
-            return None
-
-
-def _unusable(state: Path, reason: str) -> click.ClickException:
-    return click.ClickException(f"{printable(str(state))}: {reason}")
+        pass
+    reason = reason or "expected a file that --state wrote; choose another one"
+    raise click.ClickException(f"{printable(str(state))}: {reason}")  # noqa: EM102, TRY003
 
 
 def _save(state: Path, cursor: str) -> None:
     """Replace the file; a link to it stays."""
     with plain_failures(), replacing_text(Path(os.path.realpath(state))) as file:
         file.write(json.dumps({"cursor": cursor}) + "\n")
-
-
-def _new_secret() -> bytes:
-    """Return a new secret, and print it for the receiver."""
-    secret = token_bytes(_SECRET_BYTES)
-    click.echo(f"Webhook signing secret: {secret_text(secret)}", err=True)
-    return secret
 
 
 def _hand_over(event: Mapping[str, Any], receiver: Receiver | None, *, as_json: bool) -> None:
@@ -258,14 +239,12 @@ def _hand_over(event: Mapping[str, Any], receiver: Receiver | None, *, as_json: 
 
 
 def _line(event: Mapping[str, Any]) -> str:
-    line = f"{event['timestamp']}  {event['type']:<16}  {event['resource']:<11}  "
-    line += _shortened(", ".join(_changes(event["data"], event.get("previous"))))
-    return f"{line}  by {_author(event['actor'])}" if event.get("actor") else line
-
-
-def _author(actor: Mapping[str, Any]) -> str:
-    """Return who caused an event, such as ``person 2`` or ``service``."""
-    return " ".join(str(actor[name]) for name in ("type", "id") if name in actor)
+    text = ", ".join(_changes(event["data"], event.get("previous")))
+    text = text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 3]}..."
+    line = f"{event['timestamp']}  {event['type']:<16}  {event['resource']:<11}  {text}"
+    actor = event.get("actor") or {}
+    by = " ".join(str(actor[name]) for name in ("type", "id") if name in actor)
+    return f"{line}  by {by}" if by else line
 
 
 def _changes(data: Mapping[str, Any], previous: Mapping[str, Any] | None) -> list[str]:
@@ -281,7 +260,3 @@ def _text(value: object) -> str:
     if value is None:
         return "none"
     return value if isinstance(value, str) else json.dumps(value)
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 3]}..."

@@ -8,11 +8,10 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from petstore.clock import SECOND, Clock
 from petstore.databases.contract import Reader
 from petstore.errors import Unavailable
 from petstore.events.search import EventFilter
-from petstore.events.store import oldest_unpublished, recent_events
+from petstore.events.store import recent_events
 
 _WOKEN_AT_ONCE = 8
 
@@ -40,10 +39,7 @@ class _Waiter(Struct, eq=False):
 
 
 class Feed:
-    """Watches the feed while somebody waits, with one query each ``seconds`` for all of them.
-
-    ``publish`` gives places to what was committed and is not in the feed yet.
-    """
+    """Watches the feed while somebody waits, with one query each ``seconds`` for all of them."""
 
     def __init__(
         self, store: Reader, seconds: float, publish: Callable[[], Awaitable[None]] | None = None
@@ -64,10 +60,7 @@ class Feed:
     async def wait(
         self, after: int, wanted: EventFilter, seconds: float, client: Client | None = None
     ) -> bool:
-        """Wait for a wanted event after the place ``after``; return whether there may be one.
-
-        The wait also ends if the ``client`` leaves.
-        """
+        """Wait for a wanted event after the place ``after``; return whether there may be one."""
         if self._is_released:
             return False
         woken = asyncio.get_running_loop().create_future()
@@ -96,10 +89,7 @@ class Feed:
                 await self._publish()
 
     def look_at_callers(self) -> None:
-        """Let all who wait look whether they may still read: a key or a person has changed.
-
-        To them it is as if there may be an event. If there is none, they wait on.
-        """
+        """Let all who wait look whether they may still read: a key or a person has changed."""
         self._has_changed_callers = True
 
     def release(self) -> None:
@@ -109,7 +99,6 @@ class Feed:
             _wake(waiter, is_event=False)
 
     async def close(self) -> None:
-        """End every wait, and stop watching."""
         self.release()
         if self._watching is not None:
             self._watching.cancel()
@@ -141,7 +130,12 @@ class Feed:
         concerned = [
             waiter
             for waiter in self._waiters
-            if waiter.subject in newest and _concerns(waiter, newest[waiter.subject])
+            if any(
+                sequence > waiter.after
+                and kind in waiter.wanted.types
+                and key_id in (None, *waiter.wanted.key_ids)
+                for (kind, key_id), sequence in newest.get(waiter.subject, {}).items()
+            )
         ]
         await self._wake_all(concerned)
 
@@ -152,34 +146,8 @@ class Feed:
             await asyncio.sleep(0)  # other requests get their turn
 
 
-def _concerns(waiter: _Waiter, newest: _Newest) -> bool:
-    """Return whether a waiter wants one of the ``newest`` events."""
-    wanted = waiter.wanted
-    return any(
-        sequence > waiter.after and kind in wanted.types and key_id in (None, *wanted.key_ids)
-        for (kind, key_id), sequence in newest.items()
-    )
-
-
 def _by(actor: str) -> str:
     return f"by {actor}" if actor else ""
-
-
-class FeedLag:
-    """How many ``seconds`` the oldest committed event has waited for its place in the feed.
-
-    Only on PostgreSQL events wait, and ``refresh`` has something to read.
-    """
-
-    def __init__(self, store: Reader, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-        self.seconds = 0.0
-
-    async def refresh(self) -> None:
-        recorded_at = await oldest_unpublished(self._store)
-        waited = 0 if recorded_at is None else self._clock() - recorded_at
-        self.seconds = max(0, waited) / SECOND
 
 
 def _wake(waiter: _Waiter, *, is_event: bool) -> None:

@@ -74,7 +74,6 @@ _SCOPES: dict[str, Scope] = {
 
 
 def kind_of(event_type: EventType) -> str:
-    """Return the kind of the resource that events of a type are about, such as ``pet``."""
     kind = event_type.partition(".")[0]
     return "key" if kind == "deprecation" else kind
 
@@ -84,7 +83,6 @@ KINDS = tuple(dict.fromkeys(map(kind_of, EVENT_TYPES)))
 
 
 def type_description(types: Iterable[EventType]) -> str:
-    """Describe the type of an event that has one of these ``types``."""
     return open_list(types, "types")
 
 
@@ -110,11 +108,8 @@ class Author(NamedTuple):
     request_id: str | None = None
 
 
-SERVICE = Author("service")
-"""The author of what nobody asked for, such as a lapse or an alert."""
-
-OPERATOR = Author("operator")
-"""The author of what a command beside the database does."""
+SERVICE = Author("service")  # the author of what nobody asked for, such as a lapse or an alert
+OPERATOR = Author("operator")  # the author of what a command beside the database does
 
 
 class Event(Struct, frozen=True):
@@ -194,12 +189,10 @@ class Position(NamedTuple):
 
     @classmethod
     def behind(cls, sequence: int, event_id: str) -> "Position":
-        """Return the position behind an event."""
         return cls(sequence, bytes.fromhex(event_id[_MARK]))
 
 
-START = Position(0, bytes(4))
-"""The position before the first event of a store."""
+START = Position(0, bytes(4))  # the position before the first event of a store
 
 
 def _encode_position(position: Position) -> str:
@@ -220,10 +213,7 @@ IN_FEED = CursorForm("[A-Za-z0-9_-]{16}", 16, _encode_position, _decode_position
 
 
 class NewEvent(NamedTuple):
-    """An event to record. ``data`` and ``previous`` become JSON.
-
-    With ``key_id`` only the holder of that key can read it, or the ``ADMINISTRATORS``.
-    """
+    """An event to record. ``data`` and ``previous`` become JSON."""
 
     type: EventType
     resource: str
@@ -233,7 +223,6 @@ class NewEvent(NamedTuple):
 
 
 def resource_event(kind: EventType, item: Struct, before: Struct | None = None) -> NewEvent:
-    """Return the event that an ``item`` began, ended, or changed from what it was ``before``."""
     resource = f"{kind.partition('.')[0]}/{item.id}"  # type: ignore[attr-defined] # each has one
     return NewEvent(
         kind, resource, item, None if before is None else _changed_members(before, item)
@@ -248,13 +237,11 @@ def admin_event(
 
 
 def actor_of(author: str) -> Actor:
-    """Return who an author such as ``key/3`` is."""
     kind, _, number = author.partition("/")
     return convert({"type": kind, "id": int(number)} if number else {"type": kind}, Actor)
 
 
 def author_text(actor: Actor) -> str:
-    """Return an actor as text, such as ``person/2``."""
     return actor.type if actor.id is UNSET else f"{actor.type}/{actor.id}"
 
 
@@ -288,5 +275,4 @@ def _changed_members(before: Struct, after: Struct) -> dict[str, Any]:
 
 
 def new_event_id() -> str:
-    """Return a new id, which no event had in any store."""
     return f"evt_{getrandbits(96):024x}"  # no secret: it need not cost a system call

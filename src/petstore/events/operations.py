@@ -60,6 +60,7 @@ class ListEventsQuery(Struct, frozen=True):
                 pattern=rf"^(?:{'|'.join(KINDS)})/{_NUMBER}$",
                 max_length=28,
                 description="Only events of this resource, such as `pet/17`: its history.",
+                examples=["pet/7"],
                 extra={"expected": _RESOURCE},
             ),
         ]
@@ -72,6 +73,7 @@ class ListEventsQuery(Struct, frozen=True):
                 pattern=rf"^(?:operator|service|(?:key|person)/{_NUMBER})$",
                 max_length=26,
                 description="Only events that this actor caused, such as `person/2` or `service`.",
+                examples=["key/3"],
                 extra={"expected": _ACTOR},
             ),
         ]
@@ -99,6 +101,7 @@ class ListEventsQuery(Struct, frozen=True):
                     " starts after the newest event. Without a cursor, the feed starts with the"
                     " oldest event that is kept."
                 ),
+                examples=[LATEST],
                 extra={"expected": f"the cursor of a Link header, unchanged, or {LATEST}"},
             ),
         ]
@@ -158,7 +161,6 @@ async def _list_newest(context: Context, query: ListEventsQuery) -> Result[list[
 
 
 async def _position(query: ListEventsQuery, store: Reader) -> Position | None:
-    """Return where the page begins, ``None`` at the oldest event."""
     if query.cursor is UNSET:
         return None
     if query.cursor == LATEST:
@@ -171,7 +173,6 @@ async def _position(query: ListEventsQuery, store: Reader) -> Position | None:
 
 
 def _wanted(query: ListEventsQuery, caller: Caller) -> EventFilter:
-    """Return which events a request is about, and which of them the caller may read."""
     for name, expected in (("resource", _RESOURCE), ("actor", _ACTOR)):
         number = (getattr(query, name) or "").partition("/")[2]
         if number and not 0 < (integer_in(number) or 0) <= INT64_MAX:

@@ -53,7 +53,6 @@ async def _changes(visit: PageRequest) -> Response:
 
 
 def _types(visit: PageRequest) -> Collection[EventType]:
-    """Return the types of events about the wanted kinds that the key may read."""
     kinds = visit.form.text("kinds").split()
     if not kinds or not set(kinds).issubset(KINDS):
         msg = f"kinds: expected some of {', '.join(KINDS)}"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from petstore.chores import PeriodicTask
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Statement, Store, Unit, Value, placeholder_list
-from petstore.databases.planner import LAST_ID, SHORT, index_range, unplanned
+from petstore.databases.pages import LAST_ID, SHORT, index_range, unplanned
 from petstore.errors import CursorExpired
 from petstore.events.model import ADMIN_EVENT_TYPES, START, Event, EventType, Position
 from petstore.events.store import COLUMNS, event_of, last_position
@@ -41,7 +41,6 @@ class EventFilter(NamedTuple):
 
     @property
     def is_kept_long(self) -> bool:
-        """Whether all of it is kept as long as the events of administrators."""
         is_admin = self.key_ids[1] < 0
         return is_admin and (
             self.resource.startswith(("key/", "person/")) or {*ADMIN_EVENT_TYPES} >= {*self.types}
@@ -49,7 +48,6 @@ class EventFilter(NamedTuple):
 
     @property
     def indexed(self) -> tuple[str, Value] | None:
-        """The column whose index finds these events, and its value."""
         if self.resource:
             return "resource", self.resource
         if self.actor:
@@ -81,7 +79,9 @@ async def read_events(
         return await _read_newest(store, wanted, after, limit)
     first = 0 if after is None else after.sequence
     if after is None and not wanted.is_kept_long:
-        first = await _start(store) - 1
+        select = "SELECT coalesce((SELECT sequence FROM feed_start), 1)"
+        ((start,),) = await store.read(Statement(select, name="select_start_of_feed"))
+        first = start - 1
     index = wanted.indexed
     beyond = first + _SEARCHED_AT_ONCE if index is None else await _end(store, index, first)
     end = await last_position(store, beyond)
@@ -140,10 +140,7 @@ async def _read(
     *,
     newest_first: bool = False,
 ) -> list[Event]:
-    """Return up to one more than ``limit`` events after one place up to another.
-
-    With the newest first they are from one place until before another.
-    """
+    """Return up to one more than ``limit`` events after one place up to another."""
     index, kinds = wanted.indexed, tuple(wanted.types)
     values: list[Value] = [first, last, limit + 1, *wanted.key_ids]
     if index is not None:
@@ -231,17 +228,9 @@ def _unplanned(column: str, number: int) -> str:
 def _index_range(
     column: str, value: str, after: str, rest: str = "", *, descending: bool = False
 ) -> str:
-    """Return the range of an index of events on PostgreSQL (see ``index_range``)."""
     if column == "key_id":  # the condition of the index
         rest = f"{rest} AND key_id < 0".removeprefix(" AND ")
     return index_range([column], [value], "sequence", after, descending=descending, rest=rest)
-
-
-async def _start(store: Reader) -> int:
-    """Return the place from which on all events are kept."""
-    select = "SELECT coalesce((SELECT sequence FROM feed_start), 1)"
-    ((sequence,),) = await store.read(Statement(select, name="select_start_of_feed"))
-    return int(sequence)
 
 
 def _behind(event: Event) -> Position:
@@ -249,7 +238,6 @@ def _behind(event: Event) -> Position:
 
 
 def _expired() -> CursorExpired:
-    """Return the error of a position whose event is not kept, or is of another history."""
     msg = (
         "cursor: the events after it are no longer kept, or an older backup was restored;"
         " read from the start without a cursor, or continue with cursor=latest"

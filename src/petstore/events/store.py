@@ -6,9 +6,9 @@ reader that is past that place would miss its event. There a unit records to ``e
 ``publish_events`` gives places to what has been committed.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -72,6 +72,28 @@ def record(now: Milliseconds, *events: NewEvent, by: Author = SERVICE) -> Statem
     return Statement(sql, values, may_wait=True, name=_RECORDED)
 
 
+def _passes(_: object) -> None:
+    """Let a change begin with any version of its resource."""
+
+
+class Change(NamedTuple):
+    """What units of work of a change have in common: its moment, its author, and its conditions.
+
+    ``check`` raises an error if the resource is another version than the client expects. The rest
+    are rules of the store.
+    """
+
+    now: Milliseconds
+    by: Author = SERVICE
+    check: Callable[[Any], None] = _passes
+    strict_categories: bool = False
+    reservation_minutes: int = 0
+    currency: str = "USD"
+
+    def record(self, *events: NewEvent) -> Statement:
+        return record(self.now, *events, by=self.by)
+
+
 @cache
 def _insert(rows: int) -> str:
     values = placeholders(_WIDTH, rows)
@@ -84,12 +106,10 @@ def recorded_types(statement: Statement) -> Sequence[Any]:
 
 
 async def newest_position(store: Reader) -> Position:
-    """Return the position behind the newest event."""
     return await last_position(store, 2**63 - 1)
 
 
 async def read_event(store: Reader, sequence: int, event_id: str) -> Event | None:
-    """Return one event, or ``None`` if it is no longer kept."""
     select = Statement(
         f"SELECT sequence, {COLUMNS} FROM events WHERE sequence = ?1 AND id = ?2",  # noqa: S608
         (sequence, event_id),
@@ -100,7 +120,6 @@ async def read_event(store: Reader, sequence: int, event_id: str) -> Event | Non
 
 
 async def orders_at(store: Reader, sequences: Collection[int]) -> list[Event]:
-    """Return the events of orders at these places."""
     select = (
         f"SELECT sequence, {COLUMNS} FROM events"  # noqa: S608 - only names
         f" WHERE sequence IN ({placeholder_list(1, sequences)}) AND type LIKE 'order.%'"
@@ -110,10 +129,7 @@ async def orders_at(store: Reader, sequences: Collection[int]) -> list[Event]:
 
 
 async def recent_events(store: Reader, after: int) -> list[Row]:
-    """Return sequence, type, key, resource and author of the first events after ``after``.
-
-    They tell whom the events concern. They are a few thousand at most.
-    """
+    """Return sequence, type, key, resource and author of the first events after ``after``."""
     select = Statement(
         "SELECT sequence, type, key_id, resource, actor FROM events WHERE sequence > ?1"
         " ORDER BY sequence LIMIT ?2",
@@ -142,12 +158,10 @@ async def publish_first(store: Store) -> None:
 
 
 def publishing(store: Store) -> PeriodicTask:
-    """Return what publishes events soon after their commit (PostgreSQL alone)."""
     return PeriodicTask(partial(publish_all, store), 0.05, "cannot publish events to the feed")
 
 
 async def oldest_unpublished(store: Reader) -> Milliseconds | None:
-    """Return when the oldest event that has no place yet was recorded (PostgreSQL alone)."""
     select = "SELECT at FROM events_outbox ORDER BY position LIMIT 1"
     rows = await store.read(Statement(select, name="select_oldest_unpublished"))
     return rows[0][0] if rows else None
@@ -196,7 +210,6 @@ def _publish(limit: int, lock: str) -> Unit[int | None]:
 
 
 async def last_position(store: Reader, up_to: int) -> Position:
-    """Return the position behind the last event up to a sequence."""
     rows = await store.read(
         Statement(
             "SELECT sequence, id FROM events WHERE sequence <= ?1 ORDER BY sequence DESC LIMIT 1",
@@ -208,7 +221,6 @@ async def last_position(store: Reader, up_to: int) -> Position:
 
 
 def event_of(row: Row) -> Event:
-    """Return the event in a row of its sequence and ``COLUMNS``."""
     sequence, event_id, kind, at, resource, _, data, previous, author, request_id = row
     return Event(
         id=event_id,

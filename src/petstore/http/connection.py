@@ -1,21 +1,23 @@
 """A client's connection: it takes requests and sends their responses, in order (RFC 9112)."""
 
 import asyncio
+import fcntl
 import logging
+import struct
+import termios
+from collections import Counter
 from collections.abc import Callable, Hashable
 from enum import Enum, auto
 from functools import partial
 from http import HTTPStatus
 from io import BytesIO
 from math import inf
-from typing import IO, cast
+from typing import IO, Protocol, cast
 
 from msgspec.structs import replace
 
-from petstore.http.body import BufferBudget, RequestBody, receive_nothing
 from petstore.http.messages import Overload, Receive, Refusal, Request, Respond, Response
 from petstore.http.parser import MAX_HEAD, RequestParser
-from petstore.http.writer import ResponseWriter
 from petstore.time_slices import Rounds
 
 _LOG = logging.getLogger(__name__)
@@ -101,7 +103,6 @@ class Connection(asyncio.BufferedProtocol):
         self._shared.connections.add(self)
 
     def get_buffer(self, _: int) -> memoryview:
-        """Return where to put what is read next."""
         return self._shared.waste if self._input is _IGNORED else self._shared.buffer
 
     def buffer_updated(self, count: int) -> None:
@@ -165,11 +166,9 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_stalled(self) -> bool:
-        """Whether the client does not read its responses."""
         return self._writer.is_stalled
 
     def resume(self) -> None:
-        """Parse what was read."""
         self.awaits_turn = False
         if self._transport.is_closing():
             return
@@ -194,7 +193,6 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close the connection at once."""
         self.waiting_since = inf
         self._transport.abort()
 
@@ -220,7 +218,6 @@ class Connection(asyncio.BufferedProtocol):
     # Input
 
     def _advance(self) -> None:
-        """Begin the next request, or read on in the body of the one in progress."""
         if self._input is _BODY:
             self._read_body()
         elif self._input is _HEAD and self._parser.unparsed and not self._writer.is_stalled:
@@ -373,7 +370,6 @@ class Connection(asyncio.BufferedProtocol):
         return response.is_last or not can_stay
 
     async def _send_file(self, response: Response, file: IO[bytes]) -> None:
-        """Send a response with a file. The request stays in progress until the client has it."""
         with file:
             if not self._transport.is_closing():
                 self._writer.write(response, self._shared.date, is_last=self._is_last(response))
@@ -390,3 +386,218 @@ class Connection(asyncio.BufferedProtocol):
         self._writer.end()
         if self._shared.is_stopping:
             self._writer.close_once_read()
+
+
+_SMALL_BODY = 16 * 1024  # bytes that cost less to copy than to send on their own
+_PIECE_OF_FILE = 32 * 1024
+_LAST_SECONDS = 0.2  # in which a client can take some of its last response during a stop
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_STATUS_LINES = {
+    status.value: b"HTTP/1.1 %d %s" % (status, status.phrase.encode("ascii"))
+    for status in HTTPStatus
+}
+# Python 3.13 has these phrases of RFC 9110; 3.11 has those of RFC 7231.
+_STATUS_LINES[413] = b"HTTP/1.1 413 Content Too Large"
+_STATUS_LINES[414] = b"HTTP/1.1 414 URI Too Long"
+_STATUS_LINES[422] = b"HTTP/1.1 422 Unprocessable Content"
+
+
+class ResponseWriter:
+    """Writes responses. While it ``is_stalled``, the client does not read them."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._unsent = 0  # bytes, when we last looked
+        self._drained: asyncio.Future[None] | None = None  # a file waits until the client has read
+        self.is_stalled = False
+        transport.set_write_buffer_limits(0)
+
+    def write(self, response: Response, date: bytes, *, is_last: bool) -> None:
+        """Write a response with the field ``date``, but not its file."""
+        lines = [_STATUS_LINES[response.status], date, *response.headers]
+        if is_last:
+            lines.append(b"connection: close")
+        if len(response.body) <= _SMALL_BODY:
+            lines += (b"", response.body)
+            self._transport.write(b"\r\n".join(lines))
+        else:
+            lines += (b"", b"")
+            self._transport.writelines((b"\r\n".join(lines), response.body))
+
+    async def write_file(self, file: IO[bytes]) -> None:
+        while not self._transport.is_closing() and (piece := file.read(_PIECE_OF_FILE)):
+            self._transport.write(piece)
+            self._drained = self._loop.create_future()
+            if not self.is_stalled:
+                self._loop.call_soon(self.go_on)
+            await self._drained
+
+    def write_continue(self) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(_CONTINUE)
+
+    def stall(self) -> None:
+        self.is_stalled = True
+        self._unsent = self.measure_unsent()
+
+    def resume(self) -> None:
+        self.is_stalled = False
+        self.go_on()
+
+    def go_on(self) -> None:
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    def has_progressed(self) -> bool:
+        before, self._unsent = self._unsent, self.measure_unsent()
+        return self._unsent < before
+
+    def measure_unsent(self) -> int:
+        """Return how many bytes of responses the client has not taken.
+
+        The kernel's count too: without them a slow reader would seem to read nothing for a while.
+        """
+        number = self._transport.get_extra_info("socket").fileno()
+        (in_kernel,) = struct.unpack("i", fcntl.ioctl(number, termios.TIOCOUTQ, b"\0" * 4))
+        return int(in_kernel) + self._transport.get_write_buffer_size()
+
+    def end(self) -> None:
+        """Write no more. The client closes first: a reset would take its response from it."""
+        self._unsent = self.measure_unsent()
+        self._transport.write_eof()
+
+    def close_once_read(self, before: float = inf) -> None:
+        """Close when the client reads nothing more; ``before`` is how much was unread last time."""
+        if self._transport.is_closing():
+            return
+        unsent = self.measure_unsent()
+        if unsent < before:
+            self._loop.call_later(_LAST_SECONDS, self.close_once_read, unsent)
+        else:
+            self._transport.close()
+
+
+class Holding(Protocol):
+    """A connection that buffers something for its ``holder``, such as its client's address."""
+
+    @property
+    def holder(self) -> Hashable:
+        """Who is charged for it."""
+        ...
+
+    def give_up(self) -> None:
+        """Drop what is buffered, if possible with a response that says so."""
+
+
+class BufferBudget:
+    """Bounds what all connections buffer: unfinished requests and unread responses.
+
+    Beyond ``max_bytes`` connections give up what they buffer, first those of the holder that has
+    most, and of these the one with most; of equal ones the one that has been silent for longest.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.largest = max_bytes // 4
+        """The most bytes that a response counts, so that none ends itself."""
+        self._max = max_bytes
+        self._total = 0
+        self._totals: Counter[Hashable] = Counter()
+        # A connection that is not silent moves to the end.
+        self._sizes: dict[Hashable, dict[Holding, int]] = {}
+
+    def note(self, member: Holding, size: int) -> None:
+        """Note that a connection buffers ``size`` bytes, and is not silent now."""
+        self._drop(member)
+        if size:
+            self._sizes.setdefault(member.holder, {})[member] = size
+            self._totals[member.holder] += size
+            self._total += size
+        while self._total > self._max:
+            sizes = self._sizes[max(self._totals, key=self._totals.__getitem__)]
+            most = max(sizes, key=sizes.__getitem__)
+            self._drop(most)
+            most.give_up()
+
+    def _drop(self, member: Holding) -> None:
+        sizes = self._sizes.get(member.holder, {})
+        size = sizes.pop(member, 0)
+        if size:
+            self._total -= size
+            self._totals[member.holder] -= size
+            if not sizes:
+                del self._sizes[member.holder], self._totals[member.holder]
+
+
+class RequestBody:
+    """What has arrived of a body: ``size`` bytes, ``unread`` of them not yet taken.
+
+    A body that is complete before the application asks for it becomes the request's ``content``.
+    """
+
+    def __init__(
+        self, request: Request, send_continue: Callable[[], None], on_taken: Callable[[], None]
+    ) -> None:
+        self._request = request
+        self._send_continue = send_continue  # tells the client to send it
+        self._on_taken = on_taken
+        expected = request.fields.get(b"expect", b"").lower()
+        self._awaits_continue = expected == b"100-continue" and request.version == "1.1"
+        self._was_asked_for = self._is_whole = False
+        self._fault: Callable[[], ConnectionError] | None = None
+        self._pieces: list[bytes] = []
+        self._progress: asyncio.Future[None] | None = None
+        self.size = self.unread = 0
+
+    @property
+    def held(self) -> int:
+        """How many bytes of its request are in memory, here or at the application."""
+        fields = self._request.fields
+        head = sum(map(len, fields)) + sum(map(len, fields.values()))
+        return head + (self.size if self._request.keeps_body else self.unread)
+
+    def add(self, piece: bytes, *, is_last: bool) -> None:
+        self._pieces.append(piece)
+        self.size += len(piece)
+        self.unread += len(piece)
+        self._is_whole = is_last
+        if is_last and not self._was_asked_for:
+            self._request.content, self._request.body = self._take(), "read"
+        self._wake()
+
+    def cut_off(self, fault: Callable[[], ConnectionError]) -> None:
+        """Note the error to make if the rest is asked for: it cannot arrive. The first counts."""
+        self._fault = self._fault or fault
+        self._wake()
+
+    def drop(self) -> None:
+        self._take()
+
+    async def receive(self) -> bytes:
+        """Return the next piece of the body, or nothing at its end."""
+        self._was_asked_for = True
+        if self._awaits_continue and not self.size and not self._is_whole:
+            self._send_continue()
+        self._awaits_continue = False
+        while not self.unread:
+            if self._is_whole:
+                return b""
+            if self._fault is not None:
+                raise self._fault()
+            self._progress = asyncio.get_running_loop().create_future()
+            await self._progress
+        piece = self._take()
+        self._on_taken()
+        return piece
+
+    def _take(self) -> bytes:
+        pieces, self._pieces, self.unread = self._pieces, [], 0
+        return b"".join(pieces)
+
+    def _wake(self) -> None:
+        if self._progress is not None and not self._progress.done():
+            self._progress.set_result(None)
+
+
+async def receive_nothing() -> bytes:
+    return b""

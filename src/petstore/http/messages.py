@@ -83,7 +83,6 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """The number of bytes of its content."""
         if self.file is None:
             return len(self.body)
         size = self.file.seek(0, SEEK_END)

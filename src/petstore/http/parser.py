@@ -64,11 +64,6 @@ class RequestParser:
         self.keeps_alive = True  # another request may follow the last one
 
     def next_request(self) -> Request | None:
-        """Return the next request, or ``None`` if its head has not arrived yet.
-
-        Raises:
-            Refusal: the message is malformed, too large or not supported.
-        """
         data = self.unparsed
         if data.startswith(b"\r"):  # empty lines may precede a request (RFC 9112 section 2.2)
             data = self.unparsed = _EMPTY_LINES.sub(b"", data, 1)
@@ -80,11 +75,7 @@ class RequestParser:
         return self._parse_head(data[:end])
 
     def next_piece(self) -> bytes:
-        """Return what has arrived of the body, of a chunked body some 2 KiB.
-
-        Raises:
-            Refusal: the framing is broken.
-        """
+        """Return what has arrived of the body, of a chunked body some 2 KiB."""
         if self._is_chunked:
             return self._next_chunks()
         piece, self.unparsed = self.unparsed[: self._left], self.unparsed[self._left :]
@@ -196,7 +187,6 @@ class RequestParser:
         return b"".join(pieces)
 
     def _parse_chunk_head(self, data: bytes, start: int) -> int:
-        """Return where the content of the chunk begins; ``start`` if its head is incomplete."""
         line = self._chunk_head.match(data, start)
         if line is None:
             begins = _FIRST_BEGINS if self._chunk_head is _FIRST_CHUNK else _NEXT_BEGINS
@@ -242,7 +232,6 @@ class Fields:
         self.repeated: list[bytes] = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field; llhttp calls this for each of them."""
         name, value = name.lower(), value.rstrip(b" \t")
         if name in self.by_name:
             self.repeated.append(name)

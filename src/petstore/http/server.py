@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import resource
 import socket
 from collections import Counter
 from collections.abc import Callable
@@ -13,7 +14,6 @@ from functools import partial
 
 from petstore.http.connection import Connection, Shared
 from petstore.http.messages import Respond
-from petstore.http.open_files import room_for
 
 _ACCEPTED_AT_ONCE = 16
 # The kernel's buffers of each connection; the kernel doubles them.
@@ -43,11 +43,7 @@ class ConnectionLimits:
 
 
 class HttpServer:
-    """Serves the clients of ``listener`` with ``respond``, from ``serve`` to ``stop``.
-
-    A connection counts against what ``counted_as`` returns for its client's address. For ``None``
-    it counts against no limit by address.
-    """
+    """Serves the clients of ``listener`` with ``respond``, from ``serve`` to ``stop``."""
 
     def __init__(
         self,
@@ -81,7 +77,6 @@ class HttpServer:
         return len(self._shared.connections) + len(self._connecting)
 
     async def serve(self) -> None:
-        """Serve until ``stop``, and return when the last connection is closed."""
         self._accept_if_room()
         try:
             await self._all_closed.wait()
@@ -151,7 +146,6 @@ class HttpServer:
         return True
 
     def _admit(self, client: socket.socket, address: str) -> None:
-        """Serve a client, unless its address has too many connections."""
         counted_as = self._counted_as(address)
         if counted_as is not None and self._by_address[counted_as] >= self._per_address:
             client.close()
@@ -203,3 +197,29 @@ class HttpServer:
         """Accept a client when its first bytes arrive, or after ``within`` seconds; 0: at once."""
         with suppress(AttributeError):  # only Linux has it
             self._listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, within)
+
+
+_OTHER_FILES = 100
+_MIN_CONNECTIONS = 100
+
+
+def require_room(connections: int) -> None:
+    """Check that the limit of open files leaves a sensible number of ``connections``."""
+    needed = _OTHER_FILES + min(connections, _MIN_CONNECTIONS)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        msg = f"the limit of open files is {hard}; expected at least {needed} (ulimit -Hn)"
+        raise OSError(msg)
+
+
+def room_for(connections: int) -> int:
+    """Raise the limit of open files to what ``connections`` need; return how many it has room for.
+
+    At the limit new clients wait; so a few that never read their responses could keep all out.
+    """
+    needed = connections + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return min(connections, soft - _OTHER_FILES)

@@ -1,22 +1,24 @@
 """What the columns and words of a table mean: its header, its mapping, and the pet of each row."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Self
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import replace
 
-from petstore.domain.decoding import integer_in
+from petstore.categories.model import CategoryCreate
+from petstore.domain.decoding import convert, integer_in
 from petstore.domain.names import name_key
+from petstore.errors import InvalidBody
 from petstore.imports.reading import Row
 from petstore.pets.model import STATUSES, NewPet, PetStatus
 
-FIRST_ROWS = 100
-"""How many rows ``find_layout`` looks at."""
-
 MAX_NAME, MAX_CATEGORY_NAME = 255, 100
+
+Meaning: TypeAlias = Literal["available", "pending", "sold", "none"]
 
 # What a column is called, the surest names first; ``word_key`` is how they are compared.
 COLUMN_NAMES: Mapping[str, Sequence[str]] = {
@@ -54,7 +56,7 @@ STATUS_WORDS: Mapping[PetStatus, Sequence[str]] = {
         "gereserveerd", "reserveret", "zarezerwowany", "zarezerwowana",
     ),
     "sold": (
-        "sold", "adopted",
+        "sold", "adopted", "adoption",
         "verkauft", "vermittelt", "vendido", "vendida", "adoptado", "adoptada", "vendu", "vendue",
         "adopté", "adoptée", "venduto", "venduta", "adottato", "adottata", "verkocht",
         "geadopteerd", "solgt", "sprzedany", "sprzedana", "adoptowany", "adoptowana",
@@ -121,54 +123,60 @@ class ImportColumn(Struct, frozen=True):
     values: Annotated[list[str], Meta(description="Its first three values that are not empty.")]
 
 
-class Layout(Struct, frozen=True, rename="camel"):
-    """How the rows of a table are understood.
+class ImportSettings(Struct, frozen=True, omit_defaults=True):
+    """How the rows of a file are understood.
 
     The names of the columns are in line ``header_line``, and rows up to it are no pets. In the rows
     from line ``last_from`` on totals may stand (see ``TableHead``).
     """
 
-    header_line: int | None
-    columns: list[ImportColumn]
-    mapping: ImportMapping
+    encoding: str
+    notes: list[str]
     last_from: int
+    columns: list[ImportColumn] = []
+    mapping: ImportMapping = ImportMapping()
+    header_line: int | UnsetType = UNSET
+    default_status: PetStatus | UnsetType = UNSET
+    default_category_id: int | UnsetType = UNSET
+    unknown_categories: Literal["refuse", "create"] = "refuse"
+    values: dict[str, Meaning] = {}
+
+    def choices(self, categories: Mapping[str, int]) -> "Choices":
+        """Return what words mean; ``categories`` has the ids of those that are registered."""
+        if self.default_category_id is not UNSET:
+            categories = {**categories, "": self.default_category_id}
+        statuses = {word_key(word): meaning for word, meaning in self.values.items()}
+        return Choices(self.default_status, statuses, categories)
 
 
-class Words:
-    """The words of rows, as first written, with the number of rows; empty for empty cells."""
+class Cells(NamedTuple):
+    """What a row has of a pet, or the ``fault`` of a row that is none: a sentence for a clerk."""
 
-    def __init__(self) -> None:
-        self.statuses, self.categories = Counter[str](), Counter[str]()
-        self._first: dict[str, str] = {}
+    name: str
+    category: str
+    status: str
+    id: int | None
+    fault: str
 
-    def count(self, rows: Iterable[Row], layout: Layout) -> Self:
-        """Add the words of the rows below the header, without those that cannot be pets."""
-        for row in rows_below(rows, layout):
-            name, category, status, _ = _cells(row, layout.mapping)
-            if not name or _fault(row, layout):
-                continue
-            status = self._first.setdefault(f"status {status and word_key(status)}", status)
-            self.statuses[status] += 1
-            if len(category) <= MAX_CATEGORY_NAME and _LOST not in category:
-                category = self._first.setdefault(f"category {name_key(category)}", category)
-                self.categories[category] += 1
-        return self
+    @property
+    def may_be_pet(self) -> bool:
+        return bool(self.name) and not self.fault
 
 
-class Choices(Struct, frozen=True):
+class Choices(NamedTuple):
     """What the words mean.
 
-    ``statuses`` has what was decided, by ``word_key``: a status, or ``None`` for none. It comes
-    before ``STATUS_WORDS``. ``default_status`` is for rows without a status. ``categories`` has
-    ids by ``name_key``: of registered names and numbers, and of what was decided for others and for
-    rows without a category (the empty word).
+    ``statuses`` has what was decided, by ``word_key``; it comes before ``STATUS_WORDS``.
+    ``default_status`` is for rows without a status. ``categories`` has ids by ``name_key``: of
+    registered names and numbers, and the default one (of the empty word).
     """
 
-    default_status: PetStatus | None = None
-    statuses: Mapping[str, PetStatus | None] = {}
+    default_status: PetStatus | UnsetType = UNSET
+    statuses: Mapping[str, Meaning] = {}
     categories: Mapping[str, int] = {}
 
 
+@lru_cache(1024)
 def word_key(word: str) -> str:
     """Return a key that is equal for words that differ only in case, marks, spaces and signs.
 
@@ -184,16 +192,16 @@ _TOTAL_KEYS = frozenset(map(word_key, TOTAL_WORDS))
 _EMPTY_KEYS = frozenset(EMPTY_WORDS)
 
 
-def find_layout(
+def understood(
+    settings: ImportSettings,
     rows: Sequence[Row],
-    last_from: int,
     *,
-    has_header: bool | None = None,
-    mapping: ImportMapping | None = None,
-) -> Layout:
-    """Return how a table is understood, by its first ``FIRST_ROWS`` rows.
+    has_header: bool | UnsetType = UNSET,
+    mapping: ImportMapping | UnsetType = UNSET,
+) -> ImportSettings:
+    """Return settings with what is found in the first rows of a file: its header and its columns.
 
-    ``has_header`` and ``mapping`` are what somebody chose; the rest is found.
+    ``has_header`` and ``mapping`` are what somebody chose.
     """
     rows = [row for row in rows if not row.problem]
     header = None if has_header is False else _find_header(rows)
@@ -202,43 +210,67 @@ def find_layout(
     names = header.cells if header else []
     below = [row.cells for row in rows if header is None or row.line > header.line]
     width = len(names) or max(map(len, below), default=0)
-    below = [row for row in below if not any(row[width:])]
     cells = [
-        [row[place] for row in below if place < len(row) and row[place]] for place in range(width)
+        [row[place] for row in below if place < len(row) and row[place] and not any(row[width:])]
+        for place in range(width)
     ]
     columns = [
         ImportColumn(_line(names[place]) if names else "", [*map(_line, column[:_SHOWN_VALUES])])
         for place, column in enumerate(cells)
     ]
-    found = mapping or _find_mapping(names, cells)
-    return Layout(header.line if header else None, columns, found, last_from)
+    found = _find_mapping(names, cells) if mapping is UNSET else mapping
+    line = header.line if header else UNSET
+    return replace(settings, header_line=line, columns=columns, mapping=found)
 
 
-def rows_below(rows: Iterable[Row], layout: Layout) -> Iterator[Row]:
-    """Yield the rows below the header."""
-    return (row for row in rows if row.line > (layout.header_line or 0))
-
-
-def status_of(word: str, choices: Choices) -> PetStatus | UnsetType | None:
-    """Return what a status word means, ``UNSET`` if that has to be decided."""
-    if not word:
-        return choices.default_status
-    key = word_key(word)
+def meaning_of(key: str, choices: Choices) -> Meaning | UnsetType:
+    """Return what a status word with this key means, ``UNSET`` if that has to be decided."""
+    if not key:
+        return choices.default_status or "none"
     return choices.statuses[key] if key in choices.statuses else _STATUS_KEYS.get(key, UNSET)
 
 
-def id_of_row(row: Row, layout: Layout) -> int | None:
-    """Return the id in a row of an edited export; the caller refuses it if that pet is here."""
-    return integer_in(_cells(row, layout.mapping)[3])
+def can_be_category(word: str) -> bool:
+    """Return whether a word that is not in the store may be the name of a new category."""
+    if integer_in(word) is not None or _LOST in word:
+        return False
+    try:
+        convert({"name": word}, CategoryCreate, InvalidBody)
+    except InvalidBody:
+        return False
+    return True
 
 
-def pet_of_row(row: Row, layout: Layout, choices: Choices) -> NewPet | list[str]:
+def cells_of(rows: Iterable[Row], settings: ImportSettings) -> list[Cells]:
+    """Return what rows below the header have of pets."""
+    mapping, found = settings.mapping, []
+    places = (mapping.name, mapping.category_id, mapping.status, mapping.id)
+    for row in rows:
+        width = len(row.cells)
+        name, category, status, row_id = (
+            _cell(row.cells[place]) if place is not UNSET and place < width else ""
+            for place in places
+        )
+        fault = _fault(row, name, settings)
+        found.append(Cells(name, category, status, integer_in(row_id), fault))
+    return found
+
+
+def rows_below(rows: Iterable[Row], settings: ImportSettings) -> list[Row]:
+    """Return the rows below the header."""
+    return [row for row in rows if row.line > (settings.header_line or 0)]
+
+
+def pet_of(cells: Cells, choices: Choices) -> NewPet | list[str]:
     """Return the pet of a row, or every reason that it has none, as sentences for a clerk."""
-    if fault := _fault(row, layout):
-        return [fault]
-    name, category, word, _ = _cells(row, layout.mapping)
-    category_id, status = choices.categories.get(name_key(category)), status_of(word, choices)
-    name = _FORMULA_GUARD.sub(r"\1", name)
+    if cells.fault:
+        return [cells.fault]
+    category, word = cells.category, cells.status
+    category_id, status = (
+        choices.categories.get(name_key(category)),
+        meaning_of(word_key(word), choices),
+    )
+    name = _FORMULA_GUARD.sub(r"\1", cells.name)
     reasons = [_text_fault("name", name, MAX_NAME)]
     if category_id is None:
         unknown = f"There is no category “{category}”."
@@ -247,7 +279,7 @@ def pet_of_row(row: Row, layout: Layout, choices: Choices) -> NewPet | list[str]
         reasons.append(f"The meaning of the status “{_line(word)}” is not decided.")
     if category_id is None or any(reasons):
         return [*filter(None, reasons)]
-    return NewPet(name, category_id, UNSET if status is None else status)
+    return NewPet(name, category_id, UNSET if status == "none" else status)
 
 
 def _text_fault(field: str, text: str, longest: int) -> str:
@@ -258,33 +290,26 @@ def _text_fault(field: str, text: str, longest: int) -> str:
     return f"The {field} has more than {longest} characters." if len(text) > longest else ""
 
 
-def _cells(row: Row, mapping: ImportMapping) -> list[str]:
-    """Return the name, category, status and id of a row, empty where it has none."""
-    places = (mapping.name, mapping.category_id, mapping.status, mapping.id)
-    width = len(row.cells)
-    cells = [
-        row.cells[place][:_LONGEST] if place is not UNSET and place < width else ""
-        for place in places
-    ]
-    return ["" if cell.lower() in _EMPTY_KEYS else " ".join(cell.splitlines()) for cell in cells]
+def _cell(text: str) -> str:
+    return "" if text.lower() in _EMPTY_KEYS else " ".join(text[:_LONGEST].splitlines())
 
 
-def _fault(row: Row, layout: Layout) -> str:
+def _fault(row: Row, name: str, settings: ImportSettings) -> str:
     """Return why a row is no pet at all, empty if it may be one."""
-    width, cells = len(layout.columns), _cells(row, layout.mapping)
-    if row.problem:
-        return row.problem
+    width = len(settings.columns)
+    if row.problem or settings.mapping.name is UNSET:
+        return row.problem or "No column is chosen for the names."
     if any(row.cells[width:]):
         return (
             f"The row has {len(row.cells)} cells, but there are {width} columns. If a name has a"
             " comma or a semicolon, put it in quotation marks."
         )
-    if layout.header_line and row.cells[:width] == [column.name for column in layout.columns]:
+    if settings.header_line and row.cells[:width] == [each.name for each in settings.columns]:
         return "The row repeats the names of the columns."
-    if row.line >= layout.last_from:
+    if row.line >= settings.last_from:
         filled = sum(map(bool, row.cells))
-        is_sum = word_key(cells[0]) in _TOTAL_KEYS and filled < width
-        if is_sum or _is_number(cells[0]):
+        is_sum = word_key(name) in _TOTAL_KEYS and filled < width
+        if is_sum or _is_number(name):
             return "This looks like a total, not like a pet."
         if filled == 1 < width - 1:
             return "This looks like a remark at the end, not like a pet."
@@ -297,35 +322,22 @@ def _line(text: str) -> str:
 
 
 def _find_header(rows: Sequence[Row]) -> Row | None:
-    """Return the row with the most names that are understood, or one that looks like names."""
+    """Return the row with the most names that are understood."""
     first = rows[:_HEADER_ROWS]
-    widest = max((sum(map(bool, row.cells)) for row in first), default=0)
-
-    def looks_like_names(row: Row) -> bool:
-        filled = [word_key(cell) for cell in row.cells if cell]
-        is_text = not any(_is_number(key) or key in _STATUS_KEYS for key in filled)
-        return is_text and len(set(filled)) == len(filled) and len(filled) * 2 > widest
-
     best = max(first, key=_understood, default=None)
-    if best and (_understood(best) > 1 or (_understood(best) and looks_like_names(best))):
+    if best is None or _understood(best) > 1:
         return best
-    top = next((row for row in first if sum(map(bool, row.cells)) * 2 > widest), None)
-    return top if top and looks_like_names(top) and _heads_numbers(top, rows) else None
+    # A title and a pet may have one such word as well, but they have fewer cells, or others.
+    filled = [word_key(cell) for cell in best.cells if cell]
+    is_full = len(filled) * 2 > max(sum(map(bool, row.cells)) for row in first)
+    is_text = not any(_is_number(key) or key in _STATUS_KEYS for key in filled)
+    is_header = _understood(best) and is_full and is_text and len({*filled}) == len(filled)
+    return best if is_header else None
 
 
 def _understood(row: Row) -> int:
     keys = {word_key(cell) for cell in row.cells if len(cell) < _LONGEST_COLUMN}
     return sum(not keys.isdisjoint(names) for names in _COLUMN_KEYS.values()) + ("id" in keys)
-
-
-def _heads_numbers(top: Row, rows: Sequence[Row]) -> bool:
-    """Return whether the rows below have numbers in a column, which the top row does not have."""
-    for place in range(len(top.cells)):
-        cells = [row.cells[place] for row in rows if row.line > top.line and place < len(row.cells)]
-        filled = [*filter(None, cells)]
-        if top.cells[place] and filled and all(map(_is_number, filled)):
-            return True
-    return False
 
 
 def _find_mapping(names: Sequence[str], cells: Sequence[Sequence[str]]) -> ImportMapping:
@@ -334,11 +346,8 @@ def _find_mapping(names: Sequence[str], cells: Sequence[Sequence[str]]) -> Impor
     places = {"id": names.index("id")} if names.count("id") == 1 else {}
     for field, understood in _COLUMN_KEYS.items():
         for rank, key in enumerate(understood):
-            if key in keys and (
-                field != "status"
-                or rank < _SURE_STATUS_NAMES
-                or _are_statuses(cells[keys.index(key)])
-            ):
+            is_sure = field != "status" or rank < _SURE_STATUS_NAMES
+            if key in keys and (is_sure or _are_statuses(cells[keys.index(key)])):
                 if keys.count(key) == 1:
                     places[field] = keys.index(key)
                 break
@@ -346,5 +355,4 @@ def _find_mapping(names: Sequence[str], cells: Sequence[Sequence[str]]) -> Impor
 
 
 def _are_statuses(cells: Sequence[str]) -> bool:
-    known = sum(word_key(cell) in _STATUS_KEYS for cell in cells)
-    return known * 2 > len(cells)
+    return sum(word_key(cell) in _STATUS_KEYS for cell in cells) * 2 > len(cells)

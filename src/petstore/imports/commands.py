@@ -4,21 +4,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from petstore.cli.operation_commands import OperationCommand
 from petstore.cli.options import ID
 from petstore.cli.output import SectionedGroup, counted, printable
-from petstore.cli.resources import View, list_options, resource_options, show_deleted, utc
+from petstore.cli.resources import View, resource_options
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Client
     from petstore_client.models import Import
-
-_id_argument = click.argument("import_id", metavar="ID", type=ID)
-
-
-def _line(found: "Import") -> str:
-    undone = f", {found.deleted} deleted, {found.kept} kept" if found.state == "undone" else ""
-    counts = f"{found.waiting} waiting, {found.added} added, {found.refused} refused{undone}"
-    return f"Import {found.id} of {found.file_name or 'a file'}: {found.state}, {counts}"
 
 
 _IMPORTS: "View[Import]" = View(
@@ -29,35 +22,17 @@ _IMPORTS: "View[Import]" = View(
         "waiting": lambda each: each.waiting,
         "added": lambda each: each.added,
         "refused": lambda each: each.refused,
-        "sent": lambda each: utc(each.created_at),
+        "deleted": lambda each: each.deleted if each.state == "undone" else None,
+        "kept": lambda each: each.kept if each.state == "undone" else None,
+        "sent (UTC)": lambda each: each.created_at,
     },
-    _line,
-    ("sent", "refused"),
+    ("kept", "deleted", "sent (UTC)", "refused"),
+    ("id", "sent (UTC)"),
 )
 
 
-@click.group(cls=SectionedGroup)
-def imports() -> None:
-    """Work with the imports of your key: see and undo what petstore pets import added."""
-
-
-@imports.command("list")
-@list_options
-def list_imports(*, client: "Client", **options: object) -> None:
-    """List your imports, the newest first."""
-    _IMPORTS.show_list(client.imports.list, **options)  # type: ignore[arg-type] # click's values
-
-
-@imports.command()
-@_id_argument
-@resource_options
-def show(*, import_id: int, client: "Client", as_json: bool) -> None:
-    """Show one import."""
-    _IMPORTS.show(client.imports.get.raw(import_id), as_json=as_json)
-
-
-@imports.command()
-@_id_argument
+@click.command()
+@click.argument("import_id", metavar="ID", type=ID)
 @resource_options
 def undo(*, import_id: int, client: "Client", as_json: bool) -> None:
     """Delete the pets of an import that nobody has changed or ordered since."""
@@ -71,10 +46,18 @@ def undo(*, import_id: int, client: "Client", as_json: bool) -> None:
         click.echo(f"{counted(left, 'more pet')} kept", err=True)
 
 
-@imports.command()
-@_id_argument
-@resource_options
-def delete(*, import_id: int, client: "Client", as_json: bool) -> None:
-    """Delete an import, but not the pets that it added."""
-    client.imports.delete(import_id)
-    show_deleted("Import", import_id, as_json=as_json)
+imports = SectionedGroup(
+    "imports",
+    help="Work with the imports of your key: see and undo what petstore pets import added.",
+)
+imports.add_commands(
+    OperationCommand("list", "listImports", "imports.list", _IMPORTS),
+    OperationCommand("show", "getImport", "imports.get", _IMPORTS),
+    undo,
+    OperationCommand(
+        "delete",
+        "deleteImport",
+        "imports.delete",
+        help="Delete an import, but not the pets that it added.",
+    ),
+)

@@ -1,35 +1,22 @@
 """Imports, as docs/importing.md describes them."""
 
 from datetime import datetime
-from typing import Annotated, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.domain.fields import Id, Int64
-from petstore.imports.columns import (
-    Choices,
-    ImportColumn,
-    ImportMapping,
-    ImportMappingPatch,
-    Layout,
-    word_key,
-)
+from petstore.imports.columns import ImportColumn, ImportMapping, ImportMappingPatch, Meaning
 from petstore.pets.model import CategoryId, PetStatus, Status
 
 ImportState: TypeAlias = Literal["open", "running", "finished", "undone"]
-Meaning: TypeAlias = Literal["available", "pending", "sold", "none"]
 KeptBecause: TypeAlias = Literal["changed", "ordered", "deleted"]
-
-MEANINGS: tuple[Meaning, ...] = get_args(Meaning)
 
 MAX_ROWS = 20_000
 """How many rows a file may have."""
 
 MAX_UNFINISHED = 20
 """How many imports of a caller may have rows left to add."""
-
-ROWS_AT_ONCE = 100
-"""How many rows a transaction adds."""
 
 MAX_LISTED = 200
 """How many words, and pets that an undo kept, an import lists at most."""
@@ -204,28 +191,6 @@ class Import(Struct, frozen=True, rename="camel"):
         Annotated[ImportPreview, Meta(description="What a run would do. Only of an open import.")]
         | UnsetType
     ) = UNSET
-
-
-class ImportSettings(Struct, frozen=True, omit_defaults=True):
-    """How the rows of a file are read, and what is known of the file."""
-
-    encoding: str
-    notes: list[str]
-    layout: Layout
-    default_status: PetStatus | None = None
-    default_category: int | None = None
-    unknown_categories: Literal["refuse", "create"] = "refuse"
-    values: dict[str, Meaning] = {}
-
-    def choices(self, categories: dict[str, int]) -> Choices:
-        """Return what words mean; ``categories`` has the ids of those that are registered."""
-        if self.default_category is not None:
-            categories = {**categories, "": self.default_category}
-        statuses = {
-            word_key(word): None if meaning == "none" else meaning
-            for word, meaning in self.values.items()
-        }
-        return Choices(self.default_status, statuses, categories)
 
 
 def shown_name(file_name: str) -> str:

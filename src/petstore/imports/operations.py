@@ -1,29 +1,34 @@
 """The operations on imports: a file is sent, decided about, run, and perhaps undone."""
 
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from io import TextIOWrapper
 from tempfile import TemporaryFile
 from time import monotonic
-from typing import Annotated, Any, BinaryIO, cast
+from typing import Annotated, Any, BinaryIO, TypeAlias, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import asdict
 
 from petstore.categories.store import names_of_categories, unknown_category
-from petstore.databases.contract import Reader
+from petstore.databases.contract import Reader, Unit
 from petstore.domain.csv_files import cells_writer
 from petstore.domain.cursors import NEWEST_FIRST
 from petstore.domain.fields import NO_U0000
-from petstore.errors import ImportClosed, TooManyImports, UnknownCategory
+from petstore.errors import ImportClosed, InvalidBody, TooManyImports, UnknownCategory
 from petstore.http.messages import Response
+from petstore.imports.columns import ImportSettings, rows_below, understood
 from petstore.imports.model import MAX_ROWS, Import, ImportPatch
-from petstore.imports.previews import patched, preview_of, rows_above, store_file
+from petstore.imports.previews import in_order, patched, preview_of
+from petstore.imports.reading import Row, decode_rows, read_table
 from petstore.imports.store import (
-    CategoryIds,
+    ReadFile,
     StoredImport,
     add_rows,
     change_settings,
     count_next_pets,
+    create_import,
     current,
     delete_import,
     find_same,
@@ -32,7 +37,6 @@ from petstore.imports.store import (
     prepare,
     read_batches,
     refused_rows,
-    require_open,
     shown,
     undo_rows,
 )
@@ -54,6 +58,9 @@ _ADDED_COLUMNS = ("Line", "Reason")
 _RUN_SECONDS = 1.0
 _RUN_ROWS = 2_000
 
+_Step: TypeAlias = tuple[int, Callable[..., Unit[StoredImport]]]
+"""How many rows a step has, and what returns its unit of work for so many of them."""
+
 
 class CreateImportQuery(Struct, frozen=True, rename="camel"):
     """The query parameters of ``createImport``."""
@@ -65,6 +72,7 @@ class CreateImportQuery(Struct, frozen=True, rename="camel"):
                 max_length=255,
                 pattern=NO_U0000,
                 description="The name of the file, which lists show.",
+                examples=["pets.csv"],
                 extra={"expected": "up to 255 characters, without U+0000"},
             ),
         ]
@@ -96,26 +104,6 @@ class RefusedQuery(Struct, frozen=True):
     ) = UNSET
 
 
-class _Charges:
-    """What the rows of a call cost a key: each a request, of which the call itself is the first."""
-
-    def __init__(self, context: Context) -> None:
-        self._caller, self._limiter = context.caller, context.services.limiter
-        self._paid = 1
-
-    async def take(self, rows: int) -> int:
-        """Return how many of so many rows the day of the key has room for, and charge these."""
-        if self._caller.kind != "key":
-            return rows
-        paid, self._paid = min(rows, self._paid), 0
-        cost = rows - paid
-        if cost and (await self._limiter.charge(self._caller, cost)).verdict != "admitted":
-            cost = min(cost, (await self._limiter.look(self._caller)).day.remaining)
-            if cost and (await self._limiter.charge(self._caller, cost)).verdict != "admitted":
-                cost = 0
-        return paid + cost
-
-
 async def _list(context: Context, call: Call[None, ListImportsQuery]) -> Result[list[Import]]:
     before, limit = call.query.start(NEWEST_FIRST), call.query.limit
     page = await list_imports(context.services.store, context.caller.id, before, limit)
@@ -129,92 +117,131 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Import]:
 async def _create(context: Context, call: Call[FileBody, CreateImportQuery]) -> Result[Import]:
     if replay := await find_replay(context):
         return replay
-    services, caller_id, name = context.services, context.caller.id, call.query.file_name
-    present = await find_same(services.store, caller_id, call.body.digest)
-    if present is None:
-        file = call.body.content, call.body.digest, "" if name is UNSET else name
+    store, caller_id, name = context.services.store, context.caller.id, call.query.file_name
+    present = await store.write(find_same(caller_id, call.body.digest))
+    if present is None or present.undo_request is not None:
         with room_for_file():
-            present = await store_file(services.store, caller_id, *file, services.clock())
+            present = await _store_file(context, call.body, name or "", present)
     return await change(context, shown(current(present.id, caller_id)))
+
+
+async def _store_file(
+    context: Context, file: FileBody, name: str, undone: StoredImport | None
+) -> StoredImport:
+    """Read a file and store its rows, to be read as those of the same file that was ``undone``."""
+    services = context.services
+    with TemporaryFile() as table:
+        async with services.admission.reading:
+            head = await asyncio.to_thread(read_table, file.content, table)
+        first = decode_rows(next(_lines(table)))
+        if undone is None:
+            settings = understood(ImportSettings(head.encoding, head.notes, head.last_from), first)
+        else:
+            settings = undone.settings
+        start = len(first) - len(rows_below(first, settings))
+        if start == head.rows:
+            msg = "The file has no row for a pet."
+            raise InvalidBody(msg)
+        preview = await preview_of(services.store, in_order(_lines(table)), settings)
+        read = ReadFile(file.digest, name, settings, preview, head.rows, start, _lines(table))
+        unit = create_import(context.caller.id, read, services.clock())
+        return await services.store.write(unit)
+
+
+def _lines(table: BinaryIO) -> Iterator[bytes]:
+    table.seek(0)
+    return iter(table)
 
 
 async def _update(context: Context, call: Call[ImportPatch, None]) -> Result[Import]:
     store, patch, present = context.services.store, call.body, await _find(context, call)
-    context.conditions.check(present.shown)
-    require_open(present)
-    _, first, _ = await anext(read_batches(store, present.id), (0, [], []))
-    settings = patched(present.settings, patch, first)
     if isinstance(patch.default_category_id, int):
         known = await names_of_categories(store, [patch.default_category_id])
         if not known:
             reason = unknown_category(patch.default_category_id).message
-            msg = reason.replace("categoryId", "defaultCategoryId", 1)
-            raise UnknownCategory(msg)
-    start = rows_above(first, settings)
-    preview = await preview_of(store, present.id, settings, start)
-    now, check = context.services.clock(), context.conditions.check
-    unit = change_settings(present.id, context.caller.id, settings, start, preview, now, check)
+            raise UnknownCategory(reason.replace("categoryId", "defaultCategoryId", 1))
+    first: list[Row] = await anext(_batches(store, present), [])
+    settings = patched(present.settings, patch, first)
+    preview = await preview_of(store, _batches(store, present), settings)
+    start, now = len(first) - len(rows_below(first, settings)), context.services.clock()
+    check = context.conditions.check
+    unit = change_settings(present, context.caller.id, settings, start, preview, now, check)
     return await change(context, shown(unit))
 
 
+async def _batches(store: Reader, present: StoredImport) -> AsyncIterator[list[Row]]:
+    async for rows, _ in read_batches(store, present.id):
+        yield rows
+
+
 async def _run(context: Context, call: Call[None, None]) -> Result[Import]:
+    known: dict[str, int] = {}
+
+    async def step(present: StoredImport) -> _Step | None:
+        if not present.waiting or present.undo_request is not None:
+            return None
+        prepared = await prepare(context.services.store, present, known)
+        return len(prepared.rows), partial(add_rows, present, context.caller.id, prepared)
+
     if replay := await find_replay(context):
         return replay
     present = await _find(context, call)
-    context.conditions.check(present.shown)
     if present.state == "undone":
         msg = f"import {present.id} was undone: its rows are not added any more"
         raise ImportClosed(msg)
-    services, caller_id = context.services, context.caller.id
-    charges, categories = _Charges(context), CategoryIds(services.store)
-    work = _Work()
-    while present.undo_request is None and present.waiting:
-        prepared = await prepare(services.store, present, categories)
-        count = await charges.take(len(prepared.rows))
-        if not count:
-            break
-        unit = add_rows(
-            present, caller_id, prepared, count, now=services.clock(), by=context.author
-        )
-        if count < len(prepared.rows) or count == present.waiting or work.is_over(count):
-            return await change(context, shown(unit))
-        present = await services.store.write(unit)
-    return await change(context, shown(current(present.id, caller_id)))
+    return await _in_steps(context, present, step)
 
 
 async def _undo(context: Context, call: Call[None, None]) -> Result[Import]:
+    async def step(present: StoredImport) -> _Step | None:
+        if present.state == "undone" and not present.waiting:
+            return None
+        size = await count_next_pets(context.services.store, present.id)
+        return size, partial(undo_rows, present, context.caller.id)
+
     if replay := await find_replay(context):
         return replay
     present = await _find(context, call)
-    context.conditions.check(present.shown)
     if not present.added:
         msg = f"import {present.id} has added nothing that could be undone"
         raise ImportClosed(msg)
-    services, caller_id = context.services, context.caller.id
-    charges, work = _Charges(context), _Work()
-    while present.state != "undone" or present.waiting:
-        following = await count_next_pets(services.store, present.id)
-        count = await charges.take(following)
-        if following and not count:
+    return await _in_steps(context, present, step)
+
+
+async def _in_steps(
+    context: Context,
+    present: StoredImport,
+    next_step: Callable[[StoredImport], Awaitable[_Step | None]],
+) -> Result[Import]:
+    """Take steps for about a second, so that the client can show the progress."""
+    context.conditions.check(present.shown)
+    services, ends, rows = context.services, monotonic() + _RUN_SECONDS, 0
+    while rows < _RUN_ROWS and monotonic() < ends and (step := await next_step(present)):
+        size, unit = step
+        count = await _paid(context, size, is_first=not rows)
+        if count or not size:
+            made = unit(count, now=services.clock(), by=context.author)
+            present = await services.store.write(made)
+        if count < size:
             break
-        now = services.clock()
-        unit = undo_rows(present.id, caller_id, count, now=now, by=context.author)
-        if count < following or work.is_over(count):
-            return await change(context, shown(unit))
-        present = await services.store.write(unit)
-    return await change(context, shown(current(present.id, caller_id)))
+        rows += size
+    return await change(context, shown(current(present.id, context.caller.id)))
 
 
-class _Work:
-    """How long a call has worked: about a second, so that whoever called sees the progress."""
+async def _paid(context: Context, rows: int, *, is_first: bool) -> int:
+    """Charge rows to the day of a key, and return for how many it has room.
 
-    def __init__(self) -> None:
-        self._ends, self._rows = monotonic() + _RUN_SECONDS, 0
-
-    def is_over(self, rows: int) -> bool:
-        """Return whether the call ends after so many more rows."""
-        self._rows += rows
-        return self._rows >= _RUN_ROWS or monotonic() >= self._ends
+    Each costs a request, of which the call itself is the first.
+    """
+    caller, limiter = context.caller, context.services.limiter
+    cost = max(rows - is_first, 0)
+    if caller.kind != "key" or not cost:
+        return rows
+    if (await limiter.charge(caller, cost)).verdict != "admitted":
+        cost = min(cost, (await limiter.look(caller)).day.remaining)
+        if cost and (await limiter.charge(caller, cost)).verdict != "admitted":
+            cost = 0
+    return cost + is_first
 
 
 async def _refused(context: Context, call: Call[None, RefusedQuery]) -> Result[None]:
@@ -232,13 +259,12 @@ async def _file_of_refused(
     text = TextIOWrapper(file, "utf-8-sig", newline="")
     try:
         write = cells_writer(text, spreadsheet_safe=True)
-        layout = present.settings.layout
-        if layout.header_line is not None:
-            names = [column.name for column in layout.columns]
-        else:
-            of_places = {place: field for field, place in asdict(layout.mapping).items()}
-            of_places |= {layout.mapping.category_id: "category"}
-            names = [of_places.get(place, "") for place, _ in enumerate(layout.columns)]
+        settings = present.settings
+        names = [column.name for column in settings.columns]
+        if settings.header_line is UNSET:
+            fields = {place: field for field, place in asdict(settings.mapping).items()}
+            fields |= {settings.mapping.category_id: "category"}
+            names = [fields.get(place, "") for place, _ in enumerate(names)]
         write([*names, *_ADDED_COLUMNS])
         left = MAX_ROWS if limit is UNSET else limit
         async for row, reasons in refused_rows(store, present):

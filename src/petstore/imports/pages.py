@@ -1,7 +1,7 @@
 """The pages of imports: send a file, see how it is read, add its pets, undo that."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
@@ -16,6 +16,7 @@ from petstore.console.templates import isolated
 from petstore.domain.decoding import integer_in
 from petstore.errors import InvalidBody, PetstoreError
 from petstore.http.messages import Response
+from petstore.imports.columns import ImportColumn
 from petstore.imports.model import MAX_ROWS, Import, ImportPreview
 from petstore.interface.bodies import MAX_UPLOAD, digest_of
 from petstore.interface.operation import FileBody
@@ -83,22 +84,54 @@ async def _page(
 
     Between two steps of a run or an undo, ``continues`` is the path of the next one.
     """
+    preview = _preview(found)
+    # Without names, there is one reason for all rows, and it is at the top.
+    has_refused = found.refused or (preview.refused and found.mapping.name is not UNSET)
     return visit.page(
         "import_preview.html" if found.state == "open" else "import.html",
         error=error,
         found=found,
         continues=continues,
-        refused=await _refused_rows(visit) if found.refused or _preview(found).refused else [],
+        refused=await _refused_rows(visit) if has_refused else [],
         kept_because=_KEPT,
+        pending=_pending(found),
         form=(await _form(visit, found)).new(visit.form, error, _texts(found)),
         fields_of_words=_words_form(found).new(visit.form, error, _texts(found)),
         fields=_FIELDS,
-        columns=_names(found),
     )
 
 
 def _preview(found: Import) -> ImportPreview:
     return ImportPreview() if found.preview is UNSET else found.preview
+
+
+def _pending(found: Import) -> list[tuple[str, str, str]]:
+    """Return what a person should decide: a sentence, the field where, and what to do there."""
+    preview = _preview(found)
+    new, rows = len(preview.categories), preview.without_category
+    unknown = sum(word.means is UNSET for word in preview.statuses)
+    status = found.default_status
+    decisions = (
+        (found.mapping.name is UNSET, "No column is chosen for the names.", "name", "Choose it"),
+        (not found.has_header, "Line 1 counts as a pet, not as names of columns.", "hasHeader", ""),
+        (
+            rows and found.default_category_id is UNSET,
+            f"{rows:,} {'row has' if rows == 1 else 'rows have'} no category.",
+            *("defaultCategoryId", "Choose one"),
+        ),
+        (
+            new and found.unknown_categories == "refuse",
+            f"{new} {'category is' if new == 1 else 'categories are'} not in the store.",
+            *("unknownCategories", "Add or skip"),
+        ),
+        (
+            unknown,
+            f"{unknown} status {'word is' if unknown == 1 else 'words are'} not known.",
+            *("statuses", "Decide"),
+        ),
+        (status is not UNSET, f"Pets without a status become {status}.", "defaultStatus", ""),
+    )
+    return [(text, at, link or "Change") for applies, text, at, link in decisions if applies]
 
 
 async def _refused_rows(visit: PageRequest) -> list[list[str]]:
@@ -113,8 +146,12 @@ async def _refused_rows(visit: PageRequest) -> list[list[str]]:
 
 
 async def _form(visit: PageRequest, found: Import) -> FieldSet:
-    """Return the fields that say how the file is read."""
-    columns = [(str(place), name) for place, name in enumerate(_names(found))]
+    """Return the fields that say how the file is read, with the first values of each column."""
+    names = [
+        (str(number), isolated(each.name[:40] or f"{number + 1}: {_values_of(each)[:40]}"))
+        for number, each in enumerate(found.columns)
+    ]
+    places = _places(found)
     line = found.header_line if found.has_header else 1
     header = (
         ("true", f"Line {line} has the names of the columns"),
@@ -128,7 +165,13 @@ async def _form(visit: PageRequest, found: Import) -> FieldSet:
     return FieldSet(
         choice("hasHeader", "Names of the columns", *header),
         *(
-            choice(field, label, ("", "no column"), *columns, hint=_hint(found, field))
+            choice(
+                field,
+                label,
+                ("", "no column"),
+                *names,
+                hint=_values_of(found.columns[places[field]]) if field in places else "",
+            )
             for field, label in _FIELDS.items()
         ),
         choice("defaultStatus", "Rows without a status", ("", "no status"), *_STATUSES),
@@ -140,6 +183,10 @@ async def _form(visit: PageRequest, found: Import) -> FieldSet:
             ("create", "Add this category" if new == 1 else f"Add these {new} categories"),
         ),
     )
+
+
+def _values_of(column: ImportColumn) -> str:
+    return ", ".join(map(isolated, column.values)) or "empty"
 
 
 def _words_form(found: Import) -> FieldSet:
@@ -157,33 +204,22 @@ def _words_form(found: Import) -> FieldSet:
     return FieldSet(*fields, *([others] if len(words) > 1 else []))
 
 
+def _places(found: Import) -> dict[str, int]:
+    places: dict[str, int] = to_builtins(found.mapping)
+    return places
+
+
 def _texts(found: Import) -> dict[str, str]:
     """Return what the form shows of an import."""
-    members: dict[str, Any] = to_builtins(found)
-    places = {field: str(found_) for field, found_ in members["mapping"].items()}
+    places = _places(found)
     return {
         "hasHeader": "true" if found.has_header else "false",
-        **{field: places.get(field, "") for field in _FIELDS},
-        "defaultStatus": members.get("defaultStatus", ""),
-        "defaultCategoryId": str(members.get("defaultCategoryId", "")),
+        **{field: str(places.get(field, "")) for field in _FIELDS},
+        "defaultStatus": found.default_status or "",
+        "defaultCategoryId": str(found.default_category_id or ""),
         "unknownCategories": found.unknown_categories,
         **{_VALUE + word.text: word.means or "" for word in _preview(found).statuses},
     }
-
-
-def _hint(found: Import, field: str) -> str:
-    """Return the first values of the column of a field."""
-    place = to_builtins(found.mapping).get(field)
-    values = [] if place is None else found.columns[place].values
-    return ", ".join(isolated(value) for value in values)
-
-
-def _names(found: Import) -> list[str]:
-    """Return what the page calls the columns: their names, else their first values."""
-    return [
-        isolated(column.name[:40]) if column.name else f"{number}: {', '.join(column.values)[:40]}"
-        for number, column in enumerate(found.columns, 1)
-    ]
 
 
 async def _update(visit: PageRequest) -> Response:
@@ -193,8 +229,8 @@ async def _update(visit: PageRequest) -> Response:
 
 async def _apply(visit: PageRequest, found: Import) -> Import:
     """Change what a form changes of how a file is read, and return the import as it is then."""
-    sent, now = visit.form.fields, _texts(found)
-    texts = {name: visit.form.line(name) for name in now if name in sent}
+    now, others = _texts(found), visit.form.line(_OTHERS)
+    texts = {name: visit.form.line(name) for name in now if name in visit.form.fields}
     patch: dict[str, Any] = {}
     if texts.get("hasHeader", now["hasHeader"]) != now["hasHeader"]:
         patch["hasHeader"] = texts["hasHeader"] == "true"  # and the columns are found anew
@@ -206,19 +242,13 @@ async def _apply(visit: PageRequest, found: Import) -> Import:
         patch["defaultCategoryId"] = integer_in(texts["defaultCategoryId"])
     if "unknownCategories" in texts:
         patch["unknownCategories"] = texts["unknownCategories"]
-    patch["values"] = _values(visit, found)
+    patch["values"] = {
+        word.text: texts.get(_VALUE + word.text) or others or None
+        for word in _preview(found).statuses
+        if _VALUE + word.text in texts or others
+    }
     changed: Import = (await visit.execute("updateImport", patch)).value
     return changed
-
-
-def _values(visit: PageRequest, found: Import) -> Mapping[str, str | None]:
-    """Return what the form says of words whose status is not known."""
-    others = visit.form.line(_OTHERS)
-    return {
-        word: visit.form.line(_VALUE + word) or others or None
-        for word in (each.text for each in _preview(found).statuses)
-        if _VALUE + word in visit.form.fields or others
-    }
 
 
 async def _run(visit: PageRequest) -> Response:

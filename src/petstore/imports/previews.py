@@ -1,29 +1,27 @@
 """How a file is read, and what a run of its import would do."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from itertools import islice
-from tempfile import TemporaryFile
-from typing import Any, BinaryIO
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Any
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import astuple, replace
 
-from petstore.clock import Milliseconds
-from petstore.databases.contract import Reader, Store
+from petstore.databases.contract import Reader
 from petstore.domain.fields import given_fields
 from petstore.domain.names import name_key
-from petstore.errors import InvalidBody, PetstoreError
+from petstore.domain.words import name_key_of, words_of
+from petstore.errors import InvalidBody
 from petstore.imports.columns import (
-    FIRST_ROWS,
     ImportMapping,
     ImportMappingPatch,
-    Layout,
-    Words,
-    find_layout,
-    status_of,
+    ImportSettings,
+    Meaning,
+    can_be_category,
+    cells_of,
+    meaning_of,
+    rows_below,
+    understood,
     word_key,
 )
 from petstore.imports.model import (
@@ -32,107 +30,45 @@ from petstore.imports.model import (
     MAX_WORD,
     ImportPatch,
     ImportPreview,
-    ImportSettings,
     ImportWord,
-    Meaning,
 )
-from petstore.imports.reading import Row, read_table, rows_in
-from petstore.imports.store import (
-    CategoryIds,
-    StoredImport,
-    add_batches,
-    begin,
-    complete,
-    discard,
-    judge_now,
-    names_here,
-    read_batches,
-)
+from petstore.imports.reading import Row, decode_rows
+from petstore.imports.store import judge_now, names_here
 from petstore.pets.model import STATUSES, NewPet
-from petstore.pets.rows import keys_of_each
 from petstore.time_slices import TimeSlices
 
-_STORED_AT_ONCE = 1_000
 
-
-async def store_file(
-    store: Store, caller_id: int, file: BinaryIO, digest: bytes, name: str, now: Milliseconds
-) -> StoredImport:
-    """Read a file, and store its rows in units of work so small that others write in between.
-
-    Raises:
-        InvalidBody: it cannot be read, or has no row for a pet.
-        TooManyImports: the caller has ``MAX_UNFINISHED``.
-        Unavailable: the database is unreachable.
-    """
-    with TemporaryFile() as table:
-        head = await asyncio.to_thread(read_table, file, table)
-        lines = rows_in(table)
-        first = [*islice(lines, FIRST_ROWS)]
-        layout = find_layout(first, head.last_from)
-        settings = ImportSettings(head.encoding, head.notes, layout)
-        start = rows_above(first, settings)
-        if start == len(first):
-            msg = "The file has no row for a pet."
-            raise InvalidBody(msg)
-        import_id = await store.write(begin(caller_id, digest, name, settings, now))
-        try:
-            records, slices, rows = 0, TimeSlices(), first
-            while rows:
-                await store.write(add_batches(import_id, records, rows))
-                records, rows = records + len(rows), []
-                for row in islice(lines, _STORED_AT_ONCE):
-                    await slices.rest()
-                    rows.append(row)
-            preview = await preview_of(store, import_id, settings, start)
-            return await store.write(complete(import_id, caller_id, records, start, preview))
-        except BaseException:
-            with suppress(PetstoreError):
-                await store.write(discard(import_id))
-            raise
-
-
-def rows_above(rows: Iterable[Row], settings: ImportSettings) -> int:
-    """Return how many rows are up to the header: it is among the first."""
-    return sum(row.line <= (settings.layout.header_line or 0) for row in rows)
+async def in_order(lines: Iterable[bytes]) -> AsyncIterator[list[Row]]:
+    for line in lines:
+        yield decode_rows(line)
 
 
 def patched(settings: ImportSettings, patch: ImportPatch, rows: Sequence[Row]) -> ImportSettings:
-    """Return settings changed by a patch, for a file whose first rows are these.
-
-    Raises:
-        InvalidBody: the mapping names a column that there is not, or one for two fields; or too
-            many words have a meaning.
-    """
-    changes: dict[str, Any] = {}
-    if patch.has_header is not UNSET or patch.mapping is not UNSET:
-        changes["layout"] = _changed_layout(settings.layout, patch, rows)
-    if patch.default_status is not UNSET:
-        changes["default_status"] = patch.default_status
-    if patch.default_category_id is not UNSET:
-        changes["default_category"] = patch.default_category_id
-    if patch.unknown_categories is not UNSET:
-        changes["unknown_categories"] = patch.unknown_categories
-    if patch.values is not UNSET:
-        changes["values"] = _changed_values(settings.values, patch.values)
+    """Return settings changed by a patch, for a file whose first rows are these."""
+    changes = {name: _without(value) for name, value in given_fields(patch).items()}
+    has_header, mapping = changes.pop("has_header", UNSET), changes.pop("mapping", UNSET)
+    if has_header is not UNSET or mapping is not UNSET:
+        if has_header is UNSET:
+            has_header = settings.header_line is not UNSET
+        if mapping is not UNSET:
+            mapping = _changed_mapping(settings, mapping)
+        settings = understood(settings, rows, has_header=has_header, mapping=mapping)
+    if "values" in changes:
+        changes["values"] = _changed_values(settings.values, changes["values"])
     return replace(settings, **changes)
 
 
-def _changed_layout(layout: Layout, patch: ImportPatch, rows: Sequence[Row]) -> Layout:
-    has_header, mapping = patch.has_header, None
-    if has_header is UNSET:
-        has_header = layout.header_line is not None
-    if patch.mapping is not UNSET:
-        mapping = _changed_mapping(layout, patch.mapping)
-    return find_layout(rows, layout.last_from, has_header=has_header, mapping=mapping)
+def _without(value: Any) -> Any:
+    """Return the value of a field without null, which removes it."""
+    return UNSET if value is None else value
 
 
-def _changed_mapping(layout: Layout, patch: ImportMappingPatch) -> ImportMapping:
-    given = {field: UNSET if at is None else at for field, at in given_fields(patch).items()}
-    mapping = replace(layout.mapping, **given)
+def _changed_mapping(settings: ImportSettings, patch: ImportMappingPatch) -> ImportMapping:
+    given = {field: _without(place) for field, place in given_fields(patch).items()}
+    mapping = replace(settings.mapping, **given)
     places = [place for place in astuple(mapping) if place is not UNSET]
-    if any(place >= len(layout.columns) for place in places):
-        msg = f"mapping: expected places of columns, from 0 to {len(layout.columns) - 1}"
+    if any(place >= len(settings.columns) for place in places):
+        msg = f"mapping: expected places of columns, from 0 to {len(settings.columns) - 1}"
         raise InvalidBody(msg)
     if len({*places}) < len(places):
         msg = "mapping: expected another column for each field"
@@ -141,11 +77,11 @@ def _changed_mapping(layout: Layout, patch: ImportMappingPatch) -> ImportMapping
 
 
 def _changed_values(
-    values: Mapping[str, Meaning], patch: Mapping[str, Meaning | None]
+    values: dict[str, Meaning], patch: dict[str, Meaning | None]
 ) -> dict[str, Meaning]:
-    keys = {word_key(word) for word in patch}
-    kept = {word: of for word, of in values.items() if word_key(word) not in keys}
-    changed = kept | {word: of for word, of in patch.items() if of is not None}
+    keys = {*map(word_key, patch)}
+    kept = {word: meaning for word, meaning in values.items() if word_key(word) not in keys}
+    changed = kept | {word: meaning for word, meaning in patch.items() if meaning is not None}
     if len(changed) > MAX_LISTED or any(len(word) > MAX_WORD for word in changed):
         msg = f"values: expected at most {MAX_LISTED} words of {MAX_WORD} characters in all"
         raise InvalidBody(msg)
@@ -153,43 +89,51 @@ def _changed_values(
 
 
 async def preview_of(
-    store: Reader, import_id: int, settings: ImportSettings, start: int
+    reader: Reader, batches: AsyncIterator[Sequence[Row]], settings: ImportSettings
 ) -> ImportPreview:
     """Return what a run would do now."""
-    categories, slices, words = CategoryIds(store), TimeSlices(), Words()
-    added = refused = already_here = 0
-    async for first, records, _ in read_batches(store, import_id, start):
-        await slices.rest()
-        rows = records[max(0, start - first) :]
-        words.count(rows, settings.layout)
-        judged = await judge_now(store, rows, settings, categories)
-        names = [pet.name for pet in judged if isinstance(pet, NewPet)]
-        keys = await keys_of_each(names)
-        here = await names_here(store, {each.name_key for each in keys.values()})
-        already_here += sum(keys[name].name_key in here for name in names)
+    slices, known, choices = TimeSlices(), dict[str, int](), settings.choices({})
+    added = refused = already_here = without_category = 0
+    categories, statuses, written = Counter[str](), Counter[str](), dict[tuple[str, str], str]()
+    async for batch in batches:
+        rows = cells_of(rows_below(batch, settings), settings)
+        judged = await judge_now(reader, rows, settings, known)
+        names = []
+        for row, pet in zip(rows, judged, strict=True):
+            await slices.rest()
+            if isinstance(pet, NewPet):
+                names.append(name_key_of(words_of(pet.name)))
+            if not row.may_be_pet:
+                continue
+            without_category += not row.category
+            key = name_key(row.category)
+            if key in categories or (key not in known and can_be_category(row.category)):
+                categories[key] += 1
+                written.setdefault(("category", key), row.category)
+            key = word_key(row.status)
+            if key not in ("", *STATUSES):
+                statuses[key] += 1
+                written.setdefault(("status", key), row.status)
+        here = await names_here(reader, {*names})
+        already_here += sum(name in here for name in names)
         added, refused = added + len(names), refused + len(rows) - len(names)
-    unknown, undecided, choices = Counter[str](), Counter[str](), settings.choices({})
     means: dict[str, Meaning | UnsetType] = {}
-    for word, count in words.categories.items():
+    undecided = Counter[str]()  # these come first
+    for key, count in statuses.items():
         await slices.rest()
-        if word and name_key(word) not in categories.known:
-            unknown[word] = count
-    for word, count in words.statuses.items():
-        await slices.rest()
-        if word and word_key(word) not in STATUSES:
-            status = status_of(word, choices)
-            means[word] = "none" if status is None else status
-            undecided[word] = count + (MAX_ROWS if means[word] is UNSET else 0)  # these come first
+        means[key] = meaning_of(key, choices)
+        undecided[key] = count + (MAX_ROWS if means[key] is UNSET else 0)
     return ImportPreview(
         added=added,
         refused=refused,
         already_here=already_here,
-        without_category=words.categories[""],
+        without_category=without_category,
         categories=[
-            ImportWord(word[:MAX_WORD], count) for word, count in unknown.most_common(MAX_LISTED)
+            ImportWord(written["category", key][:MAX_WORD], count)
+            for key, count in categories.most_common(MAX_LISTED)
         ],
         statuses=[
-            ImportWord(word[:MAX_WORD], words.statuses[word], means[word])
-            for word, _ in undecided.most_common(MAX_LISTED)
+            ImportWord(written["status", key][:MAX_WORD], statuses[key], means[key])
+            for key, _ in undecided.most_common(MAX_LISTED)
         ],
     )

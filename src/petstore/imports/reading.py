@@ -8,7 +8,6 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import BinaryIO
 
 from msgspec import Struct
@@ -18,6 +17,9 @@ from petstore.errors import InvalidBody
 
 MAX_FILE = 8 * 2**20
 """Bytes of a file."""
+
+ROWS_AT_ONCE = 100
+"""How many rows a batch has, and a transaction adds."""
 
 _SECONDS = 15  # with the wait for a turn, less than proxies wait
 _TOO_LARGE = (
@@ -42,29 +44,27 @@ class TableHead(Struct, frozen=True):
 
     ``encoding`` is UTF-8, UTF-16, Windows-1252, Excel or OpenDocument; ``separator`` is empty for
     the last two. ``notes`` are sentences for a clerk, such as which sheets are not read. From line
-    ``last_from`` on, each row has fewer filled cells than the one before, as totals have. A file
-    with a ``problem`` cannot be read.
+    ``last_from`` on, each row has fewer filled cells than the one before, as totals have. There are
+    so many ``rows``. A file with a ``problem`` cannot be read.
     """
 
     encoding: str = ""
     separator: str = ""
     notes: list[str] = []
     last_from: int = 0
+    rows: int = 0
     problem: str = ""
 
 
-def rows_in(file: BinaryIO) -> Iterator[Row]:
-    """Yield the rows that ``read_table`` has written, each decoded as it is asked for."""
-    file.seek(0)
-    return map(Decoder(Row).decode, file)
+decode_rows = Decoder(list[Row]).decode
+"""Decode a batch, a line of what ``read_table`` writes."""
 
 
-def read_table(file: BinaryIO, rows: BinaryIO) -> TableHead:
-    """Read a file from its beginning into ``rows``. Its content alone decides what it is.
+def read_table(file: BinaryIO, batches: BinaryIO) -> TableHead:
+    """Read a file from its beginning into ``batches``. Its content alone decides what it is.
 
-    It waits for another process, usually 50 ms, for a large workbook seconds. So call it with
+    It waits for another process, usually 200 ms, for a large workbook seconds. So call it with
     ``asyncio.to_thread``, and only once at a time: each call may use 200 MiB and a processor.
-    ``rows_in`` takes about 5 µs for each row; rest between some hundreds of them.
 
     Raises:
         InvalidBody: it cannot be read; the message tells a clerk why, and what to do.
@@ -73,11 +73,11 @@ def read_table(file: BinaryIO, rows: BinaryIO) -> TableHead:
     file.seek(0)
     try:
         child = subprocess.run(  # noqa: S603 # a module of this package
-            [sys.executable, "-I", "-m", "petstore.imports.tables", str(rows.fileno())],
+            [sys.executable, "-I", "-m", "petstore.imports.tables", str(batches.fileno())],
             stdin=file,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            pass_fds=[rows.fileno()],
+            pass_fds=[batches.fileno()],
             timeout=_SECONDS,
             check=True,
         )

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
+from itertools import islice
 from typing import Any, BinaryIO
 
 from msgspec.json import encode
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError, SheetVisibleEnum
 
 from petstore.errors import InvalidBody
-from petstore.imports.reading import MAX_FILE, Row, TableHead
+from petstore.imports.reading import MAX_FILE, ROWS_AT_ONCE, Row, TableHead
 
 MAX_ROWS, MAX_COLUMNS = 20_000, 256
 MAX_ROW_TEXT = 65_536
@@ -51,10 +52,9 @@ _NOT_WINDOWS_1252 = re.compile(
     + rb"[\x80\x82\x84-\x89\x8b\x95\x98\x9b\xa1-\xa8\xab\xac\xaf\xb1-\xb3\xb5\xb6\xb8\xb9\xbb-\xbf]"
     + _LETTER
 )
-_SEPARATORS = ",;\t"
-_UNSUPPORTED_SEPARATOR = "|"
+_SEPARATORS = ",;\t|"
 _SAMPLE = 65_536
-_SEPARATOR_LINE = re.compile('"?sep=(.)"?\n', re.IGNORECASE)
+_SEPARATOR_LINE = re.compile('"?sep=([,;\t|])"?\n', re.IGNORECASE)
 _LOST = "\N{REPLACEMENT CHARACTER}"
 _WHOLE_BELOW = 10**15
 
@@ -84,12 +84,6 @@ def _open_text(text: str, encoding: str) -> tuple[TableHead, Iterator[Row]]:
         raise InvalidBody(msg)
     named = _SEPARATOR_LINE.match(text)
     separator = named[1] if named else _likely_separator(text)
-    if separator not in _SEPARATORS:
-        msg = (
-            f"The columns of this file are divided by “{separator}”. Open it in a spreadsheet"
-            f" program with “{separator}” as the separator, {_SAVE_AS}"
-        )
-        raise InvalidBody(msg)
     return TableHead(encoding, separator), _csv_rows(text, separator, named.end() if named else 0)
 
 
@@ -136,7 +130,7 @@ def _likely_separator(text: str) -> str:
         [(width, count)] = widths.most_common(1) or [(1, 0)]
         return count, width
 
-    return max(_SEPARATORS + _UNSUPPORTED_SEPARATOR, key=likelihood)
+    return max(_SEPARATORS, key=likelihood)
 
 
 def _csv_rows(text: str, separator: str, start: int) -> Iterator[Row]:
@@ -231,20 +225,22 @@ def _bounded(rows: Iterator[Row]) -> Iterator[Row]:
         raise InvalidBody(_EMPTY)
 
 
-def write_rows(content: bytes, rows: BinaryIO) -> TableHead:
-    """Write the rows of a file as JSON, one a line, and return what the file is."""
-    last_from = filled_before = 0
+def write_rows(content: bytes, batches: BinaryIO) -> TableHead:
+    """Write the rows of a file as JSON, a batch a line, and return what the file is."""
+    last_from = filled_before = count = 0
     try:
-        head, found = open_table(content)
-        for row in found:
-            filled = sum(map(bool, row.cells))
-            if filled >= filled_before:
-                last_from = row.line
-            filled_before = filled
-            rows.write(encode(row) + b"\n")
+        head, rows = open_table(content)
+        while batch := [*islice(rows, ROWS_AT_ONCE)]:
+            for row in batch:
+                filled = sum(map(bool, row.cells))
+                if filled >= filled_before:
+                    last_from = row.line
+                filled_before = filled
+            count += len(batch)
+            batches.write(encode(batch) + b"\n")
     except InvalidBody as error:
         return TableHead(problem=error.message)
-    return replace(head, last_from=last_from)
+    return replace(head, last_from=last_from, rows=count)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -254,8 +250,8 @@ def main(arguments: Sequence[str]) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.nice(10)
     try:
-        with os.fdopen(int(arguments[0]), "wb") as rows:
-            head = write_rows(sys.stdin.buffer.read(), rows)
+        with os.fdopen(int(arguments[0]), "wb") as batches:
+            head = write_rows(sys.stdin.buffer.read(), batches)
     except OSError:
         sys.exit(os.EX_IOERR)
     sys.stdout.buffer.write(encode(head))

@@ -38,7 +38,6 @@ from petstore.interface.authentication import (
 from petstore.interface.bodies import BodyReader
 from petstore.interface.client_address import Network, client_address
 from petstore.interface.cross_origin import cross_origin_headers, is_preflight, preflight_response
-from petstore.interface.deprecation_headers import check_sunset, deprecation_headers
 from petstore.interface.idempotency import idempotency_key, request_digest
 from petstore.interface.idempotency_records import Attempt
 from petstore.interface.messages import (
@@ -48,7 +47,9 @@ from petstore.interface.messages import (
     conditional,
     conditions_of,
     error_response,
+    rate_limit_headers,
     refusal_response,
+    require_admitted,
 )
 from petstore.interface.operation import (
     Call,
@@ -58,18 +59,17 @@ from petstore.interface.operation import (
     Operation,
     Services,
     Target,
+    deprecation_headers,
+    encode_result,
     execute,
     shows_lapse,
 )
-from petstore.interface.parameters import Query, decode_query
-from petstore.interface.rate_limit_headers import rate_limit_headers, require_admitted
-from petstore.interface.response_cache import ResponseCache
-from petstore.interface.results import encode_result
+from petstore.interface.pages import Query, ResponseCache, decode_query
 from petstore.interface.routes import Addresses, Route, Routes, decode_path_id, not_allowed
 from petstore.keys.model import Caller
 from petstore.limits.admission import KEY
 from petstore.limits.contract import Decision
-from petstore.limits.minutes import network_of
+from petstore.limits.memory import network_of
 from petstore.logs import RequestLine
 from petstore.usage.counter import first_hour
 
@@ -166,21 +166,6 @@ class Pages(NamedTuple):
     section: Section
 
 
-class RequestIds:
-    """Gives each request an id that no other process gives."""
-
-    def __init__(self) -> None:
-        self._prefix = os.urandom(6).hex()
-        self._count = count(_FIRST_ID)
-
-    def id_of(self, request: Request) -> str:
-        """Return the id that the client has chosen, if it can be one, else a new one."""
-        given = request.fields.get(b"x-request-id")
-        if given is not None and _REQUEST_ID.match(given):
-            return given.decode("ascii")
-        return self._prefix + hex(next(self._count))[len("0x1") :]
-
-
 class Application:
     """The application: the interface, and the ``pages`` beside it.
 
@@ -212,7 +197,8 @@ class Application:
         self.lifespan = lifespan
         self._on_retire = on_retire
         self._retiring = False
-        self._request_ids = RequestIds()
+        self._prefix = os.urandom(6).hex()  # so no other process gives the same ids
+        self._count = count(_FIRST_ID)
 
     def shut_down(self) -> None:
         """Report not ready, and close each connection after its next response."""
@@ -257,7 +243,10 @@ class Application:
 
     def _begin(self, request: Request) -> Exchange:
         started = time.perf_counter()
-        request_id = self._request_ids.id_of(request)
+        request_id = self._prefix + hex(next(self._count))[len("0x1") :]
+        given = request.fields.get(b"x-request-id")
+        if given is not None and _REQUEST_ID.match(given):
+            request_id = given.decode("ascii")
         trusted, client = self._rules.trusted_proxies, request.client
         if trusted:
             client = client_address(request, trusted)
@@ -307,7 +296,7 @@ class Application:
             latest = now, request.fields.get(b"user-agent"), exchange.request_id
             hour = first_hour(now // DAY)
             self.services.counter.count("deprecated", key.id, operation.id, hour, latest)
-            check_sunset(operation.deprecation, now)
+            operation.deprecation.check(now)
         require_scope(key, operation.scope)
         if operation.in_turn:
             # Apart, so that files which arrive slowly keep no batch waiting.
@@ -421,7 +410,6 @@ class Application:
         return key
 
     async def _look_up(self, exchange: Exchange, token: bytes) -> Caller:
-        """Return the key of a token that is not in memory."""
         look_ups, client = self.services.admission.look_ups, exchange.client
         try:
             return await look_up(token, self.services.keys, look_ups, client)

@@ -2,10 +2,10 @@
 
 from petstore.errors import InvalidKey, MissingKey, MissingScope, NetworkNotAllowed, Unavailable
 from petstore.http.messages import Request
-from petstore.interface.rate_limit_headers import require_admitted
+from petstore.interface.messages import require_admitted
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Scope
-from petstore.limits.minutes import MinuteLimiter, network_of
+from petstore.limits.memory import MinuteLimiter, network_of
 
 _CHALLENGE = 'Bearer realm="petstore"'
 _MISSING = {"WWW-Authenticate": _CHALLENGE}

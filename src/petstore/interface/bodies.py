@@ -121,7 +121,7 @@ class BodyReader:
         if request.body == "waiting" and b"expect" not in request.fields:
             request.keeps_body = False
             with suppress(PetstoreError):
-                await self._read(request, receive, _drop, self._largest)
+                await self._read(request, receive, len, self._largest)
 
     async def end_late(self) -> None:
         """End the reading of every body whose time is over."""
@@ -214,10 +214,6 @@ async def _receive(receive: Receive, take: Callable[[bytes], None], largest: int
     except ConnectionError as error:
         msg = f"the body: expected all of it; {error}"
         raise IncompleteBody(msg) from error
-
-
-def _drop(_: bytes) -> None:
-    """Keep nothing of a piece."""
 
 
 def _too_large(largest: int) -> ContentTooLarge:

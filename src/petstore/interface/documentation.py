@@ -9,8 +9,7 @@ import msgspec
 from petstore.errors import NotFound
 from petstore.http.messages import Headers, Request, Response
 from petstore.interface.application import PublicPage
-from petstore.interface.content_codings import choose_coding
-from petstore.interface.messages import conditional, conditions_of, entity_tag
+from petstore.interface.messages import choose_coding, conditional, conditions_of, entity_tag
 
 FOLDER = Path(__file__).parent.parent / "site"
 """The folder that ``make docs`` writes."""

@@ -12,8 +12,7 @@ from petstore.databases.contract import Unit
 from petstore.errors import Conflict, InvalidParameter, SecretAlreadyShown
 from petstore.http.messages import Request, Response
 from petstore.interface.messages import error_response
-from petstore.interface.operation import Context, IdempotentRequest, Result
-from petstore.interface.results import encode_result
+from petstore.interface.operation import Context, IdempotentRequest, Result, encode_result
 
 T = TypeVar("T")
 

@@ -34,7 +34,6 @@ class SafeRetries:
         self._store = store
         self._clock = clock
         self._under_way: set[tuple[int, str]] = set()
-        self.replays = 0
 
     async def find(self, attempt: Attempt) -> bytes | None:
         """Return the recorded response to the first request, if it has one.
@@ -44,7 +43,6 @@ class SafeRetries:
         self._require_free(attempt)
         before = self._clock() - IDEMPOTENCY_RECORDS_KEPT
         rows = await self._store.read(_select(attempt, before))
-        self.replays += len(rows)
         return _response_in(rows, attempt) if rows else None
 
     async def once(self, attempt: Attempt, unit: Unit[bytes]) -> IdempotencyRecord:
@@ -55,7 +53,6 @@ class SafeRetries:
             record = await self._store.write(_once(attempt, unit, self._clock()))
         finally:
             self._under_way.remove(name)
-        self.replays += record.is_replay
         return record
 
     def _require_free(self, attempt: Attempt) -> tuple[int, str]:

@@ -1,22 +1,28 @@
-"""The responses of the interface: JSON, and the Error body."""
+"""What responses have in common: JSON, the Error body, entity tags, codings and limits."""
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
 import msgspec
 
+from petstore.clock import DAY, MINUTE, SECOND, seconds_up
+from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import (
     HeaderFieldsTooLarge,
-    InvalidParameter,
     InvalidRequest,
+    KeyBanned,
     Overloaded,
     PetstoreError,
     PreconditionFailed,
+    RateLimitExceeded,
     Unimplemented,
     UriTooLong,
 )
 from petstore.http.messages import Headers, Refusal, Request, Response
+from petstore.limits.contract import Budget, Decision
 
 JSON = b"content-type: application/json"
 NO_STORE = b"cache-control: no-store"
@@ -58,10 +64,6 @@ def refusal_response(refusal: Refusal, root: str) -> Response:
     return error_response(_REFUSALS[refusal.status](refusal.message), root)
 
 
-LONGEST = 1024
-"""The largest list of tags that is read, in bytes."""
-
-_FIELDS = {b"if-match": "If-Match", b"if-none-match": "If-None-Match"}
 _TAG = re.compile(rb'(W/)?("[^"]*")')
 _TAGS = re.compile(rb'[ \t,]*(?:(?:W/)?"[^"]*"[ \t]*(?:,[ \t,]*|\Z))+\Z')
 
@@ -108,10 +110,6 @@ def conditions_of(request: Request) -> Conditions:
     fields = request.fields
     if b"if-match" not in fields and b"if-none-match" not in fields:
         return NO_CONDITIONS
-    for field, name in _FIELDS.items():
-        if len(fields.get(field, b"")) > LONGEST:
-            msg = f"{name}: expected at most {LONGEST} bytes"
-            raise InvalidParameter(msg)
     return Conditions(fields.get(b"if-match"), fields.get(b"if-none-match"))
 
 
@@ -132,3 +130,109 @@ def _matches(field: bytes, tag: bytes, *, weak: bool) -> bool:
     if tag not in field or not _TAGS.match(field):
         return False
     return any(tag == found and (weak or not mark) for mark, found in _TAG.findall(field))
+
+
+_CODING = re.compile(
+    rb"[ \t]*([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*(?:;[ \t]*[qQ]=([01](?:\.[0-9]{0,3})?)[ \t]*)?\Z"
+)
+
+
+def choose_coding(request: Request, available: Iterable[str]) -> str | None:
+    """Return the coding that the client prefers, ``None`` if the content goes as it is.
+
+    ``available`` is in the order of the service's own preference. The content as it is can always
+    be had, so a client that refuses even that gets it all the same.
+    """
+    field = request.fields.get(b"accept-encoding")
+    if field is None:
+        return None
+    weights = _weights(field)
+    others = weights.get("*", 0.0)
+    ranked = [(weights.get(coding, others), coding) for coding in available]
+    weight, best = max(ranked, key=lambda pair: pair[0], default=(0.0, ""))
+    return best if weight > 0 and weight >= weights.get("identity", 0.0) else None
+
+
+def _weights(field: bytes) -> dict[str, float]:
+    """Return the weight of each coding that is named; what is no weight at all is left out."""
+    found = filter(None, map(_CODING.match, field.split(b",")))
+    return {match[1].decode("ascii").lower(): float(match[2] or 1) for match in found}
+
+
+_DAY = DAY // SECOND
+_SHOWN = b"x-ratelimit-limit: %d\r\nx-ratelimit-remaining: %d\r\nx-ratelimit-reset: %d"
+_WITH_MINUTE = _SHOWN + b'%b\r\nratelimit: "minute";r=%d;t=%d'
+_WITH_DAY = _SHOWN + b'%b\r\nratelimit: "day";r=%d;t=%d'
+_WITH_BOTH = _WITH_MINUTE + b', "day";r=%d;t=%d'
+
+
+def rate_limit_headers(decision: Decision) -> bytes:
+    """Return the three ``X-RateLimit`` headers, and beside them the windows as the IETF drafts.
+
+    ``RateLimit-Policy`` and ``RateLimit`` follow draft-ietf-httpapi-ratelimit-headers. They list
+    the windows that have a limit, and are left out if none has.
+    """
+    limits, now = decision.limits, decision.now
+    per_minute, per_day = limits
+    minute_left, day_left, is_day = decision.left()
+    # Whole seconds, rounded up: clock.seconds_up without its calls.
+    minute_end = -(-(decision.minute_started + MINUTE) // SECOND)
+    day_end = (decision.day_number + 1) * _DAY
+    if decision.verdict == "banned":
+        limit, left, reset = decision.described
+    elif is_day:
+        limit, left, reset = per_day, day_left, day_end
+    else:
+        limit, left, reset = per_minute, minute_left, minute_end
+    if per_day == per_minute == UNLIMITED:
+        return _SHOWN % (limit, left, reset)
+    second, policy = -(-now // SECOND), _policy(limits)
+    minute_ends_in, day_ends_in = minute_end - second, day_end - second
+    if per_day == UNLIMITED:
+        return _WITH_MINUTE % (limit, left, reset, policy, minute_left, minute_ends_in)
+    if per_minute == UNLIMITED:
+        return _WITH_DAY % (limit, left, reset, policy, day_left, day_ends_in)
+    both = minute_left, minute_ends_in, day_left, day_ends_in
+    return _WITH_BOTH % (limit, left, reset, policy, *both)
+
+
+def limit_reached(decision: Decision, budget: Budget, requests: int = 1) -> PetstoreError:
+    """Return the 429 of a request that was not admitted within a ``budget``.
+
+    It costs as much as so many ``requests``.
+    """
+    seconds = seconds_up(decision.described.reset * SECOND - decision.now)
+    headers = {"Retry-After": str(seconds)}
+    if decision.verdict == "banned":
+        msg = (
+            f"this key is banned because it kept sending requests after 429: wait {seconds} seconds"
+        )
+        return KeyBanned(msg, headers)
+    length = "minute" if decision.described == decision.minute else "day"
+    limit = f"{decision.described.limit} requests a {length}"
+    if requests > 1:
+        left = decision.described.remaining
+        msg = (
+            f"this request costs as much as {requests}, and {left} of {limit} are left: send fewer"
+            f" items, or wait {seconds} seconds"
+        )
+    else:
+        msg = f"the limit of {budget.words}, {limit}, is reached: wait {seconds} seconds"
+    return RateLimitExceeded(msg, headers, f"{budget.name}_{length}")
+
+
+def require_admitted(decision: Decision, budget: Budget, requests: int = 1) -> None:
+    """Refuse a request that was not admitted, with ``limit_reached``."""
+    if decision.verdict != "admitted":
+        raise limit_reached(decision, budget, requests)
+
+
+@lru_cache(maxsize=1024)
+def _policy(limits: Limits) -> bytes:
+    """Return the line of ``RateLimit-Policy``, for at least one limit."""
+    windows = []
+    if limits.per_minute != UNLIMITED:
+        windows.append(b'"minute";q=%d;w=60' % limits.per_minute)
+    if limits.per_day != UNLIMITED:
+        windows.append(b'"day";q=%d;w=86400' % limits.per_day)
+    return b"\r\nratelimit-policy: %b" % b", ".join(windows)

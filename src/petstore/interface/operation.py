@@ -4,24 +4,25 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from email.utils import format_datetime
+from functools import cached_property, lru_cache
 from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_origin
 
 from msgspec import Struct
 
-from petstore.clock import Clock
+from petstore.clock import Clock, Milliseconds, milliseconds
 from petstore.databases.contract import Store, Unit
-from petstore.databases.secret_files import SecretFile
+from petstore.databases.private_files import SecretFile
 from petstore.deprecations.model import DeprecatedOperation
-from petstore.errors import MissingKey, PetstoreError
+from petstore.errors import Gone, MissingKey, PetstoreError
 from petstore.events.changes import Extent
 from petstore.events.feed import Client, Feed
 from petstore.events.model import Author
-from petstore.http.messages import Response
+from petstore.events.store import Change
+from petstore.http.messages import Headers, Response
 from petstore.interface.authentication import authenticate, require_network
 from petstore.interface.idempotency_records import Attempt, SafeRetries
-from petstore.interface.messages import NO_CONDITIONS, Conditions, encode_json, entity_tag
-from petstore.interface.parameters import Values
+from petstore.interface.messages import JSON, NO_CONDITIONS, Conditions, encode_json, entity_tag
 from petstore.keys.cache import ApiKeyCache, find_key
 from petstore.keys.model import Caller, Scope, digest
 from petstore.keys.store import Principal
@@ -34,8 +35,10 @@ from petstore.usage.counter import Counter
 from petstore.webhooks.model import Networks
 
 BASE = "/v1"
+_CREATED = 201
 
 Body = TypeVar("Body")
+Values = TypeVar("Values")
 Value = TypeVar("Value")
 Method: TypeAlias = Literal["GET", "POST", "PATCH", "DELETE"]
 
@@ -102,6 +105,19 @@ class Context(Struct, frozen=True):
     def author(self) -> Author:
         """The author of the events that the call causes."""
         return Author(self.caller.actor, self.request_id or None)
+
+    @property
+    def change(self) -> Change:
+        """What a unit of work of the call has to know of it."""
+        services = self.services
+        return Change(
+            services.clock(),
+            self.author,
+            self.conditions.check,
+            services.strict_categories,
+            services.reservation_minutes,
+            services.currency,
+        )
 
     @property
     def principal(self) -> Principal:
@@ -205,6 +221,30 @@ class Deprecation:
     successor: str
     use: str
 
+    @cached_property
+    def _end(self) -> Milliseconds:
+        return milliseconds(self.sunset)
+
+    def check(self, now: Milliseconds) -> None:
+        """Refuse an operation that has ended."""
+        if now >= self._end:
+            end = format_datetime(self.sunset, usegmt=True)
+            msg = f"this operation ended on {end}; use {self.use} instead"
+            raise Gone(msg)
+
+
+@lru_cache(maxsize=64)
+def deprecation_headers(deprecation: Deprecation, root: str) -> Headers:
+    """Return ``Deprecation`` (RFC 9745), ``Sunset`` (RFC 8594) and links below ``root``."""
+    sunset = format_datetime(deprecation.sunset, usegmt=True)
+    link = (
+        f'<{root}{deprecation.documentation}>; rel="deprecation"; type="text/html",'
+        f' <{root}{deprecation.successor}>; rel="successor-version"'
+    )
+    since = int(deprecation.since.timestamp())
+    lines = f"deprecation: @{since}", f"sunset: {sunset}", f"link: {link}"
+    return [line.encode("ascii") for line in lines]
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -267,6 +307,11 @@ class Operation:
         return get_origin(self.success.content) is list and self.query is not None
 
     @cached_property
+    def reads_one(self) -> bool:
+        """Whether it reads a single resource, of which the client may have a version."""
+        return self.method == "GET" and self.tagged and get_origin(self.success.content) is not list
+
+    @cached_property
     def is_batch(self) -> bool:
         """Whether it takes a list: it acts on all of its items or on none, each for a request."""
         return get_origin(self.body) is list
@@ -311,3 +356,41 @@ async def execute(operation: Operation, context: Context, call: Call[Any, Any]) 
 def shows_lapse(operation: Operation, services: Services) -> bool:
     """Return whether a reservation has lapsed that the response to the operation would show."""
     return operation.shows_orders and services.reservations.are_due()
+
+
+def encode_result(operation: Operation, target: Target, result: Result[Any]) -> Response:
+    """Return the response to an operation that succeeded.
+
+    A new resource has its ``Location``, a page its ``Link`` to the next one and to what comes later
+    (RFC 8288). If a list has a single item, its page has the tag of that item, for the ``If-Match``
+    of a change. Any other page has a tag of its own, which covers the path in the ``Link`` too, and
+    not the host.
+    """
+    if result.response is not None:
+        return result.response
+    status, value = operation.success.status, result.value
+    headers: Headers = []
+    body = tag = b""
+    if operation.success.content is not None:
+        headers.append(JSON)
+        body = representation = encode_json(value)
+        if result.total is not None:
+            headers.append(b"x-total-count: %d" % result.total)
+            representation = b"%d %b" % (result.total, body)
+        if isinstance(value, list) and len(value) == 1 and not result.next:
+            representation = body[1:-1]
+        if result.next or result.latest:
+            pages = {"next": result.next, "latest": result.latest}
+            paths = {rel: target.next_page(cursor) for rel, cursor in pages.items() if cursor}
+            links = (f'<{target.root}{path}>; rel="{rel}"' for rel, path in paths.items())
+            headers.append(f"link: {', '.join(links)}".encode("ascii"))
+            representation += "".join(paths.values()).encode("ascii")
+        if status == _CREATED and not operation.is_batch:
+            location = result.location or f"{target.root}{target.path}/{value.id}"
+            headers.append(f"location: {location}".encode("ascii"))
+        if operation.tagged and status in (200, _CREATED):
+            tag = entity_tag(representation)
+            headers.append(b"etag: " + tag)
+    if result.is_replay:
+        headers.append(b"idempotent-replayed: true")
+    return Response(status, body, headers, tag=tag, waited=result.waited)

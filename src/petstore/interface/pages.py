@@ -1,16 +1,26 @@
-"""Lists: their query parameters, their pages and the link to the next page."""
+"""Query parameters, decoded to typed structs, and pages of lists, kept until a change shows."""
 
-from typing import Annotated, Any, Literal, TypeVar
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from functools import lru_cache
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
+from urllib.parse import unquote_to_bytes, urlencode
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, inspect
+from msgspec.structs import replace
 
+from petstore.databases.contract import Store
 from petstore.databases.pages import Matches, Page
-from petstore.domain.cursors import BY_ID, CursorForm
+from petstore.domain.cursors import BY_ID, BY_NAME, NEWEST_FIRST, CursorForm
+from petstore.domain.decoding import convert, field_types, number_or_text
 from petstore.domain.fields import NO_U0000, Int64
 from petstore.domain.names import MAX_SEARCHED
+from petstore.domain.words import MatchPosition
 from petstore.errors import InvalidParameter
-from petstore.events.changes import Extent
-from petstore.interface.operation import Result
+from petstore.events.changes import Extent, RecentChanges
+from petstore.generations import Generations
+from petstore.http.messages import Response
+from petstore.interface.operation import Result, Values
 
 P = TypeVar("P")
 
@@ -21,6 +31,7 @@ Count = Annotated[
             "`true` adds the header `X-Total-Count`: how many records match, or 10001 if there are"
             " more than 10,000."
         ),
+        examples=[False],
         extra={"expected": "true or false"},
     ),
 ]
@@ -39,9 +50,17 @@ Sort = Annotated[
     Literal["id", "-id"],
     Meta(
         description="The order: `id` (the default), or `-id` for the newest first.",
+        examples=["id"],
         extra={"expected": "one of 'id', '-id'"},
     ),
 ]
+
+
+_CURSORS = {
+    BY_ID.pattern: BY_ID.encode(20),
+    NEWEST_FIRST.pattern: NEWEST_FIRST.encode(20),
+    BY_NAME.pattern: BY_NAME.encode(MatchPosition("bella", "bella", 20)),
+}
 
 
 def limit_of(records: str) -> Meta:
@@ -62,6 +81,7 @@ def cursor_of(*forms: CursorForm[Any]) -> Meta:
         # The pattern's end alone would let a line break pass.
         max_length=max(form.max_length for form in forms),
         description="Where the page starts, from the `Link` header of the previous page.",
+        examples=[_CURSORS[forms[-1].pattern]],
         extra={"expected": "the cursor of a Link header, unchanged"},
     )
 
@@ -73,13 +93,14 @@ def search_text(description: str) -> Meta:
         max_length=MAX_SEARCHED,
         pattern=NO_U0000,
         description=f"{description} Cannot be used together with `sort`, and has no U+0000.",
+        examples=["Be"],
         extra={"expected": "1 to 100 characters"},
     )
 
 
 def require_plain_search(query: Any, by: str) -> None:
     """Refuse to sort or to count what a search ``by`` a text finds."""
-    if query.sort is not UNSET:
+    if query.sort == "-id":
         msg = f"sort: expected no sort together with {by}; a search is sorted by {by}"
         raise InvalidParameter(msg)
     if query.count is True:
@@ -121,3 +142,145 @@ def page_result(
     """
     cursor = "" if page.next_after is None else form.encode(page.next_after)
     return Result(page.items, cursor, extent=extent if total is None else None, total=total)
+
+
+_LONGEST = 16384
+# 100 ids and some; 100 ids as ``id%5B%5D``, 100 characters of four bytes, and some.
+_MAX_PARAMETERS = 128
+_MAX_ESCAPES = 640
+_LONGEST_NAME = 64
+# ``id[]`` and ``id[0]`` are how some clients write a list.
+_BRACKETS = re.compile(r"\[[0-9]*\]\Z", re.ASCII)
+_MAX_CACHED = 256
+# As our links have it: the cursor last, and nothing escaped that could be another one.
+_NEXT_PAGE = re.compile(rf"(?:([^%]*)&)?cursor=({BY_ID.pattern})".encode("ascii"))
+
+
+class Query(NamedTuple, Generic[Values]):
+    """The values of a query, and its known parameters but ``cursor`` as text."""
+
+    values: Values
+    filters: str = ""
+
+
+def decode_query(query: bytes, into: type) -> Query[Any]:
+    """Decode a query string into the struct ``into``; unknown parameters are ignored."""
+    _check_size(query)
+    # A long query is not worth its memory.
+    decode = _decode if len(query) > _MAX_CACHED else _decode_cached
+    return decode(query, into)
+
+
+@lru_cache(maxsize=8192)
+def _decode_cached(query: bytes, into: type) -> Query[Any]:
+    # The pages of a list differ in the cursor alone.
+    page = _NEXT_PAGE.fullmatch(query)
+    if page is None or query.count(b"cursor") > 1 or "cursor" not in field_types(into):
+        return _decode(query, into)
+    filters, cursor = page.groups(b"")
+    first, rest = _decode_cached(filters, into)
+    return Query(replace(first, cursor=cursor.decode("ascii")), rest)
+
+
+def _check_size(query: bytes) -> None:
+    """Refuse a query that costs more to decode than a page costs to read."""
+    if len(query) > _LONGEST:
+        msg = f"the query: expected at most {_LONGEST} bytes"
+    elif query.count(b"&") >= _MAX_PARAMETERS:
+        msg = f"the query: expected at most {_MAX_PARAMETERS} parameters"
+    elif query.count(b"%") > _MAX_ESCAPES:
+        msg = f"the query: expected at most {_MAX_ESCAPES} percent-encoded bytes"
+    else:
+        return
+    raise InvalidParameter(msg)
+
+
+def _decode(query: bytes, into: type) -> Query[Any]:
+    kinds = field_types(into)
+    values: dict[str, Any] = {}
+    filters = []
+    for name, text in _known(query, kinds):
+        kind = kinds[name]
+        if isinstance(kind, inspect.ListType):
+            values.setdefault(name, []).append(number_or_text(text, kind.item_type))
+        elif name in values:
+            msg = f"{name}: expected once, got it twice"
+            raise InvalidParameter(msg)
+        else:
+            values[name] = number_or_text(text, kind)
+        if name != "cursor":
+            filters.append((name, text))
+    return Query(convert(values, into, InvalidParameter), urlencode(filters))
+
+
+def _known(query: bytes, kinds: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the parameters whose names are among ``kinds``, decoded."""
+    for pair in query.split(b"&"):
+        encoded, _, value = pair.partition(b"=")
+        if len(encoded) <= _LONGEST_NAME and (name := _name(encoded)) in kinds:
+            yield name, _text(value)
+
+
+@lru_cache(maxsize=1024)
+def _name(encoded: bytes) -> str:
+    """Return a decoded name, without the brackets of a list. A list repeats it up to 100 times."""
+    return _BRACKETS.sub("", _text(encoded))
+
+
+def _text(encoded: bytes) -> str:
+    """Decode a part of a query (application/x-www-form-urlencoded, URL standard)."""
+    if b"%" in encoded or b"+" in encoded:
+        encoded = unquote_to_bytes(encoded.replace(b"+", b" "))
+    return encoded.decode(errors="replace")
+
+
+_GENERATION_BYTES = 16 * 1024 * 1024
+_OVERHEAD = 1792  # what a page takes beside its text
+
+
+_Asked: TypeAlias = tuple[str, str, bytes]
+"""What a GET asks for: the URL of the service, which the links of a page have, path and query."""
+
+_Read: TypeAlias = Callable[[], Awaitable[tuple[Response, Extent | None]]]
+"""Makes a response, and says what it shows. One without an extent is not kept."""
+
+
+class _CachedPage(Struct):
+    """A response, what it shows, and the number of the changes that were known to leave it."""
+
+    response: Response
+    extent: Extent
+    checked: int
+
+
+class ResponseCache:
+    """The responses to reads on which no change has shown since.
+
+    A response is never older than a committed change, whichever process made it. Each of two
+    generations has ``generation_bytes``.
+    """
+
+    def __init__(self, store: Store, generation_bytes: int = _GENERATION_BYTES) -> None:
+        self._changes = RecentChanges(store)
+        self._pages = Generations(generation_bytes, _size)
+
+    async def get(self, target: _Asked, read: _Read) -> Response:
+        """Return the response to a GET; ``read`` makes it if it is not in the cache."""
+        changes, page = self._changes, self._pages.get(target)
+        known = changes.count if changes.is_current else await changes.catch_up()
+        if page is not None and (
+            page.checked == known or not changes.show_on(page.extent, page.checked)
+        ):
+            page.checked = known
+            return page.response
+        response, extent = await read()
+        if extent is not None:
+            # Behind what it encodes, msgspec leaves a third more room. A copy has none.
+            response = replace(response, body=memoryview(response.body).tobytes())
+            self._pages.put(target, _CachedPage(response, extent, known))
+        return response
+
+
+def _size(target: _Asked, page: _CachedPage) -> int:
+    response = page.response
+    return sum(map(len, (*target, response.body, *response.headers))) + _OVERHEAD

@@ -23,17 +23,12 @@ _LONGEST_HOST = 261
 
 
 class _Routed(Protocol):
-    """What has a method and a path: an operation of the interface, or a page of the console."""
+    """An operation of the interface, or a page of the console: its path is a template."""
 
     @property
-    def method(self) -> str:
-        """The method, in upper case."""
-        ...
-
+    def method(self) -> str: ...
     @property
-    def path(self) -> str:
-        """The path template, relative to the base of its routes."""
-        ...
+    def path(self) -> str: ...
 
 
 R = TypeVar("R", bound=_Routed)
@@ -45,11 +40,6 @@ class Route(Generic[R]):
     def __init__(self, template: str) -> None:
         self.template = template
         self.operations: dict[str, R] = {}
-
-    def add(self, operation: R) -> None:
-        self.operations[operation.method] = operation
-        if operation.method == "GET":
-            self.operations["HEAD"] = operation
 
     def refusal(self, method: str, path: str) -> NotFound | MethodNotAllowed:
         """Return the error for a method without an operation; ``path`` is what was requested."""
@@ -84,7 +74,10 @@ class Routes(Generic[R]):
         self._with_parameter: dict[tuple[str, str], Route[R]] = {}
         self._with_two: dict[tuple[str | None, ...], Route[R]] = {}
         for operation in operations:
-            self._route_at(base + operation.path).add(operation)
+            operations_here = self._route_at(base + operation.path).operations
+            operations_here[operation.method] = operation
+            if operation.method == "GET":
+                operations_here["HEAD"] = operation
 
     def find(self, path: str) -> tuple[Route[R], tuple[str, ...]]:
         """Return the route of ``path``, without operations if there is none, and its parameters."""

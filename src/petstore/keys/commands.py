@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from petstore.cli.client import store_client_option
-from petstore.cli.options import ID, NONE, Cidr, Command, Duration, Integer, OrWord, given, key_name
+from petstore.cli.options import (
+    ID,
+    NETWORK,
+    NONE,
+    Command,
+    Integer,
+    OrWord,
+    duration,
+    given,
+    key_name,
+)
 from petstore.cli.output import SectionedGroup, print_json, print_secret, printable
 from petstore.cli.resources import View, resource_options, store_list_options, store_options
 from petstore.clock import SECOND, Milliseconds, system_clock, utc_second
@@ -20,8 +30,7 @@ if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is ins
     from petstore_client.models import Key, KeyWithToken
 
 _LIMIT = Integer(1, UNLIMITED - 1)
-_VALIDITY = Duration(min_seconds=1)
-_NETWORK = Cidr()
+_VALIDITY = duration(min_seconds=1)
 _SCOPES = f"{', '.join(SCOPES[:-1])} or {SCOPES[-1]}; may be repeated."
 
 
@@ -49,7 +58,6 @@ _KEYS: "View[Key]" = View(
         "expires": lambda key: _date(key.expires_at),
         "last used (UTC)": lambda key: key.last_used_at,
     },
-    str,
     ("scopes", "created", "environment", "expires", "token ends", "last used (UTC)", "plan"),
 )
 
@@ -69,7 +77,7 @@ def _field_options(command: Command, *, is_new: bool) -> Command:
             "--network",
             "allowed_networks",
             multiple=True,
-            type=_NETWORK if is_new else OrWord(_NETWORK, "anywhere"),
+            type=NETWORK if is_new else OrWord(NETWORK, "anywhere"),
             help="A network that it may be used from, instead of any others; may be repeated.",
         ),
         click.option(
@@ -168,7 +176,7 @@ def change(*, key_id: int, client: "Client", as_json: bool, **options: Any) -> N
 @_id_argument
 @click.option(
     "--grace",
-    type=Duration(),
+    type=duration(),
     default="0s",
     show_default=True,
     help="How long the old token stays valid, such as 1h.",
@@ -183,7 +191,7 @@ def rotate(*, key_id: int, grace: Milliseconds, client: "Client", as_json: bool)
 @click.command("rotate-key")
 @click.option(
     "--grace",
-    type=Duration(),
+    type=duration(),
     default="1h",
     show_default=True,
     help="How long the old token stays valid.",

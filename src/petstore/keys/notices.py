@@ -15,8 +15,7 @@ from msgspec.structs import asdict
 
 from petstore.chores import PeriodicTask
 from petstore.clock import DAY, MINUTE, Clock, Milliseconds, rfc3339, utc
-from petstore.databases.contract import Row, Statement, Store, Unit
-from petstore.databases.upserts import upsert
+from petstore.databases.contract import Row, Statement, Store, Unit, upsert
 from petstore.deprecations.model import DeprecatedOperation, DeprecationNoticeData
 from petstore.deprecations.store import select_uses, use_of
 from petstore.domain.plans import UNLIMITED

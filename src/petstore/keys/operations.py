@@ -83,6 +83,7 @@ class ListKeysQuery(PageQuery, frozen=True):
                     " `id`, or with a token that ends in these characters: a whole token, or its"
                     " last four."
                 ),
+                examples=["till"],
                 extra={"expected": "1 to 100 characters"},
             ),
         ]

@@ -1,23 +1,24 @@
 """The pages of keys, for administrators: find, create, change, rotate, revoke and unban them."""
 
+import re
 from typing import Any
 
-from petstore.console import charts
-from petstore.console.fields import Field, FieldSet
-from petstore.console.forms import Problem
+from petstore.clock import milliseconds, rfc3339
+from petstore.console.fields import Field, FieldSet, choice, undo_fields, words
+from petstore.console.forms import number_or_text
 from petstore.console.history import history_of
 from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest, again_if_used, operation_in_words
+from petstore.console.page import ConsolePage, PageRequest, again_if_used
 from petstore.console.rotation import GRACES, rotate
-from petstore.console.scopes import scopes_in_words
+from petstore.console.scopes import SCOPE_WORDS, scopes_in_words
 from petstore.console.templates import isolated
 from petstore.domain.names import MAX_SEARCHED
-from petstore.domain.plans import UNLIMITED
-from petstore.errors import PetstoreError, PreconditionFailed, SecretAlreadyShown
+from petstore.domain.plans import PLANS, UNLIMITED, Limits
+from petstore.errors import PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.keys.form import key_form, new_fields, undo_of
-from petstore.keys.model import Key
+from petstore.keys.model import DEFAULT_SCOPES, Key
+from petstore.usage.pages import usage_shown
 
 _SEARCH = FieldSet(
     Field(
@@ -27,11 +28,69 @@ _SEARCH = FieldSet(
         attributes={"maxlength": MAX_SEARCHED},
     )
 )
-_SENT_BEFORE = Problem(
-    "",
-    "This form was sent before, and the key is there. Its token was shown then and cannot be shown"
-    " again. Find the key in the list and rotate it to get another one.",
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def _limits_in_words(limits: Limits) -> str:
+    if limits.per_minute == UNLIMITED:
+        return "limits of its own"
+    return f"{limits.per_minute:,} a minute, {limits.per_day:,} a day"
+
+
+def _limit_field(name: str, window: str) -> Field:
+    def show(key: Key) -> str:
+        limit = key.per_minute if name == "perMinute" else key.per_day
+        return "" if limit is None or key.plan != "enterprise" else str(limit)
+
+    return Field(
+        *(name, f"Requests a {window}"),
+        show=show,
+        parse=lambda text: number_or_text(text) if text else None,
+        hint="Only for the plan enterprise. Leave empty for no limit.",
+        caption=f"Own limit: requests a {window}",
+        attributes={"inputmode": "numeric"},
+    )
+
+
+_FORM = FieldSet(
+    Field(
+        *("name", "Name"),
+        hint="What the key is for, such as Till 2.",
+        attributes={"maxlength": 100, "aria-required": "true"},
+    ),
+    choice(
+        *("plan", "Plan"),
+        *((plan, f"{plan}: {_limits_in_words(limits)}") for plan, limits in PLANS.items()),
+    ),
+    _limit_field("perMinute", "minute"),
+    _limit_field("perDay", "day"),
+    Field(
+        *("scopes", "Scopes"),
+        show=lambda key: words(key.scopes),
+        parse=str.split,
+        control="boxes",
+        options=[*SCOPE_WORDS.items()],
+        caption="Scopes: what it may do",
+    ),
+    Field(
+        *("allowedNetworks", "Networks"),
+        show=lambda key: words(key.allowed_networks),
+        parse=str.split,
+        control="lines",
+        hint="One a line, such as 203.0.113.0/24. Leave empty for any network.",
+        caption="Networks that it may be used from",
+    ),
+    Field(
+        *("expiresAt", "Expires"),
+        show=lambda key: f"{key.expires_at:%Y-%m-%d}" if key.expires_at else "",
+        # A day ends in UTC; an undo has the very second.
+        parse=lambda text: f"{text}T23:59:59Z" if _DATE.fullmatch(text) else text or None,
+        hint="Leave empty for no expiry.",
+        caption="Last day that it works (UTC)",
+        type="date",
+    ),
 )
+_NEW_KEY = {**dict.fromkeys(_FORM.labels, ""), "plan": "free", "scopes": words(DEFAULT_SCOPES)}
 
 
 async def _list(visit: PageRequest) -> Response:
@@ -47,52 +106,44 @@ async def _list(visit: PageRequest) -> Response:
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    form = key_form(visit.caller).new(visit.form, error, new_fields(visit.caller))
-    problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
-    return visit.page("key_new.html", error=error, form=form, problem=problem)
+    form = _FORM.new(visit.form, error, _NEW_KEY)
+    return visit.page("key_new.html", error=error, form=form)
 
 
 async def _create(visit: PageRequest) -> Response:
-    fields = key_form(visit.caller)
-    body = fields.body(fields.typed(visit.form))
-    created = await visit.execute("createKey", body)
+    created = await visit.execute("createKey", _FORM.body(_FORM.typed(visit.form)))
     return visit.page("key_token.html", 201, key=created.value)
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page of a key as it is now, with what was typed and what is wrong with it."""
     key: Key = (await _get(visit)).value
-    texts = key_form(visit.caller).texts(key)
-    form = key_form(visit.caller, texts).shown(texts, "", visit.form, error)
-    usage = (await visit.execute("getKeyUsage")).value
+    usage = await usage_shown(visit, (await visit.execute("getKeyUsage")).value, key.id)
     return visit.page(
         "key.html",
         error=error,
         key=key,
-        form=form,
+        form=_FORM.shown(_FORM.texts(key), "", visit.form, error),
         history=await history_of(visit, f"key/{key.id}"),
-        meters=_meters(usage),
-        refused=usage.refused,
-        operation_in_words=operation_in_words,
         may_do=scopes_in_words(key.scopes),
-        graces=GRACES,
-        is_own=key.id == visit.caller.id,
+        graces=GRACES[:-1],
+        **usage,
     )
 
 
 @again_if_used
 async def _update(visit: PageRequest) -> Response:
-    before, fields = await _get(visit), key_form(visit.caller)
+    before = await _get(visit)
     # The form has no version: a key that is used has another one every minute.
-    fields.require_unchanged(visit.form, before.value)
+    _FORM.require_unchanged(visit.form, before.value)
     if before.value.state == "revoked":
         msg = "somebody else revoked this key"
         raise PreconditionFailed(msg)
-    changed = await visit.execute("updateKey", fields.patch(visit.form), if_match=before.version)
+    changed = await visit.execute("updateKey", _FORM.patch(visit.form), if_match=before.version)
     key: Key = changed.value
-    if key.id == visit.caller.id and "keys:admin" not in key.scopes:
-        return await visit.redirect("")  # these pages are no longer for this person
-    undo = Undo(_path(visit), undo_of(before.value, key, visit.caller))
+    texts = _FORM.texts(before.value)
+    if before.value.expires_at not in (None, key.expires_at):
+        texts["expiresAt"] = rfc3339(milliseconds(before.value.expires_at))
+    undo = Undo(_path(visit), undo_fields(texts, _FORM.texts(key)))
     name = isolated(key.name)
     notice = change_notice(name, f"{name} is changed.", undo, visit.form.text("undo"))
     return await visit.redirect(_path(visit), notice)
@@ -115,18 +166,6 @@ async def _unban(visit: PageRequest) -> Response:
 
 async def _get(visit: PageRequest) -> Result[Any]:
     return await visit.execute("getKey")
-
-
-def _meters(usage: Any) -> list[charts.Meter]:
-    windows = (("this minute", usage.minute), ("today", usage.day))
-    return [
-        charts.meter(
-            f"Used {name}",
-            window.limit - window.remaining,
-            None if window.limit == UNLIMITED else window.limit,
-        )
-        for name, window in windows
-    ]
 
 
 def _path(visit: PageRequest) -> str:

@@ -23,8 +23,7 @@ from petstore.databases.contract import (
     placeholder_list,
     placeholders,
 )
-from petstore.databases.pages import Page, read_page
-from petstore.databases.planner import looked_up
+from petstore.databases.pages import Page, looked_up, read_page
 from petstore.domain.plans import UNLIMITED, PlanName
 from petstore.errors import (
     BeyondOwnRights,

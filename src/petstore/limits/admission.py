@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from petstore.clock import Clock
 from petstore.errors import Overloaded, RateLimitExceeded
 from petstore.limits.contract import Budget
-from petstore.limits.minutes import MinuteLimiter
+from petstore.limits.memory import MinuteLimiter
 
 
 class Turns:
@@ -95,5 +95,6 @@ class Admission:
         self.files = Turns("console_files", 64, each=4, refusal=msg)
         """Files of a caller: in the console to the end of the response, over the interface too."""
         self.working_files = Turns("console_files", 2)  # each has a batch of rows in memory
-        self.readings = Turns("files", 1, seconds=10)  # each may take 200 MiB and a processor
+        self.readings = Turns("files", 2, seconds=20)  # each has the words of a file in memory
+        self.reading = asyncio.Lock()  # may take 200 MiB and a processor
         self.passwords = Turns("passwords", 2, seconds=5)  # each takes 64 MiB meanwhile

@@ -5,7 +5,6 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from petstore.chores import PeriodicTask
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds, seconds_up
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.keys.model import Caller
@@ -34,7 +33,6 @@ class BanRules(Struct, frozen=True):
 
     @property
     def last_level(self) -> int:
-        """The first level whose ban has the maximum length."""
         return max(0, -(-self.max_duration // self.duration) - 1).bit_length()
 
 
@@ -168,40 +166,17 @@ class RateLimiter(Protocol):
         """Announce this process to the others. Call it each second."""
 
     async def save(self) -> None:
-        """Make the counts so far survive a restart.
-
-        Raises:
-            Unavailable: the counts could not be saved; the next call saves them.
-        """
+        """Make the counts so far survive a restart."""
 
     async def close(self) -> None:
         """Release the limiter's connections."""
 
 
-def limiter_chores(limiter: RateLimiter, save_seconds: float) -> tuple[PeriodicTask, PeriodicTask]:
-    """Return what announces this process, and what saves the counts every ``save_seconds``."""
-    failure = "cannot read the list of workers from Redis"
-    return (
-        PeriodicTask(limiter.heartbeat, 1, failure, at_start=True),
-        PeriodicTask(limiter.save, save_seconds, "counts not saved", at_stop=True),
-    )
-
-
 class RateLimitStore(Protocol):
-    """Where states survive a restart."""
+    """Where states survive a restart. Both methods raise ``Unavailable``."""
 
     async def load(self, key_id: int) -> State | None:
-        """Return the saved state of a key.
-
-        Raises:
-            Unavailable: the database is unreachable.
-        """
+        """Return the saved state of a key."""
 
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
-        """Save the states of many keys, and the requests of their days.
-
-        A state that is older than the saved one changes nothing: other processes save too.
-
-        Raises:
-            Unavailable: the database is unreachable; some may be saved.
-        """
+        """Save the states of many keys, but none that is older than the saved one."""

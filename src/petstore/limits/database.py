@@ -6,8 +6,7 @@ from operator import itemgetter
 
 from msgspec.structs import astuple, replace
 
-from petstore.databases.contract import Row, Statement, Store, Unit
-from petstore.databases.upserts import upsert
+from petstore.databases.contract import Row, Statement, Store, Unit, upsert
 from petstore.limits.contract import NEVER, State
 
 # All but the last, the latest unban: the row of the key has that.
@@ -43,10 +42,6 @@ class StoredRateLimits:
         return _state(rows[0]) if rows else None
 
     async def save(self, states: Iterable[tuple[int, State]]) -> None:
-        """Save the states of many keys, and the requests of each on its day.
-
-        Other processes save too, so a state that is older than the saved one is skipped.
-        """
         remaining = iter(sorted(states, key=itemgetter(0)))  # neighbours share a page of the file
         while batch := list(islice(remaining, _STATES_AT_ONCE)):
             await self._store.write(_save(batch))
@@ -81,7 +76,6 @@ def _save(states: Iterable[tuple[int, State]]) -> Unit[None]:
 def _upsert(
     table: str, key: tuple[str, ...], values: tuple[str, ...], condition: str, rows: Sequence[Row]
 ) -> Unit[None]:
-    """Insert ``rows``. Update an existing row only on ``condition``."""
     updates = ", ".join(f"{name} = excluded.{name}" for name in values)
     conflict = f"({', '.join(key)}) DO UPDATE SET {updates} WHERE {condition}"
     yield from upsert(table, (*key, *values), rows, conflict)

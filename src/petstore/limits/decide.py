@@ -77,7 +77,6 @@ def charge(
 def describe(
     state: State, limits: Limits, now: Milliseconds, unbanned_at: Milliseconds
 ) -> Decision:
-    """Return the windows as they stand, charging nothing."""
     if unbanned_at > state.unbanned_at:
         state = _unbanned(state, unbanned_at)
     state = _clock_jump_corrected(state, now)
@@ -87,7 +86,6 @@ def describe(
 def decision(
     state: State, limits: Limits, now: Milliseconds, verdict: Verdict, *, of_day: bool = False
 ) -> Decision:
-    """Return ``verdict`` with the windows as they stand after it."""
     banned_until = state.banned_until if verdict == "banned" else NEVER
     return Decision(verdict, limits, *_windows(state, now), banned_until, now, of_day)
 

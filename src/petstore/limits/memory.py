@@ -1,15 +1,88 @@
 """The limiter of one process: exact, in memory, saved each half second and at shutdown."""
 
-from petstore.clock import MINUTE, Clock
-from petstore.domain.plans import UNLIMITED
+from collections.abc import Hashable
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Network, ip_address
+from typing import Generic, TypeVar
+
+from msgspec.structs import replace
+
+from petstore.clock import MINUTE, Clock, Milliseconds
+from petstore.domain.plans import UNLIMITED, Limits
 from petstore.generations import Generations
 from petstore.keys.model import Caller
-from petstore.limits.contract import NEVER, BanRules, Budget, Decision, RateLimitStore, State
+from petstore.limits.contract import (
+    NEVER,
+    NO_BANS,
+    BanRules,
+    Budget,
+    Decision,
+    RateLimitStore,
+    State,
+)
 from petstore.limits.decide import charge, decide, describe, touched
-from petstore.limits.minutes import MinuteLimiter
 
 _FRESH = State()
 _GENERATION = 2 * MINUTE
+
+
+H = TypeVar("H", bound=Hashable)
+
+
+@lru_cache(maxsize=4096)
+def network_of(address: str, prefix: int = 64) -> str:
+    """Return the network that a client address counts as: IPv4 itself, IPv6 its /64 by default."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv4Address):
+        return address
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(IPv6Network((int(parsed), prefix), strict=False))
+
+
+class MinuteLimiter(Generic[H]):
+    """One window a minute for each holder, without bans."""
+
+    def __init__(self, clock: Clock, budget: Budget) -> None:
+        self.budget = budget
+        self._clock = clock
+        self._states: dict[H, State] = {}
+
+    def take(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
+        """Judge a request of ``holder``, and charge it if it is admitted."""
+        now, state = self._clock(), self._states.get(holder, _FRESH)
+        decision, after = decide(state, self._limits_of(per_minute), NO_BANS, now, NEVER)
+        if after.minute_started != state.minute_started:
+            # A new window goes to the end, so the first in the table is always the oldest.
+            self._states.pop(holder, None)
+            self._make_room(now)
+        self._states[holder] = after
+        return decision
+
+    def look(self, holder: H, per_minute: int = UNLIMITED) -> Decision:
+        state = self._states.get(holder, _FRESH)
+        return describe(state, self._limits_of(per_minute), self._clock(), NEVER)
+
+    def give_back(self, holder: H) -> None:
+        state = self._states.get(holder, _FRESH)
+        if state.minute_used > 1:
+            self._states[holder] = replace(state, minute_used=state.minute_used - 1)
+        elif state.minute_used:
+            del self._states[holder]
+
+    def _limits_of(self, per_minute: int) -> Limits:
+        return Limits(min(per_minute, self.budget.per_minute), UNLIMITED)
+
+    def _make_room(self, now: Milliseconds) -> None:
+        while self._states:
+            oldest = next(iter(self._states))
+            ended = now >= self._states[oldest].minute_started + MINUTE
+            if not ended and len(self._states) < self.budget.capacity:
+                return
+            del self._states[oldest]
 
 
 class UnsavedStates:
@@ -24,14 +97,12 @@ class UnsavedStates:
         return self._states.get(key_id) or await self._store.load(key_id)
 
     def put(self, key_id: int, state: State) -> None:
-        """Have ``state`` saved the next time."""
         before = self._states.get(key_id)
         if before is not None and before.day != state.day and before.day_used:
             self._ended_days.append((key_id, before))
         self._states[key_id] = state
 
     async def save(self) -> None:
-        """Save everything that is not saved yet."""
         states, ended_days = self._states, self._ended_days
         if not states:
             return
@@ -65,7 +136,6 @@ class MemoryLimiter:
         self.bans = 0
 
     async def take(self, key: Caller) -> Decision:
-        """Judge a request with ``key`` and charge it if it is admitted."""
         state = self._states.get(key.id) or await self._load(key.id)
         decision, after = decide(
             state, key.limits, self._rules, self._clock(), key.unbanned_at or NEVER
@@ -76,7 +146,6 @@ class MemoryLimiter:
         return decision
 
     async def look(self, key: Caller) -> Decision:
-        """Describe the windows of ``key`` without charging anything."""
         state = self._states.get(key.id) or await self._load(key.id)
         now = self._clock()
         after = touched(state, now)
@@ -85,7 +154,6 @@ class MemoryLimiter:
         return describe(state, key.limits, now, key.unbanned_at or NEVER)
 
     async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
-        """Charge ``requests`` to the day of ``key``: all of them, or none."""
         state = self._states.get(key.id) or await self._load(key.id)
         decision, after = charge(
             state, key.limits, self._clock(), key.unbanned_at or NEVER, requests, taken
@@ -95,11 +163,9 @@ class MemoryLimiter:
         return decision
 
     async def take_of(self, budget: Budget, holder: str) -> Decision:
-        """Judge what ``holder`` does within a ``budget``, and charge it if it is admitted."""
         return self._minutes_of(budget).take(holder, budget.per_minute)
 
     async def look_at(self, budget: Budget, holder: str) -> Decision:
-        """Describe the window of ``holder`` without charging anything."""
         return self._minutes_of(budget).look(holder, budget.per_minute)
 
     async def save(self) -> None:

@@ -97,11 +97,7 @@ class RedisRateLimiter:
     async def judge(
         self, mode: Mode, key: Caller, requests: int = 0, taken: Decision | None = None
     ) -> Decision:
-        """Judge a request with ``key``, and charge it if it is admitted; or only look.
-
-        To ``charge`` is to charge so many ``requests`` to the day, or to give back the one that was
-        ``taken`` with them.
-        """
+        """Judge a request with ``key``, and charge it if it is admitted; or only look."""
         name, limits, rules = f"petstore:key:{{{key.id}}}", key.limits, self._rules
         unbanned_at, threshold = key.unbanned_at or NEVER, rules.threshold(limits.per_minute)
         call = JudgeCall(
@@ -120,17 +116,13 @@ class RedisRateLimiter:
         return _decision(call, limits, judged)
 
     async def judge_minute(self, mode: Mode, budget: Budget, holder: str) -> Decision:
-        """Judge what ``holder`` does within a ``budget``, and charge it; or only look."""
         limits = Limits(budget.per_minute, UNLIMITED)
         call = JudgeCall(mode, *limits, NEVER, NO_BANS, UNLIMITED, 0, _MINUTE_LIFETIME, _FRESH)
         name = f"petstore:{budget.name}:{{{holder}}}"
         return _decision(call, limits, _decode(await self._script.run(name, _encode(call))))
 
     async def heartbeat(self) -> tuple[int, Milliseconds]:
-        """Announce this process; return how many processes there are, and the server's time.
-
-        Its timeout is longer than that of a request: no client waits for it.
-        """
+        """Announce this process; return how many processes there are, and the server's time."""
         command: Command = ("EVAL", _HEARTBEAT, 1, _PROCESSES, self._process, _SILENT_SECONDS)
         try:
             ((processes, now),) = await self._client.execute([command], 3 * self._timeout)
@@ -141,7 +133,6 @@ class RedisRateLimiter:
         return processes, now
 
     async def close(self) -> None:
-        """Remove this process from the count, and disconnect."""
         with suppress(RedisUnavailable):
             await self._client.execute([("ZREM", _PROCESSES, self._process)], self._timeout)
         await self._client.close()
@@ -186,7 +177,6 @@ class RedisLimiter:
 
     @property
     def bans(self) -> int:
-        """How many bans began in Redis by a request of this process."""
         return self._shared.bans
 
     @property
@@ -195,27 +185,21 @@ class RedisLimiter:
         return self._local is not None
 
     async def take(self, key: Caller) -> Decision:
-        """Judge a request with ``key`` and charge it if it is admitted."""
         return await self._judge("take", key)
 
     async def look(self, key: Caller) -> Decision:
-        """Describe the windows of ``key`` without charging anything."""
         return await self._judge("look", key)
 
     async def charge(self, key: Caller, requests: int, taken: Decision | None = None) -> Decision:
-        """Charge ``requests`` to the day of ``key``: all of them, or none."""
         return await self._judge("charge", key, requests, taken)
 
     async def take_of(self, budget: Budget, holder: str) -> Decision:
-        """Judge what ``holder`` does within a ``budget``, and charge it if it is admitted."""
         return await self._judge_minute("take", budget, holder)
 
     async def look_at(self, budget: Budget, holder: str) -> Decision:
-        """Describe the window of ``holder`` without charging anything."""
         return await self._judge_minute("look", budget, holder)
 
     async def heartbeat(self) -> None:
-        """Announce this process, learn how many there are, and return to Redis if it is back."""
         try:
             processes, now = await self._shared.heartbeat()
         except RedisUnavailable as error:
@@ -267,16 +251,12 @@ class RedisLimiter:
                 error,
             )
             self.fallbacks += 1
-            self._local = self._share()
+            self._local = MemoryLimiter(
+                _Shares(self._shared, self._processes),
+                lambda: self._clock() + self._server_ahead,
+                self._rules,
+            )
         return self._local
-
-    def _share(self) -> MemoryLimiter:
-        """Return a limiter in memory with what this process may admit alone."""
-
-        def clock() -> Milliseconds:
-            return self._clock() + self._server_ahead
-
-        return MemoryLimiter(_Shares(self._shared, self._processes), clock, self._rules)
 
 
 class _Shares:

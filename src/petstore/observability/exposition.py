@@ -17,7 +17,6 @@ from petstore.observability.metrics import METRICS, Samples
 
 
 def exposition(samples: Samples) -> tuple[str, bytes]:
-    """Return the media type and the text of ``samples``."""
     return CONTENT_TYPE_LATEST, generate_latest(_Collector(samples))
 
 

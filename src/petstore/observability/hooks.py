@@ -22,9 +22,6 @@ End: TypeAlias = Callable[[object], None]
 class StoreObserver(Protocol):
     """Notes the work of a database as it begins. The function that it returns notes the end."""
 
-    def check(self) -> End:
-        """Note a check of the database."""
-
     def read(self, statement: Statement) -> End:
         """Note a read."""
 
@@ -98,10 +95,7 @@ class _ObservedStore:
         self._store = store
         self._observer = observer
         self.migrate, self.open, self.close = store.migrate, store.open, store.close
-        self.version = store.version
-
-    def check(self) -> Coroutine[Any, Any, None]:
-        return _observed(self._observer.check, self._store.check())
+        self.version, self.check = store.version, store.check
 
     def read(self, statement: Statement) -> Coroutine[Any, Any, list[Row]]:
         return _observed(partial(self._observer.read, statement), self._store.read(statement))
@@ -129,7 +123,6 @@ class _ObservedLimiter:
 
 
 async def _observed(begin: Callable[[], End], call: Awaitable[T]) -> T:
-    """Return the result of ``call``; note its beginning, and its result or its error."""
     end = begin()
     try:
         result = await call

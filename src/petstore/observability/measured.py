@@ -10,15 +10,13 @@ from petstore.databases.contract import Statement, Store
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_files import database_bytes, last_backup
 from petstore.errors import Unavailable
-from petstore.events.feed import FeedLag
-from petstore.events.store import recorded_types
+from petstore.events.store import oldest_unpublished, recorded_types
 from petstore.http.messages import Request
 from petstore.interface.operation import Services
 from petstore.limits.contract import Decision, RateLimiter, Verdict
 from petstore.limits.memory import MemoryLimiter
 from petstore.logs import RequestLine
 from petstore.observability import metrics
-from petstore.observability.deliveries import report_backlog
 from petstore.observability.hooks import End
 from petstore.observability.metrics import METHODS, observe
 from petstore.observability.registry import Registry
@@ -27,6 +25,33 @@ from petstore.settings import Settings, is_postgres
 if TYPE_CHECKING:
     from petstore.databases.postgres import PostgresStore
     from petstore.limits.redis import RedisLimiter
+
+
+import math
+import resource
+import time
+from collections.abc import Awaitable
+from pathlib import Path
+
+from petstore.clock import SECOND, Clock, Milliseconds
+from petstore.databases.contract import Reader
+from petstore.keys.model import Environment
+from petstore.observability.metrics import (
+    CPU_SECONDS,
+    DELIVERIES,
+    DELIVERY_SECONDS,
+    LAG,
+    MAX_FILES,
+    MEMORY,
+    OLDEST_DELIVERY,
+    OPEN_FILES,
+    START_TIME,
+    WEBHOOKS_DISABLED,
+    Sample,
+)
+from petstore.webhooks.deliveries import Backlog, read_backlog
+from petstore.webhooks.model import DeliveryState
+from petstore.webhooks.store import active_webhooks
 
 _FEED_LAG_SECONDS = 1
 
@@ -45,18 +70,15 @@ class Metrics:
         """Do nothing: the line of the request has its time."""
 
     def responded(self, line: RequestLine) -> None:
-        """Count a request and the time it took."""
         operation = line.operation or "none"
         method = line.method if line.method in METHODS else "other"
         self._requests[operation, method, line.status][0] += 1
         observe(self._seconds[(operation,)], metrics.SECONDS, line.milliseconds / 1000)
 
     def database(self, store: Store) -> "_StoreMetrics":
-        """Report the files or the connections of ``store``; return what times its queries."""
         registry = self._registry
         if isinstance(store, SqliteStore):
             path = store.path
-            registry.report_histogram(metrics.COMMITS, store.committed)
             registry.report_shared(metrics.DATABASE_BYTES, lambda: database_bytes(path))
             registry.report_shared(
                 metrics.DISK_SIZE, lambda: disk_usage(path.resolve().parent).total
@@ -72,7 +94,6 @@ class Metrics:
         return _StoreMetrics(registry)
 
     def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
-        """Report the bans and the fallbacks of ``limiter``; return what counts its decisions."""
         registry = self._registry
         if isinstance(limiter, MemoryLimiter):
             registry.report(metrics.BANS, lambda: limiter.bans)
@@ -91,16 +112,19 @@ class Metrics:
         return lambda name: count if name == "take" else _ignore
 
     def services(self, services: Services) -> None:
-        """Report what the other parts count, and what the database has."""
         registry, store, clock = self._registry, services.store, services.clock
-        registry.report(metrics.LAPSED, lambda: services.reservations.lapsed)
-        registry.report(metrics.REPLAYS, lambda: services.retries.replays)
         registry.report(metrics.LONG_POLLS, lambda: services.feed.waiting)
         report_backlog(registry, store, self._settings.environment, clock)
-        lag = FeedLag(store, clock)
-        registry.report_shared(metrics.FEED_LAG, lambda: lag.seconds)
+        lag = 0.0  # of the oldest committed event that has no place yet: only on PostgreSQL
+
+        async def measure_lag() -> None:
+            nonlocal lag
+            recorded_at = await oldest_unpublished(store)
+            lag = 0 if recorded_at is None else max(0, clock() - recorded_at) / SECOND
+
+        registry.report_shared(metrics.FEED_LAG, lambda: lag)
         if is_postgres(self._settings.database):
-            chore = PeriodicTask(lag.refresh, _FEED_LAG_SECONDS, "lag of the feed not measured")
+            chore = PeriodicTask(measure_lag, _FEED_LAG_SECONDS, "lag of the feed not measured")
             registry.chores.append(chore)
 
 
@@ -112,9 +136,6 @@ class _StoreMetrics:
         self._transactions = registry.samples(metrics.TRANSACTIONS)[()]
         self._errors = registry.samples(metrics.DATABASE_ERRORS)[()]
         self._events = registry.samples(metrics.EVENTS)
-
-    def check(self) -> End:
-        return self._note_failure
 
     def read(self, statement: Statement) -> End:
         """Time a query; one in a transaction never ends with an error."""
@@ -128,7 +149,6 @@ class _StoreMetrics:
         return end
 
     def write(self) -> tuple[Callable[[Statement], End], End]:
-        """Time a transaction and its queries, and count its events once it is durable."""
         started = perf_counter()
         recorded: list[str] = []
 
@@ -151,3 +171,89 @@ class _StoreMetrics:
 
 def _ignore(outcome: object) -> None:
     """Ignore the end of a charge."""
+
+
+_OUTCOMES: dict[DeliveryState, str] = {
+    "succeeded": "succeeded",
+    "pending": "failed",
+    "failed": "abandoned",
+}
+_BACKLOG_SECONDS = 2
+_BACKLOG_LASTS: Milliseconds = 15 * SECOND
+
+
+def report_attempts(registry: Registry) -> Callable[[DeliveryState, float], None]:
+    counts = registry.samples(DELIVERIES)
+    times = registry.samples(DELIVERY_SECONDS)[()]
+
+    def note(state: DeliveryState, seconds: float) -> None:
+        counts[_OUTCOMES[state],][0] += 1
+        observe(times, DELIVERY_SECONDS, seconds)
+
+    return note
+
+
+def report_backlog(
+    registry: Registry, store: Reader, environment: Environment, clock: Clock
+) -> None:
+    """Report what is left to deliver, as the database has it.
+
+    Every process of the service does so: the one that delivers may be stuck or gone. If the
+    database cannot be read any more, the age is the time since it was.
+    """
+    backlog, read_at = Backlog(None, 0), clock()
+
+    async def read() -> None:
+        nonlocal backlog, read_at
+        now = clock()
+        backlog = await read_backlog(store, await active_webhooks(store, environment, now))
+        read_at = now
+
+    def age() -> float:
+        since = backlog.oldest
+        if since is None and clock() - read_at > _BACKLOG_LASTS:
+            since = read_at
+        return 0 if since is None else max(0, clock() - since) / SECOND
+
+    registry.report_shared(OLDEST_DELIVERY, age)
+    registry.report_shared(WEBHOOKS_DISABLED, lambda: backlog.disabled)
+    registry.chores.append(PeriodicTask(read, _BACKLOG_SECONDS, "deliveries not counted"))
+
+
+_LAG_SECONDS = 0.1
+_STATM = Path("/proc/self/statm")
+_FILES = Path("/proc/self/fd")
+
+
+def report_process(registry: Registry, worker: str) -> None:
+    started = time.time()
+    registry.report(CPU_SECONDS, time.process_time, worker)
+    registry.report(START_TIME, lambda: started, worker)
+    registry.report(MAX_FILES, lambda: resource.getrlimit(resource.RLIMIT_NOFILE)[0], worker)
+    if _STATM.exists():  # pragma: no branch - only Linux has it
+        page = resource.getpagesize()
+        registry.report(MEMORY, lambda: int(_STATM.read_text("ascii").split()[1]) * page, worker)
+        registry.report(OPEN_FILES, _open_files, worker)
+    measure_lag = lag_meter(registry.samples(LAG)[()])
+    registry.chores.append(PeriodicTask(measure_lag, _LAG_SECONDS, "event loop lag not measured"))
+
+
+def lag_meter(
+    sample: Sample, now: Callable[[], float] = time.perf_counter
+) -> Callable[[], Awaitable[None]]:
+    """Return a function that adds how late it is called, ``_LAG_SECONDS`` after it returned."""
+    # The clock of the loop stands still during a turn, and the slow turn may be that one.
+    due_at = math.inf
+
+    async def measure() -> None:
+        nonlocal due_at
+        moment = now()
+        observe(sample, LAG, max(0, moment - due_at))
+        due_at = moment + _LAG_SECONDS
+
+    return measure
+
+
+def _open_files() -> int:
+    # Since Linux 6.2 the size is the count; a listing may have 20,000 names.
+    return _FILES.stat().st_size or len(list(_FILES.iterdir()))

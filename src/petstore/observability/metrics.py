@@ -1,7 +1,6 @@
 """Every metric of the service. Adding one takes a line here; docs/monitoring.md lists them all."""
 
 from bisect import bisect_left
-from collections.abc import Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
 METHODS = frozenset(("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"))
@@ -12,8 +11,7 @@ Labels: TypeAlias = tuple[str | int, ...]
 Sample: TypeAlias = list[float]
 """The value of a counter or a gauge; the count of each bucket of a histogram, then the sum."""
 
-Samples: TypeAlias = dict[str, dict[Labels, Sample]]
-"""Samples by metric and labels."""
+Samples: TypeAlias = dict[str, dict[Labels, Sample]]  # samples by metric and labels
 
 
 class Metric(NamedTuple):
@@ -48,17 +46,13 @@ FALLBACKS = _counter(
     "Times a worker switched to its share of the limits without Redis.",
 )
 BANS = _counter("petstore_bans", "Bans of keys that began.")
-LAPSED = _counter("petstore_reservations_lapsed", "Orders cancelled because they lapsed.")
-REPLAYS = _counter("petstore_replays", "Responses replayed for a repeated Idempotency-Key.")
 EVENTS = _counter("petstore_events_written", "Events written with their changes.", "type")
 DELIVERIES = _counter(
     "petstore_deliveries",
     "Attempts to deliver an event: succeeded, failed (another follows), or abandoned.",
     "outcome",
 )
-DATABASE_ERRORS = _counter(
-    "petstore_database_errors", "Reads, transactions and checks that failed."
-)
+DATABASE_ERRORS = _counter("petstore_database_errors", "Reads and transactions that failed.")
 CRASHES = _counter("petstore_worker_crashes", "Workers that ended without a clean stop.")
 CPU_SECONDS = _counter("process_cpu_seconds", "User and system CPU time, in seconds.", "worker")
 
@@ -104,11 +98,6 @@ SECONDS = _histogram(
     (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
     "operation",
 )
-COMMITS = _histogram(
-    "petstore_commit_changes",
-    "Changes in each commit to SQLite.",
-    (1, 2, 4, 8, 16, 32, 64, 128, 256),
-)
 QUERIES = _histogram(
     "petstore_query_duration_seconds",
     "From the statement to its rows; a read includes the wait for a connection.",
@@ -137,12 +126,3 @@ METRICS = [metric for metric in list(globals().values()) if isinstance(metric, M
 def observe(sample: Sample, metric: Metric, value: float) -> None:
     sample[bisect_left(metric.bounds, value)] += 1
     sample[-1] += value
-
-
-def histogram_sample(metric: Metric, observed: Mapping[int, int]) -> Sample:
-    """Return the sample of values with the number of times that each was ``observed``."""
-    sample = metric.zero()
-    for value, times in observed.items():
-        sample[bisect_left(metric.bounds, value)] += times
-        sample[-1] += value * times
-    return sample

@@ -11,7 +11,7 @@ import socket
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from operator import add
@@ -33,7 +33,6 @@ from petstore.observability.metrics import (
     Metric,
     Sample,
     Samples,
-    histogram_sample,
 )
 
 _PUBLISH_SECONDS = 1
@@ -47,10 +46,7 @@ _decode = msgspec.msgpack.Decoder(Samples).decode
 
 
 class SharedMetrics(NamedTuple):
-    """The socket of ``/metrics`` and the folder for samples, which all workers share.
-
-    ``workers`` is how many workers there should be, ``worker_id`` the id of this one.
-    """
+    """The socket of ``/metrics`` and the folder for samples, which all workers share."""
 
     listener: socket.socket
     folder: Path
@@ -60,16 +56,12 @@ class SharedMetrics(NamedTuple):
 
 @contextmanager
 def share_metrics(listener: socket.socket, workers: int = 1) -> Iterator[SharedMetrics]:
-    """Make a folder for samples, in the process that starts the workers."""
     with tempfile.TemporaryDirectory(prefix="petstore-metrics-") as folder:
         yield SharedMetrics(listener, Path(folder), workers)
 
 
 class Registry:
-    """The samples of this worker. Instruments change them in place or register a function.
-
-    ``chores`` run as long as the registry does. A worker that ``serves`` clients counts as such.
-    """
+    """The samples of this worker. Instruments change them in place or register a function."""
 
     def __init__(self, shared: SharedMetrics, version: str, *, serves: bool = True) -> None:
         self._listener = shared.listener
@@ -98,10 +90,6 @@ class Registry:
         """Report what ``read`` returns: for a counter, the count since the start of this worker."""
         self._readers[metric, labels] = lambda: [read()]
 
-    def report_histogram(self, metric: Metric, observed: Mapping[int, int]) -> None:
-        """Report how often each value was ``observed`` since the start of this worker."""
-        self._readers[metric, ()] = lambda: histogram_sample(metric, observed)
-
     def report_shared(self, metric: Metric, read: Callable[[], float], *labels: str) -> None:
         """Report a gauge that is the same in every worker, such as the free space of the disk.
 
@@ -111,7 +99,6 @@ class Registry:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Publish the samples of this worker and serve ``/metrics`` until the block ends."""
         publish = PeriodicTask(self._publish, _PUBLISH_SECONDS, "metrics not published")
         await attempt(publish)  # so that a crash in the first second is noticed
         server = HttpServer(self._respond, self._listener, _LIMITS)

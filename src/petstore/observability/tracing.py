@@ -70,18 +70,22 @@ class Tracing:
         attach(set_span_in_context(span))
 
     def responded(self, line: RequestLine) -> None:
-        """End the span of a request with its outcome."""
         span = get_current_span()
-        if span.is_recording():
-            _describe(span, line)
+        if span.is_recording():  # by the conventions of OpenTelemetry for HTTP servers
+            if line.route is not None:
+                method = line.method if line.method in METHODS else "HTTP"
+                span.update_name(f"{method} {line.route}")
+                span.set_attribute("http.route", line.route)
+            span.set_attribute("http.response.status_code", line.status)
+            span.set_attribute("petstore.request_id", line.request)
+            if line.status >= _SERVER_ERROR:
+                _fail(span, str(line.status))
         span.end()
 
     def database(self, store: Store) -> "_StoreSpans":
-        """Return what makes queries of ``store`` spans."""
         return _StoreSpans(self, "sqlite" if isinstance(store, SqliteStore) else "postgresql")
 
     def limiter(self, limiter: RateLimiter) -> Callable[[str], End]:
-        """Return what makes calls of ``limiter`` spans, if it is one in Redis."""
         if isinstance(limiter, MemoryLimiter):
             return lambda _: _ignore
         return lambda name: self.begin(f"limiter {name}", _REDIS)
@@ -91,7 +95,6 @@ class Tracing:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Send spans until the block ends, and those that are left at its end."""
         try:
             yield
         finally:
@@ -131,14 +134,10 @@ class _StoreSpans:
         self._begin = tracing.begin
         self._system = system
 
-    def check(self) -> End:
-        return _ignore
-
     def read(self, statement: Statement) -> End:
         return self._begin(statement.name, self._attributes(statement))
 
     def write(self) -> tuple[Callable[[Statement], End], End]:
-        """Make a transaction a span, and its statements spans within it."""
         end = self._begin("store write", {"db.system.name": self._system})
         parent = get_current()
         return lambda each: self._begin(each.name, self._attributes(each), parent), end
@@ -161,17 +160,6 @@ class _Exporter(OTLPSpanExporter):
             _LOG.warning("the collector of traces is %s", state)
         self._is_failing = is_failing
         return result
-
-
-def _describe(span: Span, line: RequestLine) -> None:
-    """Set the outcome, by the conventions of OpenTelemetry for HTTP servers."""
-    if line.route is not None:
-        span.update_name(f"{line.method if line.method in METHODS else 'HTTP'} {line.route}")
-        span.set_attribute("http.route", line.route)
-    span.set_attribute("http.response.status_code", line.status)
-    span.set_attribute("petstore.request_id", line.request)
-    if line.status >= _SERVER_ERROR:
-        _fail(span, str(line.status))
 
 
 def _fail(span: Span, kind: str) -> None:

@@ -13,12 +13,12 @@ from msgspec import UNSET, json, msgpack
 from petstore.chores import PeriodicTask
 from petstore.clock import DAY, Clock, Milliseconds
 from petstore.databases.contract import Row, Statement, Store, Unit, placeholder_list
-from petstore.databases.planner import unplanned
+from petstore.databases.pages import unplanned
 from petstore.domain.names import name_key, plain_key
 from petstore.events.model import SERVICE, Author
 from petstore.events.store import record
-from petstore.orders.model import OPEN_STATUSES, Order, without_personal_data
-from petstore.orders.store import COLUMNS, order_event, order_of
+from petstore.orders.model import OPEN_STATUSES, ORDERS, Order, without_personal_data
+from petstore.orders.store import order_event
 
 _BATCH = 100
 _PAUSE_SECONDS = 0.05
@@ -38,7 +38,6 @@ class Forgotten(NamedTuple):
 
 
 def forgetting(store: Store, clock: Clock, days: int) -> PeriodicTask:
-    """Return what removes each minute personal data of orders closed ``days`` ago."""
     forget = partial(forget_old_buyers, store, clock, days)
     return PeriodicTask(forget, 60, "old buyers not removed from orders")
 
@@ -54,15 +53,15 @@ async def forget_old_buyers(store: Store, clock: Clock, days: int) -> None:
 
 
 def forget_batch(before: Milliseconds, now: Milliseconds) -> Unit[int]:
-    """Remove personal data of some orders closed before a moment; return how many."""
     rows = yield Statement(
-        f"SELECT {COLUMNS} FROM orders WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL"  # noqa: S608
+        f"SELECT {ORDERS.columns} FROM orders"  # noqa: S608 - only names
+        " WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL"
         f" AND {_CLOSED_AT} < /*sqlite*/ ?1 /*end*/ /*pg {unplanned(1)} */"
         f" ORDER BY {_CLOSED_AT} LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */",
         (before, _BATCH),
         name="lock_orders_with_old_buyers",
     )
-    yield from _forget([order_of(row) for row in rows], now, SERVICE)
+    yield from _forget([ORDERS.read(row) for row in rows], now, SERVICE)
     return len(rows)
 
 
@@ -90,21 +89,20 @@ def _forget_some(buyer: str, after: int, now: Milliseconds, by: Author) -> Unit[
     """Remove a buyer from some orders; return them, and those with other marks, as they were."""
     key = unplanned(1, str)
     rows = yield Statement(
-        f"SELECT {COLUMNS} FROM orders WHERE buyer_key IS NOT NULL"  # noqa: S608 - only names
+        f"SELECT {ORDERS.columns} FROM orders WHERE buyer_key IS NOT NULL"  # noqa: S608 - only names
         " AND /*sqlite*/ buyer_key = ?1 AND id > ?2 /*end*/"
         f" /*pg (buyer_key, id) > ({key}, ?2) AND buyer_key <= {key} */"
         " ORDER BY buyer_key, id LIMIT ?3 /*pg FOR UPDATE */",
         (plain_key(buyer), after, _BATCH),
         name="lock_orders_of_buyer",
     )
-    orders = [order_of(row) for row in rows]
+    orders = [ORDERS.read(row) for row in rows]
     closed = (each for each in orders if each.status not in OPEN_STATUSES)
     yield from _forget([each for each in closed if _is_of(each, buyer)], now, by)
     return orders
 
 
 async def _forget_in_records(store: Store, ids: set[int], buyer: str) -> None:
-    """Remove personal data from recorded responses with one of these orders, or with the buyer."""
     after: Row = (0, "")
     while True:
         select = Statement(

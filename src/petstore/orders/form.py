@@ -64,7 +64,6 @@ def _shown_price(order: Order) -> str:
 
 
 def shown_ship_date(order: Order) -> str:
-    """Return the ship date as the field of a form has it: in UTC, to the minute."""
     moment = order.ship_date
     if moment is UNSET:
         return ""
@@ -75,7 +74,6 @@ def shown_ship_date(order: Order) -> str:
 
 
 def exact(moment: datetime | UnsetType) -> str:
-    """Return a moment with all its digits and its zone, empty if there is none."""
     return "" if moment is UNSET else moment.isoformat()
 
 

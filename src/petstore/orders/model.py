@@ -7,7 +7,8 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
-from petstore.domain.fields import NO_U0000, PRINTABLE, Id, Int64, Moment, merged
+from petstore.domain.fields import NO_U0000, Id, Int64, Moment, merged, printable_text
+from petstore.domain.rows import RowMapping
 from petstore.errors import IllegalTransition, InvalidBody, OrderClosed
 from petstore.pets.model import PetStatus
 
@@ -34,19 +35,7 @@ Quantity = Annotated[
 ShipDate = Annotated[Moment, Meta(description="When to ship it (RFC 3339).")]
 
 Buyer = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=200,
-        pattern=PRINTABLE,
-        description=(
-            "Who buys the animal. 1 to 200 characters, not only white space, without control"
-            " characters. No event has it."
-        ),
-        extra={
-            "expected": ("1 to 200 characters, not only white space and without control characters")
-        },
-    ),
+    str, printable_text(200, "Who buys the animal. 1 to 200 characters. No event has it.")
 ]
 
 Note = Annotated[
@@ -84,19 +73,7 @@ Currency = Annotated[
 ]
 
 CancelReason = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=200,
-        pattern=PRINTABLE,
-        description=(
-            "Why it was cancelled. 1 to 200 characters, not only white space, without control"
-            " characters. No event has it."
-        ),
-        extra={
-            "expected": ("1 to 200 characters, not only white space and without control characters")
-        },
-    ),
+    str, printable_text(200, "Why it was cancelled. 1 to 200 characters. No event has it.")
 ]
 
 StatusOfOrder = Annotated[
@@ -104,14 +81,6 @@ StatusOfOrder = Annotated[
     Meta(
         description="The status of the order.",
         extra={"expected": "one of 'placed', 'approved', 'delivered', 'cancelled'"},
-    ),
-]
-
-_Complete = Annotated[
-    bool,
-    Meta(
-        description="`true` sells the animal at once: the order is delivered, the animal sold.",
-        extra={"expected": "true or false"},
     ),
 ]
 
@@ -148,7 +117,13 @@ class OrderCreate(Struct, frozen=True, rename="camel"):
     buyer: Buyer | UnsetType = UNSET
     note: Note | UnsetType = UNSET
     amount: Amount | UnsetType = UNSET
-    complete: _Complete = False
+    complete: Annotated[
+        bool,
+        Meta(
+            description="`true` sells the animal at once: the order is delivered, the animal sold.",
+            extra={"expected": "true or false"},
+        ),
+    ] = False
 
 
 class OrderPatch(Struct, frozen=True, rename="camel"):
@@ -178,15 +153,10 @@ class Order(Struct, frozen=True, rename="camel"):
     quantity: Quantity
     status: StatusOfOrder
     complete: Annotated[bool, Meta(description="Whether the order is delivered.")]
-    placed_at: Annotated[datetime, Meta(tz=True, description=("When the order was placed."))]
+    placed_at: Annotated[datetime, _time("When the order was placed.")]
     ship_date: ShipDate | UnsetType = UNSET
     reserved_until: (
-        Annotated[
-            datetime,
-            Meta(
-                tz=True, description=("When the reservation lapses, unless the order is approved.")
-            ),
-        ]
+        Annotated[datetime, _time("When the reservation lapses, unless the order is approved.")]
         | UnsetType
     ) = UNSET
     buyer: Buyer | UnsetType = UNSET
@@ -201,6 +171,13 @@ class Order(Struct, frozen=True, rename="camel"):
         Annotated[datetime, _time("When it was cancelled, or its reservation lapsed.")] | UnsetType
     ) = UNSET
     cancel_reason: CancelReason | UnsetType = UNSET
+
+
+ORDERS = RowMapping(
+    Order,
+    texts=["ship_date"],
+    computed={"quantity": "1", "complete": "status = 'delivered'"},
+)
 
 
 class OrderFilter(Struct, frozen=True):
@@ -219,7 +196,6 @@ class OrderFilter(Struct, frozen=True):
 
 
 def as_of(order: Order, now: datetime) -> Order:
-    """Return ``order`` as it is at ``now``: cancelled if its reservation has lapsed."""
     if order.reserved_until is UNSET or now < order.reserved_until:
         return order
     return lapsed(order)
@@ -239,7 +215,6 @@ def check_patch(patch: OrderPatch) -> None:
 
 
 def patched(order: Order, patch: OrderPatch, now: datetime, currency: str) -> Order:
-    """Return ``order`` changed by ``patch``; an amount is in the store's ``currency``."""
     if not _MOVES[order.status]:
         for name, member in _UNTIL_CLOSED.items():
             if getattr(patch, name) is not UNSET:
@@ -273,12 +248,10 @@ def moved(order: Order, wanted: OrderStatus, now: datetime, moves: OrderMoves = 
 
 
 def is_over_the_counter(order: Order) -> bool:
-    """Return whether an order began as a sale: it was delivered as it was placed."""
     return order.delivered_at == order.placed_at and order.approved_at is UNSET
 
 
 def can_be_undone(order: Order, now: datetime) -> bool:
-    """Return whether a sale over the counter can still be cancelled."""
     is_recent = order.delivered_at is not UNSET and now < order.delivered_at + _UNDO_TIME
     return is_recent and is_over_the_counter(order)
 

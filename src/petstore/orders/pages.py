@@ -2,20 +2,23 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, to_builtins
 
 from petstore.clock import utc
-from petstore.console.fields import Field, FieldSet, Texts, undo_fields
+from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, dated, delimiter_of
+from petstore.console.fields import Field, FieldSet, Texts, optional, undo_fields
 from petstore.console.forms import Problem, typed_id
 from petstore.console.history import History, history_of
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.numbers import shown_count
 from petstore.console.page import ConsolePage, Handler, PageRequest, Refused
 from petstore.console.templates import ago_in_words, duration, isolated
+from petstore.domain.csv_files import csv_writer
 from petstore.domain.names import MAX_SEARCHED, name_key
 from petstore.errors import (
     InvalidBody,
@@ -26,7 +29,9 @@ from petstore.errors import (
     UnknownPet,
 )
 from petstore.http.messages import Response
+from petstore.interface.messages import require_admitted
 from petstore.interface.operation import Result
+from petstore.limits.admission import KEY
 from petstore.orders.form import STATUS_FILTER, exact, new_order_form, order_form, shown_ship_date
 from petstore.orders.model import (
     OPEN_STATUSES,
@@ -36,6 +41,7 @@ from petstore.orders.model import (
     is_over_the_counter,
 )
 from petstore.pets.model import Pet
+from petstore.time_slices import TimeSlices
 
 _ON_A_PAGE = 50
 _MOST_NAMED = 20
@@ -70,7 +76,6 @@ class _Card(NamedTuple):
 
     @property
     def is_available(self) -> bool:
-        """Whether the animal can be ordered, as far as the person may know."""
         return self.pet is not None and self.pet.status == "available"
 
     @property
@@ -85,7 +90,6 @@ class _Card(NamedTuple):
 
     @property
     def can_be_undone(self) -> bool:
-        """Whether this is a sale that can still be cancelled."""
         return can_be_undone(self.order, self.now)
 
 
@@ -122,7 +126,8 @@ async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Resp
     if error is None:
         search = await _search(visit, form.typed)
         animals += await _animals(visit, search.wanted["petId"])
-        lanes += await _found_lanes(visit, search, animals)
+        lanes += await _lanes(visit, search, animals)
+    pets = [card.pet for lane in lanes for card in lane.cards if card.pet is not None]
     return visit.page(
         "orders.html",
         error=error,
@@ -130,7 +135,7 @@ async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Resp
         form=form,
         search=search,
         animals=animals,
-        names=await _category_names(visit, lanes),
+        names=await visit.category_names({pet.category_id for pet in pets}),
     )
 
 
@@ -165,7 +170,7 @@ async def _search_number(visit: PageRequest, kind: str, number: str, others: Tex
     return _OrderSearch(_NO_FILTERS, order, () if pet is None else [pet])
 
 
-async def _found_lanes(
+async def _lanes(
     visit: PageRequest, search: _OrderSearch, animals: Sequence[Pet]
 ) -> Sequence[_Lane]:
     wanted = search.wanted
@@ -174,16 +179,6 @@ async def _found_lanes(
     is_missing = search.told and not wanted["petId"]
     if is_missing or (wanted["petId"] and len(animals) != 1):
         return ()
-    return await _lanes(visit, wanted, animals)
-
-
-async def _category_names(visit: PageRequest, lanes: Sequence[_Lane]) -> Mapping[int, str]:
-    pets = [card.pet for lane in lanes for card in lane.cards]
-    return await visit.category_names({pet.category_id for pet in pets if pet is not None})
-
-
-async def _lanes(visit: PageRequest, wanted: Texts, animals: Sequence[Pet]) -> list[_Lane]:
-    """Return the orders that the filters name, or the beginning of the lane of every status."""
     if not any(wanted.values()):
         return [await _lane(visit, status, limit) for status, limit in _IN_A_LANE.items()]
     filters: dict[str, Any] = {
@@ -212,10 +207,7 @@ async def _lane(
 
 
 async def _animals(visit: PageRequest, typed: str, status: str | None = None) -> Sequence[Pet]:
-    """Return the animals that a person may mean who typed a number, or words of a name.
-
-    An animal whose whole name is what was typed comes before those that begin so.
-    """
+    """Return the animals that a typed number may mean, or a whole name, or words of names."""
     if (pet_id := typed_id(typed)) is not None:
         pet = await visit.find_pet(pet_id)
         # The orders of an animal that is gone are still there.
@@ -240,10 +232,7 @@ async def _cards(visit: PageRequest, orders: Sequence[Order]) -> list[_Card]:
 async def _show(
     visit: PageRequest, error: PetstoreError | None = None, wanted: OrderStatus | None = None
 ) -> Response:
-    """Return the page of the order as it is now, and what was wrong with a change of it.
-
-    ``wanted`` is the status that it did not get, ``None`` if the change was another one.
-    """
+    """Return the page of the order, after an error with the status that it did not get."""
     order: Order = (await visit.execute("getOrder")).value
     (card,) = await _cards(visit, [order])
     history = await history_of(visit, f"order/{order.id}")
@@ -267,10 +256,7 @@ async def _move(visit: PageRequest, status: OrderStatus) -> Response:
 
 
 def _told(card: _Card, version: str, seen: str) -> Notice:
-    """Return what the page says about an order that has just moved, and got this version.
-
-    ``seen`` is the status that the person saw before.
-    """
+    """Return what to say of an order that has just moved; ``seen`` is its status before."""
     order, animal = card.order, isolated(card.animal)
     if order.status == "approved":
         return Notice(f"Order {order.id} for {animal} is approved. It has no time limit now.")
@@ -316,7 +302,9 @@ def _conflict(visit: PageRequest, card: _Card, history: History, wanted: OrderSt
     if order.status != visit.form.text("seen"):
         line, done = history.change_of("status"), f"{order.status} order {order.id}"
     else:
-        line, done = history.change_of("shipDate"), _dated(order)
+        line, done = history.change_of("shipDate"), f"removed the ship date of order {order.id}"
+        if shown := shown_ship_date(order):
+            done = f"set the ship date of order {order.id} to {shown.replace('T', ' ')} UTC"
     told = f"Somebody else {done} while this page was open."
     if line is not None:
         ago = ago_in_words(history.now - line.at)
@@ -326,16 +314,7 @@ def _conflict(visit: PageRequest, card: _Card, history: History, wanted: OrderSt
     return told
 
 
-def _dated(order: Order) -> str:
-    """Return what somebody did who changed the ship date of an order to what it is."""
-    if order.ship_date is UNSET:
-        return f"removed the ship date of order {order.id}"
-    shown = shown_ship_date(order).replace("T", " ")
-    return f"set the ship date of order {order.id} to {shown} UTC"
-
-
 def _ended(until: str, now: datetime) -> str:
-    """Return how long ago a reservation ended, empty if it has not."""
     try:
         span = now - datetime.fromisoformat(until)
     except (ValueError, TypeError):  # not a moment, or one without a zone
@@ -389,10 +368,7 @@ async def _place(visit: PageRequest) -> Response:
 
 
 async def _ordered(visit: PageRequest, typed: str) -> int | InvalidBody:
-    """Return the id of the animal that a person wants to order, and chose if several are named so.
-
-    If it is not clear which one, return the error that says so.
-    """
+    """Return the id of the animal that a person wants to order, or why it is not clear."""
     pet_id = typed_id(visit.form.text("chosen")) or typed_id(typed)
     if pet_id is not None:
         return pet_id
@@ -434,8 +410,60 @@ _FILTERS = FieldSet(
 _NO_FILTERS = dict.fromkeys(_FILTERS.labels, "")
 
 
+# The file of orders
+
+MOST = 50_000
+"""How many orders a file has at most: it is on the disk until it is sent."""
+
+ROWS_A_REQUEST = 100
+"""How many rows cost a request of a key, as many as a list has at most."""
+
+_NOTHING_TO_EXPORT = "No order matches, so there is nothing to export."
+_EXPORTED = (
+    *("id", "status", "petId", "petName", "buyer", "amount", "currency", "note"),
+    *("placedAt", "shipDate", "approvedAt", "deliveredAt", "cancelledAt", "cancelReason"),
+)
+_EXPORT_FORM = FieldSet(STATUS_FILTER, SEPARATOR)
+
+
+async def _export(
+    visit: PageRequest, error: PetstoreError | None = None, *, problem: str = ""
+) -> Response:
+    form = _EXPORT_FORM.new(visit.form, error)
+    return visit.page("orders_export.html", error=error, form=form, most=MOST, told=problem)
+
+
+async def _download(visit: PageRequest) -> Response:
+    delimiter, slices = delimiter_of(visit.form), TimeSlices()
+    query: dict[str, Any] = {"status": optional(STATUS_FILTER.typed(visit.form)), "sort": "-id"}
+    query |= {"limit": ROWS_A_REQUEST, "cursor": None}
+    with ExitStack() as opened:
+        file = opened.enter_context(CsvDownload())
+        write = csv_writer(file, _EXPORTED, spreadsheet_safe=True, delimiter=delimiter)
+        for _ in range(0, MOST, ROWS_A_REQUEST):
+            found = await visit.execute("listOrders", query=query)
+            if not found.value:
+                return await _export(visit, problem=_NOTHING_TO_EXPORT)
+            if visit.is_head:
+                break
+            # As the same pages would cost over the interface.
+            require_admitted(await visit.services.limiter.charge(visit.caller, 1), KEY)
+            pets = await visit.pets_of({order.pet_id for order in found.value})
+            for order in found.value:
+                row: dict[str, Any] = to_builtins(order)
+                if order.amount is not UNSET and order.currency is not UNSET:
+                    row["amount"] = amount_cell(order.amount, order.currency, delimiter)
+                pet = pets.get(order.pet_id)
+                write(row | {"petName": "" if pet is None else pet.name})
+                await slices.rest()
+            query["cursor"] = found.next
+            if not found.next:
+                break
+        opened.pop_all()  # the server closes the file
+    return file.response(dated("orders", visit.services.clock()))
+
+
 def _to(status: OrderStatus) -> tuple[Handler, str, Refused]:
-    """Return the handler of a move to a status, its operation, and what shows its refusal."""
     return partial(_move, status=status), "updateOrder", partial(_show, wanted=status)
 
 
@@ -448,4 +476,8 @@ PAGES = (
     ConsolePage("POST", "/orders/{orderId}/approve", *_to("approved")),
     ConsolePage("POST", "/orders/{orderId}/deliver", *_to("delivered")),
     ConsolePage("POST", "/orders/{orderId}/cancel", *_to("cancelled")),
+    ConsolePage("GET", "/orders/export", _export, "listOrders"),
+    ConsolePage(
+        "GET", "/orders/export/orders.csv", _download, "listOrders", _export, has_file=True
+    ),
 )

@@ -26,13 +26,11 @@ class Reservations:
         self._next: Milliseconds | None = None
         self._noted: Milliseconds | None = None  # the earliest since the database was last read
         self._settling = asyncio.Lock()
-        self.lapsed = 0
         self.chore = PeriodicTask(
             self.refresh, 1, "lapsed reservations were not released", at_start=True
         )
 
     def note(self, until: Milliseconds) -> None:
-        """Remember a reservation made here, which lapses at ``until``."""
         self._next = _earlier(until, self._next)
         self._noted = _earlier(until, self._noted)
 
@@ -65,7 +63,7 @@ class Reservations:
     async def _free(self) -> None:
         due = await self._read_next()
         while due is not None and self._clock() >= due:
-            self.lapsed += await self._store.write(free_lapsed(self._clock()))
+            await self._store.write(free_lapsed(self._clock()))
             due = await self._read_next()
         # The read may have begun before a reservation that was made during it.
         self._next = due if self._noted is None else _earlier(self._noted, due)

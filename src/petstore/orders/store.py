@@ -3,18 +3,31 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from petstore.clock import MINUTE, Milliseconds, milliseconds, milliseconds_up, utc
-from petstore.databases.contract import Reader, Row, Statement, Unit, Value, placeholders
-from petstore.databases.pages import Below, Filter, Page, found, read_count, read_page
-from petstore.databases.planner import LAST_ID, unplanned
-from petstore.domain.names import plain_key
+from petstore.clock import MINUTE, Milliseconds, milliseconds_up, utc
+from petstore.databases.contract import Reader, Row, Statement, Unit, placeholders
+from petstore.databases.pages import (
+    LAST_ID,
+    SHORT,
+    Below,
+    Filter,
+    Matches,
+    Page,
+    found,
+    in_short,
+    read_count,
+    read_page,
+    unplanned,
+)
+from petstore.domain.names import end_of_prefix, plain_key
+from petstore.domain.words import MatchPosition, position_at_start
 from petstore.errors import PetNotAvailable, UnknownPet
-from petstore.events.model import SERVICE, Author, NewEvent, ResourceEventType, resource_event
-from petstore.events.store import record
+from petstore.events.model import SERVICE, NewEvent, ResourceEventType, resource_event
+from petstore.events.store import Change, record
 from petstore.orders.model import (
+    ORDERS,
     PET_AFTER,
     Order,
     OrderCreate,
@@ -28,31 +41,27 @@ from petstore.orders.model import (
     patched,
     without_personal_data,
 )
-from petstore.pets.model import Pet, PetStatus
-from petstore.pets.rows import COLUMNS as PET_COLUMNS
-from petstore.pets.rows import pet_of
+from petstore.pets.model import PETS, Pet, PetStatus
 
-COLUMNS = (
-    "id, pet_id, status, ship_date, placed_at, reserved_until, buyer, note, amount, currency,"
-    " approved_at, delivered_at, cancelled_at, cancel_reason"
+_SELECT = f"SELECT {ORDERS.columns} FROM orders"  # noqa: S608 - only names
+# What a client gives, and what becomes of an order.
+_PLACED = ("pet_id", "placed_at", "reserved_until")
+_CHANGING = (
+    *("status", "ship_date", "buyer", "note", "amount", "currency"),
+    *("approved_at", "delivered_at", "cancelled_at", "cancel_reason"),
 )
-"""The columns of ``order_of``."""
-
-_SELECT = f"SELECT {COLUMNS} FROM orders"  # noqa: S608 - only names
+_WIDTH = len(_CHANGING)
 _INSERT = (
-    "INSERT INTO orders"  # noqa: S608 - only names
-    " (pet_id, status, ship_date, placed_at, reserved_until, buyer, buyer_key, note, amount,"
-    " currency, delivered_at, category_id)"
-    f" VALUES {placeholders(12)} RETURNING id"
+    f"INSERT INTO orders ({', '.join((*_CHANGING, *_PLACED))}, buyer_key, category_id)"  # noqa: S608
+    f" VALUES {placeholders(_WIDTH + len(_PLACED) + 2)} RETURNING id"
 )
-# The category is that of the animal when it is sold, whatever happens to both later.
+# The category is that of the pet when it is sold, whatever happens to both later.
 _UPDATE = (
-    "UPDATE orders SET status = ?1, ship_date = ?2, buyer = ?3, buyer_key = ?4, note = ?5,"
-    " amount = ?6, currency = ?7, approved_at = ?8, delivered_at = ?9, cancelled_at = ?10,"
-    " cancel_reason = ?11, reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END,"
+    f"UPDATE orders SET {', '.join(f'{name} = ?{n}' for n, name in enumerate(_CHANGING, 1))},"  # noqa: S608
+    f" buyer_key = ?{_WIDTH + 1}, reserved_until = CASE WHEN ?1 = 'placed' THEN reserved_until END,"
     " category_id = CASE WHEN ?1 = 'delivered' AND status <> 'delivered'"
     " THEN (SELECT category_id FROM pets WHERE pets.id = pet_id) ELSE category_id END"
-    " WHERE id = ?12"
+    f" WHERE id = ?{_WIDTH + 2}"
 )
 _BATCH = 256
 _CLOCK_SKEW = 5 * MINUTE
@@ -72,12 +81,18 @@ async def list_orders(
     """
     filters = await _filters(store, wanted)
     return await read_page(
-        store, "select_orders", _SELECT, filters, after, limit, order_of, newest_first=newest_first
+        store,
+        "select_orders",
+        _SELECT,
+        filters,
+        after,
+        limit,
+        ORDERS.read,
+        newest_first=newest_first,
     )
 
 
 async def count_orders(store: Reader, wanted: OrderFilter, limit: int) -> int:
-    """Return how many orders there are, at most ``limit``."""
     filters = await _filters(store, wanted)
     return await read_count(store, "count_orders", "SELECT id FROM orders", filters, None, limit)
 
@@ -90,11 +105,7 @@ async def _filters(store: Reader, wanted: OrderFilter) -> dict[str, Filter]:
 
 
 async def _placed_before(store: Reader, moment: datetime) -> Below:
-    """Return the condition of the orders placed before a moment.
-
-    Ids ascend with the time, as far as the clocks of the processes agree. So no page looks far
-    beyond the moment.
-    """
+    # Ids ascend with the time, as far as clocks agree: so no page looks far beyond the moment.
     before = milliseconds_up(moment)
     later = Statement(
         "SELECT id FROM orders WHERE placed_at >= /*sqlite*/ ?1 /*end*/"  # noqa: S608
@@ -108,54 +119,37 @@ async def _placed_before(store: Reader, moment: datetime) -> Below:
 
 async def get_order(store: Reader, order_id: int) -> Order:
     select = Statement(f"{_SELECT} WHERE id = ?1", (order_id,), by_id=True, name="select_order")
-    return found(await store.read(select), order_of, "order", order_id)
+    return found(await store.read(select), ORDERS.read, "order", order_id)
 
 
-def place_order(
-    new: OrderCreate,
-    now: Milliseconds,
-    reservation_minutes: int,
-    currency: str = "USD",
-    *,
-    by: Author = SERVICE,
-) -> Unit[Order]:
-    """Reserve an available pet, or sell it at once, and return the order.
-
-    With 0 minutes a reservation never lapses. An amount is in the ``currency`` of the store.
-    """
+def place_order(change: Change, new: OrderCreate) -> Unit[Order]:
+    """Reserve an available pet, or sell it at once. With 0 minutes a reservation never lapses."""
     take = Statement(
         f"UPDATE pets SET status = '{'sold' if new.complete else 'pending'}'"  # noqa: S608
-        f" WHERE id = ?1 AND status = 'available' RETURNING {PET_COLUMNS}",
+        f" WHERE id = ?1 AND status = 'available' RETURNING {PETS.columns}",
         (new.pet_id,),
         name="update_pet_status",
     )
     while not (taken := (yield take)):
-        if not (yield from free_if_lapsed(new.pet_id, now)):
+        if not (yield from free_if_lapsed(new.pet_id, change.now)):
             yield from _refuse(new.pet_id)
-    pet = pet_of(taken[0])
-    lapses = reservation_minutes and not new.complete
-    reserved_until = now + reservation_minutes * MINUTE if lapses else None
-    order = _begun(new, now, reserved_until, currency)
+    pet = PETS.read(taken[0])
+    order = _begun(change, new)
+    category = pet.category_id if new.complete else None
     ((order_id,),) = yield Statement(
         _INSERT,
-        (
-            *(order.pet_id, order.status, _text(order.ship_date), now, reserved_until),
-            *_personal(order),
-            *(_or_null(order.amount), _or_null(order.currency)),
-            *((now, pet.category_id) if new.complete else (None, None)),
-        ),
+        (*ORDERS.values(order, (*_CHANGING, *_PLACED)), _buyer_key(order), category),
         name="insert_order",
     )
     order = replace(order, id=order_id)
     kind: ResourceEventType = "order.delivered" if new.complete else "order.placed"
-    yield record(now, order_event(kind, order), _moved(pet, "available"), by=by)
+    yield change.record(order_event(kind, order), _moved(pet, "available"))
     return order
 
 
-def _begun(
-    new: OrderCreate, now: Milliseconds, reserved_until: Milliseconds | None, currency: str
-) -> Order:
-    placed_at = utc(now)
+def _begun(change: Change, new: OrderCreate) -> Order:
+    placed_at, minutes = utc(change.now), change.reservation_minutes
+    lapses = minutes and not new.complete
     # In the order of the fields: names would take as long as all the rest.
     return Order(
         0,
@@ -165,50 +159,37 @@ def _begun(
         new.complete,
         placed_at,
         new.ship_date,
-        _utc(reserved_until),
+        utc(change.now + minutes * MINUTE) if lapses else UNSET,
         new.buyer,
         new.note,
         new.amount,
-        UNSET if new.amount is UNSET else currency,
+        UNSET if new.amount is UNSET else change.currency,
         UNSET,
         placed_at if new.complete else UNSET,
     )
 
 
-def update_order(
-    order_id: int,
-    patch: OrderPatch,
-    now: Milliseconds,
-    check: Callable[[Order], None],
-    currency: str = "USD",
-    *,
-    by: Author = SERVICE,
-) -> Unit[Order]:
-    """Change an order that passes ``check``, and its pet's status with it; return the order."""
+def update_order(change: Change, order_id: int, patch: OrderPatch) -> Unit[Order]:
+    """Change an order, and the status of its pet with it; return the order."""
     check_patch(patch)
 
     def changed(order: Order) -> Order:
-        return patched(order, patch, utc(now), currency)
+        return patched(order, patch, utc(change.now), change.currency)
 
-    return (yield from _change(order_id, changed, now, check, by))
+    return (yield from _change(change, order_id, changed))
 
 
-def cancel_order(
-    order_id: int, now: Milliseconds, check: Callable[[Order], None], *, by: Author = SERVICE
-) -> Unit[None]:
-    """Cancel an order that passes ``check``. Cancelling it again changes nothing."""
+def cancel_order(change: Change, order_id: int) -> Unit[None]:
+    """Cancel an order. Cancelling it again changes nothing."""
 
     def cancelled(order: Order) -> Order:
-        return order if order.status == "cancelled" else moved(order, "cancelled", utc(now))
+        return order if order.status == "cancelled" else moved(order, "cancelled", utc(change.now))
 
-    yield from _change(order_id, cancelled, now, check, by)
+    yield from _change(change, order_id, cancelled)
 
 
 def free_if_lapsed(pet_id: int, now: Milliseconds) -> Unit[bool]:
-    """Free a pet if its reservation has lapsed by ``now``, and return whether it had.
-
-    Units of work that change the pet begin with this: the lapse may not be settled yet.
-    """
+    """Free a pet if its reservation has lapsed and that is not settled; return whether it had."""
     rows = yield Statement(
         f"{_SELECT} WHERE pet_id = ?1 AND status = 'placed' AND reserved_until <= ?2"
         " /*pg FOR UPDATE */",
@@ -235,37 +216,20 @@ def free_lapsed(now: Milliseconds) -> Unit[int]:
     return len(rows)
 
 
-def _change(
-    order_id: int,
-    change: Callable[[Order], Order],
-    now: Milliseconds,
-    check: Callable[[Order], None],
-    by: Author,
-) -> Unit[Order]:
+def _change(change: Change, order_id: int, changed_from: Callable[[Order], Order]) -> Unit[Order]:
     lock = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
     rows = yield Statement(lock, (order_id,), name="lock_order")
-    stored = found(rows, order_of, "order", order_id)
+    stored = found(rows, ORDERS.read, "order", order_id)
     # A lapsed order counts as cancelled even before the lapse is settled.
-    order = as_of(stored, utc(now))
-    check(order)
-    changed = change(order)
+    order = as_of(stored, utc(change.now))
+    change.check(order)
+    changed = changed_from(order)
     # Equal moments may differ in their offset.
     if changed == stored and str(changed.ship_date) == str(stored.ship_date):
         return stored
     yield Statement(
         _UPDATE,
-        (
-            changed.status,
-            _text(changed.ship_date),
-            *_personal(changed),
-            _or_null(changed.amount),
-            _or_null(changed.currency),
-            _time(changed.approved_at),
-            _time(changed.delivered_at),
-            _time(changed.cancelled_at),
-            _or_null(changed.cancel_reason),
-            order_id,
-        ),
+        (*ORDERS.values(changed, _CHANGING), _buyer_key(changed), order_id),
         may_wait=True,
         name="update_order",
     )
@@ -273,7 +237,7 @@ def _change(
     if changed.status in PET_AFTER and changed.status != stored.status:
         events += yield from _move_pet(changed, stored)
     # What a client has changed of an order that has lapsed is nothing but that.
-    yield record(now, *events, by=SERVICE if order.status != stored.status else by)
+    yield record(change.now, *events, by=change.by if order.status == stored.status else SERVICE)
     return changed
 
 
@@ -282,11 +246,11 @@ def _move_pet(order: Order, before: Order) -> Unit[list[NewEvent]]:
     if before.status == "delivered":
         return (yield from _take_back(order))
     rows = yield Statement(
-        f"UPDATE pets SET status = ?1 WHERE id = ?2 RETURNING {PET_COLUMNS}",  # noqa: S608
+        f"UPDATE pets SET status = ?1 WHERE id = ?2 RETURNING {PETS.columns}",  # noqa: S608
         (PET_AFTER[order.status], order.pet_id),
         name="update_pet_status",
     )
-    return [_moved(pet_of(row), "pending") for row in rows]
+    return [_moved(PETS.read(row), "pending") for row in rows]
 
 
 def _take_back(order: Order) -> Unit[list[NewEvent]]:
@@ -300,15 +264,14 @@ def _take_back(order: Order) -> Unit[list[NewEvent]]:
     rows = yield Statement(
         "UPDATE pets SET status = 'available' WHERE id = ?1 AND status = 'sold'"  # noqa: S608
         " AND NOT EXISTS (SELECT 1 FROM orders WHERE pet_id = ?1 AND orders.id > ?2)"
-        f" RETURNING {PET_COLUMNS}",
+        f" RETURNING {PETS.columns}",
         (order.pet_id, order.id),
         name="take_pet_back",
     )
-    return [_moved(pet_of(row), "sold") for row in rows]
+    return [_moved(PETS.read(row), "sold") for row in rows]
 
 
 def _event_type(stored: Order, order: Order, changed: Order) -> ResourceEventType:
-    """Return what happened to a ``stored`` order, which had become ``order`` before the change."""
     if order.status != stored.status:
         return "order.lapsed"
     if changed.status == order.status:
@@ -326,13 +289,13 @@ def _free(rows: list[Row], now: Milliseconds) -> Unit[None]:
         [row[0] for row in rows],
         name="cancel_lapsed_orders",
     )
-    orders = [order_of(row) for row in rows]
+    orders = [ORDERS.read(row) for row in rows]
     freed = yield Statement(
-        f"UPDATE pets SET status = 'available' WHERE id IN {ids} RETURNING {PET_COLUMNS}",  # noqa: S608
+        f"UPDATE pets SET status = 'available' WHERE id IN {ids} RETURNING {PETS.columns}",  # noqa: S608
         [order.pet_id for order in orders],
         name="release_pets",
     )
-    pets = {row[0]: _moved(pet_of(row), "pending") for row in freed}
+    pets = {row[0]: _moved(PETS.read(row), "pending") for row in freed}
     events: list[NewEvent] = []
     for order in orders:
         events += [order_event("order.lapsed", lapsed(order), order), pets[order.pet_id]]
@@ -362,46 +325,60 @@ def _refuse(pet_id: int) -> Unit[None]:
         raise PetNotAvailable(msg)
 
 
-def order_of(row: Row) -> Order:
-    order_id, pet_id, status, ship_date, placed_at, reserved_until, *others = row
-    buyer, note, amount, currency, approved_at, delivered_at, cancelled_at, cancel_reason = others
-    return Order(
-        id=order_id,
-        pet_id=pet_id,
-        quantity=1,
-        status=status,
-        complete=status == "delivered",
-        placed_at=utc(placed_at),
-        ship_date=UNSET if ship_date is None else datetime.fromisoformat(ship_date),
-        reserved_until=_utc(reserved_until),
-        buyer=UNSET if buyer is None else buyer,
-        note=UNSET if note is None else note,
-        amount=UNSET if amount is None else amount,
-        currency=UNSET if currency is None else currency,
-        approved_at=_utc(approved_at),
-        delivered_at=_utc(delivered_at),
-        cancelled_at=_utc(cancelled_at),
-        cancel_reason=UNSET if cancel_reason is None else cancel_reason,
+def _buyer_key(order: Order) -> str | None:
+    return None if order.buyer is UNSET else plain_key(order.buyer)
+
+
+MAX_SCANNED = 2_000
+"""The most orders that one page of a search looks at."""
+
+# As for the names of animals (petstore.pets.search).
+_AFTER = (
+    "/*sqlite*/ (buyer_key, id) > (?2, ?3 COLLATE BINARY) /*end*/"
+    f" /*pg (buyer_key, id) > ({unplanned(2, str)}, ?3) */"
+)
+_BEFORE_END = f" AND buyer_key < /*sqlite*/ ?4 /*end*/ /*pg {unplanned(4, str)} */"
+_CHUNK = 200
+
+
+async def search_orders(
+    store: Reader, prefix: str, wanted: OrderFilter, after: MatchPosition | None, limit: int
+) -> Matches[Order]:
+    """Return the first ``limit`` orders behind ``after`` whose buyers' names begin with ``prefix``.
+
+    Case and marks on letters do not matter. With filters, one page looks at ``MAX_SCANNED`` orders
+    at most. So it may have fewer than ``limit``, even none, while there is a next one.
+    """
+    # One more than the page holds shows whether there is a next one.
+    size = limit + 1 if wanted == OrderFilter() else _CHUNK
+    orders: list[Order] = []
+    scanned = 0
+    while True:
+        rows = await store.read(_select_by_buyer(prefix, after, size))
+        for *row, key in rows:
+            order = ORDERS.read(row)
+            if wanted.admits(order):
+                if len(orders) == limit:
+                    return Matches(orders, after)
+                orders.append(order)
+            after = position_at_start(key, order.id)
+        scanned += len(rows)
+        if len(rows) < size:
+            return Matches(orders, None)
+        if scanned >= MAX_SCANNED:
+            return Matches(orders, after)
+
+
+def _select_by_buyer(prefix: str, after: MatchPosition | None, limit: int) -> Statement:
+    first = plain_key(prefix)
+    key, order_id = (first, 0) if after is None else max((first, 0), (after.name, after.id))
+    end = end_of_prefix(first)
+    conditions = f"buyer_key IS NOT NULL AND {_AFTER}{_BEFORE_END if end else ''}"
+    sql = (
+        f"SELECT {ORDERS.columns}, buyer_key FROM orders WHERE {conditions} ORDER BY buyer_key, id"  # noqa: S608
     )
-
-
-def _personal(order: Order) -> tuple[Value, Value, Value]:
-    """Return the columns of the buyer and the note, with the key that buyers are found by."""
-    key = None if order.buyer is UNSET else plain_key(order.buyer)
-    return _or_null(order.buyer), key, _or_null(order.note)
-
-
-def _or_null(value: int | str | UnsetType) -> Value:
-    return None if value is UNSET else value
-
-
-def _time(moment: datetime | UnsetType) -> Milliseconds | None:
-    return None if moment is UNSET else milliseconds(moment)
-
-
-def _utc(moment: Milliseconds | None) -> datetime | UnsetType:
-    return UNSET if moment is None else utc(moment)
-
-
-def _text(moment: datetime | UnsetType) -> str | None:
-    return None if moment is UNSET else moment.isoformat()
+    return Statement(
+        f"{in_short(sql) if limit <= SHORT + 1 else sql} LIMIT ?1",
+        (limit, key, order_id, end) if end else (limit, key, order_id),
+        name="search_orders",
+    )

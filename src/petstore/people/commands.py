@@ -27,7 +27,6 @@ _PEOPLE: "View[Person]" = View(
         "created": lambda person: f"{person.created_at:%Y-%m-%d}",
         "last seen (UTC)": lambda person: person.last_seen_at,
     },
-    str,
     ("created", "last seen (UTC)"),
 )
 

@@ -3,14 +3,14 @@
 import csv
 import io
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from petstore.cli.client import client_of, service_option, wait_in_bar
-from petstore.cli.options import TEXT, json_option
+from petstore.cli.operation_commands import find_category
+from petstore.cli.options import CATEGORY, TEXT, json_option
 from petstore.cli.output import (
     counted,
     plain_failures,
@@ -18,9 +18,8 @@ from petstore.cli.output import (
     printable,
     progress,
     replacing_text,
-    text_output,
 )
-from petstore.domain.csv_files import csv_writer
+from petstore.cli.resources import BOM, MAX_PAGE, export_csv, file_argument
 from petstore.pets.model import STATUSES
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
@@ -32,11 +31,10 @@ _MEDIA_TYPES = {
     ".ods": "application/vnd.oasis.opendocument.spreadsheet",
     ".xls": "application/vnd.ms-excel",
 }
+_MAX_TURNS = 20
 _FIELDS = {"name": "name", "category": "categoryId", "status": "status", "id": "id"}
 _MEANINGS = (*STATUSES, "none")
 _COLUMNS = ("id", "name", "categoryId", "category", "status")
-_BOM = "\ufeff"
-_PAGE = 100
 
 
 @click.command("import")
@@ -58,7 +56,7 @@ _PAGE = 100
     help="What a word of the status column means: available, pending, sold or none. Repeatable.",
 )
 @click.option("--default-status", type=click.Choice(STATUSES), help="For rows without a status.")
-@click.option("--default-category", type=int, metavar="ID", help="For rows without a category.")
+@click.option("--default-category", type=CATEGORY, help="For rows without one: a name or an ID.")
 @click.option("--create-categories", is_flag=True, help="Add categories that are not there yet.")
 @click.option("--preview", is_flag=True, help="Show what would be added, and add nothing.")
 @click.option(
@@ -85,7 +83,6 @@ def import_file(
     command again to resume an interrupted import: no pet is added twice. Each row counts toward the
     daily quota of your key.
     """
-    settings = _settings(values, options)
 
     def resume_hint() -> str:
         return "run the same command again to resume; no pet is added twice"
@@ -95,9 +92,11 @@ def import_file(
         progress(f"Importing {file.name}") as on_progress,
         client_of(service, wait_in_bar(on_progress), resume_hint) as client,
     ):
-        found = client.imports.create(
+        settings = _settings(client, values, options)
+        # Behind a crowd of files, each of its turns is refused after some seconds.
+        found = client.with_options(max_retries=_MAX_TURNS).imports.create(
             file.read_bytes(),
-            file_name=printable(file.name, "utf-8")[-200:],
+            file_name=printable(file.name, "utf-8")[-50:],
             media_type=_MEDIA_TYPES.get(file.suffix.lower(), "text/csv"),
         )
         if found.state == "open":
@@ -112,7 +111,7 @@ def import_file(
     rows = _report(text)
     if refused is not None and rows:
         with plain_failures(), replacing_text(refused) as out:
-            out.write(_BOM + text)
+            out.write(BOM + text)
     if as_json:
         outcome = {"added": found.added, "refused": rows, "doneBefore": before, "import": found.id}
         print_json(outcome)
@@ -122,13 +121,13 @@ def import_file(
         raise click.exceptions.Exit(1)
 
 
-def _settings(values: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
-    """Return what the options change of how the file is read."""
+def _settings(client: "Client", values: Sequence[str], options: dict[str, Any]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     if options["default_status"] is not None:
         settings["default_status"] = options["default_status"]
     if options["default_category"] is not None:
-        settings["default_category_id"] = options["default_category"]
+        category = find_category(client, options["default_category"], "--default-category")
+        settings["default_category_id"] = category
     if options["create_categories"]:
         settings["unknown_categories"] = "create"
     meanings = {word: meaning for word, _, meaning in (each.rpartition("=") for each in values)}
@@ -182,7 +181,7 @@ def _show(found: "Import", before: int, refused: int) -> None:
 
 
 @click.command("export")
-@click.argument("file", type=click.Path(dir_okay=False, writable=True, path_type=Path), default="-")
+@file_argument
 @click.option(
     "--spreadsheet-safe",
     is_flag=True,
@@ -191,34 +190,11 @@ def _show(found: "Import", before: int, refused: int) -> None:
 @service_option
 def export_file(*, file: Path, spreadsheet_safe: bool, service: str) -> None:
     """Write every pet as CSV to FILE, or to standard output."""
-    to_stdout = str(file) == "-"
-    outcome = "the output is incomplete" if to_stdout else f"{file} is unchanged"
-    with (
-        plain_failures(lambda: outcome),
-        nullcontext(text_output()) if to_stdout else _marked(file) as out,
-        progress("Exporting") as on_progress,
-        client_of(service, wait_in_bar(on_progress), lambda: outcome) as client,
-    ):
-        write, count = csv_writer(out, _COLUMNS, spreadsheet_safe=spreadsheet_safe), 0
-        for rows in _pages(client):
-            for row in rows:
-                write(row)
-            count += len(rows)
-            on_progress(count)
-    click.echo(f"{counted(count, 'pet')} exported.", err=True)
-
-
-@contextmanager
-def _marked(file: Path) -> Iterator[Any]:
-    """Write a file that replaces ``file``. Spreadsheets see by its mark that it is in UTF-8."""
-    with replacing_text(file) as out:
-        out.write(_BOM)
-        yield out
+    export_csv(file, service, "pet", _COLUMNS, _pages, spreadsheet_safe=spreadsheet_safe)
 
 
 def _pages(client: "Client") -> Iterator[list[dict[str, Any]]]:
-    """Yield the pets of a service with the names of their categories, a page at a time."""
     names = {each.id: each.name for each in client.categories.list()}
-    for page in client.pets.list(limit=_PAGE).pages():
+    for page in client.pets.list(limit=MAX_PAGE).pages():
         rows: list[dict[str, Any]] = page.response.json()
         yield [row | {"category": names.get(row["categoryId"], "")} for row in rows]

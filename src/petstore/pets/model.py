@@ -6,6 +6,7 @@ from typing import Annotated, Literal, TypeAlias, get_args
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.domain.fields import Id, Int64, merged, not_blank_text
+from petstore.domain.rows import RowMapping
 from petstore.errors import IllegalTransition
 
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
@@ -42,7 +43,6 @@ _MOVES: dict[PetStatus, tuple[PetStatus | None, ...]] = {
     "pending": ("available", "sold"),
     "sold": ("available",),
 }
-_ANY: tuple[PetStatus | None, ...] = STATUSES
 
 
 class NewPet(Struct, frozen=True, rename="camel"):
@@ -70,6 +70,12 @@ class Pet(Struct, frozen=True, rename="camel"):
     status: Status | UnsetType = UNSET
 
 
+PETS = RowMapping(Pet)
+
+EXPORTED = (*("id", "name", "categoryId", "category"), *Pet.__struct_encode_fields__[3:])
+"""The columns of a file of pets, with the name of the category beside its number."""
+
+
 class PetFilter(Struct, frozen=True):
     """The filters of a list of animals. Unset fields do not filter; ``ids`` has up to 100 items."""
 
@@ -79,7 +85,6 @@ class PetFilter(Struct, frozen=True):
     has_status: bool | UnsetType = UNSET
 
     def admits(self, pet: Pet) -> bool:
-        """Return whether ``pet`` passes the filters; ``ids`` are not looked at."""
         return (
             (self.status is UNSET or self.status == pet.status)
             and (self.category_id is UNSET or self.category_id == pet.category_id)
@@ -87,12 +92,17 @@ class PetFilter(Struct, frozen=True):
         )
 
 
-class CategoryCounts(Struct, frozen=True, rename="camel"):
-    """The number of animals of each status in a category."""
+class StatusCounts(Struct, frozen=True, rename="camel"):
+    """The number of animals of each status."""
 
     available: Annotated[int, Meta(description="Animals that can be ordered.")] = 0
     pending: Annotated[int, Meta(description="Animals that are reserved.")] = 0
     sold: Annotated[int, Meta(description="Animals that are sold.")] = 0
+
+
+class CategoryCounts(StatusCounts, frozen=True):
+    """The number of animals of each status in a category."""
+
     category_id: (
         Annotated[
             CategoryId,
@@ -107,12 +117,9 @@ class CategoryCounts(Struct, frozen=True, rename="camel"):
     ) = UNSET
 
 
-class Inventory(Struct, frozen=True):
+class Inventory(StatusCounts, frozen=True):
     """The number of animals of each status."""
 
-    available: Annotated[int, Meta(description="Animals that can be ordered.")] = 0
-    pending: Annotated[int, Meta(description="Animals that are reserved.")] = 0
-    sold: Annotated[int, Meta(description="Animals that are sold.")] = 0
     categories: (
         Annotated[
             list[CategoryCounts],
@@ -128,15 +135,12 @@ class Inventory(Struct, frozen=True):
 
 
 def status_after(pet: Pet, patch: PetPatch) -> PetStatus | UnsetType:
-    """Return the status that ``patch`` gives to ``pet``, allowed or not."""
-    if patch.status is UNSET:
-        return pet.status
-    return UNSET if patch.status is None else patch.status
+    return pet.status if patch.status is UNSET else patch.status or UNSET
 
 
 def statuses_after(status: PetStatus | UnsetType) -> tuple[PetStatus | None, ...]:
     """Return the statuses that can follow ``status``; ``None`` stands for no status."""
-    return _ANY if status is UNSET else _MOVES[status]
+    return STATUSES if status is UNSET else _MOVES[status]
 
 
 def patched(pet: Pet, patch: PetPatch) -> Pet:

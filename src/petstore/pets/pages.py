@@ -1,5 +1,6 @@
 """The pages of animals: find, add, change, sell, reserve, delete, count."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -17,7 +18,6 @@ from petstore.console.categories import (
 )
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
 from petstore.console.fields import (
-    Difference,
     Field,
     FieldSet,
     ShownForm,
@@ -40,11 +40,11 @@ from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.form import latest_order, sale_form, sale_of
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
-from petstore.pets.model import STATUSES, Pet, PetStatus, statuses_after
-from petstore.pets.selection import box_of
+from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
 from petstore.time_slices import TimeSlices
 
 _ON_A_PAGE = 50
+_VERSION = 8
 _ADDED_LAST = 10
 _DRAWN_CATEGORIES = 30
 _STATUSES = tuple((status, status) for status in STATUSES)
@@ -52,17 +52,17 @@ _NO_STATUS = "none"
 # A field that only the form of a sale has.
 _SELLS = "amount"
 _STATUS_CHOICES = (("", "any"), *_STATUSES, (_NO_STATUS, "no status"))
-STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
-CATEGORY_FILTER = Field("categoryId", "Category", parse=optional)
+_STATUS_FILTER = choice("status", "Status", *_STATUS_CHOICES, parse=optional)
+_CATEGORY_FILTER = Field("categoryId", "Category", parse=optional)
 _FILTERS = FieldSet(
     Field("name", "Name", parse=optional, caption="Any word of the name", type="search"),
-    STATUS_FILTER,
-    CATEGORY_FILTER,
+    _STATUS_FILTER,
+    _CATEGORY_FILTER,
     Field("id", "Number", parse=optional, attributes={"inputmode": "numeric"}),
 )
 SELECTION_FORM = FieldSet(
     choice("status", "Status", ("", "leave as it is"), *_STATUS_CHOICES[1:], parse=optional),
-    CATEGORY_FILTER,
+    _CATEGORY_FILTER,
 )
 """What several selected animals get at once; an empty field leaves them as they are."""
 
@@ -72,9 +72,9 @@ def _form(
     statuses: Sequence[tuple[str, str]] = (*_STATUSES, ("", "none")),
     status_hint: str = "",
 ) -> FieldSet:
-    return FieldSet(
-        Field("name", "Name", attributes={"aria-required": "true"}),
-        Field(
+    special = {
+        "name": Field("name", "Name", attributes={"aria-required": "true"}),
+        "categoryId": Field(
             *("categoryId", "Category"),
             show=lambda pet: (
                 category_text(pet.category_id, names) if names else f"{pet.category_id}"
@@ -82,7 +82,15 @@ def _form(
             hint="A number",
             attributes={"aria-required": "true"},
         ),
-        choice("status", "Status", *statuses, parse=optional, hint=status_hint),
+        "status": choice("status", "Status", *statuses, parse=optional, hint=status_hint),
+    }
+    # Any other field is a line of text that may be empty.
+    return FieldSet(
+        *(
+            special.get(name)
+            or Field(name, re.sub("[A-Z]", r" \g<0>", name).capitalize(), parse=optional)
+            for name in NewPet.__struct_encode_fields__
+        )
     )
 
 
@@ -107,9 +115,11 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     found = Result[list[Pet]]([])
     total = ""
     if error is None:
-        filters = await filters_of(visit, _FILTERS.body(wanted))
-        found = await visit.execute("listPets", query=_query(visit, wanted, filters))
-        total = _total(visit, found)
+        found = await visit.execute("listPets", query=await _list_query(visit))
+        is_whole = not (found.next or visit.form.text("cursor"))
+        if found.total is not None or is_whole:  # a search with more than a page is not counted
+            count = len(found.value) if found.total is None else found.total
+            total = shown_count(count, "animal")
         suggested = await visit.find_pet(typed_id(wanted["name"]))
     return visit.page(
         "pets.html",
@@ -128,17 +138,13 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     )
 
 
-def _total(visit: PageRequest, found: Result[list[Pet]]) -> str:
-    """Return how many animals match, in words; empty where a search has more than a page."""
-    if found.total is not None:
-        return shown_count(found.total, "animal")
-    is_whole = not (found.next or visit.form.text("cursor"))
-    return shown_count(len(found.value), "animal") if is_whole else ""
-
-
-def _query(visit: PageRequest, wanted: Texts, filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the query of ``listPets``: by name, or the newest first."""
-    query = {**filters}
+async def _list_query(visit: PageRequest) -> dict[str, Any]:
+    """Return the query of ``listPets`` for what the list shows: by name, or the newest first."""
+    wanted = _FILTERS.typed(visit.form)
+    query = await with_category_filter(visit, _FILTERS.body(wanted))
+    if query.get("status") == _NO_STATUS:
+        del query["status"]
+        query["hasStatus"] = False
     if wanted["id"]:
         query["id"] = [typed_id(wanted["id"])]
         if query["id"] == [None]:
@@ -147,12 +153,6 @@ def _query(visit: PageRequest, wanted: Texts, filters: Mapping[str, Any]) -> dic
     if not wanted["name"]:
         query |= {"sort": "-id", "count": True}
     return query | {"limit": _ON_A_PAGE, "cursor": visit.form.text("cursor") or None}
-
-
-async def list_query(visit: PageRequest) -> dict[str, Any]:
-    """Return the query of ``listPets`` for what the list shows."""
-    wanted = _FILTERS.typed(visit.form)
-    return _query(visit, wanted, await filters_of(visit, _FILTERS.body(wanted)))
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
@@ -174,7 +174,6 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
 
 
 async def _added(visit: PageRequest) -> list[_Added]:
-    """Return the animals that are there of the last ones that the caller added."""
     wanted = {"actor": visit.author.actor, "type": ["pet.created"]}
     events = await newest_events(visit, _ADDED_LAST, **wanted)
     if not events:
@@ -215,32 +214,36 @@ async def _create(visit: PageRequest) -> Response:
 
 
 async def _next_to(visit: PageRequest, pet: Pet) -> str:
-    """Return the form of another animal, with the category and the status of this one."""
     text = category_text(pet.category_id, await visit.category_names([pet.category_id]))
-    return f"/pets/new?{urlencode({'categoryId': text, 'status': _or_none(pet) or ''})}"
+    return f"/pets/new?{urlencode({'categoryId': text, 'status': pet.status or ''})}"
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page of an animal, with the form as it was sent and what is wrong with it.
-
-    If the animal was deleted meanwhile, offer to add it anew, as it was typed.
-    """
+    """Return the page of an animal. If it was deleted meanwhile, offer to add what was typed."""
     if isinstance(error, NotFound | UnknownPet):
         return await _new(visit, _not_found(visit))
     try:
         found = await _get(visit)
     except NotFound as gone:
         history = await history_of(visit, _resource(visit))
-        return gone_page(visit, history.with_undo(await _undo_of_deletion(visit, history)), gone)
+        event = history.last
+        if event is not None and event.type == "pet.deleted" and visit.may("createPet"):
+            history = history.with_undo(await _again(visit, converted(event.data, Pet)))
+        return gone_page(visit, history, gone)
     pet: Pet = found.value
     fields = _form(await visit.category_names([pet.category_id]))
     now = fields.texts(pet)
-    order = await _open_order(visit, pet)
+    latest = await latest_order(visit, pet) if pet.status == "pending" else None
+    order = latest if latest and latest.status in OPEN_STATUSES else None
     of_sale, of_change = (error, None) if _SELLS in visit.form.fields else (None, error)
     form = fields.shown(now, found.version, visit.form, of_change)
     form = form._replace(fields=_offered(pet, order, form.typed["status"]).fields)
     sold = sale_form(visit.services.currency).new(visit.form if of_sale else EMPTY, of_sale)
     following = () if order else tuple(filter(None, statuses_after(pet.status)))
+    if was_pending := any(each.opened == "pending" for each in form.differences):
+        latest = await latest_order(visit, pet)
+    # The order whose end made a pending pet what it is now.
+    ended = was_pending and latest and PET_AFTER.get(latest.status) == pet.status
     history = await history_of(visit, _resource(visit))
     history = history.with_undo(await _undo_of_last(visit, history, pet))
     return visit.page(
@@ -254,31 +257,16 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         form=await category_form(visit, form),
         order=order,
         following=following,
-        ended=await _ended_order(visit, pet, form.differences),
+        ended=latest if ended else None,
         history=history,
     )
 
 
 def _offered(pet: Pet, order: Order | None, typed: str) -> FieldSet:
-    """Return the form with the statuses that may follow the present one, and the typed one."""
     following = () if order else statuses_after(pet.status)
     statuses = dict.fromkeys([pet.status or "", *(status or "" for status in following), typed])
     choices = [(status, status or "none") for status in statuses]
     return _form({}, choices, "The order decides the status." if order else "")
-
-
-async def _open_order(visit: PageRequest, pet: Pet) -> Order | None:
-    order = await latest_order(visit, pet) if pet.status == "pending" else None
-    return order if order and order.status in OPEN_STATUSES else None
-
-
-async def _ended_order(
-    visit: PageRequest, pet: Pet, differences: Sequence[Difference]
-) -> Order | None:
-    """Return the order whose end made a pending animal what it is now."""
-    was_pending = any(difference.opened == "pending" for difference in differences)
-    order = await latest_order(visit, pet) if was_pending else None
-    return order if order and PET_AFTER.get(order.status) == pet.status else None
 
 
 async def _update(visit: PageRequest) -> Response:
@@ -291,19 +279,14 @@ async def _update(visit: PageRequest) -> Response:
     now = _form(names).texts(pet)
     if "categoryId" not in patch:
         now["categoryId"] = edit.opened.get("categoryId", now["categoryId"])
-    notice = _change_notice(visit, pet, edit.before(now), now)
-    return await visit.redirect(f"/pets/{pet.id}", notice)
-
-
-def _change_notice(visit: PageRequest, pet: Pet, before: Texts, now: Texts) -> Notice:
-    """Return what a change did, and the form that changes it back as far as that is allowed."""
+    path, before = f"/pets/{pet.id}", edit.before(now)
     if before == now:
-        return Notice("Nothing was changed.")
-    undo = _undo_of_change(pet, before, now)
+        return await visit.redirect(path, Notice("Nothing was changed."))
     is_moved = {**before, "status": now["status"]} == now
     what = f"is {pet.status or 'without a status'}" if is_moved else "is changed"
-    name = isolated(pet.name)
-    return change_notice(name, f"{name} {what}.", undo, visit.form.text("undo"))
+    name, undo = isolated(pet.name), _undo_of_change(pet, before, now)
+    notice = change_notice(name, f"{name} {what}.", undo, visit.form.text("undo"))
+    return await visit.redirect(path, notice)
 
 
 def _undo_of_change(pet: Pet, before: Texts, now: Texts) -> Undo:
@@ -324,10 +307,6 @@ async def _undo_of_last(visit: PageRequest, history: History, pet: Pet) -> Undo 
         return None
     fields = _form(await visit.category_names({before.category_id, pet.category_id}))
     return _undo_of_change(pet, fields.texts(before), fields.texts(pet))
-
-
-def _or_none(pet: Pet) -> PetStatus | None:
-    return None if pet.status is UNSET else pet.status
 
 
 async def _reserve(visit: PageRequest) -> Response:
@@ -366,19 +345,20 @@ async def _delete(visit: PageRequest) -> Response:
     return await visit.redirect(path, Notice(f"{isolated(pet.name)} is deleted.", undo))
 
 
+def version_of(pet: Pet) -> str:
+    """Return the version of an animal, short: it tells what a person saw from what is there now."""
+    return Result(pet).version[1 : 1 + _VERSION]
+
+
+def box_of(pet: Pet) -> str:
+    """Return the value of the checkbox of an animal: its id, and the version that is shown."""
+    return f"{pet.id}.{version_of(pet)}"
+
+
 async def selection_form(
     visit: PageRequest, typed: Form, error: PetstoreError | None = None
 ) -> ShownForm:
-    """Return the form of what several selected animals get at once."""
     return await category_form(visit, SELECTION_FORM.new(typed, error), "leave as it is")
-
-
-async def _undo_of_deletion(visit: PageRequest, history: History) -> Undo | None:
-    """Return what adds a deleted animal again, if its deletion is the last thing that is known."""
-    event = history.last
-    if event is None or event.type != "pet.deleted" or not visit.may("createPet"):
-        return None
-    return await _again(visit, converted(event.data, Pet))
 
 
 async def _again(visit: PageRequest, pet: Pet) -> Undo:
@@ -406,24 +386,14 @@ async def _inventory(visit: PageRequest) -> Response:
     return visit.page("inventory.html", stock=await stock_of(visit), drawn=_DRAWN_CATEGORIES)
 
 
-async def filters_of(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
-    """Return the filters that a person typed as ``listPets`` takes them."""
-    query = await with_category_filter(visit, body)
-    if query.get("status") == _NO_STATUS:
-        del query["status"]
-        query["hasStatus"] = False
-    return query
-
-
 _PAGE = 100
-_COLUMNS = ("id", "name", "categoryId", "category", "status")
 
 
 async def _download(visit: PageRequest) -> Response:
-    query: dict[str, Any] = await list_query(visit) | {"limit": _PAGE}
+    query: dict[str, Any] = await _list_query(visit) | {"limit": _PAGE}
     file, slices = CsvDownload(), TimeSlices()
     delimiter = delimiter_of(visit.form)
-    write = csv_writer(file, _COLUMNS, spreadsheet_safe=True, delimiter=delimiter)
+    write = csv_writer(file, EXPORTED, spreadsheet_safe=True, delimiter=delimiter)
     while not visit.is_head:
         found = await visit.execute("listPets", query=query)
         names = await visit.category_names({pet.category_id for pet in found.value})

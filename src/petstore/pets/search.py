@@ -10,8 +10,7 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from petstore.databases.contract import Reader, Row, Statement, Value
-from petstore.databases.pages import Matches
-from petstore.databases.planner import SHORT, in_short, looked_up, unplanned
+from petstore.databases.pages import SHORT, Matches, in_short, looked_up, unplanned
 from petstore.domain.names import MAX_SEARCH_KEY, end_of_prefix
 from petstore.domain.words import (
     MAX_WORD,
@@ -25,8 +24,7 @@ from petstore.domain.words import (
     word_key_of,
     words_of,
 )
-from petstore.pets.model import Pet, PetFilter
-from petstore.pets.rows import COLUMNS, pet_of
+from petstore.pets.model import PETS, Pet, PetFilter
 from petstore.pets.store import list_pets
 from petstore.time_slices import TimeSlices
 
@@ -35,7 +33,7 @@ MAX_SCANNED = 2_000
 
 # The text of the words of the name.
 _TEXT = "CASE words WHEN '' THEN name_key ELSE words END"
-_BY_NAME = f"SELECT {COLUMNS}, name_key, {_TEXT}, 0 FROM pets"  # noqa: S608 - only names
+_BY_NAME = f"SELECT {PETS.columns}, name_key, {_TEXT}, 0 FROM pets"  # noqa: S608 - only names
 _BY_WORD = (
     f"SELECT p.{', p.'.join(Pet.__struct_fields__)}, word_key, {_TEXT}, 1"  # noqa: S608
     f" FROM pet_words {looked_up('JOIN', 'pets', 'p', 'id', 'pet_id')}"
@@ -79,7 +77,6 @@ class _NameSearch:
         return [names, _Range(self._word_prefix, start, is_of_words=True)]
 
     def position_of(self, row: Row) -> MatchPosition:
-        """Return the position of a row of one of the ranges."""
         pet_id, (key, _, is_of_words) = row[0], row[_PET:]
         if is_of_words and self._has_one_word:
             return position_within(key, pet_id)
@@ -161,7 +158,7 @@ async def search_pets(
         rows = await store.read(_select_ranges(ranges, size))
         # The first ones of each range have the first ones of all.
         for row in sorted(rows, key=search.order)[:size]:
-            pet = pet_of(row[:_PET])
+            pet = PETS.read(row[:_PET])
             if wanted.admits(pet) and search.finds(pet, row):
                 if len(found) == limit:
                     return Matches(found, after)

@@ -4,6 +4,7 @@ Each animal is changed by the operation of the interface, as its own page does. 
 is listed with its reason, and keeps nothing else from being done.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -12,13 +13,13 @@ from msgspec import convert as converted
 from msgspec import to_builtins
 
 from petstore.console.categories import with_category
-from petstore.console.forms import page_address, problem_of
-from petstore.console.history import newest_events
+from petstore.console.forms import Form, page_address, problem_of
+from petstore.console.history import PastEvent, newest_events
 from petstore.console.notices import Notice, Undo
 from petstore.console.numbers import count_in_words
 from petstore.console.page import ConsolePage, PageRequest
-from petstore.console.sentences import PastEvent
 from petstore.console.templates import begun
+from petstore.domain.fields import INT64_MAX
 from petstore.errors import (
     Conflict,
     InvalidBody,
@@ -33,9 +34,12 @@ from petstore.errors import (
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.pets.model import Pet
-from petstore.pets.pages import SELECTION_FORM, selection_form
-from petstore.pets.selection import MAX_SELECTED, box_of, ids_in, selected_in, version_of
+from petstore.pets.pages import SELECTION_FORM, box_of, selection_form, version_of
 
+MAX_SELECTED = 100
+"""How many animals can be selected, as many as a list of the interface has at most."""
+
+_ID = re.compile("[1-9][0-9]{0,18}")
 _AGAIN = "Add them again, with new numbers"
 _REASONS: dict[type[PetstoreError], str] = {
     NotFound: "Somebody deleted it.",
@@ -78,13 +82,10 @@ class _Outcome(NamedTuple):
 
 
 async def _ask(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page of the selected animals, which asks whether to delete them.
-
-    After an error it has the form that changes them, as it was sent.
-    """
+    """Return the page that asks whether to delete, after an error with the form as it was sent."""
     pets: Mapping[int, Pet] = {}
     try:
-        pets = await _pets(visit, selected_in(visit.form))
+        pets = await _pets(visit, _selected_in(visit.form))
     except InvalidBody as unselected:
         error = unselected
     return visit.page(
@@ -98,7 +99,7 @@ async def _ask(visit: PageRequest, error: PetstoreError | None = None) -> Respon
 
 
 async def _change(visit: PageRequest) -> Response:
-    selected = selected_in(visit.form)
+    selected = _selected_in(visit.form)
     if visit.form.text("delete"):
         query = {"pet": [f"{pet_id}.{seen}" for pet_id, seen in selected.items()]}
         more = urlencode({**query, "back": _back(visit)}, doseq=True)
@@ -137,7 +138,7 @@ async def _patch(visit: PageRequest) -> dict[str, Any]:
 
 
 async def _delete(visit: PageRequest) -> Response:
-    selected = selected_in(visit.form)
+    selected = _selected_in(visit.form)
     pets = await _pets(visit, selected)
 
     async def delete(pet_id: int) -> bool:
@@ -156,7 +157,7 @@ async def _delete(visit: PageRequest) -> Response:
 
 
 async def _undo(visit: PageRequest) -> Response:
-    ids = ids_in([*dict.fromkeys(visit.form.text("ids").split())])
+    ids = _ids_in([*dict.fromkeys(visit.form.text("ids").split())])
     pets = await _pets(visit, ids)
 
     async def take_back(pet_id: int) -> bool:
@@ -194,12 +195,32 @@ async def _take_back(visit: PageRequest, pet_id: int) -> bool:
 
 
 def _is_of(event: PastEvent, author: tuple[str, str]) -> bool:
-    """Return whether an event is the change or the deletion of an animal by a request."""
     is_change = event.type == "pet.deleted" or (event.type == "pet.updated" and event.previous)
     return bool(is_change) and (event.actor, event.request_id) == author
 
 
 # What they share
+
+
+def _selected_in(form: Form) -> Mapping[int, str]:
+    boxes = dict.fromkeys(form.all("pet"))
+    if not boxes:
+        msg = "select an animal first"
+        raise InvalidBody(msg)
+    parts = [box.partition(".") for box in boxes]
+    versions = [version for _, _, version in parts]
+    return dict(zip(_ids_in([number for number, _, _ in parts]), versions, strict=True))
+
+
+def _ids_in(texts: Sequence[str]) -> list[int]:
+    if len(texts) > MAX_SELECTED:
+        msg = f"select at most {MAX_SELECTED} animals at a time"
+        raise InvalidBody(msg)
+    numbers = [int(text) if _ID.fullmatch(text) else 0 for text in texts]
+    if not all(0 < number <= INT64_MAX for number in numbers):
+        msg = "select animals of the list"
+        raise InvalidBody(msg)
+    return numbers
 
 
 async def _each(
@@ -224,7 +245,6 @@ async def _each(
 
 
 async def _told(visit: PageRequest, outcome: _Outcome, text: str, label: str = "") -> Response:
-    """Return the list with what was done and its undo, or the page of what was not done."""
     back, undo = _back(visit), None
     if outcome.done and label:
         ids = " ".join(map(str, outcome.done))
@@ -250,7 +270,6 @@ def _present(pets: Mapping[int, Pet], pet_id: int) -> Pet:
 
 
 def _seen(pet: Pet, seen: str) -> str:
-    """Return the version of an animal that is as the person saw it."""
     if version_of(pet) != seen:
         msg = "somebody has changed the animal"
         raise PreconditionFailed(msg)

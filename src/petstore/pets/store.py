@@ -1,6 +1,7 @@
 """List, add, change and delete pets."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain, islice
 from typing import Literal, TypeAlias
 
@@ -8,14 +9,22 @@ from msgspec import UNSET
 from msgspec.structs import astuple, replace
 
 from petstore.categories.store import require_categories, require_category
-from petstore.clock import Milliseconds
-from petstore.databases.contract import Reader, Statement, Unit, placeholder_list, placeholders
+from petstore.databases.contract import (
+    Reader,
+    Statement,
+    Unit,
+    Value,
+    placeholder_list,
+    placeholders,
+)
 from petstore.databases.pages import Filter, Page, found, read_count, read_page
+from petstore.domain.words import NameKeys, keys_of
 from petstore.errors import PetReserved
-from petstore.events.model import SERVICE, Author, resource_event
-from petstore.events.store import record
+from petstore.events.model import resource_event
+from petstore.events.store import Change
 from petstore.orders.store import free_if_lapsed
 from petstore.pets.model import (
+    PETS,
     STATUSES,
     CategoryCounts,
     Inventory,
@@ -26,20 +35,22 @@ from petstore.pets.model import (
     patched,
     status_after,
 )
-from petstore.pets.rows import COLUMNS, VALUES, NameKeys, inserted_words, keys_of, pet_of, values_of
 
-_SELECT = f"SELECT {COLUMNS} FROM pets"  # noqa: S608 - only names
+_SELECT = f"SELECT {PETS.columns} FROM pets"  # noqa: S608 - only names
 _SELECT_ONE = f"{_SELECT} WHERE id = ?1"
-_INSERTED = f"{', '.join(VALUES)}, name_key, words"
-_INSERT = f"INSERT INTO pets ({_INSERTED}) VALUES"
-_WIDTH = len(VALUES)
+# What a client gives.
+_GIVEN = NewPet.__struct_fields__
+_INSERTED = f"{', '.join(_GIVEN)}, name_key, words"
+_WIDTH = len(_GIVEN)
 _KEYS = 2  # name_key and words
 _INSERT_ONE = (
     f"INSERT INTO pets ({_INSERTED}/*pg , id */) /*pg OVERRIDING SYSTEM VALUE */"  # noqa: S608
     f" VALUES ({placeholder_list(1, _INSERTED.split())}/*pg , ?{_WIDTH + _KEYS + 1} */)"
 )
-_UPDATE = f"UPDATE pets SET ({', '.join(VALUES)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
+_UPDATE = f"UPDATE pets SET ({', '.join(_GIVEN)}) = {placeholders(_WIDTH)} WHERE id = ?{_WIDTH + 1}"  # noqa: S608
 _ROWS_AT_ONCE = 100
+# A statement of so many takes some milliseconds, in which nothing else runs.
+_WORDS_AT_ONCE = 100
 
 KeptBecause: TypeAlias = Literal["changed", "ordered", "deleted"]
 """Why ``delete_untouched`` leaves a pet: what somebody did with it."""
@@ -66,25 +77,23 @@ async def list_pets(
 
     With ``newest_first`` these are the pets with an id below ``after``, by descending id.
     """
-    filters = {**_filters(wanted), "id": wanted.ids}
     return await read_page(
-        store, "select_pets", _SELECT, filters, after, limit, pet_of, newest_first=newest_first
+        *(store, "select_pets", _SELECT, _filters(wanted), after, limit, PETS.read),
+        newest_first=newest_first,
     )
 
 
-async def count_pets_after(store: Reader, wanted: PetFilter, after: int | None, limit: int) -> int:
-    """Return how many pets a page of ``list_pets`` has."""
-    filters = {**_filters(wanted), "id": wanted.ids}
-    return await read_count(store, "count_pets_after", "SELECT id FROM pets", filters, after, limit)
+async def count_pets(store: Reader, wanted: PetFilter, limit: int) -> int:
+    filters = _filters(wanted)
+    return await read_count(store, "count_pets", "SELECT id FROM pets", filters, None, limit)
 
 
 async def get_pet(store: Reader, pet_id: int) -> Pet:
     select = Statement(_SELECT_ONE, (pet_id,), by_id=True, name="select_pet")
-    return found(await store.read(select), pet_of, "pet", pet_id)
+    return found(await store.read(select), PETS.read, "pet", pet_id)
 
 
 async def names_of_pets(store: Reader, ids: Collection[int]) -> dict[int, str]:
-    """Return the names of those animals among ``ids`` that are in the store."""
     if not ids:
         return {}
     sql = f"SELECT id, name FROM pets WHERE id IN {placeholders(len(ids))}"  # noqa: S608
@@ -92,7 +101,6 @@ async def names_of_pets(store: Reader, ids: Collection[int]) -> dict[int, str]:
 
 
 async def get_inventory(store: Reader) -> Inventory:
-    """Return the number of pets by status."""
     select = Statement(
         "SELECT status, CAST(sum(pets) AS BIGINT) FROM inventory GROUP BY status",
         name="select_inventory",
@@ -112,86 +120,62 @@ async def get_inventory_by_category(store: Reader) -> Inventory:
     found = [CategoryCounts(*row) for *row, _ in counted if any(row[:-1])]
     shown = found[:MAX_CATEGORIES]
     if is_cut or len(found) > len(shown):
-        shown.append(_others(totals, shown))
+        counts = (sum(getattr(each, status) for each in shown) for status in STATUSES)
+        # Pets may have come between the two reads.
+        rest = (max(0, all_ - some) for all_, some in zip(astuple(totals), counts, strict=False))
+        shown.append(CategoryCounts(*rest))
     return replace(totals, categories=shown)
 
 
-def _others(totals: Inventory, shown: list[CategoryCounts]) -> CategoryCounts:
-    """Return the counts of all categories that are not shown."""
-    return CategoryCounts(
-        *(
-            # Animals may have come between the two reads.
-            max(0, getattr(totals, status) - sum(getattr(each, status) for each in shown))
-            for status in STATUSES
-        )
-    )
-
-
-def create_pet(
-    new: NewPet, *, now: Milliseconds, strict_categories: bool = False, by: Author = SERVICE
-) -> Unit[Pet]:
-    """Add a pet and return it; its event names the author ``by``."""
-    if strict_categories:
+def create_pet(change: Change, new: NewPet) -> Unit[Pet]:
+    if change.strict_categories:
         yield from require_category(new.category_id)
     keys = keys_of(new.name)
-    values = (*values_of(new), *keys.values)
+    values = (*PETS.values(new, _GIVEN), *keys.values)
     ((pet_id,),) = yield Statement(_INSERT_ONE, values, gives_id="pets", name="insert_pet")
     if keys.word_keys:
-        yield from inserted_words([(pet_id, keys.word_keys)])
+        yield from _inserted_words([(pet_id, keys.word_keys)])
     pet = Pet(pet_id, *astuple(new))
-    yield record(now, resource_event("pet.created", pet), by=by)
+    yield change.record(resource_event("pet.created", pet))
     return pet
 
 
 def create_pets(
-    news: Iterable[NewPet],
-    *,
-    now: Milliseconds,
-    strict_categories: bool = False,
-    by: Author = SERVICE,
-    known: Mapping[str, NameKeys] | None = None,
+    change: Change, news: Iterable[NewPet], known: Mapping[str, NameKeys] | None = None
 ) -> Unit[list[Pet]]:
     """Add many pets in the order given, a hundred in each statement, and return them.
 
     ``known`` has what a search finds some of their names by: a unit of work keeps others waiting.
     """
-    if strict_categories:
+    if change.strict_categories:
         news = list(news)
         yield from require_categories([new.category_id for new in news])
     rest, known = iter(news), known or {}
     created: list[Pet] = []
     while batch := list(islice(rest, _ROWS_AT_ONCE)):
         keys = {new.name: known.get(new.name) or keys_of(new.name) for new in batch}
-        values = tuple(
-            chain.from_iterable((*values_of(new), *keys[new.name].values) for new in batch)
+        rows = ((*PETS.values(new, _GIVEN), *keys[new.name].values) for new in batch)
+        values = [*chain.from_iterable(rows)]
+        sql = (
+            f"INSERT INTO pets ({_INSERTED}) VALUES {placeholders(_WIDTH + _KEYS, len(batch))}"  # noqa: S608
+            f" RETURNING {PETS.columns}"
         )
-        sql = f"{_INSERT} {placeholders(_WIDTH + _KEYS, len(batch))} RETURNING {COLUMNS}"
-        pets = [*map(pet_of, sorted((yield Statement(sql, values, name="insert_pets"))))]
-        yield from inserted_words((pet.id, keys[pet.name].word_keys) for pet in pets)
-        yield record(now, *(resource_event("pet.created", pet) for pet in pets), by=by)
+        pets = [*map(PETS.read, sorted((yield Statement(sql, values, name="insert_pets"))))]
+        yield from _inserted_words((pet.id, keys[pet.name].word_keys) for pet in pets)
+        yield change.record(*(resource_event("pet.created", pet) for pet in pets))
         created += pets
     return created
 
 
-def update_pet(
-    pet_id: int,
-    patch: PetPatch,
-    now: Milliseconds,
-    check: Callable[[Pet], None],
-    *,
-    strict_categories: bool,
-    by: Author = SERVICE,
-) -> Unit[Pet]:
-    """Change a pet that passes ``check`` as it is at ``now``, and return it."""
-    pet = yield from _locked(pet_id, now)
-    check(pet)
+def update_pet(change: Change, pet_id: int, patch: PetPatch) -> Unit[Pet]:
+    pet = yield from _locked(change, pet_id)
     if status_after(pet, patch) != pet.status:
         yield from _require_no_order(pet_id)
     changed = patched(pet, patch)
-    if strict_categories and changed.category_id != pet.category_id:
+    if change.strict_categories and changed.category_id != pet.category_id:
         yield from require_category(changed.category_id)
     if changed != pet:
-        values = (*values_of(changed), pet_id)
+        values = (*PETS.values(changed, _GIVEN), pet_id)
         yield Statement(_UPDATE, values, may_wait=True, name="update_pet")
         if changed.name != pet.name:
             # The database has deleted the words of the old name.
@@ -201,25 +185,20 @@ def update_pet(
                 (*keys.values, pet_id),
                 name="update_pet_name_key",
             )
-            yield from inserted_words([(pet_id, keys.word_keys)])
-        yield record(now, resource_event("pet.updated", changed, pet), by=by)
+            yield from _inserted_words([(pet_id, keys.word_keys)])
+        yield change.record(resource_event("pet.updated", changed, pet))
     return changed
 
 
-def delete_pet(
-    pet_id: int, now: Milliseconds, check: Callable[[Pet], None], *, by: Author = SERVICE
-) -> Unit[None]:
-    pet = yield from _locked(pet_id, now)
-    check(pet)
+def delete_pet(change: Change, pet_id: int) -> Unit[None]:
+    pet = yield from _locked(change, pet_id)
     yield from _require_no_order(pet_id)
     sql = "DELETE FROM pets WHERE id = ?1"
     yield Statement(sql, (pet_id,), may_wait=True, name="delete_pet")
-    yield record(now, resource_event("pet.deleted", pet), by=by)
+    yield change.record(resource_event("pet.deleted", pet))
 
 
-def delete_untouched(
-    pets: Sequence[Pet], *, now: Milliseconds, by: Author = SERVICE
-) -> Unit[dict[int, KeptBecause]]:
+def delete_untouched(change: Change, pets: Sequence[Pet]) -> Unit[dict[int, KeptBecause]]:
     """Delete those of ``pets`` that are as given and were never ordered.
 
     Return why the others stay, by their ids.
@@ -231,7 +210,7 @@ def delete_untouched(
     # Only now: on PostgreSQL this sees every order that was placed before the locks.
     orders = f"SELECT DISTINCT pet_id FROM orders WHERE pet_id IN ({places})"  # noqa: S608
     ordered = {row[0] for row in (yield Statement(orders, ids, name="select_ordered_pets"))}
-    present = {pet.id: pet for pet in map(pet_of, rows)}
+    present = {pet.id: pet for pet in map(PETS.read, rows)}
     kept: dict[int, KeptBecause] = {}
     for pet in pets:
         if pet.id not in present:
@@ -244,7 +223,7 @@ def delete_untouched(
     if gone:
         sql = f"DELETE FROM pets WHERE id IN ({placeholder_list(1, gone)})"  # noqa: S608
         yield Statement(sql, [pet.id for pet in gone], name="delete_pets")
-        yield record(now, *(resource_event("pet.deleted", pet) for pet in gone), by=by)
+        yield change.record(*(resource_event("pet.deleted", pet) for pet in gone))
     return kept
 
 
@@ -252,15 +231,17 @@ def _filters(wanted: PetFilter) -> dict[str, Filter]:
     status: Filter = wanted.status
     if status is UNSET and wanted.has_status is not UNSET:
         status = STATUSES if wanted.has_status else None
-    return {"category_id": wanted.category_id, "status": status}
+    return {"category_id": wanted.category_id, "status": status, "id": wanted.ids}
 
 
-def _locked(pet_id: int, now: Milliseconds) -> Unit[Pet]:
-    """Return a pet as it is at ``now``, and lock its row."""
-    yield from free_if_lapsed(pet_id, now)
+def _locked(change: Change, pet_id: int) -> Unit[Pet]:
+    """Return a pet as it is before the change, and lock its row."""
+    yield from free_if_lapsed(pet_id, change.now)
     sql = f"{_SELECT} WHERE id = ?1 /*pg FOR UPDATE */"
     rows = yield Statement(sql, (pet_id,), name="lock_pet")
-    return found(rows, pet_of, "pet", pet_id)
+    pet = found(rows, PETS.read, "pet", pet_id)
+    change.check(pet)
+    return pet
 
 
 def _require_no_order(pet_id: int) -> Unit[None]:
@@ -272,3 +253,20 @@ def _require_no_order(pet_id: int) -> Unit[None]:
     for order_id, status in rows:
         msg = f"order {order_id} is {status} and reserves pet {pet_id}"
         raise PetReserved(msg)
+
+
+def _inserted_words(keys: Iterable[tuple[int, Sequence[str]]]) -> Iterator[Statement]:
+    """Yield what inserts the keys of words, those of each id of a pet."""
+    values: list[Value] = []
+    for pet_id, word_keys in keys:
+        for key in word_keys:
+            values += (key, pet_id)
+    for start in range(0, len(values), 2 * _WORDS_AT_ONCE):
+        some = values[start : start + 2 * _WORDS_AT_ONCE]
+        sql = _insert_words(len(some) // 2)
+        yield Statement(sql, some, may_wait=True, name="insert_pet_words")
+
+
+@cache
+def _insert_words(rows: int) -> str:
+    return f"INSERT INTO pet_words (word_key, pet_id) VALUES {placeholders(2, rows)}"  # noqa: S608

@@ -129,7 +129,6 @@ def _require_day(name: str, day: date) -> None:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """Return the time zone of a name of IANA."""
     if _ZONE.fullmatch(name):
         try:
             return ZoneInfo(name)

@@ -16,7 +16,7 @@ from petstore.console.page import ConsolePage, PageRequest
 from petstore.domain.csv_files import csv_writer
 from petstore.errors import InvalidParameter, PetstoreError
 from petstore.http.messages import Response
-from petstore.sales.model import Sales, SalesRow, totals_of, zone_of
+from petstore.sales.model import Sales, SalesRow, totals_of
 
 _ONE_DAY = timedelta(days=1)
 _DEFAULT_DAYS = 7
@@ -27,20 +27,7 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "month": ("month", "orders", "amount", "currency"),
     "category": ("categoryId", "category", "orders", "amount", "currency"),
 }
-_FORM = FieldSet(
-    Field("from", "From", type="date"),
-    Field("to", "To", type="date"),
-    Field(*("timeZone", "Time zone"), attributes={"autocomplete": "off", "spellcheck": "false"}),
-)
-
-
-class _DaysToChoose(NamedTuple):
-    """A range of days to choose, and the query of its address."""
-
-    name: str
-    first: date
-    last: date
-    query: Mapping[str, str]
+_FORM = FieldSet(Field("from", "From", type="date"), Field("to", "To", type="date"))
 
 
 class _Before(NamedTuple):
@@ -81,7 +68,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         error=error,
         form=ShownForm(_FORM.fields, typed, typed, problem=_FORM.problem(error)),
         given={name: text for name, text in typed.items() if name in visit.form.fields},
-        ranges=_ranges(visit, typed),
+        ranges=_ranges(visit),
         separators=SEPARATOR.options,
         report=report,
     )
@@ -110,28 +97,19 @@ async def _download(visit: PageRequest) -> Response:
 
 
 def _typed(visit: PageRequest) -> dict[str, str]:
-    """Return what the address asks for: by default the last seven days, as the browser has them."""
+    """Return the days of the address, by default the last seven."""
+    today = _today(visit)
     given = {name: text for name, text in _FORM.typed(visit.form).items() if text}
-    today = _today(visit, given.get("timeZone", visit.time_zone.key))
-    defaults = {
-        "from": str(today - (_DEFAULT_DAYS - 1) * _ONE_DAY),
-        "to": str(today),
-        "timeZone": visit.time_zone.key,
-    }
-    return defaults | given
+    return {"from": str(today - (_DEFAULT_DAYS - 1) * _ONE_DAY), "to": str(today)} | given
 
 
-def _today(visit: PageRequest, time_zone: str) -> date:
-    """Return the day that it is in a time zone; in an unknown one, that of the browser."""
-    try:
-        zone = zone_of(time_zone)
-    except InvalidParameter:
-        zone = visit.time_zone
-    return utc(visit.services.clock()).astimezone(zone).date()
+def _today(visit: PageRequest) -> date:
+    return utc(visit.services.clock()).astimezone(visit.time_zone).date()
 
 
 async def _sales(visit: PageRequest, typed: Texts, *, by: str) -> Sales:
-    found: Sales = (await visit.execute("getSales", query={**typed, "by": by})).value
+    query = {**typed, "timeZone": visit.time_zone.key, "by": by}
+    found: Sales = (await visit.execute("getSales", query=query)).value
     return found
 
 
@@ -139,7 +117,7 @@ async def _report(visit: PageRequest, typed: Texts) -> dict[str, Any]:
     currency = visit.services.currency
     days = await _sales(visit, typed, by="day")
     categories = (await _sales(visit, typed, by="category")).rows
-    today = _today(visit, days.time_zone)
+    today = _today(visit)
     before = await _before(visit, days)
     categories_before = before.categories if before else ()
     names = await _names(visit, [*categories, *categories_before])
@@ -170,9 +148,8 @@ async def _before(visit: PageRequest, days: Sales) -> _Before | None:
     last, count = days.first - _ONE_DAY, (days.last - days.first).days + 1
     first = last - (days.last - days.first)
     name = "The day before" if count == 1 else f"The {count} days before"
-    query = {"from": str(first), "to": str(last), "timeZone": days.time_zone}
     try:
-        rows = (await _sales(visit, query, by="category")).rows
+        rows = (await _sales(visit, {"from": str(first), "to": str(last)}, by="category")).rows
     except InvalidParameter:
         return None
     return _Before(name, first, last, totals_of(rows, visit.services.currency), rows)
@@ -208,7 +185,6 @@ def _day_of(row: SalesRow) -> date:
 
 
 def _charts(periods: Iterable[_Period], of: str, currency: str) -> list[Bars]:
-    """Return charts of the amounts in the store's currency, and of all orders, over time."""
     amounts: dict[str, int] = {}
     orders: dict[str, int] = {}
     for label, row in periods:
@@ -255,25 +231,22 @@ def _name_of(row: SalesRow, names: Mapping[int, str]) -> str:
     return names.get(row.category_id, f"category {row.category_id}")
 
 
-def _ranges(visit: PageRequest, typed: Texts) -> list[_DaysToChoose]:
-    today = _today(visit, typed["timeZone"])
+def _ranges(visit: PageRequest) -> list[tuple[str, date, date]]:
+    """Return ranges of days to choose, by what they are called."""
+    today = _today(visit)
     monday = today - today.weekday() * _ONE_DAY
     month, year = today.replace(day=1), today.replace(month=1, day=1)
     last_month = month - _ONE_DAY
-    given = {"timeZone": typed["timeZone"]} if "timeZone" in visit.form.fields else {}
     return [
-        _DaysToChoose(name, first, last, {"from": str(first), "to": str(last), **given})
-        for name, first, last in (
-            ("Today", today, today),
-            ("Yesterday", today - _ONE_DAY, today - _ONE_DAY),
-            ("This week", monday, today),
-            ("Last week", monday - 7 * _ONE_DAY, monday - _ONE_DAY),
-            ("Last 7 days", today - 6 * _ONE_DAY, today),
-            ("Last 30 days", today - 29 * _ONE_DAY, today),
-            ("This month", month, today),
-            ("Last month", last_month.replace(day=1), last_month),
-            ("This year", year, today),
-        )
+        ("Today", today, today),
+        ("Yesterday", today - _ONE_DAY, today - _ONE_DAY),
+        ("This week", monday, today),
+        ("Last week", monday - 7 * _ONE_DAY, monday - _ONE_DAY),
+        ("Last 7 days", today - 6 * _ONE_DAY, today),
+        ("Last 30 days", today - 29 * _ONE_DAY, today),
+        ("This month", month, today),
+        ("Last month", last_month.replace(day=1), last_month),
+        ("This year", year, today),
     ]
 
 

@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Reader, Statement
-from petstore.databases.planner import unplanned
+from petstore.databases.pages import unplanned
 from petstore.sales.model import MAX_CATEGORIES, By, DayRange, SalesRow, Stretch, stretches
 from petstore.time_slices import TimeSlices
 
@@ -111,8 +111,6 @@ def _add(
 
 
 def _rows(totals: _Totals, currency: str) -> list[SalesRow]:
-    """Return the rows in order; the store's currency comes before others."""
-
     def order(key: _Key) -> tuple[date, bool, int, bool, str]:
         day, category_id, of = key
         return day or date.min, category_id is None, category_id or 0, of != currency, of

@@ -11,10 +11,9 @@ from urllib.parse import urlsplit
 
 from petstore.backends import secret_file_of
 from petstore.clock import DAY, HOUR, Clock, Milliseconds, system_clock, utc
-from petstore.databases.contract import Row, Statement, Store, Unit
+from petstore.databases.contract import Row, Statement, Store, Unit, upsert
 from petstore.databases.private_files import create
 from petstore.databases.schema import TABLES_BY_NAME
-from petstore.databases.upserts import upsert
 from petstore.errors import LoginTaken, WebhooksNotConfigured
 from petstore.events.model import START, Author
 from petstore.events.store import newest_position, publish_all
@@ -31,8 +30,7 @@ from petstore.sessions.store import create_invitation, note_use, read_unit
 from petstore.settings import Settings, is_postgres, masked, sqlite_path
 from petstore.usage.counter import first_day, first_hour, text_of
 from petstore.webhooks.deliveries import DueDelivery, Outcome, save_progress
-from petstore.webhooks.model import WebhookCreate
-from petstore.webhooks.schedule import next_attempt
+from petstore.webhooks.model import WebhookCreate, next_attempt
 from petstore.webhooks.store import create_webhook
 
 _BY = Principal()
@@ -64,7 +62,8 @@ async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_c
     is added if there is none. A store in which anything has happened is not filled.
     """
     now = clock()
-    is_empty = await _is_empty(store)
+    pets = await list_pets(store, PetFilter(), None, 1)
+    is_empty = not pets.items and await newest_position(store) == START
     began = now - LENGTH if is_empty else now
     key_id, token = await _demo_key(store, settings.environment, _token_file(settings), began)
     account = await _demo_account(store, settings.environment, began)
@@ -77,12 +76,6 @@ async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_c
     if account.password is None and account.caller.state(now) == "active":
         link = await store.write(create_invitation(account.caller.id, now))
     return Demo(token, link, ways_back)
-
-
-async def _is_empty(store: Store) -> bool:
-    """Return whether nothing has ever happened; the newest event is kept forever."""
-    pets = await list_pets(store, PetFilter(), None, 1)
-    return not pets.items and await newest_position(store) == START
 
 
 def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:

@@ -16,7 +16,7 @@ from petstore.categories.store import create_category
 from petstore.clock import DAY, HOUR, Milliseconds, utc
 from petstore.databases.contract import Unit
 from petstore.events.model import SERVICE, Author
-from petstore.keys.store import unconditional
+from petstore.events.store import Change
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import free_lapsed, place_order, update_order
 from petstore.pets.model import NewPet, Pet
@@ -54,14 +54,10 @@ class Staff(NamedTuple):
 
 
 def record_history(staff: Staff, settings: Settings, now: Milliseconds) -> Unit[None]:
-    """Let an empty store live until ``now``, one step after another.
-
-    Afterwards the sample animals have their status. A pending one has its order, and most that
-    are sold have theirs.
-    """
+    """Let an empty store live until ``now``: its animals get their status, most by an order."""
     ids = []
     for name in (_SAMPLES / "categories.txt").read_text("utf-8").splitlines():
-        category = yield from create_category(CategoryCreate(name), now=now - LENGTH)
+        category = yield from create_category(Change(now - LENGTH), CategoryCreate(name))
         ids.append(category.id)
     history = _History(staff, settings, now)
     for _, step in sorted(history.steps(ids), key=itemgetter(0)):
@@ -84,7 +80,6 @@ class _History:
         self._orders: dict[int, int] = {}
 
     def steps(self, categories: Sequence[int]) -> Iterator[_Step]:
-        """Yield all that happens, in no order."""
         sales = self._chosen_sales()
         ordered = {*sales.values(), *self._with_status("pending")}
         for at, numbers in self._arrivals():
@@ -110,7 +105,6 @@ class _History:
             first, count = end, _ANIMALS_A_WEEK
 
     def _arrival(self, number: int) -> Milliseconds:
-        """Return when an animal came: most with the first, then some each week."""
         week = min(_WEEKS, max(0, number - _FIRST_ANIMALS + _ANIMALS_A_WEEK) // _ANIMALS_A_WEEK)
         return self._now - LENGTH + _ARRIVAL + (week * 7 + 2 * (week > 0)) * DAY
 
@@ -174,7 +168,6 @@ class _History:
         yield at, self._change(number, OrderPatch(status="approved"), at, self._seller())
 
     def _answered(self, at: Milliseconds) -> Milliseconds:
-        """Return when somebody dealt with an order: within a day, while the store was open."""
         at += self._hours(0.5, 8)
         return at + max(0, (self._now - at) % DAY - _OPEN)
 
@@ -202,7 +195,7 @@ class _History:
 
     def _arrive(self, at: Milliseconds, animals: Sequence[NewPet]) -> Unit[None]:
         by = self._staff.manager if self._pets else SERVICE
-        self._pets += yield from create_pets(animals, now=at, by=by)
+        self._pets += yield from create_pets(Change(at, by), animals)
 
     def _place(
         self,
@@ -213,10 +206,15 @@ class _History:
         by: Author | None = None,
     ) -> Unit[None]:
         new = replace(new, pet_id=self._pets[number].id)
-        author = self._staff.site if by is None else by
-        order = yield from place_order(new, at, minutes, self._settings.currency, by=author)
+        change = Change(
+            at,
+            self._staff.site if by is None else by,
+            reservation_minutes=minutes,
+            currency=self._settings.currency,
+        )
+        order = yield from place_order(change, new)
         self._orders[number] = order.id
 
     def _change(self, number: int, patch: OrderPatch, at: Milliseconds, by: Author) -> Unit[None]:
-        order_id, currency = self._orders[number], self._settings.currency
-        yield from update_order(order_id, patch, at, unconditional, currency, by=by)
+        change = Change(at, by, currency=self._settings.currency)
+        yield from update_order(change, self._orders[number], patch)

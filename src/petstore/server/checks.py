@@ -15,7 +15,7 @@ from petstore.databases.private_files import obstacle
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_connection import why_read_only
 from petstore.errors import PetstoreError
-from petstore.http.open_files import require_room
+from petstore.http.server import require_room
 from petstore.server.listeners import listen
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 
@@ -34,7 +34,6 @@ class Finding(NamedTuple):
 
 
 def run_checks(settings: Settings) -> Iterator[Finding]:
-    """Yield what each check finds. Settings that do not fit together are the only finding then."""
     finding = _run("settings", _fit_together, settings)
     yield finding
     if finding.passed:
@@ -83,7 +82,6 @@ def _address(host: str, port: int) -> str:
 
 
 def _exists(path: Path) -> bool:
-    """Return whether a regular file exists; refuse one that this user cannot use or create."""
     if reason := obstacle(path) or why_read_only(path):
         msg = f"{path}: {reason}"
         raise OSError(msg)

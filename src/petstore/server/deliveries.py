@@ -12,10 +12,9 @@ from petstore import __version__
 from petstore.app import create_registry, open_log
 from petstore.backends import database_of, require_secret, secret_file_of, watched_files
 from petstore.clock import system_clock
-from petstore.http.open_files import room_for
+from petstore.http.server import room_for
 from petstore.logs import LogEvent
-from petstore.observability.deliveries import report_attempts, report_backlog
-from petstore.observability.measured import Metrics
+from petstore.observability.measured import Metrics, report_attempts, report_backlog
 from petstore.observability.registry import Registry, SharedMetrics, share_metrics
 from petstore.server.listeners import listen
 from petstore.settings import Settings, is_postgres
@@ -35,13 +34,12 @@ _LOG = logging.getLogger(__name__)
 async def opened_deliverer(
     settings: Settings, registry: Registry | None = None
 ) -> AsyncIterator[Deliverer]:
-    """Give what delivers events to webhooks; it logs to standard error until the block ends."""
     # Most of them wait for a response.
     room_for(_CONNECTIONS)
     secret = secret_file_of(settings)
     on_postgres = is_postgres(settings.database)
     observers = [] if registry is None else [Metrics(registry, settings)]
-    store = database_of(settings, observers, brief_locks=True)
+    store = database_of(settings, observers)
     note_attempt: NoteAttempt = lambda _state, _seconds: None  # noqa: E731 - nothing is observed
     if registry is not None:
         note_attempt = report_attempts(registry)
@@ -70,13 +68,7 @@ async def opened_deliverer(
 
 
 def run_deliverer(settings: Settings, warnings: Iterable[str]) -> None:
-    """Deliver until a stop signal. The log begins with ``warnings``.
-
-    Raises:
-        SettingError: the secret file is missing or malformed.
-        OSError: the port of the metrics cannot be used.
-        PetstoreError: the database cannot be opened.
-    """
+    """Deliver until a stop signal. The log begins with ``warnings``."""
     require_secret(settings)
     with ExitStack() as opened:
         shared: SharedMetrics | None = None

@@ -6,7 +6,7 @@ import socket
 from petstore.http.messages import Respond
 from petstore.http.server import ConnectionLimits, HttpServer
 from petstore.interface.client_address import is_in
-from petstore.limits.minutes import network_of
+from petstore.limits.memory import network_of
 from petstore.settings import Settings
 
 _BACKLOG = 4096  # the system may allow fewer
@@ -14,11 +14,6 @@ _INHERITED = 3  # SD_LISTEN_FDS_START
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket.
-
-    Raises:
-        OSError: it cannot listen on the address.
-    """
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         takes_both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
@@ -37,9 +32,6 @@ def inherited_listener() -> socket.socket | None:
     """Return the listening socket that systemd passes to this process, if any: sd_listen_fds(3).
 
     Removes the variables that announce it from the environment, so that no child looks for it.
-
-    Raises:
-        OSError: systemd passes anything else than one listening TCP socket.
     """
     names = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
     pid, count, _ = (os.environ.pop(name, "") for name in names)
@@ -77,7 +69,6 @@ def _prepared(listener: socket.socket) -> socket.socket:
 
 
 def http_server(settings: Settings, listener: socket.socket, respond: Respond) -> HttpServer:
-    """Return a server within the limits of ``settings``, which has no share for trusted proxies."""
     limits = ConnectionLimits(
         settings.max_connections,
         settings.connections_per_address,

@@ -1,24 +1,31 @@
 """A service from its settings to its end."""
 
 import asyncio
+import gc
 import logging
+import signal
 import socket
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
-from petstore.app import open_log
+import uvloop
+
+from petstore.app import create_registry, open_log, serve_settings
 from petstore.backends import require_secret, secret_file_of, store_at
 from petstore.clock import SECOND
 from petstore.databases.sqlite import put_log_away
-from petstore.http.open_files import require_room
+from petstore.errors import LostFiles, PetstoreError
+from petstore.http.server import require_room
+from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
 from petstore.observability.registry import SharedMetrics, share_metrics
-from petstore.server.lifecycle import Lifecycle
-from petstore.server.listeners import inherited_listener, listen
-from petstore.server.supervisor import Link, Supervisor, Work
-from petstore.server.worker import deliver, serve, work
+from petstore.server.deliveries import opened_deliverer
+from petstore.server.listeners import http_server, inherited_listener, listen
+from petstore.server.supervisor import ENDS_SERVICE, READY, Lifecycle, Link, Supervisor, Work
 from petstore.settings import Settings, is_postgres, sqlite_path
 
 _MIGRATION_TIMEOUT = 10 * SECOND
@@ -27,10 +34,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Service:
-    """A service that is ready to start its workers.
-
-    If its ``listener`` is inherited, clients that wait there are left to the next process.
-    """
+    """A service that is ready to start its workers."""
 
     settings: Settings
     listener: socket.socket
@@ -84,13 +88,7 @@ class Service:
 
 @contextmanager
 def prepared_service(settings: Settings) -> Iterator[Service]:
-    """Open what a service needs, and migrate its database; close it all when the block ends.
-
-    Raises:
-        SettingError: a setting is invalid.
-        OSError: an address, the socket of systemd or Redis cannot be used.
-        PetstoreError: the database cannot be used.
-    """
+    """Open what a service needs, and migrate its database; close it all when the block ends."""
     settings.check()
     secret_file_of(settings)
     require_room(settings.max_connections)
@@ -102,19 +100,14 @@ def prepared_service(settings: Settings) -> Iterator[Service]:
             metrics = opened.enter_context(listen(settings.host, settings.metrics_port))
             shared_metrics = opened.enter_context(share_metrics(metrics, settings.workers))
         if settings.redis:
-            _check_redis(settings.redis)
+            # Imported where it is used: it takes its time.
+            from petstore.redis_client import check_redis
+
+            with suppress(ConnectionError):  # Redis may be down; a wrong password is refused
+                asyncio.run(check_redis(settings.redis))
         store_at(settings.database, _MIGRATION_TIMEOUT).migrate()
         require_secret(settings)
         yield Service(settings, listener, inherited is not None, shared_metrics)
-
-
-def _check_redis(url: str) -> None:
-    """Refuse a wrong password of Redis. Redis may be down."""
-    # Imported where it is used: it takes its time.
-    from petstore.redis_client import check_redis
-
-    with suppress(ConnectionError):
-        asyncio.run(check_redis(url))
 
 
 def _warn_if_open_to_others(path: Path) -> None:
@@ -126,3 +119,90 @@ def _warn_if_open_to_others(path: Path) -> None:
             path,
             mode,
         )
+
+
+# A worker reports requests that it cut off this long before the supervisor kills it.
+_CUT_OFF_SECONDS = 1
+# The first request on an accepted connection arrives within this time.
+_FIRST_REQUEST_SECONDS = 0.1
+_GC_THRESHOLD = 10_000
+
+
+def work(settings: Settings, link: Link, run: "Run") -> None:
+    """Run a worker until the supervisor or a signal stops it (see ``supervisor.Work``)."""
+    try:
+        uvloop.new_event_loop().run_until_complete(_run(run, link))
+    except Exception as error:  # noqa: BLE001 - whatever it is, it belongs in the log
+        log = open_log(settings)  # the log of the application is closed by now
+        # An operator can fix these, so a line is enough; our own faults have a traceback.
+        is_expected = isinstance(error, PetstoreError | OSError)
+        _LOG.error("this process cannot serve: %s", error, exc_info=not is_expected)
+        log.close()
+        with suppress(OSError):  # the supervisor has exited
+            link.send_bytes(str(error).encode())
+        sys.exit(ENDS_SERVICE if isinstance(error, LostFiles) else 1)
+
+
+Run: TypeAlias = Callable[[asyncio.Event, Callable[[], None]], Awaitable[None]]
+"""Prepares, calls the function once it is ready, works until the event is set, and cleans up."""
+
+
+async def _run(run: Run, link: Link) -> None:
+    stop = asyncio.Event()
+    # Ctrl-C sends two: the terminal signals every process, and the supervisor its workers.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    await run(stop, partial(link.send_bytes, READY))
+
+
+async def serve(
+    settings: Settings,
+    listener: socket.socket,
+    shared_metrics: SharedMetrics | None,
+    stop: asyncio.Event,
+    report_ready: Callable[[], None],
+    *,
+    leaves_waiting: bool,
+) -> None:
+    registry = shared_metrics and create_registry(shared_metrics)
+    app = serve_settings(settings, registry)
+    async with app.lifespan():
+        tune_garbage_collector()
+        server = http_server(settings, listener, app)
+        if registry is not None:
+            registry.report(CONNECTIONS, lambda: server.connections)
+            registry.report(CONNECTIONS_MAX, lambda: server.max_connections)
+        serving = asyncio.ensure_future(server.serve())
+        serving.add_done_callback(lambda _: stop.set())
+        report_ready()
+        await stop.wait()
+        drain_timeout = max(settings.drain_timeout, _FIRST_REQUEST_SECONDS)
+        server.shut_down(drain_timeout)
+        app.shut_down()
+        await asyncio.sleep(drain_timeout)
+        server.stop(leaves_waiting=leaves_waiting)
+        timeout = settings.shutdown_timeout - _CUT_OFF_SECONDS
+        _, unfinished = await asyncio.wait([serving], timeout=timeout - drain_timeout)
+        if unfinished:
+            _LOG.warning("unfinished requests were cut off %d s after the stop signal", timeout)
+
+
+async def deliver(
+    settings: Settings,
+    shared_metrics: SharedMetrics | None,
+    stop: asyncio.Event,
+    report_ready: Callable[[], None],
+) -> None:
+    registry = shared_metrics and create_registry(shared_metrics, serves=False)
+    async with opened_deliverer(settings, registry) as deliverer:
+        tune_garbage_collector()
+        report_ready()
+        async with deliverer.running():
+            await stop.wait()
+
+
+def tune_garbage_collector() -> None:
+    """Exempt the loaded program from garbage collection, and collect less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_GC_THRESHOLD)

@@ -14,11 +14,9 @@ from contextlib import contextmanager, suppress
 from multiprocessing import Pipe, connection, get_context
 from typing import TypeAlias
 
-from petstore.server.lifecycle import Lifecycle
+from petstore.logs import LogEvent
 
-Link: TypeAlias = connection.Connection
-"""The end of a pipe from a worker to the supervisor."""
-
+Link: TypeAlias = connection.Connection  # the end of a pipe from a worker to the supervisor
 Work: TypeAlias = Callable[[int, Link], None]
 """Runs a worker, given its id and its end of the link, until a stop signal.
 
@@ -27,9 +25,7 @@ It sends ``READY`` or the reason why it cannot work. No two workers run under on
 
 READY = b"ready"
 
-ENDS_SERVICE = 3
-"""Exit status of a worker that must not be replaced before all others have exited."""
-
+ENDS_SERVICE = 3  # exit status of a worker that must not be replaced before all others have exited
 _STOPS = frozenset({signal.SIGINT, signal.SIGTERM})
 # A worker that is not ready by then hangs, at a file or at a server that does not respond.
 _START_TIMEOUT = 60
@@ -38,6 +34,46 @@ _RESTART_SECONDS = 1
 _PR_SET_PDEATHSIG = 1
 _LOG = logging.getLogger(__name__)
 _fork = get_context("fork")
+
+
+def notify(*assignments: str) -> None:
+    """Send assignments such as ``READY=1`` to the service manager, if there is one (sd_notify(3)).
+
+    This never waits, and a failure to send is ignored.
+    """
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return
+    if address.startswith("@"):  # an abstract name
+        address = f"\0{address[1:]}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender, suppress(OSError):
+        sender.settimeout(0)
+        sender.sendto("\n".join(assignments).encode(), address)
+
+
+class Lifecycle:
+    """Reports the events of a service that has ``workers`` processes and listens at ``url``."""
+
+    def __init__(self, workers: int, url: str) -> None:
+        self._workers = workers
+        self._url = url
+
+    def started(self) -> None:
+        event = LogEvent("started", "the service has started", workers=self._workers, url=self._url)
+        _LOG.info(event)
+        notify("READY=1", f"STATUS=Serving at {self._url}, processes: {self._workers}")
+
+    def worker_ended(self, pid: int, outcome: str, *, serves: bool) -> None:
+        role = "" if serves else ", which delivers to webhooks,"
+        message = f"process {pid}{role} exited unexpectedly: {outcome}"
+        _LOG.error(LogEvent("worker_ended", message, pid=pid))
+
+    def stopping(self) -> None:
+        _LOG.info(LogEvent("stop_started", "the service is stopping", workers=self._workers))
+        notify("STOPPING=1", "STATUS=Stopping")
+
+    def stopped(self, status: int) -> None:
+        _LOG.info(LogEvent("stopped", "the service has stopped", status=status))
 
 
 class Supervisor:
@@ -70,7 +106,6 @@ class Supervisor:
         self._signals: set[int] = set()
 
     def run(self) -> int:
-        """Supervise until a stop signal and the exit of all workers; return the exit status."""
         with _received_signals(self._signals) as woken:
             # A worker shares the memory of what is loaded until its garbage collector writes there.
             # A KeyboardInterrupt in a finalizer would be lost, so signals are received before.
@@ -90,7 +125,7 @@ class Supervisor:
         the supervisor, and so does one that arrived while it could not run.
         """
         # Signals are read after this: a worker that exited by a stop signal to all was asked to.
-        exited = [worker for worker in self._workers if worker.has_exited]
+        exited = [worker for worker in self._workers if not worker.process.is_alive()]
         for worker in self._workers:
             worker.receive()
         if self._signals:
@@ -104,7 +139,9 @@ class Supervisor:
             return self._workers != []
         if self._missing() and time.monotonic() >= self._starts_at:
             self._start_missing()
-        self._report_start()
+        if not self._has_started and len(self._serving_workers()) == self._serving:
+            self._has_started = True
+            self._lifecycle.started()
         return True
 
     def _stop(self) -> None:
@@ -129,7 +166,7 @@ class Supervisor:
         self._lifecycle.worker_ended(worker.pid, worker.outcome, serves=serves)
         self._starts_at = worker.started + _RESTART_SECONDS
         is_useless = serves and not worker.is_ready and not self._serving_workers()
-        if is_useless or worker.ends_service:
+        if is_useless or worker.process.exitcode == ENDS_SERVICE:
             _LOG.error("no process can serve; the service ends")
             self._status = 1
             self._stop()
@@ -141,11 +178,6 @@ class Supervisor:
         except OSError as error:  # such as too little memory; try again later
             _LOG.error("no process can be started: %s", error)
             self._starts_at = time.monotonic() + _RESTART_SECONDS
-
-    def _report_start(self) -> None:
-        if not self._has_started and len(self._serving_workers()) == self._serving:
-            self._has_started = True
-            self._lifecycle.started()
 
     def _awaited(self) -> Iterator[int | Link]:
         for worker in self._workers:
@@ -176,18 +208,17 @@ class _Worker:
         self.link, other_end = Pipe(duplex=False)
         with other_end:
             arguments = work, worker_id, other_end, os.getpid()
-            self._process = _fork.Process(target=_run_worker, args=arguments, daemon=True)
+            self.process = _fork.Process(target=_run_worker, args=arguments, daemon=True)
             # The worker inherits the signal handlers: none must run before it has its own.
             signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
             try:
-                self._process.start()
+                self.process.start()
             finally:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-        self.sentinel = self._process.sentinel
-        self.pid = self._process.pid or 0
+        self.sentinel = self.process.sentinel
+        self.pid = self.process.pid or 0
 
     def receive(self) -> None:
-        """Read whether it has reported that it can serve, or why it cannot."""
         if self.is_ready or not self.link.poll():
             return
         with suppress(EOFError, ConnectionError):  # it exited before
@@ -198,31 +229,23 @@ class _Worker:
                 self.deadline = math.inf
 
     @property
-    def has_exited(self) -> bool:
-        return not self._process.is_alive()
-
-    @property
-    def ends_service(self) -> bool:
-        return self._process.exitcode == ENDS_SERVICE
-
-    @property
     def outcome(self) -> str:
         if self._failure:
             return self._failure
-        status = self._process.exitcode or 0
+        status = self.process.exitcode or 0
         return f"exit status {status}" if status >= 0 else f"killed by signal {-status}"
 
     def stop(self, timeout: float) -> None:
         self._is_stopping = True
         self.deadline = time.monotonic() + timeout
-        self._process.terminate()
+        self.process.terminate()
 
     def kill_if_late(self) -> None:
         if time.monotonic() >= self.deadline:
             self.deadline = math.inf
             action = "end" if self.is_ready or self._is_stopping else "start"
             _LOG.warning("process %d did not %s in time and was killed", self.pid, action)
-            self._process.kill()
+            self.process.kill()
 
 
 def _run_worker(work: Work, worker_id: int, link: Link, supervisor: int) -> None:
@@ -240,10 +263,7 @@ def _run_worker(work: Work, worker_id: int, link: Link, supervisor: int) -> None
 
 @contextmanager
 def _received_signals(numbers: set[int]) -> Iterator[socket.socket]:
-    """Add stop signals to ``numbers`` until the block ends, and ignore them afterwards.
-
-    The system writes a byte to the socket for each, which wakes the supervisor.
-    """
+    """Add stop signals to ``numbers`` until the block ends, and ignore them afterwards."""
     reader, writer = socket.socketpair()
     with reader, writer:
         reader.settimeout(0)

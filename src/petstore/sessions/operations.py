@@ -9,12 +9,12 @@ from petstore.databases.contract import Statement, Store, Unit
 from petstore.errors import InvalidBody, InvalidKey, MissingKey
 from petstore.events.model import Author
 from petstore.interface.authentication import look_up, require_network
+from petstore.interface.messages import limit_reached, require_admitted
 from petstore.interface.operation import Services
-from petstore.interface.rate_limit_headers import limit_reached, require_admitted
 from petstore.keys.model import Caller, Environment, digest
 from petstore.keys.store import Principal, count_up_revision
 from petstore.limits.admission import PASSWORD, PASSWORD_OF_NETWORK
-from petstore.limits.minutes import network_of
+from petstore.limits.memory import network_of
 from petstore.people.accounts import (
     any_person,
     find_account,

@@ -1,75 +1,43 @@
-"""``petstore inventory`` and ``usage``: what is in a running service, and what a key has used."""
+"""``petstore usage``: what a key has used, and what is left."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from petstore.cli.output import print_json, print_table, printable
-from petstore.cli.resources import resource_options, utc
+from petstore.cli.operation_commands import OperationCommand
+from petstore.cli.output import print_json, printable
+from petstore.cli.resources import View, utc
 from petstore.domain.plans import UNLIMITED
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
-    from petstore_client import Client
-    from petstore_client.models import DeprecatedUse, RefusedRequests, UsageWindow
+    from petstore_client import Response
+    from petstore_client.models import DeprecatedUse, RefusedRequests, Usage, UsageDay, UsageWindow
 
 
-@click.command()
-@click.option("--by", type=click.Choice(["category"]), help="Also the counts of each category.")
-@resource_options
-def inventory(*, by: Literal["category"] | None, client: "Client", as_json: bool) -> None:
-    """Count the animals of each status. Those without a status are not counted."""
-    counts = client.inventory.get.raw(by=by).json()
-    if as_json:
-        print_json(counts)
-    elif by is not None:
-        if counts["categories"]:
-            print_table([_category(row) for row in counts["categories"]])
-        else:
-            click.echo("None found.", err=True)
-    elif counts:
-        print_table([{"status": name, "animals": str(count)} for name, count in counts.items()])
-    else:
-        click.echo("None found.", err=True)
-
-
-def _category(row: dict[str, int]) -> dict[str, str]:
-    counts = {status: str(row[status]) for status in ("available", "pending", "sold")}
-    return {"category": str(row.get("categoryId", "others"))} | counts
-
-
-@click.command()
-@resource_options
-def usage(*, client: "Client", as_json: bool) -> None:
-    """Show what your key has used, and what is left. It costs nothing."""
-    response = client.usage.get.raw()
-    if as_json:
-        print_json(response.json())
-        return
-    used = response.value
-    ban = f", banned until {utc(used.banned_until)} UTC" if used.banned_until else ""
-    click.echo(printable(f"Plan {used.plan}{ban}"))
-    print_table([_window("minute", used.minute), _window("day", used.day)])
-    days = [{"day (UTC)": str(day.date), "requests": str(day.requests)} for day in used.days]
-    if busy := [day for day in days if day["requests"] != "0"]:
-        click.echo()
-        print_table(busy)
-    if used.refused:
-        click.echo()
-        print_table([_refused(each) for each in used.refused])
-    if used.deprecated:
-        click.echo()
-        print_table([_deprecated(use) for use in used.deprecated], ("last call (UTC)",), "--json")
-
-
-def _window(name: str, window: "UsageWindow") -> dict[str, str]:
-    is_unlimited = window.limit == UNLIMITED
-    return {
-        "window": name,
-        "limit": "unlimited" if is_unlimited else str(window.limit),
-        "left": "-" if is_unlimited else str(window.remaining),
-        "resets (UTC)": _moment(window.reset),
+_WINDOWS: "View[tuple[str, UsageWindow]]" = View(
+    {
+        "window": lambda each: each[0],
+        "limit": lambda each: "unlimited" if each[1].limit == UNLIMITED else each[1].limit,
+        "left": lambda each: None if each[1].limit == UNLIMITED else each[1].remaining,
+        "resets (UTC)": lambda each: _moment(each[1].reset),
     }
+)
+_DAYS: "View[UsageDay]" = View({"day (UTC)": "date", "requests": "requests"})
+_REFUSED: "View[RefusedRequests]" = View(
+    {"hour (UTC)": "hour", "refused (429)": "operation", "requests": "requests"}
+)
+_DEPRECATED: "View[DeprecatedUse]" = View(
+    {
+        "deprecated": "operation",
+        "calls": "calls",
+        "last call (UTC)": "last_called_at",
+        "ends": lambda use: use.sunset.date(),
+        "use instead": "use",
+    },
+    ("last call (UTC)",),
+)
 
 
 def _moment(seconds: int) -> str:
@@ -79,19 +47,30 @@ def _moment(seconds: int) -> str:
         return str(seconds)
 
 
-def _refused(refused: "RefusedRequests") -> dict[str, str]:
-    return {
-        "hour (UTC)": utc(refused.hour),
-        "refused (429)": refused.operation or "-",
-        "requests": str(refused.requests),
-    }
+def _show(response: "Response[Usage]", *, as_json: bool) -> None:
+    if as_json:
+        print_json(response.json())
+        return
+    used = response.value
+    ban = f", banned until {utc(used.banned_until)} UTC" if used.banned_until else ""
+    click.echo(printable(f"Plan {used.plan}{ban}"))
+    _WINDOWS.print_table([("minute", used.minute), ("day", used.day)])
+    days = [day for day in used.days if day.requests]
+    tables: list[tuple[View[Any], Sequence[Any]]] = [
+        (_DAYS, days),
+        (_REFUSED, used.refused),
+        (_DEPRECATED, used.deprecated),
+    ]
+    for view, found in tables:
+        if found:
+            click.echo()
+            view.print_table(found)
 
 
-def _deprecated(use: "DeprecatedUse") -> dict[str, str]:
-    return {
-        "deprecated": use.operation,
-        "calls": str(use.calls),
-        "last call (UTC)": utc(use.last_called_at),
-        "ends": f"{use.sunset:%Y-%m-%d}",
-        "use instead": use.use,
-    }
+usage = OperationCommand(
+    "usage",
+    "getUsage",
+    "usage.get",
+    show=_show,
+    help="Show what your key has used, and what is left. It costs nothing.",
+)

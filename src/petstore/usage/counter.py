@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from petstore.clock import DAY, HOUR, Clock, Milliseconds
-from petstore.databases.contract import Row, Statement, Store, Unit
-from petstore.databases.upserts import upsert
+from petstore.databases.contract import Row, Statement, Store, Unit, upsert
 
 Kind: TypeAlias = Literal["deprecated", "refused", "response"]
 """What is counted: calls of deprecated operations, requests that a limit refused, responses.
@@ -141,10 +140,8 @@ def text_of(request: Request) -> str:
 
 
 def first_day(now: Milliseconds) -> int:
-    """Return the number of the first of the last 30 days (UTC)."""
     return now // DAY - SHOWN_DAYS + 1
 
 
 def first_hour(day: int) -> int:
-    """Return the number of the first hour of a UTC day."""
     return 24 * day

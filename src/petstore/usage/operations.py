@@ -101,7 +101,6 @@ class StatusUse(NamedTuple):
 
 
 async def get_usage(services: Services, key: Caller, decision: Decision) -> Usage:
-    """Return what a key has used, whose windows a ``decision`` describes."""
     today = decision.day_number
     first = first_day(today * DAY)
     select = Statement(
@@ -127,7 +126,6 @@ async def get_usage(services: Services, key: Caller, decision: Decision) -> Usag
 
 
 async def refused_requests(services: Services, key_id: int) -> list[RefusedRequests]:
-    """Return what was refused in the last 7 days: the newest hour first, then by operation."""
     first = services.clock() // HOUR - _REFUSED_HOURS + 1
     return [
         RefusedRequests(utc(hour * HOUR), name or None, requests)
@@ -136,7 +134,6 @@ async def refused_requests(services: Services, key_id: int) -> list[RefusedReque
 
 
 async def list_statuses(services: Services, key_id: int) -> list[StatusUse]:
-    """Return the responses to a key in the last 30 days, by status."""
     first = first_hour(first_day(services.clock()))
     uses: dict[str, StatusUse] = {}
     for name, hour, requests, _ in await services.counter.read("response", key_id, first):

@@ -1,11 +1,10 @@
-"""The page of a key's owner: what the key has used, what it may use, and its rotation."""
+"""The pages of a key's owner: what the key has used, what is deprecated, and its new token."""
 
-from collections.abc import Container, Sequence
-from datetime import UTC, date, datetime
-from http import HTTPStatus
+from datetime import UTC, datetime
+from typing import Any
 
-from petstore.clock import DAY, utc, utc_second
-from petstore.console.charts import ChartPart, Meter, Tone, bars, meter, stacked
+from petstore.clock import DAY, utc
+from petstore.console.charts import Meter, bars, meter
 from petstore.console.forms import problem_of
 from petstore.console.page import ConsolePage, PageRequest, operation_in_words
 from petstore.console.rotation import GRACES, rotate
@@ -16,54 +15,18 @@ from petstore.http.messages import Response
 from petstore.usage.operations import Usage, UsageWindow, list_statuses
 
 _ENDS_SOON = 14 * DAY
-_TOO_MANY = HTTPStatus.TOO_MANY_REQUESTS
-_RESULTS: Sequence[tuple[str, Tone, Container[int]]] = (
-    ("successful", "good", range(200, 300)),
-    ("not changed since", "done", range(300, 400)),
-    ("refused", "plain", {*range(400, 500)} - {_TOO_MANY}),
-    ("too many requests", "wait", {_TOO_MANY}),
-    ("failed here", "bad", range(500, 600)),
-)
 
 
-async def _rotate(visit: PageRequest) -> Response:
-    return await rotate(visit, "rotateCurrentKey", "/usage")
-
-
-async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    services, own = visit.services, visit.caller
-    usage: Usage = (await visit.execute("getUsage")).value
-    now = services.clock()
-    statuses = await list_statuses(services, own.id)
-    parts = [
-        ChartPart(label, sum(each.requests for each in statuses if each.status in among), tone)
-        for label, tone, among in _RESULTS
-    ]
-    days = [(_short(day.date), day.requests) for day in usage.days]
-    return visit.page(
-        "usage.html",
-        error=error,
-        problem=None if error is None else problem_of(error),
-        usage=usage,
-        now=utc(now),
-        key=own,
-        created_at=utc_second(own.created_at),
-        # The end of the token of the session, which a rotation may have set.
-        ends_at=None if own.expires_at is None else utc_second(own.expires_at),
-        ends_soon=own.end - now <= _ENDS_SOON,
-        may_do=scopes_in_words(own.scopes),
-        windows=[_window("This minute", usage.minute), _window("Today", usage.day)],
-        days=bars("days", "Requests on each of the last 30 days", "requests", "Day", days),
-        responses=stacked("responses", "Responses", "requests", "Result", parts),
-        statuses=statuses,
-        too_many=next((each for each in statuses if each.status == _TOO_MANY), None),
-        operation_in_words=operation_in_words,
-        graces=GRACES,
-    )
-
-
-def _short(day: date) -> str:
-    return f"{day.day} {day:%b}"
+async def usage_shown(visit: PageRequest, usage: Usage, key_id: int) -> dict[str, Any]:
+    days = [(f"{day.date.day} {day.date:%b}", day.requests) for day in usage.days]
+    return {
+        "usage": usage,
+        "now": utc(visit.services.clock()),
+        "windows": [_window("This minute", usage.minute), _window("Today", usage.day)],
+        "days": bars("days", "Requests on each of the last 30 days", "requests", "Day", days),
+        "statuses": await list_statuses(visit.services, key_id),
+        "operation_in_words": operation_in_words,
+    }
 
 
 def _window(label: str, window: UsageWindow) -> tuple[Meter, datetime]:
@@ -72,7 +35,50 @@ def _window(label: str, window: UsageWindow) -> tuple[Meter, datetime]:
     return meter(label, used, limit), datetime.fromtimestamp(window.reset, UTC)
 
 
+async def _show(visit: PageRequest) -> Response:
+    services, own = visit.services, visit.caller
+    if own.role is not None:  # a person has no limits
+        return await visit.redirect("/account")
+    usage: Usage = (await visit.execute("getUsage")).value
+    return visit.page(
+        "usage.html",
+        key=own,
+        # The end of the token of the session, which a rotation may have set.
+        ends_at=None if own.expires_at is None else utc(own.expires_at),
+        ends_soon=own.end - services.clock() <= _ENDS_SOON,
+        **await usage_shown(visit, usage, own.id),
+    )
+
+
+async def _deprecated(visit: PageRequest) -> Response:
+    usage: Usage = (await visit.execute("getUsage")).value
+    return visit.page("deprecated.html", uses=usage.deprecated, by_key=False)
+
+
+async def _deprecated_by_key(visit: PageRequest) -> Response:
+    found = await visit.list_page("listDeprecations")
+    return visit.page("deprecated.html", uses=found.value, by_key=True, following=found.next)
+
+
+async def _new_token(visit: PageRequest, error: PetstoreError | None = None) -> Response:
+    return visit.page(
+        "new_token.html",
+        error=error,
+        problem=None if error is None else problem_of(error),
+        key=visit.caller,
+        may_do=scopes_in_words(visit.caller.scopes),
+        graces=GRACES[:-1],
+    )
+
+
+async def _rotate(visit: PageRequest) -> Response:
+    return await rotate(visit, "rotateCurrentKey", "/usage")
+
+
 PAGES = (
     ConsolePage("GET", "/usage", _show, "getUsage"),
-    ConsolePage("POST", "/usage/rotate", _rotate, "rotateCurrentKey", _show),
+    ConsolePage("GET", "/usage/deprecated", _deprecated, "getUsage"),
+    ConsolePage("GET", "/deprecations", _deprecated_by_key, "listDeprecations"),
+    ConsolePage("GET", "/usage/rotate", _new_token, "rotateCurrentKey"),
+    ConsolePage("POST", "/usage/rotate", _rotate, "rotateCurrentKey", _new_token),
 )

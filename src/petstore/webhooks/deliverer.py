@@ -29,8 +29,14 @@ from petstore.webhooks.deliveries import (
     recover_batch,
     save_progress,
 )
-from petstore.webhooks.model import DeliveryState
-from petstore.webhooks.schedule import GONE, is_success, next_attempt, paused_until, status_in_words
+from petstore.webhooks.model import (
+    GONE,
+    DeliveryState,
+    is_success,
+    next_attempt,
+    paused_until,
+    status_in_words,
+)
 from petstore.webhooks.sender import DeliveryFailed, EndpointResponse, Sender
 from petstore.webhooks.signing import signed_headers
 from petstore.webhooks.store import (
@@ -103,10 +109,7 @@ class Deliverer:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Deliver until the block ends.
-
-        Attempts that have not ended some time later stay pending.
-        """
+        """Deliver until the block ends."""
         poll = self.rules.poll_seconds
         refresh = PeriodicTask(
             self._refresh, self.rules.refresh_seconds, "webhooks not read", at_start=True
@@ -124,20 +127,21 @@ class Deliverer:
                     task.cancel()
                 await asyncio.gather(*unfinished, return_exceptions=True)
             self._changes.cancel()
-            await attempt(PeriodicTask(self._release, 0, "leases of webhooks not released"))
+            release = partial(self.store.write, release_leases(self._owner))
+            await attempt(PeriodicTask(release, 0, "leases of webhooks not released"))
 
     async def save(self, *changes: Outcome | DueDelivery) -> None:
-        """Save outcomes, and let deliveries wait; return once all of it is durable.
-
-        That takes as long as the database is unreachable.
-        """
+        """Save outcomes, and let deliveries wait; return once all of it is durable."""
         await asyncio.gather(*map(self._changes.call, changes))
 
     async def _refresh(self) -> None:
-        """Read the webhooks, renew leases and take those that are free."""
         now = self.clock()
         active = await active_webhooks(self.store, self.rules.environment, now)
-        own = {webhook.id for webhook in active if self._is_own(webhook, now)}
+        own = {
+            webhook.id
+            for webhook in active
+            if webhook.leased_by == self._owner and now < (webhook.leased_until or 0)
+        }
         ending = [
             webhook
             for webhook in active
@@ -153,9 +157,6 @@ class Deliverer:
             for webhook in active
             if webhook.id in own | taken
         )
-
-    def _is_own(self, webhook: LeasedWebhook, now: Milliseconds) -> bool:
-        return webhook.leased_by == self._owner and now < (webhook.leased_until or 0)
 
     def _keep(self, webhooks: Iterable[LeasedWebhook]) -> None:
         before, self._queues = self._queues, {}
@@ -210,9 +211,6 @@ class Deliverer:
         for notice in await self.store.write(save_progress(outcomes, held, self.clock())):
             _log(notice)
 
-    async def _release(self) -> None:
-        await self.store.write(release_leases(self._owner))
-
 
 class _Queue:
     """Attempts the deliveries of a leased webhook, a few at a time, until it is closed."""
@@ -233,16 +231,13 @@ class _Queue:
             self.wake()
 
     def wake(self) -> None:
-        """Look for deliveries that are due."""
         self._wake.set()
 
     def close(self) -> None:
-        """Begin no more attempts."""
         self._starting.cancel()
 
     @property
     def _room(self) -> int:
-        """How many attempts may begin."""
         now, webhook = self._deliverer.clock(), self.webhook
         may_begin = (webhook.paused_until or 0) <= now < (webhook.leased_until or 0)
         return _MAX_UNDER_WAY - len(self._under_way) if may_begin else 0

@@ -7,20 +7,27 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
 from petstore.clock import SECOND, Milliseconds, rfc3339_milliseconds
-from petstore.databases.contract import Reader, Row, Statement, Store, Unit, placeholder_list
-from petstore.databases.pages import Page, found
-from petstore.databases.planner import LAST_ID, SHORT, in_short, index_range, unplanned
+from petstore.databases.contract import Reader, Row, Statement, Unit, placeholder_list
+from petstore.databases.pages import LAST_ID, SHORT, Page, found, in_short, index_range, unplanned
 from petstore.databases.retention import are_first
 from petstore.errors import EventNotKept
 from petstore.events.model import EventType, NewEvent, readable_by
 from petstore.events.store import record
-from petstore.webhooks.model import Delivery, DeliveryState, Webhook
-from petstore.webhooks.schedule import GONE, HOLD, NOTICED_FAILURES, DisabledReason, WebhookHealth
+from petstore.webhooks.model import (
+    GONE,
+    HOLD,
+    NOTICED_FAILURES,
+    Delivery,
+    DeliveryState,
+    DisabledReason,
+    Webhook,
+    WebhookHealth,
+)
 from petstore.webhooks.store import COLUMNS, LeasedWebhook, lock_enabled, webhook_of
 
 DELIVERY_COLUMNS = (
@@ -85,10 +92,7 @@ class Outcome(NamedTuple):
 
 
 class WebhookNotice(NamedTuple):
-    """Bad news of a webhook: its last ``error``.
-
-    Without a ``reason`` it is failing, with one it was disabled.
-    """
+    """Bad news of a webhook: its last ``error``."""
 
     webhook_id: int
     key_id: int
@@ -235,10 +239,7 @@ async def has_room(store: Reader, webhook_id: int) -> bool:
 
 
 def recover_batch(owner: str, webhook: LeasedWebhook, now: Milliseconds) -> Unit[Recovered]:
-    """Make deliveries of events that a recovery finds next: of those that failed or have none.
-
-    Nothing changes if ``owner`` has lost the webhook, or it was changed meanwhile.
-    """
+    """Make deliveries of events that a recovery finds next: of those that failed or have none."""
     before = webhook.recovered_to or 0
     end = min(before + _MADE_AT_ONCE, webhook.position)
     moved = yield Statement(
@@ -265,10 +266,7 @@ def recover_batch(owner: str, webhook: LeasedWebhook, now: Milliseconds) -> Unit
 
 
 async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> list[DueDelivery]:
-    """Return the first deliveries of a webhook that are due, also those that have to wait.
-
-    There are none if it is disabled.
-    """
+    """Return the first deliveries of a webhook that are due, also those that have to wait."""
     held = _pending_beside(
         "coalesce(e.first_attempt_at, ?2) + ?3", "d.webhook_id", "d.resource", "d.id", before=True
     )
@@ -367,14 +365,7 @@ def make_deliveries(
     return made
 
 
-async def delete_all_deliveries(store: Store, webhook_id: int) -> None:
-    """Delete the deliveries of a webhook. There may be many, so they are deleted in batches."""
-    while await store.write(delete_deliveries(webhook_id)):
-        pass
-
-
 def delete_deliveries(webhook_id: int) -> Unit[int]:
-    """Delete a batch of the deliveries of a webhook; return how many."""
     which = are_first("webhook_deliveries", "webhook_id = ?1 ORDER BY id LIMIT ?2")
     deleted = yield Statement(
         f"DELETE FROM webhook_deliveries WHERE {which} RETURNING id",  # noqa: S608 - only names
@@ -418,7 +409,6 @@ def save_progress(
 
 
 def _save(outcome: Outcome, now: Milliseconds) -> Unit[list[Outcome]]:
-    """Save an outcome; return it, or nothing if it is outdated."""
     delivery, at = outcome.delivery, outcome.at
     saved = yield Statement(
         "UPDATE webhook_deliveries SET state = ?1, due_at = ?2, attempts = attempts + ?3,"
@@ -467,7 +457,6 @@ def _pending_beside(column: str, webhook: str, resource: str, number: str, *, be
 def _update_webhook(
     webhook_id: int, stored: Row, outcomes: Sequence[Outcome], now: Milliseconds
 ) -> Unit[list[WebhookNotice]]:
-    """Save how a webhook fares, and disable it if need be."""
     failures, failing_since, last_success_at, enabled, key_id, paused = stored
     health = WebhookHealth(failures, failing_since, last_success_at)
     for outcome in outcomes:
@@ -497,19 +486,8 @@ def _update_webhook(
 
 
 def delivery_of(row: Row) -> Delivery:
-    delivery_id, event_id, kind, resource, state, attempts, *times, status, body, error = row
-    created_at, last_attempt_at, due_at = times
-    return Delivery(
-        id=delivery_id,
-        event_id=event_id,
-        type=kind,
-        resource=resource,
-        state=state,
-        attempts=attempts,
-        created_at=rfc3339_milliseconds(created_at),
-        last_attempt_at=None if last_attempt_at is None else rfc3339_milliseconds(last_attempt_at),
-        next_attempt_at=rfc3339_milliseconds(due_at) if state == "pending" else None,
-        response_status=status,
-        response_body=body,
-        error=error,
-    )
+    created_at, last_attempt_at, due_at = row[6:9]
+    moments = created_at, last_attempt_at, due_at if row[4] == "pending" else None
+    times = (None if at is None else rfc3339_milliseconds(at) for at in moments)
+    values: list[Any] = [*row[:6], *times, *row[9:]]
+    return Delivery(*values)

@@ -3,30 +3,28 @@
 import re
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
-from typing import Annotated, Literal, TypeAlias
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from petstore.clock import DAY, MINUTE, SECOND, Milliseconds, milliseconds
 from petstore.domain.fields import PRINTABLE, Id, Int64, Moment
 from petstore.errors import ForbiddenAddress, InvalidWebhookUrl, UnknownEventType
 from petstore.events.model import EVENT_TYPES, EventType, readable_types
 from petstore.keys.model import Scope
-from petstore.webhooks.addresses import check_target
 
 Networks: TypeAlias = Sequence[IPv4Network | IPv6Network]
 """The networks to which the operator allows deliveries, whatever their addresses and ports are."""
 
 DeliveryState: TypeAlias = Literal["pending", "succeeded", "failed"]
 
-MAX_WEBHOOKS = 16
-"""The webhooks of one key."""
-
+MAX_WEBHOOKS = 16  # the webhooks of one key
 _MAX_URL = 2048
 
-LONGEST_GRACE = 7 * 24 * 3600
-"""The maximum life of an old secret, in seconds."""
-
+LONGEST_GRACE = 7 * 24 * 3600  # the maximum life of an old secret, in seconds
 _EXAMPLE = "an address such as https://shop.example/hooks"
 _HOST = "a host name, or an address such as 192.0.2.7 or [2001:db8::7]"
 _ASK = "the operator can allow more with --webhook-network"
@@ -115,30 +113,22 @@ class Webhook(Struct, frozen=True, rename="camel"):
     ]
     description: Annotated[str, Meta(description="A description of the webhook.")] | None
     enabled: Annotated[bool, Meta(description="Whether the webhook is enabled.")]
-    disabled_reason: (
-        Annotated[
-            str, Meta(description=("Why the service disabled the webhook; null if it did not."))
-        ]
-        | None
-    )
+    disabled_reason: Annotated[
+        str | None, Meta(description="Why the service disabled the webhook; null if it did not.")
+    ]
     created_at: Annotated[_Time, Meta(description="When it was created.")]
-    last_success_at: (
-        Annotated[datetime, Meta(tz=True, description=("When the URL last accepted an event."))]
-        | None
-    )
-    failing_since: (
-        Annotated[
-            datetime,
-            Meta(
-                tz=True,
-                description=(
-                    "When its deliveries began to fail; null if one of the last three attempts"
-                    " succeeded."
-                ),
-            ),
-        ]
-        | None
-    )
+    last_success_at: Annotated[
+        _Time | None, Meta(description="When the URL last accepted an event.")
+    ]
+    failing_since: Annotated[
+        _Time | None,
+        Meta(
+            description=(
+                "When its deliveries began to fail; null if one of the last three attempts"
+                " succeeded."
+            )
+        ),
+    ]
     owner: Annotated[WebhookOwner, Meta(description="The key or the person that it belongs to.")]
 
 
@@ -182,29 +172,19 @@ class Delivery(Struct, frozen=True, rename="camel"):
     ]
     attempts: Annotated[int, Meta(ge=0, description="The number of attempts.")]
     created_at: Annotated[_Milliseconds, Meta(description="When it was created.")]
-    last_attempt_at: (
-        Annotated[_Milliseconds, Meta(description="When it was last attempted; null if never.")]
-        | None
-    )
-    next_attempt_at: (
-        Annotated[
-            str,
-            Meta(
-                description="The earliest time of the next attempt; null unless pending.",
-                extra_json_schema={"format": "date-time"},
-            ),
-        ]
-        | None
-    )
-    response_status: (
-        Annotated[int, Meta(description="The HTTP status of the last response.")] | None
-    )
-    response_body: (
-        Annotated[
-            str, Meta(description=("The beginning of the body of the last response, up to 1 KiB."))
-        ]
-        | None
-    )
+    last_attempt_at: Annotated[
+        _Milliseconds | None, Meta(description="When it was last attempted; null if never.")
+    ]
+    next_attempt_at: Annotated[
+        _Milliseconds | None,
+        Meta(description="The earliest time of the next attempt; null unless pending."),
+    ]
+    response_status: Annotated[
+        int | None, Meta(description="The HTTP status of the last response.")
+    ]
+    response_body: Annotated[
+        str | None, Meta(description="The beginning of the body of the last response, up to 1 KiB.")
+    ]
     error: Annotated[str, Meta(description="Why the last attempt failed.")] | None
 
 
@@ -234,7 +214,6 @@ def check_url(url: str, networks: Networks) -> None:
 
 
 def known_types(types: Collection[str]) -> list[EventType]:
-    """Return ``types`` in the order of ``EVENT_TYPES``, each once."""
     unknown = sorted(set(types) - set(EVENT_TYPES))
     if unknown:
         named = ", ".join(repr(name[:_MAX_TEXT]) for name in unknown[:_MAX_NAMED])
@@ -271,3 +250,157 @@ def _require(condition: object, expected: str) -> None:
 
 def _refused(expected: str) -> InvalidWebhookUrl:
     return InvalidWebhookUrl(f"url: expected {expected}")
+
+
+DisabledReason: TypeAlias = Literal["gone", "failing"]
+
+HOLD: Milliseconds = 5 * MINUTE
+"""How long a delivery that fails holds back the next one of its resource."""
+
+GONE = HTTPStatus.GONE  # the status by which an endpoint says that it wants no more deliveries
+NOTICED_FAILURES = 3  # after this many failures in a row, the log says that a webhook is failing
+_HOUR: Milliseconds = 60 * MINUTE
+_WAITS: tuple[Milliseconds, ...] = (
+    5 * SECOND,
+    5 * MINUTE,
+    30 * MINUTE,
+    *(hours * _HOUR for hours in (2, 5, 10, 14, 20, 24)),
+)
+_MAX_ATTEMPTS = len(_WAITS) + 1
+_MAX_RETRY_AFTER = DAY
+_JITTER = 0.2
+_STATUSES = {*HTTPStatus}
+_ASKS_TO_WAIT = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+_MIN_FAILURES = 10
+_MAX_FAILING = 5 * DAY
+
+
+def is_success(status: int) -> bool:
+    return HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES
+
+
+def status_in_words(status: int) -> str:
+    return f"{status} {HTTPStatus(status).phrase}" if status in _STATUSES else str(status)
+
+
+def next_attempt(attempts: int, now: Milliseconds, chance: float) -> Milliseconds | None:
+    """Return when to try again after this number of failed ``attempts``; ``None`` for never.
+
+    ``chance`` is from 0 to 1, and moves the time within ±20 %.
+    """
+    if attempts >= _MAX_ATTEMPTS:
+        return None
+    return now + round(_WAITS[attempts - 1] * (1 - _JITTER + 2 * _JITTER * chance))
+
+
+def paused_until(status: int, retry_after: str | None, now: Milliseconds) -> Milliseconds | None:
+    """Return until when an endpoint wants no request; ``None`` if it did not say so.
+
+    ``Retry-After`` counts with a 429 or 503, as seconds or as a date, and for 24 hours at most
+    (RFC 9110 section 10.2.3).
+    """
+    if status not in _ASKS_TO_WAIT or retry_after is None:
+        return None
+    if retry_after.isascii() and retry_after.isdigit():
+        wait = int(retry_after[:10]) * SECOND
+    else:
+        try:
+            wait = milliseconds(parsedate_to_datetime(retry_after)) - now
+        except (ValueError, TypeError, OverflowError):  # no date, or one without a time zone
+            return None
+    return now + min(wait, _MAX_RETRY_AFTER) if wait > 0 else None
+
+
+class WebhookHealth(NamedTuple):
+    """How a webhook fares: its failed attempts since the last success, and their first moment."""
+
+    failures: int
+    failing_since: Milliseconds | None
+    last_success_at: Milliseconds | None
+
+    def after(self, at: Milliseconds, *, succeeded: bool) -> "WebhookHealth":
+        if succeeded:
+            return WebhookHealth(0, None, at)
+        return self._replace(
+            failures=self.failures + 1,
+            failing_since=at if self.failing_since is None else self.failing_since,
+        )
+
+    def is_failing_for_good(self, now: Milliseconds) -> bool:
+        """Return whether the webhook is to be disabled: 5 days and 10 attempts, all failed."""
+        return (
+            self.failing_since is not None
+            and self.failures >= _MIN_FAILURES
+            and now - self.failing_since >= _MAX_FAILING
+        )
+
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+
+_OPEN = ("https", 443)
+# These embed an IPv4 address that packets end up at: IPv4-mapped (RFC 4291), NAT64 (RFC 6052).
+_EMBEDDING = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
+# Of IPv6, only this is global unicast (RFC 4291): not ::/96, 64:ff9b:1::/48, fc00::/7, fe80::/10,
+# fec0::/10 and multicast.
+_GLOBAL_IPV6 = IPv6Network("2000::/3")
+# Not for the public, by the special-purpose address registries of IANA.
+_SPECIAL: tuple[Network, ...] = tuple(
+    map(
+        ip_network,
+        (
+            "0.0.0.0/8",  # this network
+            "10.0.0.0/8",  # private
+            "100.64.0.0/10",  # shared by a carrier's clients
+            "127.0.0.0/8",  # loopback
+            "169.254.0.0/16",  # link-local; of clouds, the metadata of a machine
+            "172.16.0.0/12",  # private
+            "192.0.0.0/24",  # protocol assignments
+            "192.0.2.0/24",  # documentation
+            "192.88.99.0/24",  # relays of 6to4
+            "192.168.0.0/16",  # private
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documentation
+            "203.0.113.0/24",  # documentation
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved; the last address is broadcast
+            "2001::/23",  # protocol assignments; Teredo, which embeds IPv4, is 2001::/32
+            "2001:db8::/32",  # documentation
+            "2002::/16",  # 6to4, which embeds IPv4
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+
+
+def check_address(address: Address, networks: Collection[Network]) -> None:
+    """Refuse an address that is neither public nor in one of ``networks``."""
+    address = _unwrapped(address)
+    if _is_in(address, networks):
+        return
+    is_local = address.version == 6 and address not in _GLOBAL_IPV6  # noqa: PLR2004 - IPv6
+    if is_local or _is_in(address, _SPECIAL):
+        msg = "expected a public address; the operator can allow others with --webhook-network"
+        raise ForbiddenAddress(msg)
+
+
+def check_target(
+    scheme: str, port: int, addresses: Collection[Address], networks: Collection[Network]
+) -> None:
+    """Refuse a URL that resolves to ``addresses``, of which a delivery may use any."""
+    for address in addresses:
+        check_address(address, networks)
+    is_own = all(_is_in(_unwrapped(address), networks) for address in addresses)
+    if (scheme, port) != _OPEN and not is_own:
+        msg = "expected https and port 443; the operator can allow more with --webhook-network"
+        raise ForbiddenAddress(msg)
+
+
+def _unwrapped(address: Address) -> Address:
+    if _is_in(address, _EMBEDDING):
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address
+
+
+def _is_in(address: Address, networks: Collection[Network]) -> bool:
+    return any(address in network for network in networks)

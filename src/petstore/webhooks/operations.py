@@ -26,7 +26,7 @@ from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Operation, Result, Success
 from petstore.interface.pages import PageQuery, page_result
 from petstore.keys.model import Caller
-from petstore.webhooks.deliveries import delete_all_deliveries, list_deliveries, recover, retry
+from petstore.webhooks.deliveries import delete_deliveries, list_deliveries, recover, retry
 from petstore.webhooks.model import (
     Delivery,
     DeliveryState,
@@ -96,7 +96,6 @@ class ListDeliveriesQuery(PageQuery, frozen=True):
 
 
 async def _require_own(context: Context, webhook_id: int) -> int:
-    """Return the id of the caller, who has to own the webhook."""
     caller = context.caller
     if sees_all(caller):
         owner = (await get_webhook(context.services.store, webhook_id, caller)).owner
@@ -151,7 +150,8 @@ async def _update(context: Context, call: Call[WebhookPatch, None]) -> Result[We
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
     own = await _require_own(context, call.path_id)
     result = await change(context, delete_webhook(call.path_id, own, context.conditions.check))
-    await delete_all_deliveries(context.services.store, call.path_id)
+    while await context.services.store.write(delete_deliveries(call.path_id)):
+        pass  # there may be many, so they are deleted in batches
     return result
 
 
@@ -198,7 +198,6 @@ async def _recover(context: Context, call: Call[Recovery, None]) -> Result[Webho
 
 
 def _check_types(types: Collection[str], key: Caller) -> None:
-    """Refuse types that do not exist, or that the key may not read."""
     for kind in known_types(types):
         require_scope(key, scope_of(kind), f" to read {kind}")
 

@@ -1,7 +1,5 @@
 """The pages of webhooks: where a key's events are sent, and what became of each delivery."""
 
-from collections.abc import Mapping
-
 from petstore.console.fields import (
     Field,
     FieldSet,
@@ -11,50 +9,16 @@ from petstore.console.fields import (
     utc_moment,
     words,
 )
-from petstore.console.forms import Problem, number_or_text
+from petstore.console.forms import number_or_text
 from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.page import ConsolePage, PageRequest, again_if_used
-from petstore.errors import InvalidParameter, PetstoreError, SecretAlreadyShown
-from petstore.events.model import EventType, readable_types
+from petstore.errors import InvalidParameter, PetstoreError
+from petstore.events.model import EVENT_TYPES, readable_types
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 
-_NEWEST = 5  # whoever wants more goes on to a page of older ones
+_NEWEST = 3  # whoever wants more goes on to a page of older ones
 _DELIVERIES = 20
-_SENT_BEFORE = Problem(
-    "",
-    "This form was sent before, and the secret was shown then. It cannot be shown again; make a new"
-    " one on the page of the webhook.",
-)
-EVENT_WORDS: Mapping[EventType, str] = {
-    "pet.created": "An animal was added",
-    "pet.updated": "An animal was changed",
-    "pet.deleted": "An animal was deleted",
-    "order.placed": "An order was placed",
-    "order.updated": "An order was changed",
-    "order.approved": "An order was approved",
-    "order.delivered": "An order was delivered",
-    "order.cancelled": "An order was cancelled",
-    "order.lapsed": "An order lapsed because nobody approved it in time",
-    "category.created": "A category was added",
-    "category.updated": "A category was changed",
-    "category.deleted": "A category was deleted",
-    "key.created": "A key was created",
-    "key.updated": "A key was changed",
-    "key.rotated": "A key got a new token",
-    "key.revoked": "A key was revoked",
-    "key.unbanned": "The ban of a key was lifted",
-    "person.created": "A person was added",
-    "person.updated": "A person was changed",
-    "person.invited": "A password link was made for a person",
-    "key.limit_near": "This key is near a limit",
-    "key.banned": "This key was banned",
-    "key.expiring": "This key expires soon",
-    "deprecation.used": "This key called an operation that will end",
-    "webhook.disabled": "A webhook was disabled",
-}
-"""The types of events in words. A test that a person asks for cannot be chosen."""
-
 _OF_KEYS = frozenset({"key.limit_near", "key.banned", "key.expiring", "deprecation.used"})
 
 _STATES = ("pending", "succeeded", "failed")
@@ -74,12 +38,12 @@ _GRACE = FieldSet(
 )
 
 
-def _type_options(visit: PageRequest) -> list[tuple[str, str]]:
-    """Return the types of events that a webhook can get for the person, in words."""
-    readable = readable_types(visit.caller.scopes)
+def _types(visit: PageRequest) -> list[tuple[str, str]]:
+    """Return the types of events that a webhook of the caller can get."""
+    readable = readable_types(visit.caller.scopes) - {"webhook.test"}
     if visit.caller.role is not None:
         readable -= _OF_KEYS
-    return [(kind, text) for kind, text in EVENT_WORDS.items() if kind in readable]
+    return [(each, "") for each in EVENT_TYPES if each in readable]
 
 
 def _form(visit: PageRequest) -> FieldSet:
@@ -101,7 +65,7 @@ def _form(visit: PageRequest) -> FieldSet:
             show=lambda webhook: words(webhook.types),
             parse=str.split,
             control="boxes",
-            options=_type_options(visit),
+            options=_types(visit),
             hint="If none is chosen, it gets all events that you may read.",
         ),
     )
@@ -123,8 +87,7 @@ async def _list(visit: PageRequest) -> Response:
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _form(visit).new(visit.form, error)
-    problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
-    return visit.page("webhook_new.html", error=error, form=form, problem=problem)
+    return visit.page("webhook_new.html", error=error, form=form)
 
 
 async def _create(visit: PageRequest) -> Response:
@@ -135,11 +98,9 @@ async def _create(visit: PageRequest) -> Response:
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page of a webhook as it is now, with its deliveries and what was typed."""
     found = await visit.execute("getWebhook")
     fields = _form(visit)
     form = fields.shown(fields.texts(found.value), found.version, visit.form, error)
-    problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
     deliveries = Result[list[object]]([])
     is_own = found.value.owner.id == visit.caller.id
     wanted = _STATE.body(_STATE.typed(visit.form))
@@ -158,7 +119,6 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         grace=_GRACE.new(visit.form, error),
         since=_SINCE.new(visit.form, error),
         deliveries=deliveries,
-        problem=problem,
     )
 
 

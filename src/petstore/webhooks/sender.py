@@ -20,7 +20,7 @@ import httptools
 
 from petstore.coalescing import SharedCalls, settle
 from petstore.errors import ForbiddenAddress
-from petstore.webhooks.addresses import Address, Network, check_target
+from petstore.webhooks.model import Address, Network, check_target
 
 Resolve: TypeAlias = Callable[[str], Awaitable[Collection[Address]]]
 """Returns the addresses of a host, or raises ``OSError``."""
@@ -49,20 +49,13 @@ class EndpointResponse(NamedTuple):
 
 
 class Resolver:
-    """Resolves names, each in a thread. Requests for one name share the look-up in progress.
-
-    So a name whose servers do not respond takes one thread, and others need not wait for it.
-    """
+    """Resolves names, each in a thread. Requests for one name share the look-up in progress."""
 
     def __init__(self) -> None:
         self._look_ups: SharedCalls[str, list[Address]] = SharedCalls()
 
     async def __call__(self, host: str) -> list[Address]:
-        """Return the addresses of ``host``.
-
-        Raises:
-            OSError: there are none.
-        """
+        """Return the addresses of ``host``."""
         with suppress(ValueError):  # it is a name
             return [ip_address(host)]
         return await self._look_ups.call(host, partial(_look_up, host))
@@ -105,7 +98,6 @@ class Sender:
         self._seconds = seconds
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> EndpointResponse:
-        """Send ``body`` as JSON and return the response, whatever its status."""
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._post(url, headers, body)
@@ -186,11 +178,7 @@ class _Parser:
         self.is_complete = False
 
     def feed(self, data: bytes) -> None:
-        """Parse more bytes.
-
-        Raises:
-            httptools.HttpParserError: they are not HTTP, or the head is too large.
-        """
+        """Parse more bytes."""
         if not self.status:
             self._head_bytes += len(data)
             if self._head_bytes > _MAX_HEAD:

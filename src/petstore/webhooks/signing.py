@@ -11,9 +11,7 @@ from hmac import digest
 
 from petstore.clock import Milliseconds
 
-LENGTH = 32
-"""The bytes of every secret, and of the master secret."""
-
+LENGTH = 32  # the bytes of every secret, and of the master secret
 _PREFIX = "whsec_"
 _MIN_BYTES, _MAX_BYTES = 24, 64
 
@@ -25,10 +23,7 @@ def webhook_secrets(
     previous_ends_at: Milliseconds | None,
     now: Milliseconds,
 ) -> list[bytes]:
-    """Return the secrets that sign a delivery at ``now``, the newest first.
-
-    The one before signs too until ``previous_ends_at``, so that a receiver has time to change.
-    """
+    """Return the secrets that sign a delivery at ``now``, the newest first."""
     has_grace = previous_ends_at is not None and now < previous_ends_at
     versions = (secret_version, secret_version - 1) if has_grace else (secret_version,)
     return [_derived(master, webhook_id, version) for version in versions]
@@ -37,10 +32,7 @@ def webhook_secrets(
 def signed_headers(
     event_id: str, timestamp: int, body: bytes, secrets: Sequence[bytes]
 ) -> dict[str, str]:
-    """Return the headers of an attempt, with a signature by each of ``secrets``.
-
-    ``timestamp`` is when the attempt is made, in seconds since 1970.
-    """
+    """Return the headers of an attempt, with a signature by each of ``secrets``."""
     content = f"{event_id}.{timestamp}.".encode() + body
     return {
         "webhook-id": event_id,
@@ -50,16 +42,11 @@ def signed_headers(
 
 
 def secret_text(secret: bytes) -> str:
-    """Return a secret as its holder gets it (Standard Webhooks 1.0.0)."""
     return _PREFIX + b64encode(secret).decode("ascii")
 
 
 def secret_of_text(text: str) -> bytes:
-    """Return the secret in a text.
-
-    Raises:
-        ValueError: it is not ``whsec_`` and 24 to 64 bytes in base64.
-    """
+    """Return the secret in a text."""
     try:
         secret = b64decode(text.removeprefix(_PREFIX), validate=True)
     except ValueError:
@@ -71,16 +58,11 @@ def secret_of_text(text: str) -> bytes:
 
 
 def text_of_master(master: bytes) -> bytes:
-    """Return the content of a file that holds the master secret."""
     return b64encode(master) + b"\n"
 
 
 def master_of_text(text: bytes) -> bytes:
-    """Return the master secret in the content of its file.
-
-    Raises:
-        ValueError: it is not one line with 32 bytes in base64.
-    """
+    """Return the master secret in the content of its file."""
     try:
         master = b64decode(text.removesuffix(b"\n").removesuffix(b"\r"), validate=True)
     except binascii.Error:

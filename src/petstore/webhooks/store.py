@@ -8,7 +8,7 @@ outcomes, until it releases the lease or has not renewed it in time.
 from collections.abc import Callable, Collection
 from operator import itemgetter
 from secrets import randbits
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from petstore.events.store import record
 from petstore.keys.model import ROLES, Caller, Environment, Scope
 from petstore.webhooks.model import (
     MAX_WEBHOOKS,
+    NOTICED_FAILURES,
     Webhook,
     WebhookCreate,
     WebhookOwner,
@@ -29,7 +30,6 @@ from petstore.webhooks.model import (
     known_types,
     wanted_types,
 )
-from petstore.webhooks.schedule import NOTICED_FAILURES
 
 COLUMNS = (
     "id, url, types, description, enabled, disabled_reason, created_at, last_success_at,"  # noqa: S608 - only names
@@ -38,9 +38,7 @@ COLUMNS = (
 )
 """The columns of a webhook in SQL, as ``webhook_of`` reads them."""
 
-LEASE: Milliseconds = 15 * SECOND
-"""How long a lease lasts unless it is renewed."""
-
+LEASE: Milliseconds = 15 * SECOND  # how long a lease lasts unless it is renewed
 _SELECT = f"SELECT {COLUMNS} FROM webhooks"  # noqa: S608 - only names
 _FAILING = f"(failures >= {NOTICED_FAILURES} OR disabled_reason IS NOT NULL)"
 _NEWEST = "(SELECT coalesce(max(sequence), 0) FROM events)"
@@ -78,12 +76,10 @@ class LeasedWebhook(NamedTuple):
 
     @property
     def readable(self) -> frozenset[EventType]:
-        """The types of the events that its key may read now."""
         return readable_types(self._scopes)
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The types of the events that it gets."""
         return tuple(sorted(wanted_types(self.types.split(), self._scopes)))
 
     @property
@@ -99,7 +95,6 @@ class IssuedSecret(NamedTuple):
 
 
 def sees_all(caller: Caller) -> bool:
-    """Return whether a caller sees the webhooks of everybody in its environment."""
     return "keys:admin" in caller.scopes
 
 
@@ -111,11 +106,7 @@ def _seen_by(caller: Caller) -> tuple[str, int | str]:
 async def list_webhooks(
     store: Reader, caller: Caller, after: int | None, limit: int, *, failing: bool = False
 ) -> Page[Webhook]:
-    """Return the first ``limit`` webhooks with an id above ``after``, by ascending id.
-
-    They are those that the caller sees: all, or its own. ``failing`` ones fail, or the service has
-    disabled them.
-    """
+    """Return the first ``limit`` webhooks with an id above ``after``, by ascending id."""
     column, value = _seen_by(caller)
     table = f"(SELECT * FROM webhooks WHERE {_FAILING}) AS webhooks" if failing else "webhooks"  # noqa: S608 - only names
     select = f"SELECT {COLUMNS} FROM {table}"  # noqa: S608 - only names
@@ -137,7 +128,6 @@ async def has_webhooks(store: Reader) -> bool:
 
 
 def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[IssuedSecret]:
-    """Create a webhook, which gets the events from now on."""
     # So two requests at once cannot both create the last one.
     rows = yield Statement(
         "SELECT coalesce(k.environment, p.environment) FROM callers c"
@@ -178,12 +168,18 @@ def change_webhook(
     *,
     by: Author | None = None,
 ) -> Unit[Webhook]:
-    """Change a webhook that passes ``check``, and return it. Enabled again, it resumes from now.
-
-    If another caller disables it (``by``), an event tells its owner.
-    """
+    """Change a webhook that passes ``check``, and return it. Enabled again, it resumes from now."""
     webhook = yield from _checked(webhook_id, key_id, check)
-    changed = _patched(webhook, patch)
+    enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
+    changed = replace(
+        webhook,
+        url=webhook.url if patch.url is UNSET else patch.url,
+        types=webhook.types if patch.types is UNSET else known_types(patch.types),
+        description=webhook.description if patch.description is UNSET else patch.description,
+        enabled=enabled,
+        disabled_reason=None if enabled else webhook.disabled_reason,
+        failing_since=None if enabled and not webhook.enabled else webhook.failing_since,
+    )
     if changed == webhook:
         return webhook
     yield Statement(
@@ -231,7 +227,6 @@ def rotate_webhook(
 
 
 def delete_webhook(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[None]:
-    """Delete a webhook that passes ``check``. ``delete_deliveries`` deletes its deliveries."""
     yield from _checked(webhook_id, key_id, check)
     yield Statement("DELETE FROM webhooks WHERE id = ?1", (webhook_id,), name="delete_webhook")
 
@@ -244,7 +239,6 @@ def record_test(
     *,
     by: Author = SERVICE,
 ) -> Unit[str]:
-    """Record an event for a webhook that passes ``check``, and return its id."""
     webhook = yield from lock_enabled(webhook_id, key_id, check)
     test = NewEvent("webhook.test", f"webhook/{webhook_id}", webhook, None, key_id)
     insert = record(now, test, by=by)
@@ -253,7 +247,6 @@ def record_test(
 
 
 def lock_enabled(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[Webhook]:
-    """Return a webhook that is enabled and passes ``check``, and lock its row."""
     webhook = yield from _checked(webhook_id, key_id, check)
     if not webhook.enabled:
         msg = f"webhook {webhook.id} is disabled; enable it first"
@@ -264,7 +257,6 @@ def lock_enabled(webhook_id: int, key_id: int, check: Callable[[Webhook], None])
 async def active_webhooks(
     store: Reader, environment: Environment, now: Milliseconds
 ) -> list[LeasedWebhook]:
-    """Return the webhooks to deliver to: they and their keys are active."""
     rows = await store.read(
         Statement(
             f"SELECT w.id, w.key_id, {_SCOPES}, w.url, w.types, w.secret_version,"  # noqa: S608
@@ -290,7 +282,6 @@ async def active_webhooks(
 def take_leases(
     owner: str, webhooks: Collection[LeasedWebhook], now: Milliseconds
 ) -> Unit[set[int]]:
-    """Renew the leases of ``owner`` and take up to 50 that are free; return the ids of both."""
     # A lease that ends later than any could is one from before a clock was set back.
     never = now + 2 * LEASE
     free = [hook.id for hook in webhooks if not now < (hook.leased_until or 0) <= never]
@@ -308,7 +299,6 @@ def take_leases(
 
 
 def release_leases(owner: str) -> Unit[None]:
-    """Let others lease the webhooks of ``owner`` at once."""
     yield Statement(
         "UPDATE webhooks SET leased_by = NULL, leased_until = NULL WHERE leased_by = ?1",
         (owner,),
@@ -317,24 +307,15 @@ def release_leases(owner: str) -> Unit[None]:
 
 
 def webhook_of(row: Row) -> Webhook:
-    webhook_id, url, types, description, enabled, reason, created_at, *times, key_id, kind = row
-    last_success_at, failing_since = (None if at is None else utc_second(at) for at in times)
-    return Webhook(
-        id=webhook_id,
-        url=url,
-        types=types.split(),
-        description=description,
-        enabled=bool(enabled),
-        disabled_reason=reason,
-        created_at=utc_second(created_at),
-        last_success_at=last_success_at,
-        failing_since=failing_since,
-        owner=WebhookOwner(kind, key_id),
-    )
+    webhook_id, url, types, description, enabled, reason, *moments, key_id, kind = row
+    times = (None if at is None else utc_second(at) for at in moments)
+    owner = WebhookOwner(kind, key_id)
+    given = [webhook_id, url, types.split(), description, bool(enabled), reason]
+    values: list[Any] = [*given, *times, owner]
+    return Webhook(*values)
 
 
 def _checked(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[Webhook]:
-    """Return a webhook that passes ``check``, and lock its row."""
     rows = yield Statement(
         f"{_SELECT} WHERE id = ?1 AND key_id = ?2 /*pg FOR UPDATE */",
         (webhook_id, key_id),
@@ -343,16 +324,3 @@ def _checked(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> 
     webhook = found(rows, webhook_of, "webhook", webhook_id)
     check(webhook)
     return webhook
-
-
-def _patched(webhook: Webhook, patch: WebhookPatch) -> Webhook:
-    enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
-    return replace(
-        webhook,
-        url=webhook.url if patch.url is UNSET else patch.url,
-        types=webhook.types if patch.types is UNSET else known_types(patch.types),
-        description=webhook.description if patch.description is UNSET else patch.description,
-        enabled=enabled,
-        disabled_reason=None if enabled else webhook.disabled_reason,
-        failing_since=None if enabled and not webhook.enabled else webhook.failing_since,
-    )

@@ -42,6 +42,23 @@ class Pet(Versioned, frozen=True, kw_only=True):
     status: PetStatus | str | None = None
 
 
+class CategoryCounts(Model, frozen=True, kw_only=True):
+    """The number of animals of each status in a category.
+
+    Attributes:
+        available: Animals that can be ordered. By default ``0``.
+        pending: Animals that are reserved. By default ``0``.
+        sold: Animals that are sold. By default ``0``.
+        category_id: The category. Absent in the last row if there are more than 1,000
+            categories: it counts the animals of all the others.
+    """
+
+    available: int = 0
+    pending: int = 0
+    sold: int = 0
+    category_id: int | None = None
+
+
 class Category(Versioned, frozen=True, kw_only=True):
     """A category. ``description`` may be ``None``.
 
@@ -126,8 +143,7 @@ class Order(Versioned, frozen=True, kw_only=True):
         placed_at: When the order was placed.
         ship_date: When to ship it (RFC 3339).
         reserved_until: When the reservation lapses, unless the order is approved.
-        buyer: Who buys the animal. 1 to 200 characters, not only white space, without
-            control characters. No event has it.
+        buyer: Who buys the animal. 1 to 200 characters. No event has it.
         note: What the staff should know. 1 to 1000 characters, line breaks included,
             without U+0000. No event has it.
         amount: The price, in the smallest unit of the currency, such as cents.
@@ -135,8 +151,7 @@ class Order(Versioned, frozen=True, kw_only=True):
         approved_at: When it was approved.
         delivered_at: When it was delivered: the time of the sale.
         cancelled_at: When it was cancelled, or its reservation lapsed.
-        cancel_reason: Why it was cancelled. 1 to 200 characters, not only white space,
-            without control characters. No event has it.
+        cancel_reason: Why it was cancelled. 1 to 200 characters. No event has it.
     """
 
     id: int
@@ -155,23 +170,6 @@ class Order(Versioned, frozen=True, kw_only=True):
     delivered_at: datetime | None = None
     cancelled_at: datetime | None = None
     cancel_reason: str | None = None
-
-
-class CategoryCounts(Model, frozen=True, kw_only=True):
-    """The number of animals of each status in a category.
-
-    Attributes:
-        available: Animals that can be ordered. By default ``0``.
-        pending: Animals that are reserved. By default ``0``.
-        sold: Animals that are sold. By default ``0``.
-        category_id: The category. Absent in the last row if there are more than 1,000
-            categories: it counts the animals of all the others.
-    """
-
-    available: int = 0
-    pending: int = 0
-    sold: int = 0
-    category_id: int | None = None
 
 
 class SalesRow(Model, frozen=True, kw_only=True):
@@ -450,6 +448,23 @@ class KeyDeprecatedUse(DeprecatedUse, frozen=True, kw_only=True):
     key_name: str
 
 
+class Inventory(Model, frozen=True, kw_only=True):
+    """The number of animals of each status.
+
+    Attributes:
+        available: Animals that can be ordered. By default ``0``.
+        pending: Animals that are reserved. By default ``0``.
+        sold: Animals that are sold. By default ``0``.
+        categories: The same by category, by ascending id: categories that have animals with
+            a status. Only with ``by=category``.
+    """
+
+    available: int = 0
+    pending: int = 0
+    sold: int = 0
+    categories: list[CategoryCounts] | None = None
+
+
 class ImportPreview(Model, frozen=True, kw_only=True):
     """What a run would do, when the file was sent or its settings were changed last.
 
@@ -469,23 +484,6 @@ class ImportPreview(Model, frozen=True, kw_only=True):
     without_category: int = 0
     categories: list[ImportWord] = field(default_factory=list[ImportWord])
     statuses: list[ImportWord] = field(default_factory=list[ImportWord])
-
-
-class Inventory(Model, frozen=True, kw_only=True):
-    """The number of animals of each status.
-
-    Attributes:
-        available: Animals that can be ordered. By default ``0``.
-        pending: Animals that are reserved. By default ``0``.
-        sold: Animals that are sold. By default ``0``.
-        categories: The same by category, by ascending id: categories that have animals with
-            a status. Only with ``by=category``.
-    """
-
-    available: int = 0
-    pending: int = 0
-    sold: int = 0
-    categories: list[CategoryCounts] | None = None
 
 
 class Sales(Model, frozen=True, kw_only=True):

@@ -191,6 +191,22 @@ class Pets(PetById[D]):
         return called(NoneType, "deletePet", "DELETE", "/pets/{pet_id}", locals())
 
 
+class InventoryCounts(Resource[D]):
+    """The operations of ``client.inventory``."""
+
+    @operation
+    def get(self, *, by: Literal["category"] | None = None) -> Call[Inventory]:
+        """Count the animals.
+
+        Returns the number of animals of each status. With ``by=category`` it also returns the
+        counts of each category, up to 1,000 of them. Your key needs the scope ``orders:read``.
+
+        Args:
+            by: ``category`` adds the counts of each category.
+        """
+        return called(Inventory, "getInventory", "GET", "/store/inventory", locals())
+
+
 class Categories(Resource[D]):
     """The operations of ``client.categories``."""
 
@@ -519,8 +535,7 @@ class Orders(OrderSteps[D]):
             pet_id: Identifier of the animal.
             quantity: Always 1, because every animal is unique. By default ``1``.
             ship_date: When to ship it (RFC 3339).
-            buyer: Who buys the animal. 1 to 200 characters, not only white space, without
-                control characters. No event has it.
+            buyer: Who buys the animal. 1 to 200 characters. No event has it.
             note: What the staff should know. 1 to 1000 characters, line breaks included,
                 without U+0000. No event has it.
             amount: The price, in the smallest unit of the currency, such as cents.
@@ -576,13 +591,11 @@ class Orders(OrderSteps[D]):
             status: The status of the order.
             ship_date: When to ship it (RFC 3339).
             quantity: Always 1, because every animal is unique.
-            buyer: Who buys the animal. 1 to 200 characters, not only white space, without
-                control characters. No event has it.
+            buyer: Who buys the animal. 1 to 200 characters. No event has it.
             note: What the staff should know. 1 to 1000 characters, line breaks included,
                 without U+0000. No event has it.
             amount: The price, in the smallest unit of the currency, such as cents.
-            cancel_reason: Why it was cancelled. 1 to 200 characters, not only white space,
-                without control characters. No event has it.
+            cancel_reason: Why it was cancelled. 1 to 200 characters. No event has it.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
@@ -609,22 +622,6 @@ class Orders(OrderSteps[D]):
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
         return called(NoneType, "cancelOrder", "DELETE", "/store/orders/{order_id}", locals())
-
-
-class InventoryCounts(Resource[D]):
-    """The operations of ``client.inventory``."""
-
-    @operation
-    def get(self, *, by: Literal["category"] | None = None) -> Call[Inventory]:
-        """Count the animals.
-
-        Returns the number of animals of each status. With ``by=category`` it also returns the
-        counts of each category, up to 1,000 of them. Your key needs the scope ``orders:read``.
-
-        Args:
-            by: ``category`` adds the counts of each category.
-        """
-        return called(Inventory, "getInventory", "GET", "/store/inventory", locals())
 
 
 class SalesCounts(Resource[D]):
@@ -1300,10 +1297,10 @@ class Resources(Resource[D]):
     def __init__(self, driver: D) -> None:
         self._driver: D = driver
         self.pets: Pets[D] = Pets(driver)
+        self.inventory: InventoryCounts[D] = InventoryCounts(driver)
         self.categories: Categories[D] = Categories(driver)
         self.imports: Imports[D] = Imports(driver)
         self.orders: Orders[D] = Orders(driver)
-        self.inventory: InventoryCounts[D] = InventoryCounts(driver)
         self.sales: SalesCounts[D] = SalesCounts(driver)
         self.events: Events[D] = Events(driver)
         self.keys: Keys[D] = Keys(driver)

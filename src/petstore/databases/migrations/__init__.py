@@ -27,7 +27,6 @@ def scripts(database: str) -> tuple[str, ...]:
 
 
 def require_known(version: int, newest: int) -> int:
-    """Return the ``version`` of a schema if it is at most ``newest``."""
     if version > newest:
         msg = (
             f"the database has schema version {version}, made by a newer petstore;"

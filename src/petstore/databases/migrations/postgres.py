@@ -24,7 +24,6 @@ _COLUMNS = """
 
 
 async def migrate(connection: Connection) -> None:
-    """Bring the schema up to date, safely when several processes do so at once."""
     known = scripts("postgres")
     with unusable():
         if await _version(connection, len(known)) < len(known):

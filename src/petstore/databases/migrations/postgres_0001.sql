@@ -186,8 +186,8 @@ CREATE TABLE callers (
     seen_at BIGINT
 );
 
--- Networks are text, such as 203.0.113.0/24, separated by spaces; none is anywhere. token_ends are the
--- last four characters of each token, the newest first.
+-- Networks are text, such as 203.0.113.0/24, separated by spaces; none is anywhere.
+-- token_ends are the last four characters of each token, the newest first.
 CREATE TABLE api_keys (
     id BIGINT PRIMARY KEY REFERENCES callers (id),
     name TEXT NOT NULL,

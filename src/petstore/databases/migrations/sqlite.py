@@ -16,10 +16,7 @@ _PARTS = """
 
 
 def migrate(connection: apsw.Connection) -> None:
-    """Bring the schema up to date, safely when several processes do so at once.
-
-    It raises what ``inspect`` does. If it fails, close the connection: that undoes everything.
-    """
+    """Bring the schema up to date, safely when several processes do so at once."""
     known = scripts("sqlite")
     if connection.pragma("user_version") != len(known):
         connection.execute("BEGIN IMMEDIATE")
@@ -34,7 +31,6 @@ def migrate(connection: apsw.Connection) -> None:
 
 
 def inspect(connection: apsw.Connection) -> Schema:
-    """Return the version of the schema; change nothing."""
     _refuse_foreign(connection)
     version, known = _version(connection), scripts("sqlite")
     if missing := _parts_made_by(known[:version]) - _parts(connection):
@@ -58,7 +54,6 @@ def _refuse_foreign(connection: apsw.Connection) -> None:
 
 @cache
 def _parts_made_by(known: tuple[str, ...]) -> frozenset[str]:
-    """Return the parts of a database that the scripts ``known`` have just made."""
     with closing(apsw.Connection(":memory:")) as connection:
         for script in known:
             connection.execute(script)

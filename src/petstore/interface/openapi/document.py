@@ -1,19 +1,18 @@
 """The OpenAPI 3.1 document, built from the table of operations."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from petstore.interface.bodies import MERGE_PATCH
-from petstore.interface.messages import LONGEST
-from petstore.interface.openapi.errors import COMMON_ERRORS
-from petstore.interface.openapi.events import SIGNATURE, TAG, deliveries, event_schemas
-from petstore.interface.openapi.headers import HEADERS
-from petstore.interface.openapi.responses import Described, responses_of, shared_responses
+from petstore.interface.openapi.events import SIGNATURE, deliveries, event_schemas
+from petstore.interface.openapi.responses import HEADERS, cause_of, possible_errors, responses_of
 from petstore.interface.openapi.schemas import (
+    TEXT,
+    Schema,
     component_schemas,
     file_content,
     json_content,
-    parameter_schemas,
+    parameter,
+    query_parameters,
     reference,
     schema_of,
 )
@@ -43,23 +42,24 @@ _TAGS = {
     "People": "People who work in the console. These operations need the scope `keys:admin`.",
     "Usage": "The usage and the limits of a key.",
     "Webhooks": "Webhooks: the service sends events to your URL.",
-    TAG: "Deliveries: the requests that the service sends to the URL of a webhook.",
 }
 _BEARER = {
     "type": "http",
     "scheme": "bearer",
-    "description": (
-        "The API key, sent as `Authorization: Bearer <API_KEY>`. Each operation names the scopes"
-        " that it needs."
-    ),
+    "description": "The API key, sent as `Authorization: Bearer <API_KEY>`.",
 }
+_IDEMPOTENCY_KEY = (
+    "Any 1 to 255 visible characters, such as a UUID, bare or as a quoted string (RFC 8941). If you"
+    " send the request again with it within 24 hours, you get the first response."
+)
 _OPTIONAL_BODY = "Optional: without a body every member has its default. `null` is refused."
 
 
-def document(origin: str, operations: Sequence[Operation]) -> dict[str, Any]:
+def document(origin: str, operations: Sequence[Operation]) -> Schema:
     """Return the OpenAPI 3.1 document of ``operations`` for the service at ``origin``."""
-    shared = shared_responses(operations)
-    paths: dict[str, dict[str, Any]] = {}
+    shared: dict[str, Schema] = {}
+    possible = {error.code: error for each in operations for error in possible_errors(each)}
+    paths: dict[str, Schema] = {}
     for operation in operations:
         described = _operation(operation, operations, shared)
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
@@ -85,23 +85,26 @@ def document(origin: str, operations: Sequence[Operation]) -> dict[str, Any]:
             "headers": HEADERS,
             "parameters": SHARED | SIGNATURE,
             "responses": shared,
-            "examples": {code: error.example for code, error in COMMON_ERRORS.items()},
+            "examples": {
+                code: {"value": {"code": code, "message": cause_of(error), "status": error.status}}
+                for code, error in possible.items()
+            },
             "securitySchemes": {"bearer": _BEARER},
         },
     }
 
 
 def _operation(
-    operation: Operation, operations: Sequence[Operation], shared: dict[str, Described]
-) -> dict[str, Any]:
+    operation: Operation, operations: Sequence[Operation], shared: dict[str, Schema]
+) -> Schema:
     scope = f"\n\nNeeds the scope `{operation.scope}`." if operation.scope else ""
-    described: dict[str, Any] = {
+    described: Schema = {
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
         "description": operation.description + scope,
         "security": [{"bearer": [operation.scope] if operation.scope else []}],
-        "parameters": parameters_of(operation),
+        "parameters": _parameters(operation),
         "responses": responses_of(operation, operations, shared),
     }
     if operation.body is not None:
@@ -112,88 +115,51 @@ def _operation(
             content = json_content(schema_of(operation.body, min_items=1), example)
         if operation.method == "PATCH":
             content[MERGE_PATCH] = content["application/json"]
-        body: dict[str, Any] = {"required": operation.body_required, "content": content}
-        described["requestBody"] = (
-            body if operation.body_required else {"description": _OPTIONAL_BODY, **body}
-        )
+        body: Schema = {} if operation.body_required else {"description": _OPTIONAL_BODY}
+        body |= {"required": operation.body_required, "content": content}
+        described["requestBody"] = body
     if operation.deprecation is not None:
         described["deprecated"] = True
         described["x-sunset"] = operation.deprecation.sunset.date().isoformat()
     return described
 
 
-_EXAMPLE_ID = 7
-_NOUNS = {
-    "petId": "animal",
-    "categoryId": "category",
-    "orderId": "order",
-    "importId": "import",
-    "keyId": "key",
-    "personId": "person",
-    "deviceId": "device",
-    "webhookId": "webhook",
-    "deliveryId": "delivery",
-}
-_VERBS = {"GET": "retrieve", "POST": "change", "PATCH": "change", "DELETE": "delete"}
 _ID = {"type": "integer", "format": "int64", "minimum": 0}
-_ENTITY_TAGS = {"type": "string", "maxLength": LONGEST}
-
-
-def _parameter(
-    place: str, name: str, description: str, schema: dict[str, Any], **others: Any
-) -> dict[str, Any]:
-    about = {"name": name, "in": place, "required": place == "path", "description": description}
-    return about | {"schema": schema} | others
-
-
-def _query_parameters(query: type[Any]) -> dict[str, dict[str, Any]]:
-    return {
-        name: _parameter("query", name, schema.pop("description"), schema)
-        for name, schema in parameter_schemas(query).items()
-    }
-
-
-# Header fields have no example: a reference page would fill it in, the same for every try.
-SHARED: dict[str, dict[str, Any]] = {
-    "Idempotency-Key": _parameter(
-        "header",
-        "Idempotency-Key",
-        "Any 1 to 255 visible characters, a UUID for instance, bare or as a quoted string (RFC 8941"
-        " section 3.3.3). If the request is sent again with the same key within 24 hours, it does"
-        " not act again, and gets the first response.",
-        {"type": "string", "pattern": "^[!#-~][!-~]*$", "minLength": 1, "maxLength": 255},
-    ),
-    "If-Match": _parameter(
+SHARED: dict[str, Schema] = {
+    "If-Match": parameter(
         "header",
         "If-Match",
-        "Acts only if the resource is in the version of this `ETag`; otherwise 412.",
-        _ENTITY_TAGS,
+        "Acts only if the resource is in the version of this `ETag`; otherwise 412. `*` is any.",
+        *(TEXT, "*"),
     ),
-    "If-None-Match": _parameter(
+    "If-None-Match": parameter(
         "header",
         "If-None-Match",
-        "Acts only if the resource is in another version than this `ETag`; otherwise 304 to GET"
-        " and HEAD, and 412 to other methods.",
-        _ENTITY_TAGS,
+        "Responds with 304 if the resource is still in the version of this `ETag`.",
+        *(TEXT, '"5f1c3c6a9a3d2b3f0a7e9d10"'),
     ),
-    **_query_parameters(PageQuery),
+    **query_parameters(PageQuery),
 }
 """The parameters that many operations share, by the names of their components."""
 
 
-def parameters_of(operation: Operation) -> list[dict[str, Any]]:
+def _parameters(operation: Operation) -> list[Schema]:
     """Return the parameters of an operation, the shared ones as references."""
-    parameters: dict[str, dict[str, Any]] = {}
+    parameters: dict[str, Schema] = {}
     for name in operation.parameters:
-        verb = f" to {_VERBS[operation.method]}" if name == operation.parameters[-1] else ""
-        description = f"Identifier of the {_NOUNS[name]}{verb}."
-        parameters[name] = _parameter("path", name, description, _ID, example=_EXAMPLE_ID)
+        noun = name.removesuffix("Id").replace("pet", "animal")
+        purpose = " to retrieve" if operation.reads_one else ""
+        parameters[name] = parameter("path", name, f"Identifier of the {noun}{purpose}.", _ID, 7)
     if operation.query is not None:
-        parameters |= _query_parameters(operation.query)
+        parameters |= query_parameters(operation.query)
     if operation.method == "POST":
-        parameters["Idempotency-Key"] = SHARED["Idempotency-Key"]
-    if operation.is_conditional:
-        parameters |= {name: SHARED[name] for name in ("If-Match", "If-None-Match")}
+        text = {"type": "string", "pattern": "^[!#-~][!-~]*$", "minLength": 1, "maxLength": 255}
+        name, example = "Idempotency-Key", f"{operation.id}-1"  # that of another would be refused
+        parameters[name] = parameter("header", name, _IDEMPOTENCY_KEY, text, example)
+    elif operation.method != "GET":
+        parameters["If-Match"] = SHARED["If-Match"]
+    elif operation.reads_one:
+        parameters["If-None-Match"] = SHARED["If-None-Match"]
     return [
         reference("parameters", name) if SHARED.get(name) == parameter else parameter
         for name, parameter in parameters.items()

@@ -1,72 +1,51 @@
-"""The schemas of events: one for each kind of resource, and one for events of any type."""
+"""The schemas of events in deliveries, one for each kind of resource, and the deliveries."""
 
 from typing import Any
 
-from msgspec import Struct
-
-from petstore.categories.model import Category
 from petstore.deprecations.model import DeprecationNoticeData
 from petstore.events.examples import example_of
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, EventType, type_description
-from petstore.interface.openapi.schemas import json_content, reference
-from petstore.keys.model import Key, KeyNoticeData
+from petstore.interface.openapi.schemas import TEXT, Schema, json_content, parameter, reference
+from petstore.keys.model import KeyNoticeData
 from petstore.orders.model import PERSONAL, Order
-from petstore.people.model import Person
-from petstore.pets.model import Pet
-from petstore.webhooks.model import Webhook
 
-_Schemas = dict[str, dict[str, Any]]
-
-# What the `data` of an event is, by what the event is about. Tools take the first schema that fits,
-# so those with more required members come before others.
-_KEY_NOTICE = "keyNotice"
-_NOTICES: dict[str, type[Struct]] = {
-    "deprecation": DeprecationNoticeData,
-    _KEY_NOTICE: KeyNoticeData,
-}
-_DATA: dict[str, type[Struct]] = {
-    "order": Order,
-    "webhook": Webhook,
-    "key": Key,
-    "person": Person,
-    "pet": Pet,
-    "category": Category,
-    **_NOTICES,
-}
-_OTHER = {
-    "title": "OtherData",
-    "description": "The `data` of an event of a type that was added later.",
-    "type": "object",
-    "additionalProperties": True,
-}
+_NOTICES = {"deprecation": DeprecationNoticeData.__name__, "keyNotice": KeyNoticeData.__name__}
 _NULL = {"type": "null"}
 
 
-def event_schema(event_type: EventType) -> str:
-    return _event_name(_subject(event_type))
-
-
-def event_schemas(schemas: _Schemas) -> _Schemas:
-    """Return the schemas of events about each kind of resource, and of ``Event``, with their parts.
+def event_schemas(schemas: dict[str, Schema]) -> dict[str, Schema]:
+    """Return the schemas of events about each kind of resource, with their parts, by name.
 
     ``schemas`` are those of the resources, of notices and of ``Event``. A delivery is a request, so
     that ``readOnly`` would take the id of the resource out of it: ``data`` has a schema of its own.
-    Not every generator can put an event together from parts, so that each has all members. An
-    ``Event`` of the feed has any type, so that its ``data`` is one of all these, or an object.
+    Not every generator can put an event together from parts, so that each has all members.
     """
-    event = schemas["Event"]
-    data = {word: _data(schemas[kind.__name__]) for word, kind in _DATA.items()}
-    previous = {word: _previous(data[word]) for word in data if word not in _NOTICES}
-    events = [_event_about(word, event, data[word], previous.get(word)) for word in data]
-    of_any = _previous_of_any(previous)
-    parts = [*data.values(), *previous.values(), _OTHER, of_any, *events]
-    return {each["title"]: each for each in (*parts, _any_event(event, [*data.values()], of_any))}
+    found: dict[str, Schema] = {}
+    for subject in dict.fromkeys(map(_subject, EVENT_TYPES)):
+        types = [kind for kind in EVENT_TYPES if _subject(kind) == subject]
+        event, name = schemas["Event"], _NOTICES.get(subject, f"{subject.capitalize()}Snapshot")
+        members = event["properties"] | {
+            "type": {"type": "string", "description": type_description(types)},
+            "data": reference("schemas", name),
+        }
+        del members["previous"]
+        about = "for the owner of a key"
+        if subject not in _NOTICES:
+            resource = subject.capitalize()
+            about = f"about {resource}"
+            found[name] = _snapshot(schemas[resource])
+            found[f"{resource}Previous"] = _previous(found[name], resource)
+            members["previous"] = reference("schemas", f"{resource}Previous")
+        title = _event_name(subject)
+        described = {"title": title, "description": f"An event {about}.", "properties": members}
+        found[title] = event | described
+    return found
 
 
 def _subject(event_type: EventType) -> str:
     """Return what events of a type are about: the first word, unless it is a notice for a key."""
     word = event_type.partition(".")[0]
-    return _KEY_NOTICE if word == "key" and event_type not in ADMIN_EVENT_TYPES else word
+    return "keyNotice" if word == "key" and event_type not in ADMIN_EVENT_TYPES else word
 
 
 def _event_name(subject: str) -> str:
@@ -74,121 +53,49 @@ def _event_name(subject: str) -> str:
     return f"{word}{'Notice' if subject in _NOTICES else 'Event'}"
 
 
-def _data(schema: dict[str, Any]) -> dict[str, Any]:
-    name = schema["title"]
-    if name in {notice.__name__ for notice in _NOTICES.values()}:
-        return schema
+def _snapshot(resource: Schema) -> Schema:
+    name = resource["title"]
     hidden = PERSONAL.values() if name == Order.__name__ else ()
     members = {
         member: {key: value for key, value in about.items() if key != "readOnly"}
-        for member, about in schema["properties"].items()
+        for member, about in resource["properties"].items()
         if member not in hidden
     }
-    return schema | {
-        "title": f"{name}Snapshot",
-        "description": f"{name} after the event, or before it was deleted.",
-        "properties": members,
-    }
+    about = f"{name} after the event, or before it was deleted."
+    return resource | {"title": f"{name}Snapshot", "description": about, "properties": members}
 
 
-def _previous(snapshot: dict[str, Any]) -> dict[str, Any]:
+def _previous(snapshot: Schema, resource: str) -> Schema:
     """Return the schema of the old values of some members of a resource."""
-    name, members = snapshot["title"].removesuffix("Snapshot"), snapshot["properties"]
+    members = snapshot["properties"].items()
     return {
-        "title": f"{name}Previous",
-        "description": f"The old values of the members of {name} that changed.",
+        "title": f"{resource}Previous",
+        "description": f"The old values of the members of {resource} that changed.",
         "type": "object",
-        "properties": {each: _nullable(about) for each, about in members.items() if each != "id"},
+        "properties": {each: _nullable(about) for each, about in members if each != "id"},
     }
 
 
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+def _nullable(schema: Schema) -> Schema:
     if "anyOf" in schema:
         return schema
     value = {name: of for name, of in schema.items() if name != "description"}
     return {"anyOf": [value, _NULL], "description": schema["description"]}
 
 
-def _previous_of_any(previous: _Schemas) -> dict[str, Any]:
-    """Return the schema of the old values of any resource.
-
-    All of them are optional, so a choice of schemas would tell nothing apart, and later types have
-    others. Members of several resources have the same name, such as ``status``; these are texts.
-    """
-    members: _Schemas = {}
-    for schema in previous.values():
-        for name, about in schema["properties"].items():
-            text = {"anyOf": [{"type": "string"}, _NULL], "description": f"The old `{name}`."}
-            members[name] = text if name in members else about
-    return {
-        "title": "AnyPrevious",
-        "description": "The old values of the members that changed, of a resource of any kind.",
-        "type": "object",
-        "properties": members,
-        "additionalProperties": True,
-    }
-
-
-def _event_about(
-    word: str, event: dict[str, Any], data: dict[str, Any], previous: dict[str, Any] | None
-) -> dict[str, Any]:
-    types = [kind for kind in EVENT_TYPES if _subject(kind) == word]
-    members = event["properties"] | {
-        "type": {"type": "string", "description": type_description(types)},
-        "data": reference("schemas", data["title"]),
-    }
-    del members["previous"]
-    if previous is not None:
-        members["previous"] = reference("schemas", previous["title"])
-    subject = f"about {data['title'].removesuffix('Snapshot')}"
-    return event | {
-        "title": _event_name(word),
-        "description": f"An event {'for the holder of a key' if previous is None else subject}.",
-        "properties": members,
-    }
-
-
-def _any_event(
-    event: dict[str, Any], data: list[dict[str, Any]], previous: dict[str, Any]
-) -> dict[str, Any]:
-    members = event["properties"]
-    choice = [reference("schemas", each["title"]) for each in (*data, _OTHER)]
-    own = {
-        "data": members["data"] | {"anyOf": choice},
-        "previous": members["previous"] | reference("schemas", previous["title"]),
-    }
-    for member in own.values():
-        del member["type"]
-    return event | {"properties": members | own}
-
-
-TAG = "Deliveries"
-"""The operations on webhooks have another tag: generated clients name a class after each."""
-
-_SIGNATURE: dict[str, dict[str, Any]] = {
-    "webhook-id": {
-        "description": "The `id` of the event, the same at each attempt.",
-        "schema": {"type": "string"},
-        "example": "evt_5f1c3c6a9a3d2b3f0a7e9d01",
-    },
-    "webhook-timestamp": {
-        "description": "When it was sent, in Unix seconds.",
-        "schema": {"type": "integer", "format": "int64"},
-        "example": 1795255500,
-    },
-    "webhook-signature": {
-        "description": (
-            "`v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; more may follow a space."
-        ),
-        "schema": {"type": "string"},
-        "example": "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
-    },
-}
-
-SIGNATURE: dict[str, dict[str, Any]] = {
-    name: {"name": name, "in": "header", "required": True, **about}
-    for name, about in _SIGNATURE.items()
-}
+_SIGNED = "`v1,` and the HMAC-SHA256 of `id.timestamp.body` in base64; more may follow a space."
+_UNIX = {"type": "integer", "format": "int64"}
+_HEADERS = [
+    (
+        "webhook-id",
+        "The `id` of the event, the same at each attempt.",
+        TEXT,
+        "evt_5f1c3c6a9a3d2b3f",
+    ),
+    ("webhook-timestamp", "When it was sent, in Unix seconds.", _UNIX, 1795255500),
+    ("webhook-signature", _SIGNED, TEXT, "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4="),
+]
+SIGNATURE = {row[0]: parameter("header", *row) | {"required": True} for row in _HEADERS}
 """The parameters of every delivery, by the names of their components."""
 
 _DESCRIPTION = (
@@ -203,17 +110,16 @@ def deliveries() -> dict[str, Any]:
 
 
 def _delivery(kind: EventType) -> dict[str, Any]:
-    event = reference("schemas", event_schema(kind))
+    event = reference("schemas", _event_name(_subject(kind)))
     return {
         "operationId": kind,
-        "tags": [TAG],
         "summary": kind,
         "description": _DESCRIPTION,
         "security": [],
         "parameters": [reference("parameters", name) for name in SIGNATURE],
         "requestBody": {"required": True, "content": json_content(event, example_of(kind))},
         "responses": {
-            "2XX": {"description": "The event is taken. Whatever else comes, it is sent again."},
+            "2XX": {"description": "The event is taken. Otherwise it is sent again."},
             "410": {"description": "The webhook is disabled at once."},
         },
     }

@@ -8,8 +8,14 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from petstore.http.messages import Request, Response
-from petstore.interface.content_codings import choose_coding
-from petstore.interface.messages import JSON, conditional, conditions_of, encode_json, entity_tag
+from petstore.interface.messages import (
+    JSON,
+    choose_coding,
+    conditional,
+    conditions_of,
+    encode_json,
+    entity_tag,
+)
 from petstore.interface.openapi.document import document
 from petstore.interface.operation import Operation
 
@@ -32,22 +38,17 @@ class DocumentPage:
 
     async def __call__(self, request: Request) -> Response:
         """Respond with the document, or 304 if the client has it already."""
-        conditions = conditions_of(request)
-        whole = self._representation(request)
-        response = conditional(conditions, whole)
-        if response is whole:
-            return response
-        return replace(response, headers=[*response.headers, *_CACHED])
-
-    def _representation(self, request: Request) -> Response:
         root = encode_json(self._root(request))[1:-1]
-        body, headers, coding = root.join(self._pieces), [JSON, *_CACHED], None
+        body, headers, coding = root.join(self._pieces), [JSON, *_CACHED], b""
         if choose_coding(request, ["gzip"]) is not None:
-            body, coding = self._compressed(root, body), "gzip"
+            body, coding = self._compressed(root, body), b"gzip"
             headers.append(b"content-encoding: gzip")
         # Not of the whole body: the digest would take longer than all the rest.
-        tag = entity_tag(b"%b %b %b" % (self._digest, root, (coding or "").encode("ascii")))
-        return Response(200, body, [*headers, b"etag: " + tag], tag=tag)
+        tag = entity_tag(b"%b %b %b" % (self._digest, root, coding))
+        whole = Response(200, body, [*headers, b"etag: " + tag], tag=tag)
+        response = conditional(conditions_of(request), whole)
+        is_whole = response is whole
+        return whole if is_whole else replace(response, headers=[*response.headers, *_CACHED])
 
     def _compressed(self, root: bytes, body: bytes) -> bytes:
         """Return ``body`` in gzip (RFC 1952): its compressed pieces, and ``root`` between them.
@@ -66,15 +67,11 @@ class DocumentPage:
 
     @cached_property
     def _blocks(self) -> list[bytes]:
-        """The pieces, compressed apart, so that anything may stand between them."""
-        return [_deflate(piece) for piece in self._pieces]
+        """The pieces, compressed apart: each ends at a whole byte, and refers to none before."""
+        makers = [zlib.compressobj(wbits=-zlib.MAX_WBITS) for _ in self._pieces]
+        pairs = zip(makers, self._pieces, strict=True)
+        return [maker.compress(piece) + maker.flush(zlib.Z_SYNC_FLUSH) for maker, piece in pairs]
 
     @cached_property
     def _digest(self) -> bytes:
         return entity_tag(b"".join(self._pieces))
-
-
-def _deflate(piece: bytes) -> bytes:
-    """Return ``piece`` as blocks that end at a whole byte, and refer to nothing before them."""
-    compressor = zlib.compressobj(wbits=-zlib.MAX_WBITS)
-    return compressor.compress(piece) + compressor.flush(zlib.Z_SYNC_FLUSH)

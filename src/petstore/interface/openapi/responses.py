@@ -1,157 +1,205 @@
-"""The responses of each operation; errors that many share are described once."""
+"""The responses of each operation: their headers and errors. Many share the same ones."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
+from inspect import getdoc
 from itertools import groupby
-from typing import Any, TypeAlias
 
 from petstore import errors
-from petstore.interface.messages import encode_json
-from petstore.interface.openapi.errors import COMMON_ERRORS, PossibleError, possible_errors
-from petstore.interface.openapi.headers import (
-    ALWAYS,
-    DEPRECATED,
-    HELP,
-    OF_STATUS,
-    UNREAD,
-    References,
-    header_references,
+from petstore.errors import PetstoreError
+from petstore.interface.bodies import ACCEPT_PATCH
+from petstore.interface.openapi.schemas import (
+    TEXT,
+    Schema,
+    file_content,
+    json_content,
+    reference,
+    schema_of,
 )
-from petstore.interface.openapi.schemas import file_content, json_content, reference, schema_of
 from petstore.interface.operation import Operation
 
-Described: TypeAlias = dict[str, Any]
-"""A response object."""
-
-_CREATED = 201
+_NUMBER = {"type": "integer", "format": "int64", "minimum": 0}
+_SHOP = "https://api.example.com"
 
 
-def shared_responses(operations: Iterable[Operation]) -> dict[str, Described]:
-    """Return the responses that several operations have in common, by their names.
+def _header(about: str, example: str | int) -> Schema:
+    """Describe a header of every response that names it, unless ``about`` says when it is sent."""
+    is_required, schema = not about.startswith("If "), _NUMBER if isinstance(example, int) else TEXT
+    return {"description": about, "required": is_required, "schema": schema, "example": example}
 
-    If responses of one name differ, it is the most frequent one; the others are not shared.
-    """
-    by_name: dict[str, dict[bytes, Described]] = {}
-    counts: Counter[bytes] = Counter()
-    for operation in operations:
-        for status, response in _others(operation):
-            text = encode_json(response)
-            by_name.setdefault(_name(operation, status), {})[text] = response
-            counts[text] += 1
-    shared = {}
-    for name, responses in by_name.items():
-        text = max(responses, key=lambda text: counts[text])
-        if counts[text] > 1:
-            shared[name] = responses[text]
-    return shared
+
+HEADERS: dict[str, Schema] = {
+    "X-RateLimit-Limit": _header("The limit that applies to the caller.", 60),
+    "X-RateLimit-Remaining": _header("Requests remaining in the current window.", 59),
+    "X-RateLimit-Reset": _header("Unix timestamp at which the limit resets.", 1795262460),
+    "RateLimit-Policy": _header(
+        "If the key has limits: the quota and the seconds of each window.",
+        '"minute";q=60;w=60, "day";q=1000;w=86400',
+    ),
+    "RateLimit": _header(
+        "If the key has limits: what remains of each window, and the seconds to its reset.",
+        '"minute";r=59;t=60, "day";r=999;t=43200',
+    ),
+    "X-Request-Id": _header("The id that you sent, if it is usable; else a new one.", "3f9c0a7be1"),
+    "Vary": _header("If the operation is known: the response depends on the key.", "Authorization"),
+    "Cache-Control": _header(
+        "With `no-store`, no cache can keep the response.", "private, no-cache"
+    ),
+    "ETag": _header("The version of the resource (RFC 9110).", '"5f1c3c6a9a3d2b3f0a7e9d10"'),
+    "Location": _header("The address of the new resource.", f"{_SHOP}/v1/pets/7"),
+    "Link-Next": _header(
+        "If there is a next page: its address (RFC 8288).",
+        f'<{_SHOP}/v1/pets?limit=20&cursor=AAAAAAAAABQ>; rel="next"',
+    ),
+    "Link-Latest": _header(
+        'If there is more now, the next page, with `rel="next"`. Unless the newest come first, also'
+        ' where to resume later, with `rel="latest"` (RFC 8288).',
+        f'<{_SHOP}/v1/events?cursor=AAAAAAAAAAdfHDxq>; rel="latest"',
+    ),
+    "X-Total-Count": _header(
+        "If you sent `count=true`: how many records match, or 10001 for more than 10,000.", 4213
+    ),
+    "Idempotent-Replayed": _header("If this is a replay of the first response: `true`.", "true"),
+    "Retry-After": _header("Whole seconds to wait before trying again.", 42),
+    "WWW-Authenticate": _header(
+        "If the key is missing, not valid or lacks a scope: how to authenticate (RFC 6750).",
+        'Bearer realm="petstore", error="insufficient_scope", scope="pets:write"',
+    ),
+    "Accept-Encoding": _header("If the body has another encoding: the one to use.", "identity"),
+    "Accept-Patch": _header("If a PATCH has another media type: those to use.", ACCEPT_PATCH),
+    "Deprecation": _header("Since when the operation is deprecated (RFC 9745).", "@1795219200"),
+    "Sunset": _header("When the operation ends (RFC 8594).", "Thu, 05 Dec 2030 00:00:00 GMT"),
+    "Link-Help": _header(
+        "Where the error is explained.", f'<{_SHOP}/docs/errors#gone>; rel="help"'
+    ),
+    "Link-Deprecation": _header(
+        "Where the deprecation and an error are explained, and what replaces the operation.",
+        f'<{_SHOP}/docs/versions>; rel="deprecation", <{_SHOP}/v1/pets>; rel="successor-version"',
+    ),
+}
+"""The headers by the names of their components: what is called ``Link-…`` is a ``Link``."""
+
+
+def _named(*components: str) -> Schema:
+    """Return headers by their names, each a reference to its component."""
+    return {
+        "Link" if name.startswith("Link-") else name: reference("headers", name)
+        for name in components
+    }
+
+
+_ALWAYS = _named(
+    *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
+    *("RateLimit-Policy", "RateLimit", "X-Request-Id", "Vary", "Cache-Control"),
+)
+_OF_STATUS = {
+    401: _named("WWW-Authenticate"),
+    403: _named("WWW-Authenticate"),
+    415: _named("Accept-Encoding", "Accept-Patch"),
+    429: _named("Retry-After"),
+    503: _named("Retry-After"),
+}
+_EVERYWHERE = (
+    *(errors.InvalidRequest, errors.MissingKey, errors.InvalidKey, errors.NetworkNotAllowed),
+    *(errors.RateLimitExceeded, errors.InternalError, errors.Unavailable),
+)
+_OF_BODIES = (
+    *(errors.InvalidBody, errors.IncompleteBody, errors.RequestTimeout, errors.ContentTooLarge),
+    errors.UnsupportedMediaType,
+)
+_OF_POSTS = (errors.InvalidParameter, errors.IdempotencyKeyInUse, errors.IdempotencyKeyReused)
+
+
+def possible_errors(operation: Operation) -> list[type[PetstoreError]]:
+    """Return the errors of an operation by status: its own, and those of its other fields."""
+    groups: list[tuple[bool, Sequence[type[PetstoreError]]]] = [
+        (True, _EVERYWHERE),
+        (True, operation.errors),
+        (operation.charged, (errors.KeyBanned,)),
+        (operation.scope is not None, (errors.MissingScope,)),
+        (operation.body is not None, _OF_BODIES),
+        (operation.query is not None, (errors.InvalidParameter, errors.UriTooLong)),
+        (operation.parameter is not None, (errors.NotFound,)),
+        (operation.deprecation is not None, (errors.Gone,)),
+        (operation.method == "POST", _OF_POSTS),
+        (operation.method in {"PATCH", "DELETE"}, (errors.PreconditionFailed,)),
+    ]
+    found = dict.fromkeys(error for applies, group in groups if applies for error in group)
+    return sorted(found, key=lambda error: error.status)
+
+
+def cause_of(error: type[PetstoreError]) -> str:
+    """Return what an error means."""
+    return (getdoc(error) or "").partition("\n")[0].replace("``", "`")
 
 
 def responses_of(
-    operation: Operation, operations: Sequence[Operation], shared: dict[str, Described]
-) -> dict[str, Described]:
-    """Return the responses of an operation by status; those in ``shared`` as references."""
+    operation: Operation, operations: Sequence[Operation], shared: dict[str, Schema]
+) -> dict[str, Schema]:
+    """Return the responses of an operation by status.
+
+    Those that are no success are references to what is in ``shared``, which new ones are added to.
+    """
     responses = {str(operation.success.status): _success(operation, operations)}
     for status, response in _others(operation):
-        name = _name(operation, status)
-        is_shared = shared.get(name) == response
-        responses[str(status)] = reference("responses", name) if is_shared else response
+        name = next((name for name, known in shared.items() if known == response), None)
+        if name is None:
+            phrase = HTTPStatus(status).phrase.title().replace(" ", "").replace("-", "")
+            number = sum(known.startswith(phrase) for known in shared) + 1
+            name = phrase if number == 1 else f"{phrase}{number}"
+            shared[name] = response
+        responses[str(status)] = reference("responses", name)
     return responses
 
 
-def _name(operation: Operation, status: int) -> str:
-    """Return a name for a response, the same for all operations that have it in common."""
-    phrase = HTTPStatus(status).phrase.title().replace(" ", "").replace("-", "")
-    if status == errors.InvalidRequest.status:
-        return phrase + _kind(operation)
-    if status == errors.MissingScope.status:
-        purpose = "ToGrant" if errors.BeyondOwnRights in operation.errors else ""
-        return phrase + (operation.scope or "").title().replace(":", "") + purpose
-    if status == errors.NotFound.status:
-        return (operation.resource or "").capitalize() + phrase
-    return phrase
-
-
-def _kind(operation: Operation) -> str:
-    """Return words for what of a request of ``operation`` can be invalid."""
-    if operation.is_list:
-        return "List"
-    if operation.query is not None:
-        return operation.path.rpartition("/")[2].capitalize()
-    if operation.method == "POST":
-        return "Post" if operation.body else "PostWithoutBody"
-    if operation.method == "PATCH":
-        return "Patch"
-    return "Conditional" if operation.is_conditional else ""
-
-
-def _success(operation: Operation, operations: Sequence[Operation]) -> Described:
+def _success(operation: Operation, operations: Sequence[Operation]) -> Schema:
     success = operation.success
-    headers = _always(operation)
     taken = () if operation.query is None else operation.query.__struct_fields__
-    if operation.is_list and "cursor" in taken:
-        link = "Link-Latest" if operation.grows else "Link-Next"
-        headers |= header_references(Link=link)
-    if "count" in taken:
-        headers |= header_references("X-Total-Count")
-    is_one = success.status == _CREATED and not operation.is_batch
-    if is_one:
-        headers |= header_references("Location")
-    if operation.tagged and success.content is not None:
-        headers |= header_references("ETag")
-    if operation.method == "POST":
-        headers |= header_references("Idempotent-Replayed")
-    response: Described = {"description": success.description, "headers": headers}
+    is_one = success.status == HTTPStatus.CREATED and not operation.is_batch
+    named = {
+        "Link-Latest" if operation.grows else "Link-Next": operation.is_list and "cursor" in taken,
+        "X-Total-Count": "count" in taken,
+        "Location": is_one,
+        "ETag": operation.tagged and success.content is not None,
+        "Idempotent-Replayed": operation.method == "POST",
+    }
+    headers = _always(operation) | _named(*(name for name, applies in named.items() if applies))
+    response: Schema = {"description": success.description, "headers": headers}
     if success.content is not None:
         response["content"] = json_content(schema_of(success.content), success.example)
     elif success.example is not None:
         response["content"] = file_content([success.media_type], success.example)
-    if is_one:
-        response["links"] = _links(operation, operations)
+    if is_one:  # links to the operations on what was created, but for those on its parts
+        response["links"] = {
+            each.id: {"operationId": each.id, "parameters": {each.parameter: "$response.body#/id"}}
+            for each in operations
+            if each.path.startswith(f"{operation.path}/{{") and len(each.parameters) == 1
+        }
     return response
 
 
-def _links(created: Operation, operations: Sequence[Operation]) -> dict[str, Any]:
-    """Link what was created to the operations on it, but for those on parts of it."""
-    return {
-        operation.id: {
-            "operationId": operation.id,
-            "parameters": {operation.parameter: "$response.body#/id"},
-        }
-        for operation in operations
-        if operation.path.startswith(f"{created.path}/{{") and len(operation.parameters) == 1
-    }
-
-
-def _others(operation: Operation) -> Iterator[tuple[int, Described]]:
+def _others(operation: Operation) -> Iterator[tuple[int, Schema]]:
     """Yield the responses of an operation that are no success, by status."""
-    if operation.tagged and operation.method == "GET":
-        description = "The resource is still in the version that the client has."
-        headers = _always(operation) | header_references("ETag")
-        yield 304, {"description": description, "headers": headers}
+    if operation.reads_one:
+        about = "The resource is still in the version that the client has."
+        yield 304, {"description": about, "headers": _always(operation) | _named("ETag")}
     for status, group in groupby(possible_errors(operation), lambda error: error.status):
-        is_unread = status == errors.UriTooLong.status
-        always = UNREAD if is_unread else _always(operation)
-        headers = HELP | always | OF_STATUS.get(status, {})
+        found = {error.code: error for error in group}
+        headers = _named("Link-Help") | _always(operation) | _OF_STATUS.get(status, {})
         if status == errors.Conflict.status and operation.method == "POST":
-            headers |= header_references("Idempotent-Replayed")
-        yield status, _errors([*group], headers)
+            headers |= _named("Idempotent-Replayed")
+        examples = {code: reference("examples", code) for code in found}
+        content = {"schema": reference("schemas", "Error"), "examples": examples}
+        response = {
+            "description": " ".join(map(cause_of, found.values())),
+            "headers": headers,
+            "content": {"application/json": content},
+        }
+        yield status, response
 
 
-def _always(operation: Operation) -> References:
-    return ALWAYS | (DEPRECATED if operation.deprecation is not None else {})
-
-
-def _errors(group: Sequence[PossibleError], headers: References) -> Described:
-    examples = {
-        error.code: reference("examples", error.code)
-        if error.code in COMMON_ERRORS
-        else error.example
-        for error in group
-    }
-    schema = reference("schemas", "Error")
-    return {
-        "description": " ".join(error.cause for error in group),
-        "headers": headers,
-        "content": {"application/json": {"schema": schema, "examples": examples}},
-    }
+def _always(operation: Operation) -> Schema:
+    is_deprecated = operation.deprecation is not None
+    return _ALWAYS | _named(
+        *(("Deprecation", "Sunset", "Link-Deprecation") if is_deprecated else ())
+    )

@@ -1,27 +1,67 @@
 """The schemas of the document, from the structs of bodies, parameters and responses."""
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from inspect import cleandoc
+from typing import Annotated, Any, TypeAlias, get_args, get_origin
 
 import msgspec
 
 from petstore.deprecations.model import DeprecationNoticeData
 from petstore.domain.decoding import MAX_ITEMS
-from petstore.domain.fields import INT64_MAX, INT64_MIN, NO_U0000, NOT_BLANK, PRINTABLE, VISIBLE
+from petstore.domain.fields import INT64_MAX, INT64_MIN, NOT_BLANK, PRINTABLE, VISIBLE
+from petstore.domain.plans import PlanName
+from petstore.events.model import EVENT_TYPES
+from petstore.imports.columns import Meaning
+from petstore.imports.model import ImportState, KeptBecause
 from petstore.interface.messages import encode_json
 from petstore.interface.operation import Operation
-from petstore.keys.model import KeyNoticeData
+from petstore.keys.model import Environment, KeyNoticeData, KeyState, Role, Scope
+from petstore.orders.model import OrderStatus
+from petstore.people.model import PersonState
 from petstore.pets.model import Pet, PetStatus
+from petstore.sales.model import By
+from petstore.webhooks.model import DeliveryState
 
+Schema: TypeAlias = dict[str, Any]
+"""A part of the document: a schema, a parameter, a response."""
+
+TEXT = {"type": "string"}
 _REF = "#/components/schemas/{name}"
-_STATUSES = get_args(PetStatus)
-_INT32_MAX = 2**31 - 1
-# What the service checks with these, not every generated client can compile. Their fields say it in
-# words, and the document has a simpler pattern or none.
-_DOCUMENTED_PATTERNS = {NOT_BLANK: r"\S", PRINTABLE: r"\S", VISIBLE: r"^\S+$", NO_U0000: None}
+_INT64_BOUNDS = (INT64_MIN, INT64_MAX)
+_ENUMERATIONS: dict[str, Sequence[str]] = {
+    "PetStatus": get_args(PetStatus),
+    "PetStatusOrNone": get_args(Meaning),
+    "OrderStatus": get_args(OrderStatus),
+    "PlanName": get_args(PlanName),
+    "Scope": get_args(Scope),
+    "Environment": get_args(Environment),
+    "KeyState": get_args(KeyState),
+    "PersonRole": get_args(Role),
+    "PersonState": get_args(PersonState),
+    "AccountState": ("active", "disabled"),
+    "ActorType": ("key", "person", "operator", "service"),
+    "OwnerType": ("key", "person"),
+    "EventType": EVENT_TYPES,
+    "DeliveryState": get_args(DeliveryState),
+    "ImportState": get_args(ImportState),
+    "UnknownCategories": ("refuse", "create"),
+    "KeptBecause": get_args(KeptBecause),
+    "SalesGroup": get_args(By),
+    "IdOrder": ("id", "-id"),
+    "SequenceOrder": ("sequence", "-sequence"),
+}
+_NAMES = {frozenset(values): name for name, values in _ENUMERATIONS.items()}
+# As far as every language can compile it: ASCII alone, and without looking ahead. The descriptions
+# say in words what else the service refuses.
+_CONTROLS = r"\x00-\x1f\x7f"
+_DOCUMENTED_PATTERNS = {
+    NOT_BLANK: r"^[^\x00]*[^\x00\s][^\x00]*$",
+    PRINTABLE: rf"^[^{_CONTROLS}]*[^{_CONTROLS}\s][^{_CONTROLS}]*$",
+    VISIBLE: rf"^[^{_CONTROLS}\s]+$",
+}
 _ABSENT = object()
-_SCHEMAS = ("items", "additionalProperties")
-_LISTS_OF_SCHEMAS = ("anyOf",)
+_DAY = "2026-11-24"
+_EXAMPLES = {"date": _DAY, "date-time": f"{_DAY}T10:00:00Z", "boolean": True, "int64": 7}
 
 
 class Error(msgspec.Struct, frozen=True):
@@ -32,8 +72,8 @@ class Error(msgspec.Struct, frozen=True):
     status: Annotated[int, msgspec.Meta(ge=400, le=599, description="The HTTP status code.")]
 
 
-def component_schemas(operations: Sequence[Operation]) -> dict[str, Any]:
-    """Return the schemas of all bodies of ``operations``, by name."""
+def component_schemas(operations: Sequence[Operation]) -> dict[str, Schema]:
+    """Return the schemas of all bodies of ``operations``, and of enumerations, by name."""
     bodies = [each.body for each in operations if each.body and not each.media_types]
     contents = [each.success.content for each in operations if each.success.content is not None]
     kinds = [*bodies, *contents, DeprecationNoticeData, KeyNoticeData, Error]
@@ -43,19 +83,15 @@ def component_schemas(operations: Sequence[Operation]) -> dict[str, Any]:
         name: {"title": name, **_without_defaults(_documented(schema), is_body=name in of_requests)}
         for name, schema in found.items()
     }
-    # The interface names these two. In the code they are aliases, which have no name.
-    return components | {
-        "Pets": {"title": "Pets", **_list_of(Pet)},
-        "PetStatus": {
-            "title": "PetStatus",
-            "description": "Whether an animal can be bought.",
-            "type": "string",
-            "enum": [*_STATUSES],
-        },
+    enumerations = {
+        name: TEXT
+        | {"title": name, "description": f"{', '.join(of[:-1])} or {of[-1]}.", "enum": [*of]}
+        for name, of in _ENUMERATIONS.items()
     }
+    return components | enumerations | {"Pets": {"title": "Pets", **_list_of(Pet)}}
 
 
-def schema_of(content: Any, *, min_items: int = 0) -> dict[str, Any]:
+def schema_of(content: Any, *, min_items: int = 0) -> Schema:
     """Return the schema of a body: a reference to a component, or a list of such."""
     if content == list[Pet]:
         return reference("schemas", "Pets")
@@ -65,77 +101,77 @@ def schema_of(content: Any, *, min_items: int = 0) -> dict[str, Any]:
     return reference("schemas", content.__name__)
 
 
-def parameter_schemas(query: type[Any]) -> dict[str, Any]:
+def query_parameters(query: type[Any]) -> dict[str, Schema]:
+    """Describe the parameters of a query, each with an example."""
     _, components = msgspec.json.schema_components([query], ref_template=_REF)
-    properties: dict[str, Any] = _documented(components[query.__name__])["properties"]
-    return properties
+    properties: dict[str, Schema] = _documented(components[query.__name__])["properties"]
+    return {
+        name: parameter("query", name, schema.pop("description"), schema, _example(schema))
+        for name, schema in properties.items()
+    }
 
 
-def _list_of(item: type[Any], min_items: int = 0) -> dict[str, Any]:
+def _example(schema: Schema) -> Any:
+    """Take the example that a parameter names out of its schema, or make one of its type."""
+    if "examples" in schema:
+        return schema.pop("examples")[0]
+    if schema.get("type") == "array":
+        return [_example(schema["items"])]
+    values = _ENUMERATIONS.get(schema.get("$ref", "").rpartition("/")[2]) or schema.get("enum", ())
+    made = schema.get("minimum") or _EXAMPLES.get(schema.get("format") or schema.get("type", ""))
+    return schema.get("default", next(iter(values), made))
+
+
+def _list_of(item: type[Any], min_items: int = 0) -> Schema:
     about = {"description": "A list, or a page of one.", "type": "array"}
     return about | {"minItems": min_items, "maxItems": MAX_ITEMS, "items": schema_of(item)}
 
 
-def _documented(schema: dict[str, Any]) -> dict[str, Any]:
+def _documented(schema: Schema) -> Schema:
     """Return ``schema`` with what generated clients need, and without what they cannot take."""
-    found = dict(schema)
-    for name, inner in schema.items():
-        if name in _SCHEMAS:
-            found[name] = _documented(inner)
-        elif name in _LISTS_OF_SCHEMAS:
-            found[name] = [_documented(each) for each in inner]
-        elif name == "properties":
-            found[name] = {field: _documented(each) for field, each in inner.items()}
-    for change in (_describe_choice, _describe_integer, _describe_array, _describe_text):
-        change(found)
+    found = {name: _part(name, value) for name, value in schema.items()}
+    options: list[Schema] = found.get("anyOf", [])
+    for option in options:  # the description of what can be null, where every tool looks for it
+        if "description" in option:
+            found["description"] = option.pop("description")
+    if options and all("enum" in option for option in options):
+        found["enum"] = [value for option in found.pop("anyOf") for value in option["enum"]]
+    if found.get("type") == "integer":
+        found = _sized(found)
+    if found.get("type") == "array":  # a client can repeat an item, even of what becomes a set
+        found.pop("uniqueItems", None)
+        found = {"minItems": 0, "maxItems": MAX_ITEMS} | found
     if not found.get("required", True):
         del found["required"]
-    if set(found.get("enum", ())) == set(_STATUSES):
-        others = {name: value for name, value in found.items() if name not in ("type", "enum")}
-        return reference("schemas", "PetStatus") | others
-    return found
+    if "enum" not in found:
+        return found
+    others = {name: value for name, value in found.items() if name != "enum"}
+    name = _NAMES.get(frozenset(found["enum"]))
+    return found | TEXT if name is None else reference("schemas", name) | others
 
 
-def _describe_choice(schema: dict[str, Any]) -> None:
-    """Move the description of a value that may be null to where every tool looks for it."""
-    for option in schema.get("anyOf", ()):
-        if "description" in option:
-            schema["description"] = option.pop("description")
+def _part(name: str, value: Any) -> Any:
+    if name == "properties":
+        return {field: _documented(of) for field, of in value.items()}
+    if name == "anyOf":
+        return [_documented(option) for option in value]
+    if name in {"items", "additionalProperties"} and isinstance(value, dict):
+        return _documented(value)
+    if name == "description":
+        return cleandoc(value).replace("``", "`")
+    return _DOCUMENTED_PATTERNS.get(value, value) if name == "pattern" else value
 
 
-def _describe_integer(schema: dict[str, Any]) -> None:
-    """Name its size: without a format, clients in Java, Go and Rust take 32 bits.
+def _sized(integer: Schema) -> Schema:
+    """Name the size of an integer: without a format, clients in Java, Go and Rust take 32 bits.
 
     Bounds that the format has anyway are left out: JavaScript cannot state them exactly.
     """
-    if schema.get("type") == "integer":
-        is_short = schema.get("maximum", INT64_MAX) <= _INT32_MAX
-        schema.setdefault("format", "int32" if is_short else "int64")
-        for name, bound in (("minimum", INT64_MIN), ("maximum", INT64_MAX)):
-            if schema.get(name) == bound:
-                del schema[name]
+    size = "int32" if integer.get("maximum", INT64_MAX) < 2**31 else "int64"
+    return {"format": size} | {x: of for x, of in integer.items() if of not in _INT64_BOUNDS}
 
 
-def _describe_array(schema: dict[str, Any]) -> None:
-    """Let a client repeat an item, even where the service makes a set of it."""
-    if schema.get("type") == "array":
-        schema.pop("uniqueItems", None)
-        schema.setdefault("minItems", 0)
-        schema.setdefault("maxItems", MAX_ITEMS)
-
-
-def _describe_text(schema: dict[str, Any]) -> None:
-    """Name the type of an enumeration, and replace the patterns that clients cannot compile."""
-    if "enum" in schema:
-        schema["type"] = "string"
-    pattern = _DOCUMENTED_PATTERNS.get(schema.get("pattern", ""), _ABSENT)
-    if pattern is None:
-        del schema["pattern"]
-    elif pattern is not _ABSENT:
-        schema["pattern"] = pattern
-
-
-def _without_defaults(component: dict[str, Any], *, is_body: bool) -> dict[str, Any]:
+def _without_defaults(component: Schema, *, is_body: bool) -> Schema:
     """Return a schema without ``default``, which makes members of requests mandatory in clients.
 
     A request's description says it in words. A response always has the member.
@@ -156,17 +192,20 @@ def _words(default: Any) -> str:
     return f"`{text}`"
 
 
-Kind: TypeAlias = Literal["schemas", "headers", "parameters", "responses", "examples"]
+def parameter(place: str, name: str, about: str, schema: Schema, example: Any) -> Schema:
+    """Describe a parameter; one in the path is required."""
+    described = {"name": name, "in": place, "required": place == "path", "description": about}
+    return described | {"schema": schema, "example": example}
 
 
-def reference(kind: Kind, name: str) -> dict[str, Any]:
+def reference(kind: str, name: str) -> Schema:
     """Return a reference to a component."""
     return {"$ref": f"#/components/{kind}/{name}"}
 
 
 def file_content(media_types: Iterable[str], example: Any) -> dict[str, Any]:
     """Describe a body that is a file of one of these media types, with an example of a text."""
-    text = {"type": "string", "description": "The content of the file."}
+    text = TEXT | {"description": "The content of the file."}
     binary = text | {"format": "binary"}
     return {
         name: {"schema": text, "example": example} if "text/" in name else {"schema": binary}
@@ -174,6 +213,6 @@ def file_content(media_types: Iterable[str], example: Any) -> dict[str, Any]:
     }
 
 
-def json_content(schema: dict[str, Any], example: Any) -> dict[str, Any]:
+def json_content(schema: Schema, example: Any) -> dict[str, Any]:
     """Describe a body in JSON with one example."""
     return {"application/json": {"schema": schema, "example": example}}

@@ -1,0 +1,236 @@
+"""Commands made from the table of operations: options, refusals, and resources not found."""
+
+import json
+from typing import Annotated, Any, Literal
+
+import click
+import pytest
+from click.testing import CliRunner
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from petstore.cli.operation_commands import OperationCommand
+from petstore.domain.fields import Moment
+from petstore.interface import operations
+from petstore.interface.operation import Operation, Success
+from support.odd_service import error, odd_service
+from support.process import free_port
+from support.shop import Shop
+
+NOBODY = 2**62
+AT = "2026-12-01T12:00:00Z"
+
+
+class Changes(Struct, rename="camel"):
+    """What a change of a made-up resource may have."""
+
+    name: Annotated[str, Meta(description="The `name` of the animal. Long.")] | UnsetType = UNSET
+    category_id: Annotated[int, Meta(description="Its category.")] | UnsetType = UNSET
+    colour: Annotated[Literal["red", "blue"], Meta(description="Colour.")] | UnsetType = UNSET
+    weight: Annotated[int, Meta(ge=1, le=9, description="Weight.")] | UnsetType | None = UNSET
+    born_at: Annotated[Moment, Meta(description="Birth (RFC 3339).")] | UnsetType = UNSET
+    is_tame: Annotated[bool, Meta(description="Whether it is tame.")] | UnsetType = UNSET
+    nap_seconds: Annotated[int, Meta(ge=0, le=60, description="Nap")] = 60
+    tags: Annotated[list[str], Meta(description="Tags.")] | UnsetType = UNSET
+
+
+@pytest.fixture
+def change(monkeypatch: pytest.MonkeyPatch) -> click.Command:
+    """The command of an operation that is new in the table."""
+
+    async def never(*_: object) -> Any:
+        raise AssertionError
+
+    row = Operation(
+        id="updateYak",
+        method="PATCH",
+        path="/pets/{petId}",
+        tag="Pets",
+        summary="Change an animal",
+        description="",
+        handler=never,
+        scope="pets:write",
+        success=Success(200, "", Changes),
+        body=Changes,
+    )
+    monkeypatch.setattr(operations, "OPERATIONS", (row,))
+    return OperationCommand("change", "updateYak", "request")
+
+
+def test_each_field_of_an_operation_is_an_option(change: click.Command) -> None:
+    text = CliRunner().invoke(change, ["--help"], terminal_width=100).output
+    options = text.partition("Options:")[2].partition("  --json")[0]
+    assert "Change a pet.\n\n  It needs the scope pets:write.\n" in text
+    assert [" ".join(line.split()) for line in options.strip().splitlines()] == [
+        "--name TEXT The name of the pet.",
+        "--category CATEGORY Its category; a name or an ID.",
+        "--colour [blue|red] Colour.",
+        "--weight INTEGER Weight. [1<=x<=9]",
+        "--no-weight Remove the weight.",
+        "--born-at TIME Birth, such as 2026-12-24T10:00:00Z.",
+        "--is-tame / --no-is-tame Whether it is tame.",
+        "--nap DURATION Nap. [default: 1m]",
+        "--tag TAG Tags; may be repeated.",
+    ]
+
+
+SENT = """
+pets list --no-status --newest              | GET /pets?hasStatus=false&sort=-id&limit=20
+pets list --category 4 --id 1 --id 2        | GET /pets?categoryId=4&id=1&id=2&limit=20
+pets show 7                                 | GET /pets?id=7
+pets add Rex --category 4                   | POST /pets {"name": "Rex", "categoryId": 4}
+pets set-status 7 none                      | PATCH /pets/7 {"status": null}
+pets change 7 --no-status --category 0      | PATCH /pets/7 {"categoryId": 0, "status": null}
+categories change 7 --no-description        | PATCH /categories/7 {"description": null}
+categories delete 7                         | DELETE /categories/7
+orders list --pet 3 --buyer An              | GET /store/orders?petId=3&buyer=An&limit=20
+orders place 3 --ship-date 2026-12-01T00:00:00Z \
+    | POST /store/orders {"petId": 3, "shipDate": "2026-12-01T00:00:00Z"}
+orders sell 3 --amount 5                    \
+    | POST /store/orders {"petId": 3, "amount": 5, "complete": true}
+orders cancel 3 --reason Ill                \
+    | PATCH /store/orders/3 {"cancelReason": "Ill", "status": "cancelled"}
+sales --from 2026-12-01 --by category       | GET /store/sales?from=2026-12-01&by=category
+inventory --by category                     | GET /store/inventory?by=category
+webhooks list --failing                     | GET /webhooks?failing=true&limit=20
+webhooks create https://a.b --type pet.created \
+    | POST /webhooks {"url": "https://a.b", "types": ["pet.created"]}
+webhooks change 7 --endpoint https://a.b    | PATCH /webhooks/7 {"url": "https://a.b"}
+webhooks rotate 7 --grace 1h                | POST /webhooks/7/rotate {"graceSeconds": 3600}
+webhooks deliveries 7 --state failed        | GET /webhooks/7/deliveries?state=failed&limit=20
+webhooks retry 7 3                          | POST /webhooks/7/deliveries/3/retry
+webhooks recover 7 --since 2026-12-01T00:00:00Z \
+    | POST /webhooks/7/recover {"since": "2026-12-01T00:00:00Z"}
+webhooks disable 7                          | PATCH /webhooks/7 {"enabled": false}
+imports delete 7                            | DELETE /imports/7
+""".replace("\\\n", "")
+
+
+def rows(table: str) -> list[tuple[str, str]]:
+    """Return the command and what is expected of it, for each line of a table."""
+    pairs = (line.split("|", 1) for line in table.strip().splitlines())
+    return [(command.strip(), expected.strip()) for command, expected in pairs]
+
+
+@pytest.mark.parametrize(("arguments", "request_line"), rows(SENT))
+def test_a_command_sends_what_its_options_say(arguments: str, request_line: str) -> None:
+    with odd_service(error(403)) as service:
+        assert Shop(service.url, "a-key")(*arguments.split()).exit_code == 5
+        (asked,) = service.asked
+    method, target, *body = request_line.split(" ", 2)
+    assert (asked.method, asked.target) == (method, f"/v1{target}")
+    assert json.loads(asked.body or b"null") == json.loads(*body or ["null"])
+
+
+NEEDS_A_WEBHOOK = ("show", "rotate", "test", "deliveries", "disable", "enable", "delete")
+
+
+REFUSED = """
+pets add Rex                                | Missing option '--category'.
+pets add Rex --category 1 --status lost     | Invalid value for '--status'
+pets add \udce9 --category 1                | Invalid value for 'NAME': '\\udce9': expected text
+pets list --id x                            | Invalid value for '--id'
+pets list --name \udce9                     | Invalid value for '--name': '\\udce9': expected text
+pets list --limit 5 --all                   | --limit and --all cannot be used together
+orders list --limit 0                       | Invalid value for '--limit'
+categories list --limit 101                 | Invalid value for '--limit'
+pets show 0                                 | Invalid value for 'ID'
+pets show 1/../2                            | Invalid value for 'ID'
+pets set-status 1                           | Missing argument 'STATUS'.
+pets set-status 1 lost                      | Invalid value for 'STATUS': 'lost' is not one of
+pets change 1                               | nothing to change: name at least one option
+orders change 1 --no-buyer --buyer A        | --buyer and --no-buyer cannot be used together
+orders place 1 --ship-date 2026-12-24       | Invalid value for '--ship-date': '2026-12-24':
+orders place 1 --ship-date 2026-12-24T10:00Z | Invalid value for '--ship-date'
+orders place 1 --ship-date 2026-12-24T10:00:00 | Invalid value for '--ship-date'
+orders place 1 --amount -5                  | Invalid value for '--amount'
+sales --from 2026-13-01                     | Invalid value for '--from': '2026-13-01': expected a
+webhooks recover 1                          | Missing option '--since'.
+webhooks rotate 1 --grace 8d                | Invalid value for '--grace': '8d': expected a number
+webhooks create https://a.example --type x  | Invalid value for '--type'
+"""
+
+
+@pytest.mark.parametrize(("arguments", "words"), rows(REFUSED))
+def test_an_invalid_value_is_refused_before_it_is_sent(arguments: str, words: str) -> None:
+    result = Shop(f"http://127.0.0.1:{free_port()}", "a-key")(*arguments.split(" "))
+    assert result.exit_code == 2
+    assert f"\nError: {words}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("pets", "add", "  ", "--category", 1), "NAME: expected 1 to 255"),
+        (("pets", "list", "--category", 2**63), "--category: expected "),
+        (("pets", "list", *(["--id", 1] * 101)), "--id: expected up to 100"),
+        (("pets", "list", "--name", ""), "--name: expected 1 to 100"),
+        (("pets", "list", "--newest", "--name", "b"), "--newest: expected no sort together"),
+        (
+            ("pets", "list", "--no-status", "--status", "sold"),
+            "--has-status: expected true, or no status",
+        ),
+        (("orders", "list", "--newest", "--buyer", "A"), "--newest: expected no sort"),
+        (("sales", "--time-zone", "Mars"), "--time-zone: expected the name of a time zone"),
+    ],
+)
+def test_a_value_that_the_service_refuses_is_named_as_on_the_command_line(
+    shop: Shop, arguments: tuple[object, ...], words: str
+) -> None:
+    assert shop.fail(*arguments, status=2).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        *((f"pets {words}", "pet") for words in ("show {}", "set-status {} sold", "delete {}")),
+        ("pets change {} --name Rex", "pet"),
+        *((f"categories {words} {{}}", "category") for words in ("show", "delete")),
+        ("categories change {} --name Yaks", "category"),
+        *((f"orders {step} {{}}", "order") for step in ("show", "approve", "deliver", "cancel")),
+        ("orders change {} --amount 5", "order"),
+        *((f"webhooks {step} {{}}", "webhook") for step in NEEDS_A_WEBHOOK),
+        (f"webhooks recover {{}} --since {AT}", "webhook"),
+        ("webhooks change {} --description Till", "webhook"),
+    ],
+)
+def test_a_resource_that_does_not_exist_is_not_found(
+    owner: Shop, arguments: str, kind: str
+) -> None:
+    words = owner.fail(*arguments.format(NOBODY).split(), status=3)
+    assert words == f"there is no {kind} {NOBODY}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ("orders", "place", NOBODY),
+            f"PET_ID: expected an existing animal; there is no pet {NOBODY}",
+        ),
+        (("pets", "list", "--category", "Unicorns"), "--category: there is no category 'Unicorns'"),
+        (("pets", "add", "Rex", "--category", ""), "--category: there is no category ''"),
+    ],
+)
+def test_a_resource_that_a_value_names_is_not_found(
+    shop: Shop, arguments: tuple[object, ...], words: str
+) -> None:
+    assert shop.fail(*arguments, status=3) == words
+
+
+def test_a_category_is_named(shop: Shop) -> None:
+    for name in ("Kn\u00f6del yaks", "Kn\u00f6del"):
+        known = shop.ask("categories", "add", name)["id"]
+    pet = shop.ask("pets", "add", "Rex", "--category", "KNO\u0308DEL")
+    assert pet["categoryId"] == known
+    assert shop.ask("pets", "list", "--category", "kn\u00f6del") == [pet]
+    assert shop.ask("pets", "change", pet["id"], "--category", "Kn\u00f6del yaks") != pet
+
+
+@pytest.fixture(scope="module")
+def owner(server: Any) -> Shop:
+    """The commands with a key that has each scope, and a webhook: it creates the secret file."""
+    scopes = ("webhooks:write", "pets:read", "pets:write", "orders:read", "orders:write")
+    token = server.issue("enterprise", *(word for each in scopes for word in ("--scope", each)))
+    shop = Shop(server.url, token)
+    shop.succeed("webhooks", "create", "https://shop.example/hooks")
+    return shop

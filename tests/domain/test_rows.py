@@ -1,0 +1,57 @@
+"""Structs as rows of a database."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from msgspec import UNSET, Struct, UnsetType
+
+from petstore.domain.fields import Id, Int64, Moment
+from petstore.domain.rows import RowMapping
+from petstore.orders.model import ORDERS
+from petstore.pets.model import PETS, Pet
+
+NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
+LATER = NOON.astimezone(timezone(timedelta(hours=1))) + timedelta(microseconds=5)
+
+
+class Visit(Struct):
+    """A struct with every kind of field."""
+
+    id: Id
+    began_at: Moment
+    ended_at: Moment | UnsetType = UNSET
+    planned_at: Moment | UnsetType = UNSET
+    guests: Int64 | UnsetType = UNSET
+
+
+VISITS = RowMapping(Visit, texts=["planned_at"], computed={"guests": "1 + 1"})
+STORED = ("id", "began_at", "ended_at", "planned_at")
+
+
+def test_columns_are_the_fields_in_order_and_what_is_computed() -> None:
+    assert PETS.columns == "id, name, category_id, status"
+    assert VISITS.columns == "id, began_at, ended_at, planned_at, 1 + 1 AS guests"
+    assert "status = 'delivered' AS complete" in ORDERS.columns
+
+
+@pytest.mark.parametrize(
+    ("visit", "row"),
+    [
+        (Visit(1, NOON, guests=2), (1, 1_796_126_400_000, None, None)),
+        (
+            Visit(1, NOON, NOON, LATER, 2),
+            (1, 1_796_126_400_000, 1_796_126_400_000, "2026-12-01T13:00:00.000005+01:00"),
+        ),
+    ],
+)
+def test_a_struct_is_read_as_it_was_stored(visit: Visit, row: tuple[object, ...]) -> None:
+    assert tuple(VISITS.values(visit, STORED)) == row
+    read = VISITS.read((*row, 2))
+    assert (read, str(read.planned_at)) == (visit, str(visit.planned_at))
+
+
+def test_a_field_that_is_not_set_is_null() -> None:
+    for pet in (Pet(1, "Bella", 7), Pet(1, "Bella", 7, "sold")):
+        values = PETS.values(pet, Pet.__struct_fields__)
+        assert values == [1, "Bella", 7, pet.status or None]
+        assert PETS.read(values) == pet
