@@ -5,9 +5,11 @@ from typing import Any
 from petstore.clock import Clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.keys.model import Caller, Environment, Role
-from petstore.keys.store import Principal, caller_of, new_caller, select_key
+from petstore.keys.store import Principal, new_caller
+from petstore.people.accounts import find_account
 from petstore.people.model import Person, PersonCreate
 from petstore.people.store import Added, add_person, change_person, find_person, invite_person
+from petstore.sessions.store import read_unit
 from support.keys import OPERATOR
 from support.stores import do
 
@@ -75,5 +77,6 @@ async def invite(store: Store, clock: Clock, person_id: int, *, by: Principal = 
 
 async def caller(store: Store, person_id: int) -> Caller:
     """Return a person as the service itself sees one who calls."""
-    (row,) = await store.read(select_key(person_id))
-    return caller_of(row)
+    account = await read_unit(store, find_account(person_id))
+    assert account is not None
+    return account.caller
