@@ -104,9 +104,7 @@ async def test_responses_are_shown_by_status(service: Service) -> None:
     for day, status in (*((today, each) for each in (200, 304, 429)), *2 * [(today - 1, 200)]):
         counter.count("response", owner.key_id, str(status), first_hour(day))
     words = await usage_of(owner)
-    assert (
-        "200 OK 3 2 1 Dec 2026 304 Not Modified 1 1 1 Dec 2026 429 Too Many" in words
-    )
+    assert "200 OK 3 2 1 Dec 2026 304 Not Modified 1 1 1 Dec 2026 429 Too Many" in words
 
 
 # What ends
