@@ -74,10 +74,7 @@ def test_the_example_gives_up_after_several_attempts(
     send: Send, responses: list[tuple[int, str | None]]
 ) -> None:
     waits: list[float] = []
-    with (
-        responding(*responses) as url,
-        pytest.raises(urllib.error.HTTPError) as error,
-    ):
+    with responding(*responses) as url, pytest.raises(urllib.error.HTTPError) as error:
         send(request_to(url), waits.append)
     error.value.close()
     assert waits == [1] * (len(responses) - 1)

@@ -101,13 +101,7 @@ def test_the_secret_file_is_beside_the_database_or_at_its_setting(
 
 @pytest.mark.parametrize(
     "origin",
-    [
-        "shop.example",
-        "https://shop.example/",
-        "https://",
-        "https://u:s3cret@shop/",
-        "*.example",
-    ],
+    ["shop.example", "https://shop.example/", "https://", "https://u:s3cret@shop/", "*.example"],
 )
 def test_an_origin_that_no_browser_sends_is_refused(origin: str) -> None:
     with pytest.raises(SettingError, match=r"^allowed-origin: expected [^@]*\Z"):

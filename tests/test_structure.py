@@ -4,12 +4,7 @@ import pytest
 
 from support.people import signed_in_person
 from support.service import Service
-from support.structure import (
-    classes_named_twice,
-    errors_raised_again,
-    files_run,
-    long_functions,
-)
+from support.structure import classes_named_twice, errors_raised_again, files_run, long_functions
 
 
 def test_no_function_has_more_than_60_lines() -> None:

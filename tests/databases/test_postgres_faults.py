@@ -261,9 +261,7 @@ async def test_a_read_only_server_refuses_changes_until_it_is_writable(
     await store.write(create_pet(BELLA))
 
 
-async def test_any_error_of_the_server_is_reported_with_its_sqlstate(
-    store: PostgresStore,
-) -> None:
+async def test_any_error_of_the_server_is_reported_with_its_sqlstate(store: PostgresStore) -> None:
     for condition in CONDITIONS:
         failing = f"DO 'BEGIN RAISE $${condition}$$ USING ERRCODE = $${condition}$$; END'"
         with pytest.raises(Unavailable, match=rf"{condition} \(SQLSTATE [0-9A-Z]{{5}}\)$"):

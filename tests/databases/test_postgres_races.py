@@ -121,10 +121,7 @@ async def test_only_one_of_many_buyers_gets_the_animal(
         for store in stores * 10
     ]
     outcomes = await outcomes_of(*attempts)
-    assert Counter(map(type, outcomes)) == {
-        Order: 1,
-        PetNotAvailable: 29,
-    }
+    assert Counter(map(type, outcomes)) == {Order: 1, PetNotAvailable: 29}
     assert len(await all_orders(stores[0])) == 1
 
 
@@ -463,10 +460,7 @@ async def test_concurrent_units_cancel_a_lapsed_order_once_without_a_deadlock(
             third.write(lingering(orders.place_order(OrderCreate(pet.id), now, 0))),
         )
         assert kinds(others) <= {NotFound}
-        assert (type(deleted), type(ordered)) in (
-            (type(None), UnknownPet),
-            (PetReserved, Order),
-        )
+        assert (type(deleted), type(ordered)) in ((type(None), UnknownPet), (PetReserved, Order))
         assert (await orders.get_order(first, order.id)).status == "cancelled"
     held = {order.pet_id for order in await all_orders(first) if order.status == "placed"}
     assert dict.fromkeys(held, "pending") == {

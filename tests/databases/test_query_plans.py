@@ -27,11 +27,7 @@ from petstore.domain.words import MatchPosition, position_at_start
 from petstore.events.changes import RecentChanges
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, SERVICE, Position
 from petstore.events.search import EventFilter, read_events
-from petstore.events.store import (
-    newest_position,
-    read_event,
-    recent_events,
-)
+from petstore.events.store import newest_position, read_event, recent_events
 from petstore.imports.columns import ImportMapping, find_layout
 from petstore.imports.model import ImportPreview, ImportSettings
 from petstore.imports.reading import Row as FileRow
@@ -131,12 +127,7 @@ from petstore.webhooks.store import (
     list_webhooks,
     rotate_webhook,
 )
-from support.changes import (
-    create_category,
-    create_pet,
-    delete_category,
-    update_category,
-)
+from support.changes import create_category, create_pet, delete_category, update_category
 from support.history import read_feed
 from support.keys import OPERATOR, new_key
 from support.manual_clock import ManualClock
@@ -647,9 +638,7 @@ def test_a_hundred_ids_with_or_without_a_status_cost_a_hundred_searches(
     assert steps(connection, statement) < 30 * len(HUNDRED)
 
 
-BATCHES = {
-    *("delete_aged_rows", "delete_deliveries", "delete_sessions_beyond"),
-}
+BATCHES = {*("delete_aged_rows", "delete_deliveries", "delete_sessions_beyond")}
 
 
 def test_postgresql_finds_the_rows_of_a_batch_by_row_id(

@@ -34,10 +34,7 @@ def settings(name: str) -> Settings:
 def test_the_file_matches_the_compose_schema(name: str) -> None:
     check = ("-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec")
     ran = subprocess.run(
-        [sys.executable, *check, DEPLOY / name],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, *check, DEPLOY / name], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, ran.stdout
 

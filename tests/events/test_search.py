@@ -138,10 +138,7 @@ async def test_a_search_looks_at_a_bounded_number_of_events_that_are_new(store: 
 
 
 async def newest(
-    store: Store,
-    wanted: EventFilter,
-    before: Position | None = None,
-    limit: int = 2,
+    store: Store, wanted: EventFilter, before: Position | None = None, limit: int = 2
 ) -> list[Event]:
     events: list[Event] = []
     while True:

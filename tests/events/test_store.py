@@ -26,23 +26,13 @@ from petstore.errors import (
     Unavailable,
 )
 from petstore.events.model import EVENT_TYPES, START, NewEvent, Position
-from petstore.events.store import (
-    newest_position,
-    publish_all,
-    record,
-)
+from petstore.events.store import newest_position, publish_all, record
 from petstore.keys.store import unconditional
 from petstore.orders.model import OrderCreate, OrderPatch
 from petstore.orders.store import cancel_order, free_lapsed, place_order, update_order
 from petstore.pets.model import NewPet, PetPatch
 from petstore.pets.store import delete_pet, update_pet
-from support.changes import (
-    NOW,
-    create_category,
-    create_pet,
-    create_pets,
-    update_category,
-)
+from support.changes import NOW, create_category, create_pet, create_pets, update_category
 from support.history import Record, contradictions, events_after, plain, published, read_feed
 from support.postgres import PostgresServer, database_name
 from support.postgres_stores import open_postgres_store

@@ -15,11 +15,7 @@ def head(method: str, token: str | None, *fields: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("with_key", "fields", "status"),
-    [
-        (False, [], 401),
-        (True, ["Content-Type: text/plain"], 415),
-    ],
+    ("with_key", "fields", "status"), [(False, [], 401), (True, ["Content-Type: text/plain"], 415)]
 )
 def test_a_connection_stays_open_if_the_body_arrives_after_the_refusal(
     server: ServerProcess, token: str, *, with_key: bool, fields: list[str], status: int

@@ -94,11 +94,7 @@ def test_a_malformed_request_line_is_refused(
 
 @pytest.mark.parametrize(
     "line",
-    [
-        b"FETCH /v1/pets HTTP/1.1",
-        b"get /v1/pets HTTP/1.1",
-        b"X" * 5_000 + b" /v1/pets HTTP/1.1",
-    ],
+    [b"FETCH /v1/pets HTTP/1.1", b"get /v1/pets HTTP/1.1", b"X" * 5_000 + b" /v1/pets HTTP/1.1"],
     ids=lambda line: repr(line)[:30],
 )
 def test_an_unknown_method_is_not_implemented(

@@ -60,11 +60,7 @@ FRAMING = "the body: expected a Content-Length, or chunks as the last transfer c
         (b"\r\r\n", 400, REQUEST_LINE),
         (b"\r\n\nGET", 400, REQUEST_LINE),
         (b"\nGET", 400, REQUEST_LINE),
-        (
-            b"FETCH / HTTP/1.1\r\n\r\n",
-            501,
-            "the method: expected one of HTTP, such as GET",
-        ),
+        (b"FETCH / HTTP/1.1\r\n\r\n", 501, "the method: expected one of HTTP, such as GET"),
         (b"GET / HTTP/1.1\r\nHost : a\r\n\r\n", 400, "the head: expected an HTTP/1.1 request; "),
         (b"GET x:// HTTP/1.1\r\n\r\n", 400, "the target: expected a path or a URL"),
         (CHUNKED.replace(b"1.1", b"1.0") + b"\r\n", 400, FRAMING),

@@ -57,9 +57,7 @@ async def test_arbitrary_requests_do_not_create_new_labels(
             await service.client.request(f"METHOD{n}", f"/v1/nothing/{n}")
         samples = await service.metrics()
     requests = {name: value for name, value in samples.items() if "requests_total" in name}
-    assert requests == {
-        'petstore_requests_total{method="other",operation="none",status="401"}': 5,
-    }
+    assert requests == {'petstore_requests_total{method="other",operation="none",status="401"}': 5}
 
 
 async def test_decisions_and_bans_are_counted(database: Path, clock: ManualClock) -> None:

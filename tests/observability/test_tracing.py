@@ -108,8 +108,7 @@ async def test_a_request_continues_the_trace_of_its_client(
 
 
 @pytest.mark.parametrize(
-    "parents",
-    [["nonsense"], [f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-01"], ["\xff"]],
+    "parents", [["nonsense"], [f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-01"], ["\xff"]]
 )
 async def test_an_invalid_traceparent_starts_a_new_trace(
     database: Path, clock: ManualClock, collector: Collector, parents: list[str]
@@ -134,12 +133,7 @@ async def test_reads_and_writes_are_child_spans_of_their_request(
     assert (write.name, attributes(write)) == ("store write", {"db.system.name": "sqlite"})
     assert [(query.name, attributes(query)) for query in queries] == [
         (name, {"db.system.name": "sqlite", "db.query.summary": name})
-        for name in (
-            "select_key_by_digest",
-            "select_rate_limit",
-            "insert_pet",
-            "insert_events",
-        )
+        for name in ("select_key_by_digest", "select_rate_limit", "insert_pet", "insert_events")
     ]
     # Background tasks belong to no trace.
     assert len(collector.spans) == 2 + len(queries)
@@ -158,10 +152,7 @@ async def test_a_failing_database_marks_both_spans_as_errors(
     (span,) = [span for span in collector.spans if span.name == "POST /v1/pets"]
     (part,) = [part for part in collector.spans if part.name == "store write"]
     assert attributes(span)["error.type"] == "503"
-    assert attributes(part) == {
-        "db.system.name": "sqlite",
-        "error.type": "service_unavailable",
-    }
+    assert attributes(part) == {"db.system.name": "sqlite", "error.type": "service_unavailable"}
     assert span.status.code == part.status.code == Status.STATUS_CODE_ERROR
 
 

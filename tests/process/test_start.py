@@ -33,9 +33,7 @@ main(["serve", "--port", sys.argv[1]], "petstore")
 """
 
 
-def test_two_services_can_start_at_once_on_a_new_database(
-    tmp_path: Path,
-) -> None:
+def test_two_services_can_start_at_once_on_a_new_database(tmp_path: Path) -> None:
     servers = [ServerProcess(tmp_path) for _ in range(2)]
     try:
         for server in servers:

@@ -14,12 +14,7 @@ from petstore.webhooks.deliveries import (
     make_deliveries,
     save_progress,
 )
-from petstore.webhooks.store import (
-    LEASE,
-    LeasedWebhook,
-    active_webhooks,
-    take_leases,
-)
+from petstore.webhooks.store import LEASE, LeasedWebhook, active_webhooks, take_leases
 from support.changes import create_pets
 from support.delivering import add_webhook, deliveries, issue_with_webhooks, webhook_row
 from support.manual_clock import ManualClock

@@ -3,12 +3,7 @@
 import pytest
 
 from petstore.clock import DAY, MINUTE, SECOND
-from petstore.webhooks.model import (
-    WebhookHealth,
-    is_success,
-    next_attempt,
-    paused_until,
-)
+from petstore.webhooks.model import WebhookHealth, is_success, next_attempt, paused_until
 
 NOW = 20_788 * DAY + DAY // 2  # noon of 2026-12-01
 HOUR = 60 * MINUTE
