@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from petstore.keys.model import DEFAULT_SCOPES
-from support.clerk import Clerk
+from support.clerk import Clerk, sign_in_with_key
 from support.process import ServerProcess
 from support.staff import issue_for_console
 from support.webhooks import add_failed_deliveries
@@ -166,7 +166,9 @@ def test_a_webhook_has_its_actions_before_its_newest_deliveries(clerk: Clerk) ->
 
 
 def test_each_page_of_an_owner_fits_one_screen(shop: ServerProcess, browser: Browser) -> None:
-    owner = Clerk.at(shop, browser, shop.issue("free", *OWNER))
+    context, token = browser.new_context(), shop.issue("free", *OWNER)
+    sign_in_with_key(context, shop, token)
+    owner = Clerk(shop, context.new_page(), token)
     owner.page.set_viewport_size({"width": 1280, "height": 800})
     for path in 3 * ["/pets", "/pets/1", "/store/inventory"]:
         owner.call("GET", path)

@@ -14,7 +14,7 @@ from petstore.console.console import PAGES
 from petstore.console.page import HOME
 from petstore.console.templates import isolated
 from support.browser import Visit
-from support.clerk import sign_in
+from support.clerk import sign_in, sign_in_with_key
 from support.process import ServerProcess
 from support.sight import (
     AXE,
@@ -40,7 +40,7 @@ NAMES = (
     "e" + "\N{COMBINING CYRILLIC MILLIONS SIGN}" * 200,
 )
 ROWS = f"name,categoryId\n{NAMES[0]},1\n{NAMES[2]},no\n".encode()
-PATHS = [page.path for page in PAGES if page.method == "GET" and page.path != "/usage"]
+PATHS = [page.path for page in PAGES if page.method == "GET"]
 
 OPEN_ALL = "document.querySelectorAll('details').forEach(details => details.open = true)"
 MOVING = """() => [...document.querySelectorAll('*')].filter(element => {
@@ -90,6 +90,7 @@ class Shop:
     ids: dict[str, Any]
     queries: dict[str, str]
     visit: Visit
+    visit_of_owner: Visit
 
     def address(self, path: str) -> str:
         """Return the address of a page, whose parameter is filled in."""
@@ -136,8 +137,12 @@ def visited(small_shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
         "/pets/selection": f"?pet={pet}.x",
         "/changes": "?kinds=pet",
     }
-    yield Shop(small_shop.url, ids, queries, Visit.to(f"{small_shop.url}{HOME}/help", context))
+    of_owner = browser.new_context(viewport=PHONE, reduced_motion="reduce")
+    sign_in_with_key(of_owner, small_shop, token)
+    visits = (Visit.to(f"{small_shop.url}{HOME}/help", each) for each in (context, of_owner))
+    yield Shop(small_shop.url, ids, queries, *visits)
     context.close()
+    of_owner.close()
 
 
 @pytest.fixture
@@ -161,6 +166,9 @@ def is_page(address: str, context: BrowserContext) -> bool:
 def test_a_page_fits_the_screen_obeys_its_policy_and_is_accessible(
     path: str, visited: Shop, visit: Visit
 ) -> None:
+    if path.startswith("/usage"):
+        visit = visited.visit_of_owner
+        on_a_phone(visit.page)
     address, page = visited.address(path), visit.page
     if not is_page(address, page.context):
         return

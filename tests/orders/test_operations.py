@@ -103,7 +103,7 @@ async def test_an_invalid_parameter_is_refused_naming_it(send: Send) -> None:
         *("status=available", "petId=+1", "limit=101", "sort=-placedAt", "status=placed&status="),
         *("cursor=AAAAAAAAAAB", "cursor=-AAAAAAAAAAE", "cursor=AAAAAAAAAAE.YQ"),
         *("sort=-id&cursor=AAAAAAAAAAE", "sort=-id&cursor=-AAAAAAAAAAE%0A"),
-        *("buyer=", f"buyer={'x' * 101}", "buyer=a%00", "sort=id&buyer=a"),
+        *("buyer=", f"buyer={'x' * 101}", "buyer=a%00"),
         *("cursor=AAAAAAAAAAE&buyer=a", "placedBefore=2026-12-01", "placedBefore=yesterday"),
     ):
         with case(query):

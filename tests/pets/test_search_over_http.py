@@ -56,7 +56,7 @@ async def test_an_invalid_search_or_order_is_refused(service: Service, token: st
     refused: tuple[tuple[dict[str, Any], str], ...] = (
         *(({"name": value}, name) for value in ("", "n" * 101, "\U0001f436" * 101, "a\0")),
         *(({"sort": value}, sort) for value in ("", "name", "ID", "+id", "id,-id", " id")),
-        *(({"name": "b", "sort": value}, both) for value in ("id", "-id")),
+        *(({"name": "b", "sort": value}, both) for value in ("-id",)),
         *(({"hasStatus": value}, has) for value in ("", "1", "0", "True", "no", "null")),
         (
             {"hasStatus": "false", "status": "sold"},

@@ -9,12 +9,19 @@ from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 from support.process import ServerProcess
 from support.staff import cookies_of_administrator
+from support.visitor import SAME_ORIGIN
 
 
 def sign_in(context: BrowserContext, shop: ServerProcess, token: str) -> None:
     """Sign a new administrator in."""
     for name, value in cookies_of_administrator(shop, token).items():
         context.add_cookies([{"name": name, "value": value, "url": shop.url}])
+
+
+def sign_in_with_key(context: BrowserContext, shop: ServerProcess, token: str) -> None:
+    """Sign the owner of a key in."""
+    url = f"{shop.url}/console/sign-in"
+    context.request.post(url, form={"key": token}, headers=SAME_ORIGIN)
 
 
 @dataclass

@@ -262,9 +262,8 @@ async def test_a_person_has_no_page_of_usage(service: Service) -> None:
     assert (await person.post("/usage/rotate", graceSeconds="0")).status_code == 403
 
 
-async def test_administrators_see_which_keys_call_deprecated_operations(
-    service: Service, staff: Visitor
-) -> None:
+async def test_administrators_see_which_keys_call_deprecated_operations(service: Service) -> None:
+    staff = await signed_in(service)
     assert "No key calls anything that is deprecated." in (await staff.get("/deprecations")).text
     await service.request("GET", "/v1/pets/1", staff.token)
     await service.app.services.counter.save()
