@@ -73,7 +73,7 @@ class Site(NamedTuple):
 
     @property
     def spent(self) -> float:
-        """The seconds of CPU that the service has spent so far."""
+        """The seconds of CPU so far."""
         return exact_cpu_seconds(self.server.pid)
 
     def person(self) -> httpx.Client:
@@ -81,8 +81,8 @@ class Site(NamedTuple):
         browser = httpx.Client(base_url=self.server.url, timeout=60)
         person = {"name": "Ada", "login": uuid4().hex, "role": "administrator"}
         added = browser.post("/v1/people", json=person, headers=self.api).raise_for_status().json()
-        form = {"password": "correct horse"}
-        browser.post(added["invitation"]["url"], data=form, headers=_SAME_ORIGIN)
+        url = added["invitation"]["url"]
+        browser.post(url, data={"password": "correct horse"}, headers=_SAME_ORIGIN)
         return browser
 
 

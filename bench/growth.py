@@ -44,10 +44,8 @@ SELECT 'Animal ' || n, n % 12 + 1,
 FROM numbers
 """
 _INSERT_CALLER = "INSERT INTO callers (kind) VALUES ('key') RETURNING id"
-_INSERT_KEY = """
-INSERT INTO api_keys (id, name, plan, scopes, environment, created_at)
-VALUES (?, 'bench', 'enterprise', 'pets:read', 'production', 0)
-"""
+_INSERT_KEY = """INSERT INTO api_keys (id, name, plan, scopes, environment, created_at)
+VALUES (?, 'bench', 'enterprise', 'pets:read', 'production', 0)"""
 _SEED = 5
 _INSERT_TOKEN = "INSERT INTO api_key_tokens (digest, key_id) VALUES (?, ?)"  # noqa: S105
 

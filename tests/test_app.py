@@ -1,11 +1,9 @@
 """All the wiring: the service put together, started and stopped."""
 
-import asyncio
 import io
 import logging
 import re
 import sys
-import threading
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,14 +22,11 @@ from petstore.interface.bodies import BodyReader
 from petstore.interface.documentation import Documentation
 from petstore.logs import is_for_person
 from petstore.pets.model import NewPet
-from petstore.server.deliveries import opened_deliverer
 from petstore.settings import SettingError, Settings
 from support.bare_app import bare_app, fields
-from support.changes import create_pet
 from support.keys import revoke
-from support.pet_rows import select_pets
 from support.service import running_service
-from support.stores import do, locked, open_store
+from support.stores import do, locked
 from support.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -193,24 +188,6 @@ def test_a_service_can_be_created_from_settings_alone(
     root.error("it fell")
     root.handlers[0].close()
     assert " error    it fell\n" in capfd.readouterr().err
-
-
-@pytest.mark.usefixtures("root")
-async def test_a_slow_disk_of_the_deliverer_does_not_block_other_processes(database: Path) -> None:
-    disk = threading.Event()
-    settings = Settings(database=f"sqlite:///{database}", database_timeout=30)
-    async with open_store(database) as other, opened_deliverer(settings) as deliverer:
-        store: Any = deliverer.store
-        slow = asyncio.get_running_loop(), disk.wait, lambda _: None
-        store._connections.calls.put(slow)  # noqa: SLF001 - a slow disk
-        writing = asyncio.create_task(store.write(create_pet(BELLA)))
-        try:
-            await eventually(lambda: other.read(select_pets(10)), 10)
-            await other.write(create_pet(BELLA))
-            assert not writing.done()
-        finally:
-            disk.set()
-        await writing
 
 
 def test_an_unknown_kind_of_database_is_refused() -> None:

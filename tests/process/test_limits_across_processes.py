@@ -174,7 +174,7 @@ async def test_every_process_applies_a_ban_and_its_end_with_and_without_redis(
     token = await asyncio.to_thread(banning.issue, "enterprise", "--per-minute", "1")
 
     async def is_lifted() -> bool:
-        responses = await request_at_once(banning.port, token, 20, "/v1/usage")
+        responses = await request_at_once(banning.port, token, 8, "/v1/usage")
         return {response.body["bannedUntil"] for response in responses} == {None}
 
     ways: list[Callable[[ServerProcess], Awaitable[None]]] = [

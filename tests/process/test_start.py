@@ -155,7 +155,7 @@ def test_a_process_starts_on_systems_without_a_parent_death_signal() -> None:
 
 def test_garbage_collection_skips_the_objects_of_the_program() -> None:
     code = (
-        "import gc; from petstore.server import worker; worker.tune_garbage_collector();"
+        "import gc; from petstore.server.service import tune_garbage_collector as tune; tune();"
         "print(len(gc.get_objects()) < 100, gc.get_freeze_count() > 10_000)"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "True True\n"

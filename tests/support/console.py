@@ -54,6 +54,8 @@ _VARYING = [
         r"\d{4}-\d\d-\d\d \d\d:\d\d": "DATE AND MINUTE",
         r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT": "TIME",
         r"\bps_(?:live|test)_[\w…]+": "TOKEN",
+        r'(?<="tokenEnds":")\w{4}': "ENDS",
+        r"(?<=production   )\w{4}(?=        active)": "ENDS",
         r"\bwhsec_[\w+/=…]+": "SECRET",
         r"\bevt_[\w…]+": "EVENT",
         r"(?<=[?&]cursor=)[\w-]{16}(?![\w-])": "CURSOR",
