@@ -80,8 +80,7 @@ class ListKeysQuery(PageQuery, frozen=True):
                 max_length=MAX_SEARCHED,
                 description=(
                     "Only keys with each of these words in their name, ignoring case, with this"
-                    " `id`, or with a token that ends in these characters: a whole token, or its"
-                    " last four."
+                    " `id`, or with a token that ends in these four characters."
                 ),
                 examples=["till"],
                 extra={"expected": "1 to 100 characters"},

@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import urlencode
 
 from petstore.clock import milliseconds, rfc3339
 from petstore.console.fields import Field, FieldSet, choice, undo_fields, words
@@ -17,7 +18,7 @@ from petstore.domain.plans import PLANS, UNLIMITED, Limits
 from petstore.errors import PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
-from petstore.keys.model import DEFAULT_SCOPES, Key
+from petstore.keys.model import DEFAULT_SCOPES, PREFIXES, Key
 from petstore.usage.pages import usage_shown
 
 _SEARCH = FieldSet(
@@ -105,6 +106,14 @@ async def _list(visit: PageRequest) -> Response:
     )
 
 
+async def _find(visit: PageRequest) -> Response:
+    """Lead to what is searched for. Of a token, the address has the end alone: logs keep it."""
+    name = visit.form.text("name").strip()
+    if name.startswith((*PREFIXES.values(),)):
+        name = name[-4:]
+    return await visit.redirect(f"/keys?{urlencode({'name': name})}" if name else "/keys")
+
+
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _FORM.new(visit.form, error, _NEW_KEY)
     return visit.page("key_new.html", error=error, form=form)
@@ -174,6 +183,7 @@ def _path(visit: PageRequest) -> str:
 
 PAGES = (
     ConsolePage("GET", "/keys", _list, "listKeys"),
+    ConsolePage("POST", "/keys/find", _find, "listKeys", has_secret=True),
     ConsolePage("GET", "/keys/new", _new, "createKey"),
     ConsolePage("POST", "/keys", _create, "createKey", _new),
     ConsolePage("GET", "/keys/{keyId}", _show, "getKey"),

@@ -672,8 +672,7 @@ class Keys(Resource[D]):
 
         Args:
             name: Only keys with each of these words in their name, ignoring case, with this
-                ``id``, or with a token that ends in these characters: a whole token, or its
-                last four.
+                ``id``, or with a token that ends in these four characters.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
