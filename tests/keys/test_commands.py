@@ -248,6 +248,14 @@ def test_keys_are_listed_one_per_line_without_a_terminal(admin_shop: Shop) -> No
     ]
 
 
+def test_a_leaked_token_leads_to_its_key(command: Command) -> None:
+    command.create_key()
+    token = command.succeed("keys", "create", *NEW).strip()
+    for name in (token[-4:], token):
+        listed = json.loads(command.succeed("keys", "list", "--json", "--name", name))
+        assert [key["id"] for key in listed] == [2]
+
+
 def test_many_keys_are_listed_page_by_page(command: Command) -> None:
     command.make_store()
     command.execute(

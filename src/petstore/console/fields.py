@@ -19,6 +19,7 @@ Control: TypeAlias = Literal["input", "text", "choice", "moment", "box", "boxes"
 send a ``box`` or ``boxes`` that nobody checked."""
 
 _OPENED = "was_"
+_OWN_PASSWORD = {"current": "Your own password"}
 _WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?")
 
 
@@ -159,7 +160,7 @@ class FieldSet:
         return {field.name: field.label for field in self.fields}
 
     def problem(self, error: PetstoreError | None) -> Problem | None:
-        return None if error is None else problem_of(error, self.labels)
+        return None if error is None else problem_of(error, self.labels | _OWN_PASSWORD)
 
     def new(
         self, sent: Form, error: PetstoreError | None = None, defaults: Texts | None = None

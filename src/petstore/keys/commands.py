@@ -12,6 +12,7 @@ from petstore.cli.options import (
     ID,
     NETWORK,
     NONE,
+    TEXT,
     Command,
     Integer,
     OrWord,
@@ -131,10 +132,15 @@ def create(*, client: "Client", as_json: bool, **options: Any) -> None:
 
 
 @keys.command("list")
+@click.option(
+    "--name",
+    type=TEXT,
+    help="Words of the name, the ID, or the last four characters of the token.",
+)
 @store_list_options
-def list_keys(*, client: "Client", **options: Any) -> None:
+def list_keys(*, client: "Client", name: str | None, **options: Any) -> None:
     """List keys by ID, without their tokens."""
-    _KEYS.show_list(client.keys.list, **options)
+    _KEYS.show_list(partial(client.keys.list, name=name), **options)
 
 
 @keys.command()
