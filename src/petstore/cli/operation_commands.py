@@ -91,7 +91,7 @@ class OperationField(NamedTuple):
         if default and self.name.endswith("_seconds"):
             default = duration_text(default)
         if isinstance(default, list):
-            default = " ".join(default)
+            default = " ".join(sorted(default))
         return f"{text}. [default: {default}]" if default else f"{text}."
 
     def options(self, *, can_be_removed: bool) -> Iterator[click.Parameter]:
