@@ -143,14 +143,13 @@ async def _update(context: Context, call: Call[WebhookPatch, None]) -> Result[We
         check_url(patch.url, services.webhook_networks)
     if patch.types is not UNSET:
         _check_types(patch.types, caller)
-    by = None if owner == caller.id else context.author
-    now, check = services.clock(), context.conditions.check
-    return await change(context, change_webhook(call.path_id, patch, owner, check, now, by=by))
+    unit = change_webhook(context.change, call.path_id, patch, owner, is_told=owner != caller.id)
+    return await change(context, unit)
 
 
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
     own = await _require_own(context, call.path_id)
-    result = await change(context, delete_webhook(call.path_id, own, context.conditions.check))
+    result = await change(context, delete_webhook(context.change, call.path_id, own))
     while await context.services.store.write(delete_deliveries(call.path_id)):
         pass  # there may be many, so they are deleted in batches
     return result
@@ -164,16 +163,16 @@ async def _rotate(context: Context, call: Call[SecretRotation, None]) -> Result[
         await get_webhook(services.store, call.path_id, context.caller)  # or it is not found
         raise
     grace = call.body.grace_seconds * SECOND
-    unit = rotate_webhook(call.path_id, grace, own, services.clock(), context.conditions.check)
+    unit = rotate_webhook(context.change, call.path_id, grace, own)
     told = "the first request rotated webhook {id} and showed its secret; rotate it to get another"
     return await change(context, mapped(unit, show), shown_once=told)
 
 
 async def _test(context: Context, call: Call[None, None]) -> Result[WebhookTest]:
     own = await _require_own(context, call.path_id)
-    now, check = context.services.clock(), context.conditions.check
-    unit = record_test(call.path_id, own, now, check, by=context.author)
-    return await change(context, mapped(unit, WebhookTest))
+    return await change(
+        context, mapped(record_test(context.change, call.path_id, own), WebhookTest)
+    )
 
 
 async def _list_deliveries(
@@ -188,14 +187,13 @@ async def _list_deliveries(
 
 async def _retry(context: Context, call: Call[None, None]) -> Result[Delivery]:
     own = await _require_own(context, call.path_id)
-    now, check = context.services.clock(), context.conditions.check
-    return await change(context, retry(call.path_id, call.child_id, own, now, check))
+    return await change(context, retry(context.change, call.path_id, call.child_id, own))
 
 
 async def _recover(context: Context, call: Call[Recovery, None]) -> Result[Webhook]:
     own = await _require_own(context, call.path_id)
-    since, check = milliseconds(call.body.since), context.conditions.check
-    return await change(context, recover(call.path_id, since, own, check))
+    since = milliseconds(call.body.since)
+    return await change(context, recover(context.change, call.path_id, since, own))
 
 
 def _check_types(types: Collection[str], key: Caller) -> None:
