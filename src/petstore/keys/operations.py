@@ -101,9 +101,8 @@ async def _list(context: Context, call: Call[None, ListKeysQuery]) -> Result[lis
 
 
 async def _create(context: Context, call: Call[KeyCreate, None]) -> Result[KeyWithToken]:
-    now = context.services.clock()
-    new = KeyFields(**_wanted(call.body, now))
-    unit = create_key(new, context.caller.environment, context.principal, now)
+    new = KeyFields(**_wanted(call.body, context.services.clock()))
+    unit = create_key(new, context.caller.environment, context.principal)
     told = "the first request created key {id} and showed its token; rotate the key to get another"
     return await change(context, unit, shown_once=told)
 
@@ -114,32 +113,27 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Key]:
 
 
 async def _update(context: Context, call: Call[Struct, None]) -> Result[Key]:
-    now, check = context.services.clock(), context.conditions.check
-    changes = _wanted(call.body, now)
-    return await _change(context, change_key(call.path_id, changes, context.principal, now, check))
+    changes = _wanted(call.body, context.services.clock())
+    return await _change(context, change_key(call.path_id, changes, context.principal))
 
 
 async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
-    grace, now = call.body.grace_seconds * SECOND, context.services.clock()
-    unit = rotate_key(call.path_id, grace, context.principal, now, context.conditions.check)
+    unit = rotate_key(call.path_id, call.body.grace_seconds * SECOND, context.principal)
     return await _change(context, unit, shown_once=_ROTATED)
 
 
 async def _rotate_own(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
-    grace, now = call.body.grace_seconds * SECOND, context.services.clock()
-    found = partial(_find_own, context)
-    unit = rotate_own_key(grace, found, context.credential, context.author, now)
+    grace, find_own = call.body.grace_seconds * SECOND, partial(_find_own, context)
+    unit = rotate_own_key(grace, find_own, context.credential, context.principal)
     return await _change(context, unit, shown_once=_ROTATED)
 
 
 async def _revoke(context: Context, call: Call[None, None]) -> Result[Key]:
-    now, check = context.services.clock(), context.conditions.check
-    return await _change(context, revoke_key(call.path_id, context.principal, now, check))
+    return await _change(context, revoke_key(call.path_id, context.principal))
 
 
 async def _unban(context: Context, call: Call[None, None]) -> Result[Key]:
-    now, check = context.services.clock(), context.conditions.check
-    return await _change(context, unban_key(call.path_id, context.principal, now, check))
+    return await _change(context, unban_key(call.path_id, context.principal))
 
 
 async def _change(context: Context, unit: Unit[T], *, shown_once: str | None = None) -> Result[T]:

@@ -48,8 +48,8 @@ class ListDevicesQuery(Struct, frozen=True):
 
 
 async def _create(context: Context, call: Call[PersonCreate, None]) -> Result[PersonWithInvitation]:
-    own, now = context.caller.environment, context.services.clock()
-    return await _invited(context, add_person(call.body, context.principal, own, now))
+    own = context.caller.environment
+    return await _invited(context, add_person(call.body, context.principal, own))
 
 
 async def _get(context: Context, call: Call[None, None]) -> Result[Person]:
@@ -58,16 +58,12 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Person]:
 
 
 async def _update(context: Context, call: Call[PersonPatch, None]) -> Result[Person]:
-    now, check = context.services.clock(), context.conditions.check
     changes = given_fields(call.body)
-    return await change(
-        context, change_person(call.path_id, changes, context.principal, now, check)
-    )
+    return await change(context, change_person(call.path_id, changes, context.principal))
 
 
 async def _invite(context: Context, call: Call[None, None]) -> Result[PersonWithInvitation]:
-    now, check = context.services.clock(), context.conditions.check
-    return await _invited(context, invite_person(call.path_id, context.principal, now, check))
+    return await _invited(context, invite_person(call.path_id, context.principal))
 
 
 async def _list_devices(
@@ -79,8 +75,7 @@ async def _list_devices(
 
 
 async def _end_device(context: Context, call: Call[None, None]) -> Result[None]:
-    now, check = context.services.clock(), context.conditions.check
-    unit = end_device_of(call.path_id, call.child_id, context.principal, now, check)
+    unit = end_device_of(call.path_id, call.child_id, context.principal)
     return await change(context, unit)
 
 
