@@ -108,7 +108,7 @@ async def _measurements(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, t
 
     async with app.lifespan():
         issued = await store.write(
-            create_key(wanted, settings.environment, Principal(), system_clock())
+            create_key(wanted, settings.environment, Principal(now=system_clock()))
         )
         always[b"authorization"] = b"Bearer " + issued.token.encode()
         for number in range(20):

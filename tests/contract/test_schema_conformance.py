@@ -48,14 +48,14 @@ def add_some_of_everything() -> Unit[None]:
     now = system_clock()
     for number in range(1, MANY + 1):
         yield from create_category(CategoryCreate(f"Category {number}"))
-        yield from create_key(new_key(), "production", OPERATOR, now)
+        yield from create_key(new_key(), "production", OPERATOR.at(now))
         yield from create_pet(NewPet(f"Free {number}", -number, "available"))
     for number in range(1, MANY + 1):
         yield from create_pet(NewPet(f"Ordered {number}", -number, "available"))
         yield from place_order(Change(now, reservation_minutes=1440), OrderCreate(MANY + number))
     for number in range(1, PEOPLE + 1):
         new = PersonCreate(f"Person {number}", f"person{number}@shop.example", "clerk")
-        yield from add_person(new, OPERATOR, "production", now)
+        yield from add_person(new, OPERATOR.at(now), "production")
     # An event of each type: so no request has to wait for one.
     for kind in EVENT_TYPES:
         yield record(now, NewEvent(kind, "key/1", {}))

@@ -32,7 +32,7 @@ from petstore.errors import (
 from petstore.events.store import Change
 from petstore.interface.idempotency_records import Attempt, IdempotencyRecord, SafeRetries
 from petstore.keys.model import DEFAULT_SCOPES, Caller
-from petstore.keys.store import Principal, revoke_key, unconditional
+from petstore.keys.store import Principal, revoke_key
 from petstore.orders import store as orders
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch
 from petstore.orders.reservations import Reservations
@@ -279,7 +279,7 @@ async def test_two_administrators_cannot_revoke_each_other(
         assert two.caller is not None
         outcomes = await outcomes_in_any_order(
             *(
-                store.write(lingering(revoke_key(other.id, own, clock(), unconditional)))
+                store.write(lingering(revoke_key(other.id, own.at(clock()))))
                 for store, own, other in (
                     (stores[0], one, two.caller),
                     (stores[1], two, one.caller),
@@ -289,7 +289,7 @@ async def test_two_administrators_cannot_revoke_each_other(
         assert kinds(outcomes) == {MissingScope}  # the second has just been revoked itself
         left = one if isinstance(outcomes[1], MissingScope) else two
         assert left.caller is not None
-        await stores[0].write(revoke_key(left.caller.id, Principal(), clock(), unconditional))
+        await stores[0].write(revoke_key(left.caller.id, Principal(now=clock())))
 
 
 async def test_two_administrators_cannot_disable_each_other(
@@ -304,7 +304,7 @@ async def test_two_administrators_cannot_disable_each_other(
         changes: tuple[dict[str, Any], ...] = ({"state": "disabled"}, {"role": "clerk"})
         outcomes = await outcomes_in_any_order(
             *(
-                store.write(lingering(change_person(person.id, change, OPERATOR, clock())))
+                store.write(lingering(change_person(person.id, change, OPERATOR.at(clock()))))
                 for store, person, change in zip(stores, (one, two), changes, strict=False)
             )
         )
@@ -324,7 +324,9 @@ async def test_a_login_is_assigned_only_once(
                 store.write(
                     lingering(
                         add_person(
-                            PersonCreate("Grace", login, "clerk"), OPERATOR, "production", clock()
+                            PersonCreate("Grace", login, "clerk"),
+                            OPERATOR.at(clock()),
+                            "production",
                         )
                     )
                 )
@@ -340,7 +342,7 @@ async def test_of_two_invitations_at_once_one_link_is_left(
     added = await add(stores[0], clock)
     await outcomes_in_any_order(
         *(
-            store.write(lingering(invite_person(added.person.id, OPERATOR, clock())))
+            store.write(lingering(invite_person(added.person.id, OPERATOR.at(clock()))))
             for store in stores
         )
     )

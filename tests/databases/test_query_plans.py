@@ -62,7 +62,6 @@ from petstore.keys.store import (
     list_keys,
     rotate_key,
     rotate_own_key,
-    unconditional,
     values_of,
 )
 from petstore.limits.database import StoredRateLimits
@@ -366,14 +365,16 @@ def units() -> Iterator[Unit[Any]]:
     yield forget_batch(NOW, NOW)
     yield free_if_lapsed(7, 7)
     yield free_lapsed(5)
-    yield create_key(new_key(), "production", OPERATOR, 0)
-    yield change_key(7, {"name": "new"}, OPERATOR, 0, unconditional)
-    yield rotate_key(7, NOW, OPERATOR, 0, unconditional)
-    yield rotate_own_key(NOW, found_own, b"a token", SERVICE, NOW)
-    yield change_person(7, {"login": "hopper"}, OPERATOR, 0)
-    yield end_device_of(7, 7, OPERATOR, 0, unconditional)
+    yield create_key(new_key(), "production", OPERATOR)
+    yield change_key(7, {"name": "new"}, OPERATOR)
+    yield rotate_key(7, NOW, OPERATOR)
+    yield rotate_own_key(NOW, found_own, b"a token", OPERATOR)
+    yield change_person(7, {"login": "hopper"}, OPERATOR)
+    yield end_device_of(7, 7, OPERATOR)
     yield new_import(7, b"7", NOW)
-    yield change_settings(STORED_IMPORT, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, unconditional)
+    yield change_settings(
+        STORED_IMPORT, 7, IMPORT_SETTINGS, 0, ImportPreview(), NOW, Change(0).check
+    )
     yield add_rows(
         STORED_IMPORT,
         7,
@@ -383,13 +384,13 @@ def units() -> Iterator[Unit[Any]]:
         by=SERVICE,
     )
     yield undo_rows(STORED_IMPORT, 7, 9, now=NOW, by=SERVICE)
-    yield delete_import(7, 7, unconditional)
+    yield delete_import(7, 7, Change(0).check)
     yield create_webhook(WebhookCreate("https://shop.example"), 7, 0)
-    yield change_webhook(7, WebhookPatch(enabled=True), 7, unconditional)
-    yield rotate_webhook(7, 0, 7, 0, unconditional)
-    yield delete_webhook(7, 7, unconditional)
-    yield from_enabled(retry(1, 9, KEY.id, 0, unconditional))
-    yield from_enabled(recover(1, 9, KEY.id, unconditional))
+    yield change_webhook(Change(0), 7, WebhookPatch(enabled=True), 7)
+    yield rotate_webhook(Change(0), 7, 0, 7)
+    yield delete_webhook(Change(0), 7, 7)
+    yield from_enabled(retry(Change(0), 1, 9, KEY.id))
+    yield from_enabled(recover(Change(0), 1, 9, KEY.id))
     yield recover_batch("", RECOVERING, 0)
     yield delete_deliveries(1)
     yield from (prune(table, 5 * table.time_unit) for table in TABLES if table.time)

@@ -12,7 +12,7 @@ from petstore.databases.schema import TABLES_BY_NAME
 from petstore.events.model import EVENT_TYPES
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller
-from petstore.keys.store import Principal, rotate_key, unconditional
+from petstore.keys.store import Principal, rotate_key
 from support.changes import NOW, create_pets
 from support.full_stores import ANIMALS
 from support.history import events_after, published
@@ -58,7 +58,7 @@ async def column(store: Store, table: str, name: str) -> list[Any]:
 
 
 def rotated(key: Caller, now: int, grace: int = 0) -> Unit[Any]:
-    return rotate_key(key.id, grace, ME, now, unconditional)
+    return rotate_key(key.id, grace, ME.at(now))
 
 
 def used(key: Caller, first: int, last: int) -> Unit[None]:

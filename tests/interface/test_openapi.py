@@ -29,7 +29,7 @@ from petstore.interface.idempotency import idempotency_key
 from petstore.interface.openapi.document import document
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES, Environment, KeyCreate, new_token
-from petstore.keys.store import MAX_OWN_ROTATIONS, change_key, create_key, unconditional
+from petstore.keys.store import MAX_OWN_ROTATIONS, change_key, create_key
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
 from petstore.people.model import PersonCreate
@@ -199,21 +199,21 @@ def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]
     the last active administrator, and 4 is disabled. Import 1 is open, and import 2 is finished.
     """
     admin = new_key(plan="enterprise", scopes=frozenset(SCOPES))
-    issued = yield from create_key(admin, environment, OPERATOR, now)
+    issued = yield from create_key(admin, environment, OPERATOR.at(now))
     for name in ("Dogs", "Cats"):
         yield from create_category(CategoryCreate(name))
     yield from create_pets([NewPet("Bella", 1, "available")] * 4)
     for pet_id in (2, 3):
         yield from place_order(events.Change(now, reservation_minutes=1440), OrderCreate(pet_id))
-    yield from create_key(new_key(), environment, OPERATOR, now)
-    yield from change_key(2, {"name": "Till 1"}, OPERATOR, now, unconditional)
+    yield from create_key(new_key(), environment, OPERATOR.at(now))
+    yield from change_key(2, {"name": "Till 1"}, OPERATOR.at(now))
     for new in (
         PersonCreate("Grace", "grace", "administrator"),
         PersonCreate("Eve", "eve", "clerk"),
     ):
-        yield from add_person(new, OPERATOR, environment, now)
+        yield from add_person(new, OPERATOR.at(now), environment)
     yield from do("UPDATE people SET password = 'no hash' WHERE id = 3")
-    yield from change_person(4, {"state": "disabled"}, OPERATOR, now)
+    yield from change_person(4, {"state": "disabled"}, OPERATOR.at(now))
     yield from do(SIGNED_IN, (7 << 3).to_bytes(7) + bytes(25), now)  # device 7
     for _ in range(2):
         yield from create_webhook(WebhookCreate(URL), 1, now)

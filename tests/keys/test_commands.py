@@ -45,14 +45,9 @@ def status(server: ServerProcess, token: str) -> int:
 # Refusals
 
 
-@pytest.mark.parametrize("option", ["--name", "--plan"])
-def test_a_key_needs_a_name_and_a_plan(command: Command, option: str) -> None:
-    given = {"--name": "app", "--plan": "free"}
-    del given[option]
-    words = command.fail(
-        "keys", "create", *(word for pair in given.items() for word in pair), status=2
-    )
-    assert words.startswith(f"Missing option '{option}'.")
+def test_a_key_needs_a_name(command: Command) -> None:
+    words = command.fail("keys", "create", status=2)
+    assert words.startswith("Missing option '--name'.")
 
 
 @pytest.mark.parametrize(
@@ -114,7 +109,7 @@ def test_a_change_needs_a_field(command: Command) -> None:
 def test_networks_and_anywhere_are_refused_together(admin_shop: Shop) -> None:
     both = ("--network", "anywhere", "--network", "10.0.0.0/8")
     words = admin_shop.fail("keys", "change", 2**60, *both, status=2)
-    assert words == "--network: expected networks or the word anywhere, not both"
+    assert words == "--network: expected values or the word for none of them, not both"
 
 
 @pytest.mark.parametrize("arguments", [("keys", "list"), ("keys", "revoke", "1")])
@@ -320,17 +315,15 @@ def test_a_rotation_prints_only_the_new_token(admin_shop: Shop) -> None:
     assert rotated.stderr == said
 
 
-def test_a_key_is_printed_after_each_change(admin_shop: Shop) -> None:
+def test_a_change_says_what_is_done(admin_shop: Shop) -> None:
     key = issued(admin_shop)
     key_id = key["id"]
     rotated = admin_shop.ask("keys", "rotate", key_id)
     assert rotated.pop("token") != key.pop("token")
     key["tokenEnds"] = rotated["tokenEnds"]
     assert admin_shop.ask("keys", "change", key_id, "--name", "till") == key | {"name": "till"}
-    assert admin_shop.ask("keys", "unban", key_id) == admin_shop.ask("keys", "show", key_id)
-    for _ in range(2):
-        assert admin_shop.ask("keys", "revoke", key_id)["state"] == "revoked"
     for action, done in (("unban", "unbanned"), ("revoke", "revoked")):
+        assert admin_shop.ask("keys", action, key_id) == {"id": key_id, done: True}
         result = admin_shop("keys", action, key_id)
         assert (result.stdout, result.stderr) == ("", f"Key {key_id} {done}.\n")
 

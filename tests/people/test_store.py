@@ -16,7 +16,7 @@ from petstore.errors import (
 )
 from petstore.events.model import Author
 from petstore.keys.model import SCOPES
-from petstore.keys.store import Principal, unconditional
+from petstore.keys.store import Principal
 from petstore.people.accounts import find_account
 from petstore.people.model import Person
 from petstore.people.store import (
@@ -130,7 +130,7 @@ class TestFinding:
                 find_person(store, person_id, "production"),
                 alter(store, clock, person_id, by=by, name="Eve"),
                 invite(store, clock, person_id, by=by),
-                store.write(end_device_of(person_id, 7, by, clock(), unconditional)),
+                store.write(end_device_of(person_id, 7, by.at(clock()))),
             ):
                 with pytest.raises(NotFound) as refused:
                     await attempt
@@ -191,8 +191,8 @@ class TestChanging:
             raise NotFound(msg)
 
         for unit in (
-            change_person(before.id, {"name": "Eve"}, by, clock(), refuse),
-            invite_person(before.id, by, clock(), refuse),
+            change_person(before.id, {"name": "Eve"}, by.at(clock())._replace(check=refuse)),
+            invite_person(before.id, by.at(clock())._replace(check=refuse)),
         ):
             with pytest.raises(NotFound, match="other version"):
                 await store.write(unit)
@@ -349,7 +349,7 @@ class TestRights:
             add(store, clock, by=by, login="new"),
             alter(store, clock, person_id, by=by, name="Eve"),
             invite(store, clock, person_id, by=by),
-            store.write(end_device_of(person_id, 7, by, clock(), unconditional)),
+            store.write(end_device_of(person_id, 7, by.at(clock()))),
         ):
             with pytest.raises(MissingScope):
                 await attempt

@@ -17,7 +17,7 @@ from petstore.databases.store_copies import COPIED
 from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.keys.model import KeyFields
-from petstore.keys.store import Principal, create_key, revoke_key, rotate_key, unconditional
+from petstore.keys.store import Principal, create_key, revoke_key, rotate_key
 from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
 from petstore.orders.model import OrderCreate, OrderPatch
@@ -99,14 +99,14 @@ async def fill(store: SqliteStore) -> str:
 
 
 async def _keys(store: SqliteStore) -> str:
-    me = Principal()
+    me = Principal(now=NOW)
     new = KeyFields[int]("app", "pro", allowed_networks=("203.0.113.0/24",))
-    await store.write(create_key(new, "production", me, NOW))
-    rotated = await store.write(rotate_key(1, DAY, me, NOW, unconditional))
-    await store.write(create_key(new, "production", me, NOW))
-    await store.write(revoke_key(2, me, NOW, unconditional))
+    await store.write(create_key(new, "production", me))
+    rotated = await store.write(rotate_key(1, DAY, me))
+    await store.write(create_key(new, "production", me))
+    await store.write(revoke_key(2, me))
     person = PersonCreate("Grace", "grace@shop.example", "clerk")
-    await store.write(add_person(person, me, "production", NOW))
+    await store.write(add_person(person, me, "production"))
     await store.write(do("UPDATE people SET password = 'no hash'"))
     return rotated.token
 

@@ -17,7 +17,6 @@ from petstore.keys.store import (
     rotate_key,
     select_key,
     unban_key,
-    unconditional,
 )
 
 OPERATOR = Principal()
@@ -37,14 +36,14 @@ async def issue(
     **wanted: Any,
 ) -> KeyWithToken:
     """Create a key in ``store``."""
-    return await store.write(create_key(new_key(**wanted), environment, by, clock()))
+    return await store.write(create_key(new_key(**wanted), environment, by.at(clock())))
 
 
 async def change(
     store: Store, clock: Clock, key_id: int, *, by: Principal = OPERATOR, **changes: Any
 ) -> Key:
     """Change what is named of a key."""
-    unit = change_key(key_id, changes, by, clock(), unconditional)
+    unit = change_key(key_id, changes, by.at(clock()))
     return await store.write(unit)
 
 
@@ -52,17 +51,17 @@ async def rotate(
     store: Store, clock: Clock, key_id: int, grace: Milliseconds = 0, *, by: Principal = OPERATOR
 ) -> KeyWithToken:
     """Issue a new token for a key."""
-    return await store.write(rotate_key(key_id, grace, by, clock(), unconditional))
+    return await store.write(rotate_key(key_id, grace, by.at(clock())))
 
 
 async def revoke(store: Store, clock: Clock, key_id: int, *, by: Principal = OPERATOR) -> Key:
     """End a key."""
-    return await store.write(revoke_key(key_id, by, clock(), unconditional))
+    return await store.write(revoke_key(key_id, by.at(clock())))
 
 
 async def unban(store: Store, clock: Clock, key_id: int, *, by: Principal = OPERATOR) -> Key:
     """Lift the ban of a key."""
-    return await store.write(unban_key(key_id, by, clock(), unconditional))
+    return await store.write(unban_key(key_id, by.at(clock())))
 
 
 async def stored_key(store: Store, key_id: int) -> Caller:

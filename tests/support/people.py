@@ -24,7 +24,7 @@ async def add(
 ) -> Added:
     """Add a person who is invited: Grace, a clerk, but for what is ``wanted``."""
     fields = {"name": "Grace", "login": "grace@shop.example", "role": "clerk"} | wanted
-    return await store.write(add_person(PersonCreate(**fields), by, environment, clock()))
+    return await store.write(add_person(PersonCreate(**fields), by.at(clock()), environment))
 
 
 async def add_active(store: Store, clock: Clock, **wanted: Any) -> Person:
@@ -67,12 +67,12 @@ async def alter(
     store: Store, clock: Clock, person_id: int, *, by: Principal = OPERATOR, **changes: Any
 ) -> Person:
     """Change what is named of a person."""
-    return await store.write(change_person(person_id, changes, by, clock()))
+    return await store.write(change_person(person_id, changes, by.at(clock())))
 
 
 async def invite(store: Store, clock: Clock, person_id: int, *, by: Principal = OPERATOR) -> Added:
     """Make an invitation for a person."""
-    return await store.write(invite_person(person_id, by, clock()))
+    return await store.write(invite_person(person_id, by.at(clock())))
 
 
 async def caller(store: Store, person_id: int) -> Caller:

@@ -15,7 +15,6 @@ from petstore.databases.sqlite import SqliteStore
 from petstore.errors import WebhooksNotConfigured
 from petstore.events.model import SERVICE, Author, Event, NewEvent
 from petstore.events.store import Change, publish_all, record
-from petstore.keys.store import unconditional
 from petstore.logs import LogEvent
 from petstore.pets.model import NewPet, PetPatch
 from petstore.pets.store import update_pet
@@ -530,8 +529,8 @@ async def test_a_410_loses_no_event_of_concurrent_attempts(
         is_gone.set()
         await saved(store, 2)
         endpoint.behaviour = saying(OK)
-        await store.write(change_webhook(1, WebhookPatch(enabled=True), key_id, unconditional))
-        await store.write(recover(1, 0, key_id, unconditional))
+        await store.write(change_webhook(Change(0), 1, WebhookPatch(enabled=True), key_id))
+        await store.write(recover(Change(0), 1, 0, key_id))
         clock.advance(6)
         await settled(store, 4)
     # The third event tells that the webhook was disabled.
@@ -547,7 +546,7 @@ async def test_missed_events_of_each_webhook_are_sent_in_turn_and_in_order(
         await publish_all(store)
     await store.write(do("UPDATE webhooks SET position = 30"))
     for webhook_id in (1, 2):
-        await store.write(recover(webhook_id, 0, key_id, unconditional))
+        await store.write(recover(Change(0), webhook_id, 0, key_id))
     async with delivering(store, clock):
         await settled(store, 60)
     for webhook_id in (1, 2):

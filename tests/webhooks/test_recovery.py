@@ -6,8 +6,8 @@ from petstore.clock import DAY, SECOND, Milliseconds
 from petstore.databases.contract import Store
 from petstore.errors import EventNotKept, NotFound, WebhookDisabled
 from petstore.events.model import ADMINISTRATORS
+from petstore.events.store import Change
 from petstore.keys.model import Caller
-from petstore.keys.store import unconditional
 from petstore.webhooks.deliveries import has_room, recover, recover_batch, retry
 from petstore.webhooks.model import Delivery
 from petstore.webhooks.store import active_webhooks, take_leases
@@ -29,7 +29,7 @@ async def key(store: Store) -> Caller:
 
 
 async def begin(store: Store, key: Caller, since: Milliseconds = 0, webhook_id: int = 1) -> None:
-    await store.write(recover(webhook_id, since, key.id, unconditional))
+    await store.write(recover(Change(0), webhook_id, since, key.id))
 
 
 async def recover_part(store: Store, webhook_id: int = 1) -> int | None:
@@ -54,7 +54,7 @@ async def recovered(
 
 
 async def retried(store: Store, key: Caller, delivery_id: int, webhook_id: int = 1) -> Delivery:
-    return await store.write(retry(webhook_id, delivery_id, key.id, NOW, unconditional))
+    return await store.write(retry(Change(NOW), webhook_id, delivery_id, key.id))
 
 
 # All that was missed

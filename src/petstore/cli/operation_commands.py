@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import msgspec
 
-from petstore.cli.client import CommandFailure, ExitStatus, client_option, store_client_option
+from petstore.cli.client import CommandFailure, ExitStatus, client_option
 from petstore.cli.options import (
     CATEGORY,
     DAY,
@@ -24,7 +24,7 @@ from petstore.cli.options import (
     duration_text,
     given,
 )
-from petstore.cli.resources import View, list_options, resource_options, show_deleted
+from petstore.cli.resources import View, list_options, print_done, resource_options
 from petstore.clock import SECOND
 from petstore.domain.fields import INT64_MIN
 from petstore.domain.names import MAX_SEARCHED, name_key
@@ -38,13 +38,17 @@ _OF_LISTS = ("limit", "cursor", "count")
 
 
 class OperationField(NamedTuple):
-    """A field of a query or a body: its name in Python, the word for its option, its schema."""
+    """A field of a query or a body: its name in Python, the word for its option, its schema.
+
+    A command may have a ``special`` type for it, such as one with a word for ``NONE``.
+    """
 
     name: str
     word: str
     schema: Mapping[str, Any]
     is_required: bool
     can_be_null: bool
+    special: click.ParamType[Any] | None = None
 
     @property
     def is_several(self) -> bool:
@@ -52,6 +56,8 @@ class OperationField(NamedTuple):
 
     @property
     def type(self) -> click.ParamType[Any]:
+        if self.special is not None:
+            return self.special
         kind: click.ParamType[Any] = TEXT
         match self.schema.get("items", self.schema):
             case {"enum": [*choices]}:
@@ -75,11 +81,17 @@ class OperationField(NamedTuple):
         text = re.sub(r" \(RFC 3339\)", ", such as 2026-12-24T10:00:00Z", text)
         text = re.split(r"(?<=\.) (?!By default)", text)[0].removesuffix(".")
         text = re.sub("^true: (.)", lambda found: found[1].upper(), text)
+        text = re.sub("; null means.*", "", text.replace(", in seconds", ", such as 1h"))
         text += "; a name or an ID" * (self.name == "category_id")
+        match self.schema:
+            case {"items": {"enum": [*choices]}}:
+                text += f": {', '.join(choices)}"
         text += "; may be repeated" * (self.is_several and "repeated" not in text)
         default: Any = self.schema.get("default")
-        if self.name.endswith("_seconds"):
+        if default and self.name.endswith("_seconds"):
             default = duration_text(default)
+        if isinstance(default, list):
+            default = " ".join(sorted(default))
         return f"{text}. [default: {default}]" if default else f"{text}."
 
     def options(self, *, can_be_removed: bool) -> Iterator[click.Parameter]:
@@ -96,12 +108,12 @@ class OperationField(NamedTuple):
                 yield click.Option(
                     [f"--{self.word}", self.name],
                     type=self.type,
-                    metavar=self.word.upper() if self.is_several else None,
+                    metavar=self.word.upper() if self.is_several and not self.special else None,
                     multiple=self.is_several,
                     required=self.is_required,
                     help=self.help,
                 )
-        if can_be_removed:
+        if can_be_removed and self.special is None:
             flag, about = f"--no-{self.word}", f"Remove the {self.word.replace('-', ' ')}."
             yield click.Option([flag, f"no_{self.name}"], is_flag=True, help=about)
 
@@ -111,8 +123,9 @@ class OperationCommand(click.Command):
 
     Ids in the path are arguments, and so are the fields that ``arguments`` names. Every other field
     of the query or the body is an option, unless ``fixed`` has its value, it is ``left_out``, or
-    ``only`` others are wanted. ``words`` has other names for options. The ``view`` prints the
-    result, or else ``show``, which gets the values of further ``options``.
+    ``only`` others are wanted. ``words`` has other names for options, and ``types`` other types.
+    The ``view`` prints the result, or else ``show``, which gets the values of further ``options``,
+    or a line says what is ``done``.
     """
 
     _text: str | None
@@ -129,19 +142,22 @@ class OperationCommand(click.Command):
         left_out: Sequence[str] = (),
         only: Sequence[str] | None = None,
         words: Mapping[str, str] | None = None,
+        types: Mapping[str, click.ParamType[Any]] | None = None,
         show: Callable[..., object] | None = None,
+        done: str = "",
         options: Sequence[click.Parameter] = (),
-        on_database: bool = False,
+        client: Callable[[Any], Any] = client_option,
         help: str | None = None,  # noqa: A002 - as click calls it
     ) -> None:
         self._is_list = operation_id.startswith("list")
         decorate = list_options if self._is_list else resource_options
-        run: Any = decorate(self._run, store_client_option if on_database else client_option)
+        run: Any = decorate(self._run, client)
         params = [*options, *reversed(run.__click_params__)]
         super().__init__(name, callback=run, params=params, help=help)
         self._operation_id, self._method = operation_id, method
         self._arguments, self._fixed = arguments, fixed or {}
         self._left_out, self._only, self._words = left_out, only, words or {}
+        self._types, self._done = types or {}, done
         self._view, self._show = view or View(), show
 
     @cached_property
@@ -168,7 +184,9 @@ class OperationCommand(click.Command):
         struct = self.operation.query or self.operation.body
         apart = {*_OF_LISTS, *self._fixed, *self._left_out}
         return {
-            name: field._replace(word=self._words.get(field.name, field.word))
+            name: field._replace(
+                word=self._words.get(field.name, field.word), special=self._types.get(field.name)
+            )
             for name, field in (_fields(struct) if struct else {}).items()
             if field.name not in apart and (self._only is None or field.name in self._only)
         }
@@ -217,6 +235,8 @@ class OperationCommand(click.Command):
                     msg = f"--{word} and --no-{word} cannot be used together"
                     raise click.UsageError(msg)
                 sent[name] = NONE
+            if isinstance(sent[name], tuple) and NONE in sent[name]:
+                sent[name] = _none(word, sent[name])
             if name.endswith("_seconds") and sent[name] is not None:
                 sent[name] //= SECOND
         if sent.get("category_id") is not None:
@@ -231,10 +251,21 @@ class OperationCommand(click.Command):
             (self._show or self._view.show_list)(partial(method, *ids, **sent), **values)
             return
         response = method.raw(*ids, **sent)
-        if self._show is None and self.operation.success.content is None:
-            show_deleted(str(self.operation.resource).capitalize(), ids[-1], **values)
+        is_gone = self.operation.success.content is None
+        if self._show is None and (self._done or is_gone):
+            named, done = f"{self.operation.resource}".capitalize(), self._done or "deleted"
+            said = {"id": ids[-1], done: True} if is_gone else response.json()
+            print_done(f"{named} {ids[-1]} {done}.", said, **values)
         else:
             (self._show or self._view.show)(response, **values)
+
+
+def _none(word: str, values: tuple[Any, ...]) -> list[Any]:
+    """Return no values, or refuse others beside the word for none."""
+    if {*values} != {NONE}:
+        msg = f"--{word}: expected values or the word for none of them, not both"
+        raise click.UsageError(msg)
+    return []
 
 
 def find_category(client: "Client", value: int | str, option: str = "--category") -> int:

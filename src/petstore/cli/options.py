@@ -79,10 +79,19 @@ def _named_category(value: str) -> int | str:
     return _utf8(value) if number is None else number
 
 
+def _is_line(value: str) -> bool:
+    return value.isprintable() and bool(value.strip())
+
+
 TEXT = Parsed("text", _utf8, "text in UTF-8")
 CATEGORY = Parsed("category", _named_category, "text in UTF-8")
 MOMENT = Parsed("time", moment_in, "a date and time such as 2026-12-24T10:00:00Z")
 DAY = Parsed("date", date.fromisoformat, "a date such as 2026-12-24")
+NAME = Parsed(
+    "name",
+    lambda value: value if 1 <= len(value) <= _MAX_NAME and _is_line(value) else None,
+    "1 to 100 printable characters, not only white space",
+)
 NETWORK = Parsed("cidr", lambda value: canonical_networks([value])[0], "a network")
 
 
@@ -172,14 +181,6 @@ class SecretOption(click.Option):
             f"{self.opts[0]}: others on this machine can read a password on the command line; put"
             f" the value into a file and name that in {file_variable(self._variable)}"
         )
-
-
-def key_name(value: str) -> str:
-    """Return ``value`` if it can be the name of a key: readable, on one line."""
-    if not (1 <= len(value) <= _MAX_NAME and value.isprintable() and value.strip()):
-        msg = "expected 1 to 100 printable characters, not only white space."
-        raise click.BadParameter(msg)
-    return value
 
 
 def database_url(value: str) -> str:

@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import click
 
-from petstore.cli.client import client_of, client_option, store_client_option, wait_in_bar
+from petstore.cli.client import client_of, client_option, wait_in_bar
 from petstore.cli.options import TEXT, Command, Integer, json_option, page_option
 from petstore.cli.output import (
     counted,
@@ -173,12 +172,12 @@ def show_response(response: "Response[Any]", line: str, *, as_json: bool) -> Non
     print_json(members)
 
 
-def show_deleted(kind: str, resource_id: int, *, as_json: bool) -> None:
-    """Say that a resource is deleted, of which the service returns nothing."""
+def print_done(line: str, document: object, *, as_json: bool) -> None:
+    """Say what is done, or print it as JSON."""
     if as_json:
-        print_json({"id": resource_id, "deleted": True})
+        print_json(document)
     else:
-        click.echo(f"{kind} {resource_id} deleted.", err=True)
+        click.echo(line, err=True)
 
 
 def resource_options(
@@ -195,12 +194,6 @@ def list_options(command: Command, client: Callable[[Command], Command] = client
     is_all = click.option("--all", "is_all", is_flag=True, help="All of them, page after page.")
     cursor = click.option("--cursor", type=TEXT, help="Start where an earlier list has ended.")
     return limit(is_all(cursor(page_option(resource_options(command, client)))))
-
-
-store_options = partial(resource_options, client=store_client_option)
-"""The options of a command that administers a store, by its service or on the database itself."""
-
-store_list_options = partial(list_options, client=store_client_option)
 
 
 def utc(moment: datetime) -> str:

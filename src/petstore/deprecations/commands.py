@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from petstore.cli.client import store_client_option
 from petstore.cli.operation_commands import OperationCommand
 from petstore.cli.output import text_output
 from petstore.cli.resources import View
@@ -58,7 +59,7 @@ deprecations = OperationCommand(
             ["--csv", "as_csv"], is_flag=True, help="Print CSV that is safe in a spreadsheet."
         )
     ],
-    on_database=True,
+    client=store_client_option,
     help="""List the keys that called deprecated operations in the last 30 days.
 
     With a key in PETSTORE_KEY that has the scope keys:admin, requests go to the service at --url.

@@ -42,8 +42,9 @@ from petstore.imports.store import (
 )
 from petstore.interface.bodies import room_for_file
 from petstore.interface.idempotency import change, find_replay
-from petstore.interface.operation import Call, Context, FileBody, Operation, Result, Success
+from petstore.interface.operation import Call, Context, FileBody, Result, Success
 from petstore.interface.pages import PageQuery, cursor_of, limit_of, page_result
+from petstore.interface.resource import Resource
 
 MEDIA_TYPES = (
     "text/csv",
@@ -328,130 +329,96 @@ _FINISHED = {name: value for name, value in _EXAMPLE.items() if name != "preview
     "refused": 2,
 }
 
-_operation = partial(Operation, tag="Imports", scope="pets:write")
+_RESOURCE = Resource(
+    *(Import, "/imports", "Imports", "an import", "pets:write", "pets:write", _EXAMPLE)
+)
 
 OPERATIONS = (
-    _operation(
-        id="listImports",
-        method="GET",
-        path="/imports",
-        summary="List imports",
-        description=(
-            "Returns a page of your imports, the newest first. An import is kept for 7 days after"
-            " its last use."
-        ),
-        handler=_list,
+    _RESOURCE.row(
+        *("listImports", "GET", "/imports", "List imports"),
+        "Returns a page of your imports, the newest first. An import is kept for 7 days after"
+        " its last use.",
+        *(_list, Success(200, "A page of imports.", list[Import], [_FINISHED])),
         query=ListImportsQuery,
-        success=Success(200, "A page of imports.", list[Import], [_FINISHED]),
     ),
-    _operation(
-        id="createImport",
-        method="POST",
-        path="/imports",
-        summary="Send a file of pets",
-        description=(
-            "Takes a file, CSV or a workbook of up to 8 MiB and 20,000 rows, and adds nothing yet:"
-            " the response says how the file was read, and what a run would do. A file that you"
-            " have sent before returns the import that it has, unless that was undone."
+    _RESOURCE.row(
+        *("createImport", "POST", "/imports", "Send a file of pets"),
+        "Takes a file, CSV or a workbook of up to 8 MiB and 20,000 rows, and adds nothing yet:"
+        " the response says how the file was read, and what a run would do. A file that you"
+        " have sent before returns the import that it has, unless that was undone.",
+        *(
+            _create,
+            Success(201, "The import, with the `id` the service assigned.", Import, _EXAMPLE),
         ),
-        handler=_create,
         query=CreateImportQuery,
         body=FileBody,
         media_types=MEDIA_TYPES,
         in_turn=True,
         body_example="name,category,status\nBella,Dogs,available\n",
-        success=Success(201, "The import, with the `id` the service assigned.", Import, _EXAMPLE),
         errors=(TooManyImports,),
     ),
-    _operation(
-        id="getImport",
-        method="GET",
-        path="/imports/{importId}",
-        summary="Get an import",
-        description="Returns one of your imports.",
-        handler=_get,
-        success=Success(200, "The import.", Import, _EXAMPLE),
+    _RESOURCE.row(
+        *("getImport", "GET", "/imports/{importId}", "Get an import"),
+        "Returns one of your imports.",
+        *(_get, Success(200, "The import.", Import, _EXAMPLE)),
     ),
-    _operation(
-        id="updateImport",
-        method="PATCH",
-        path="/imports/{importId}",
-        summary="Change how a file is read",
-        description=(
-            "Changes the members in the body (RFC 7396), as long as nothing is added: which columns"
-            " are the fields, what words mean, and what happens to unknown categories. The"
-            " `preview` of the response is a new one, even if the body is empty."
-        ),
-        handler=_update,
+    _RESOURCE.row(
+        *("updateImport", "PATCH", "/imports/{importId}", "Change how a file is read"),
+        "Changes the members in the body (RFC 7396), as long as nothing is added: which columns"
+        " are the fields, what words mean, and what happens to unknown categories. The"
+        " `preview` of the response is a new one, even if the body is empty.",
+        *(_update, Success(200, "The import as it is now.", Import, _EXAMPLE)),
         body=ImportPatch,
         body_example={"unknownCategories": "create", "values": {"Adopted": "sold"}},
         in_turn=True,
-        success=Success(200, "The import as it is now.", Import, _EXAMPLE),
         errors=(UnknownCategory, ImportClosed),
     ),
-    _operation(
-        id="runImport",
-        method="POST",
-        path="/imports/{importId}/run",
-        summary="Run an import",
-        description=(
-            "Adds the pets of the next rows, for about a second. Call it until `waiting` is 0. Each"
-            " row costs a request of the day of your key, the first one that of the call. Rows that"
-            " cannot be added are refused; `getImportRefused` says why."
-        ),
-        handler=_run,
+    _RESOURCE.row(
+        *("runImport", "POST", "/imports/{importId}/run", "Run an import"),
+        "Adds the pets of the next rows, for about a second. Call it until `waiting` is 0. Each"
+        " row costs a request of the day of your key, the first one that of the call. Rows that"
+        " cannot be added are refused; `getImportRefused` says why.",
+        *(_run, Success(200, "The import as it is now.", Import, _FINISHED)),
         in_turn=True,
         waits=True,
-        success=Success(200, "The import as it is now.", Import, _FINISHED),
         errors=(ImportClosed,),
     ),
-    _operation(
-        id="undoImport",
-        method="POST",
-        path="/imports/{importId}/undo",
-        summary="Undo an import",
-        description=(
-            "Deletes the pets that the import added and that nobody has changed or ordered since,"
-            " for about a second. Call it until `waiting` is 0; `keptPets` says which pets stay and"
-            " why. Each pet costs a request of the day of your key, as a row of a run does."
-        ),
-        handler=_undo,
-        in_turn=True,
-        waits=True,
-        success=Success(
+    _RESOURCE.row(
+        *("undoImport", "POST", "/imports/{importId}/undo", "Undo an import"),
+        "Deletes the pets that the import added and that nobody has changed or ordered since,"
+        " for about a second. Call it until `waiting` is 0; `keptPets` says which pets stay and"
+        " why. Each pet costs a request of the day of your key, as a row of a run does.",
+        _undo,
+        Success(
             200, "The import as it is now.", Import, _FINISHED | {"state": "undone", "deleted": 1}
         ),
+        in_turn=True,
+        waits=True,
         errors=(ImportClosed,),
     ),
-    _operation(
-        id="getImportRefused",
-        method="GET",
-        path="/imports/{importId}/refused",
-        summary="Get the refused rows",
-        description=(
-            "Returns the rows that were refused as CSV, with their lines and every reason that"
-            " holds now; before the first run, those that would be. Correct them and send the file"
-            " again."
-            " Cells that a spreadsheet would run as a formula begin with an apostrophe."
-        ),
-        handler=_refused,
-        query=RefusedQuery,
-        in_turn=True,
-        tagged=False,
-        success=Success(
+    _RESOURCE.row(
+        "getImportRefused",
+        "GET",
+        "/imports/{importId}/refused",
+        "Get the refused rows",
+        "Returns the rows that were refused as CSV, with their lines and every reason that"
+        " holds now; before the first run, those that would be. Correct them and send the file"
+        " again."
+        " Cells that a spreadsheet would run as a formula begin with an apostrophe.",
+        _refused,
+        Success(
             200,
             "The refused rows.",
             example="name,category,line,reason\nTiger,Lions,4,There is no category “Lions”.\n",
             media_type="text/csv",
         ),
+        query=RefusedQuery,
+        in_turn=True,
+        tagged=False,
     ),
-    _operation(
-        id="deleteImport",
-        method="DELETE",
-        path="/imports/{importId}",
-        summary="Delete an import",
-        description="Deletes an import. The pets that it has added stay.",
-        handler=_delete,
-        success=Success(204, "The import is deleted."),
+    _RESOURCE.row(
+        *("deleteImport", "DELETE", "/imports/{importId}", "Delete an import"),
+        "Deletes an import. The pets that it has added stay.",
+        *(_delete, Success(204, "The import is deleted.")),
     ),
 )

@@ -122,11 +122,11 @@ class Context(Struct, frozen=True):
     @property
     def principal(self) -> Principal:
         """The caller as one who changes keys or people."""
+        now, check = self.services.clock(), self.conditions.check
         if self.caller.kind == "operator":
-            return Principal(self.author, self.caller)
-        return Principal(
-            self.author, self.caller, self.address, self.find_caller_in_unit, self.credential
-        )
+            return Principal(self.author, self.caller, now=now, check=check)
+        found = self.find_caller_in_unit, self.credential
+        return Principal(self.author, self.caller, self.address, *found, now, check)
 
     @property
     def credential(self) -> bytes:

@@ -29,6 +29,7 @@ class Resource(NamedTuple):
     writes: Scope
     example: Mapping[str, Any]
     shows_orders: bool = False
+    no_store: bool = False
 
     def list(
         self,
@@ -134,6 +135,7 @@ class Resource(NamedTuple):
             "success": success,
             "scope": self.reads if method == "GET" else self.writes,
             "shows_orders": self.shows_orders,
+            "no_store": self.no_store,
         }
         return Operation(**{**row, **others})
 

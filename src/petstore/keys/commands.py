@@ -8,31 +8,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from petstore.cli.client import store_client_option
-from petstore.cli.options import (
-    ID,
-    NETWORK,
-    NONE,
-    TEXT,
-    Command,
-    Integer,
-    OrWord,
-    duration,
-    given,
-    key_name,
-)
+from petstore.cli.operation_commands import OperationCommand
+from petstore.cli.options import NAME, NETWORK, Integer, OrWord, Parsed, duration
 from petstore.cli.output import SectionedGroup, print_json, print_secret, printable
-from petstore.cli.resources import View, resource_options, store_list_options, store_options
+from petstore.cli.resources import View, resource_options
 from petstore.clock import SECOND, Milliseconds, system_clock, utc_second
-from petstore.domain.plans import PLANS, UNLIMITED
-from petstore.keys.model import SCOPES
+from petstore.domain.plans import UNLIMITED
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
-    from petstore_client import Client, Response
+    from petstore_client import Response
     from petstore_client.models import Key, KeyWithToken
 
 _LIMIT = Integer(1, UNLIMITED - 1)
-_VALIDITY = duration(min_seconds=1)
-_SCOPES = f"{', '.join(SCOPES[:-1])} or {SCOPES[-1]}; may be repeated."
+_LIFE = duration(min_seconds=1)
+
+
+def _end(life: str) -> datetime:
+    return datetime.now(UTC) + timedelta(milliseconds=_LIFE.convert(life, None, None))
 
 
 def _date(moment: datetime | None) -> str:
@@ -47,17 +39,17 @@ def _limits(key: "Key") -> str:
 
 _KEYS: "View[Key]" = View(
     {
-        "id": lambda key: key.id,
-        "name": lambda key: key.name,
-        "plan": lambda key: key.plan,
+        "id": "id",
+        "name": "name",
+        "plan": "plan",
         "per min/day": _limits,
         "scopes": lambda key: " ".join(key.scopes),
-        "environment": lambda key: key.environment,
-        "token ends": lambda key: key.token_ends,
+        "environment": "environment",
+        "token ends": "token_ends",
         "state": lambda key: _state(key.state, key.banned_until),
         "created": lambda key: _date(key.created_at),
         "expires": lambda key: _date(key.expires_at),
-        "last used (UTC)": lambda key: key.last_used_at,
+        "last used (UTC)": "last_used_at",
     },
     ("scopes", "created", "environment", "expires", "token ends", "last used (UTC)", "plan"),
 )
@@ -67,88 +59,8 @@ def _state(state: str, banned_until: object) -> str:
     return "banned" if banned_until and state == "active" else state
 
 
-_id_argument = click.argument("key_id", metavar="ID", type=ID)
-
-
-def _field_options(command: Command, *, is_new: bool) -> Command:
-    """Give a command an option for each field of a key."""
-    limit = _LIMIT if is_new else OrWord(_LIMIT, "unlimited")
-    for option in (
-        click.option(
-            "--network",
-            "allowed_networks",
-            multiple=True,
-            type=NETWORK if is_new else OrWord(NETWORK, "anywhere"),
-            help="A network that it may be used from, instead of any others; may be repeated.",
-        ),
-        click.option(
-            "--expires-in",
-            "expires_at",
-            type=_VALIDITY if is_new else OrWord(_VALIDITY, "never"),
-            help="How long from now it is valid, such as 30d.",
-        ),
-        click.option(
-            "--scope",
-            "scopes",
-            multiple=True,
-            type=click.Choice(SCOPES),
-            metavar="SCOPE",
-            help=f"What it may do, all of it: {_SCOPES}",
-        ),
-        click.option("--per-day", type=limit, help="Enterprise only: requests a day."),
-        click.option("--per-minute", type=limit, help="Enterprise only: requests a minute."),
-        click.option(
-            "--plan",
-            required=is_new,
-            type=click.Choice(list(PLANS)),
-            help="How many requests it may make.",
-        ),
-        click.option(
-            "--name", required=is_new, type=key_name, metavar="NAME", help="What the key is for."
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-@click.group(cls=SectionedGroup)
-def keys() -> None:
-    """Issue, list, change and revoke API keys. A running service applies it within a second.
-
-    With a key in PETSTORE_KEY that has the scope keys:admin, requests go to the service at --url.
-    Without one, the commands work on the database itself.
-    """
-
-
-@keys.command()
-@partial(_field_options, is_new=True)
-@partial(resource_options, client=partial(store_client_option, creates=True))
-def create(*, client: "Client", as_json: bool, **options: Any) -> None:
-    """Issue a key, and print its token once, alone on standard output. It is stored nowhere.
-
-    By default it may do everything with pets and orders, from anywhere, and does not expire.
-    """
-    _print_issued(client.keys.create.raw(**_fields(options)), "created", as_json=as_json)
-
-
-@keys.command("list")
-@click.option(
-    "--name",
-    type=TEXT,
-    help="Words of the name, the ID, or the last four characters of the token.",
-)
-@store_list_options
-def list_keys(*, client: "Client", name: str | None, **options: Any) -> None:
-    """List keys by ID, without their tokens."""
-    _KEYS.show_list(partial(client.keys.list, name=name), **options)
-
-
-@keys.command()
-@_id_argument
-@store_options
-def show(*, key_id: int, client: "Client", as_json: bool) -> None:
-    """Show one key."""
-    key = client.keys.get.raw(key_id).json()
+def _show(response: "Response[Key]", *, as_json: bool) -> None:
+    key = response.json()
     if as_json:
         print_json(key)
         return
@@ -165,33 +77,18 @@ def _text(value: Any) -> str:
     return "-" if value in (None, "") else str(value)
 
 
-@keys.command()
-@_id_argument
-@partial(_field_options, is_new=False)
-@store_options
-def change(*, key_id: int, client: "Client", as_json: bool, **options: Any) -> None:
-    """Change a key. Fields without an option do not change, and its usage carries over."""
-    changed = client.keys.update.raw(key_id, **_fields(options))
-    if as_json:
-        print_json(changed.json())
-    else:
-        click.echo(f"Key {key_id} changed.", err=True)
-
-
-@keys.command()
-@_id_argument
-@click.option(
-    "--grace",
-    type=duration(),
-    default="0s",
-    show_default=True,
-    help="How long the old token stays valid, such as 1h.",
-)
-@store_options
-def rotate(*, key_id: int, grace: Milliseconds, client: "Client", as_json: bool) -> None:
-    """Issue a new token for a key, and print it alone on standard output. Usage carries over."""
-    issued = client.keys.rotate.raw(key_id, grace_seconds=grace // SECOND)
-    _print_issued(issued, "rotated", as_json=as_json)
+def _print_issued(
+    response: "Response[KeyWithToken]", done: str = "rotated", *, as_json: bool
+) -> None:
+    key = response.value
+    print_secret(
+        "token",
+        printable(key.token),
+        f"Key {key.id} ({printable(key.name)}) {done}. The token is shown this once.",
+        f"key {key.id} was {done}, but nobody saw its token: petstore keys rotate {key.id} issues"
+        " another",
+        response.json() if as_json else None,
+    )
 
 
 @click.command("rotate-key")
@@ -203,7 +100,7 @@ def rotate(*, key_id: int, grace: Milliseconds, client: "Client", as_json: bool)
     help="How long the old token stays valid.",
 )
 @resource_options
-def rotate_own(*, client: "Client", grace: Milliseconds, as_json: bool) -> None:
+def rotate_own(*, client: Any, grace: Milliseconds, as_json: bool) -> None:
     """Issue a new token for your own key, and print it alone on standard output."""
     response = client.keys.rotate_current.raw(grace_seconds=grace // SECOND)
     key = response.value
@@ -218,57 +115,64 @@ def rotate_own(*, client: "Client", grace: Milliseconds, as_json: bool) -> None:
     )
 
 
-@keys.command()
-@_id_argument
-@store_options
-def revoke(*, key_id: int, client: "Client", as_json: bool) -> None:
-    """Revoke a key for good."""
-    client.keys.revoke(key_id)
-    _print_changed(client, key_id, "revoked", as_json=as_json)
+keys = SectionedGroup(
+    "keys",
+    help="""Issue, list, change and revoke API keys. A running service applies it within a second.
 
+    With a key in PETSTORE_KEY that has the scope keys:admin, requests go to the service at --url.
+    Without one, the commands work on the database itself.
+    """,
+)
+_command = partial(
+    OperationCommand,
+    view=_KEYS,
+    client=store_client_option,
+    words={"expires_at": "expires-in", "allowed_networks": "network"},
+)
+_end_type = Parsed("duration", _end, "a duration")
+_TYPES = {
+    "name": NAME,
+    "per_minute": _LIMIT,
+    "per_day": _LIMIT,
+    "expires_at": _end_type,
+    "allowed_networks": NETWORK,
+}
+_TYPES_OF_CHANGES = _TYPES | {
+    "per_minute": OrWord(_LIMIT, "unlimited"),
+    "per_day": OrWord(_LIMIT, "unlimited"),
+    "expires_at": OrWord(_end_type, "never"),
+    "allowed_networks": OrWord(NETWORK, "anywhere"),
+}
+keys.add_commands(
+    _command(
+        "create",
+        "createKey",
+        "keys.create",
+        types=_TYPES,
+        show=partial(_print_issued, done="created"),
+        client=partial(store_client_option, creates=True),
+        help="""Issue a key, and print its token once, alone on standard output. Nothing stores it.
 
-@keys.command()
-@_id_argument
-@store_options
-def unban(*, key_id: int, client: "Client", as_json: bool) -> None:
-    """Lift the ban of a key."""
-    client.keys.unban(key_id)
-    _print_changed(client, key_id, "unbanned", as_json=as_json)
-
-
-def _print_changed(client: "Client", key_id: int, done: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(client.keys.get.raw(key_id).json())
-    else:
-        click.echo(f"Key {key_id} {done}.", err=True)
-
-
-def _print_issued(response: "Response[KeyWithToken]", done: str, *, as_json: bool) -> None:
-    key = response.value
-    print_secret(
-        "token",
-        printable(key.token),
-        f"Key {key.id} ({printable(key.name)}) {done}. The token is shown this once.",
-        f"key {key.id} was {done}, but nobody saw its token: petstore keys rotate {key.id} issues"
-        " another",
-        response.json() if as_json else None,
-    )
-
-
-def _fields(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a key that options name."""
-    fields = given(options)
-    if fields.get("expires_at") is not None:
-        fields["expires_at"] = datetime.now(UTC) + timedelta(milliseconds=fields["expires_at"])
-    if "allowed_networks" in fields:
-        fields["allowed_networks"] = _networks(fields["allowed_networks"])
-    return fields
-
-
-def _networks(given: tuple[Any, ...]) -> list[str]:
-    """Return the networks of a key, none for the word ``anywhere``."""
-    networks = [network for network in given if network is not NONE]
-    if networks and len(networks) < len(given):
-        msg = "--network: expected networks or the word anywhere, not both"
-        raise click.UsageError(msg)
-    return networks
+        By default it may do everything with pets and orders, from anywhere, and does not expire.
+        """,
+    ),
+    _command("list", "listKeys", "keys.list", help="List keys by ID, without their tokens."),
+    _command("show", "getKey", "keys.get", show=_show, help="Show one key."),
+    _command(
+        "change",
+        "updateKey",
+        "keys.update",
+        types=_TYPES_OF_CHANGES,
+        done="changed",
+        help="Change a key. Fields without an option do not change, and its usage carries over.",
+    ),
+    _command(
+        "rotate",
+        "rotateKey",
+        "keys.rotate",
+        show=_print_issued,
+        help="Issue a new token for a key, and print it alone on standard output.",
+    ),
+    _command("revoke", "revokeKey", "keys.revoke", done="revoked", help="Revoke a key for good."),
+    _command("unban", "unbanKey", "keys.unban", done="unbanned", help="Lift the ban of a key."),
+)

@@ -23,8 +23,9 @@ from petstore.errors import (
 )
 from petstore.interface.authentication import invalid_key, require_network
 from petstore.interface.idempotency import change
-from petstore.interface.operation import Call, Context, Operation, Result, Success
+from petstore.interface.operation import Call, Context, Result, Success
 from petstore.interface.pages import PageQuery, page_result
+from petstore.interface.resource import Resource
 from petstore.keys.model import (
     LONGEST_LIFE,
     Caller,
@@ -99,9 +100,8 @@ async def _list(context: Context, call: Call[None, ListKeysQuery]) -> Result[lis
 
 
 async def _create(context: Context, call: Call[KeyCreate, None]) -> Result[KeyWithToken]:
-    now = context.services.clock()
-    new = KeyFields(**_wanted(call.body, now))
-    unit = create_key(new, context.caller.environment, context.principal, now)
+    new = KeyFields(**_wanted(call.body, context.services.clock()))
+    unit = create_key(new, context.caller.environment, context.principal)
     told = "the first request created key {id} and showed its token; rotate the key to get another"
     return await change(context, unit, shown_once=told)
 
@@ -112,32 +112,27 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Key]:
 
 
 async def _update(context: Context, call: Call[Struct, None]) -> Result[Key]:
-    now, check = context.services.clock(), context.conditions.check
-    changes = _wanted(call.body, now)
-    return await _change(context, change_key(call.path_id, changes, context.principal, now, check))
+    changes = _wanted(call.body, context.services.clock())
+    return await _change(context, change_key(call.path_id, changes, context.principal))
 
 
 async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
-    grace, now = call.body.grace_seconds * SECOND, context.services.clock()
-    unit = rotate_key(call.path_id, grace, context.principal, now, context.conditions.check)
+    unit = rotate_key(call.path_id, call.body.grace_seconds * SECOND, context.principal)
     return await _change(context, unit, shown_once=_ROTATED)
 
 
 async def _rotate_own(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
-    grace, now = call.body.grace_seconds * SECOND, context.services.clock()
-    found = partial(_find_own, context)
-    unit = rotate_own_key(grace, found, context.credential, context.author, now)
+    grace, find_own = call.body.grace_seconds * SECOND, partial(_find_own, context)
+    unit = rotate_own_key(grace, find_own, context.credential, context.principal)
     return await _change(context, unit, shown_once=_ROTATED)
 
 
 async def _revoke(context: Context, call: Call[None, None]) -> Result[Key]:
-    now, check = context.services.clock(), context.conditions.check
-    return await _change(context, revoke_key(call.path_id, context.principal, now, check))
+    return await _change(context, revoke_key(call.path_id, context.principal))
 
 
 async def _unban(context: Context, call: Call[None, None]) -> Result[Key]:
-    now, check = context.services.clock(), context.conditions.check
-    return await _change(context, unban_key(call.path_id, context.principal, now, check))
+    return await _change(context, unban_key(call.path_id, context.principal))
 
 
 async def _change(context: Context, unit: Unit[T], *, shown_once: str | None = None) -> Result[T]:
@@ -188,120 +183,80 @@ _KEY = {
 }
 _ISSUED = _KEY | {"token": "ps_live_" + 38 * "0"}
 
-_operation = partial(Operation, tag="Keys", scope="keys:admin", no_store=True)
+_RESOURCE = Resource(
+    *(Key, "/keys", "Keys", "a key", "keys:admin", "keys:admin", _KEY), no_store=True
+)
 
 OPERATIONS = (
-    _operation(
-        id="listKeys",
-        method="GET",
-        path="/keys",
-        summary="List keys",
-        description="Returns a page of the keys of this environment, by ascending `id`.",
-        handler=_list,
+    _RESOURCE.row(
+        *("listKeys", "GET", "/keys", "List keys"),
+        "Returns a page of the keys of this environment, by ascending `id`.",
+        *(_list, Success(200, "A page of keys.", list[Key], [_KEY])),
         query=ListKeysQuery,
-        success=Success(200, "A page of keys.", list[Key], [_KEY]),
     ),
-    _operation(
-        id="createKey",
-        method="POST",
-        path="/keys",
-        summary="Create a key",
-        description=(
-            "Creates a key of this environment. By default it has the plan `free` and the scopes"
-            " of pets and orders. The `token` is shown only once. Your key cannot give a scope, a"
-            " higher limit, a longer life or a network that it does not have itself."
-        ),
-        handler=_create,
+    _RESOURCE.row(
+        *("createKey", "POST", "/keys", "Create a key"),
+        "Creates a key of this environment. By default it has the plan `free` and the scopes"
+        " of pets and orders. The `token` is shown only once. Your key cannot give a scope, a"
+        " higher limit, a longer life or a network that it does not have itself.",
+        *(_create, Success(201, "The key and its token.", KeyWithToken, _ISSUED)),
         tagged=False,
         body=KeyCreate,
         body_example={"name": "Till 2", "plan": "pro"},
-        success=Success(201, "The key and its token.", KeyWithToken, _ISSUED),
         errors=(BeyondOwnRights, SecretAlreadyShown),
     ),
-    _operation(
-        id="getKey",
-        method="GET",
-        path="/keys/{keyId}",
-        summary="Get a key",
-        description="Returns one key, without its token.",
-        handler=_get,
-        success=Success(200, "The key.", Key, _KEY),
+    _RESOURCE.row(
+        *("getKey", "GET", "/keys/{keyId}", "Get a key"),
+        "Returns one key, without its token.",
+        *(_get, Success(200, "The key.", Key, _KEY)),
     ),
-    _operation(
-        id="updateKey",
-        method="PATCH",
-        path="/keys/{keyId}",
-        summary="Change a key",
-        description=(
-            "Changes the members in the body (RFC 7396); usage carries over. A key that leaves"
-            " the plan `enterprise` loses its own limits. The last key with the scope `keys:admin`"
-            " cannot lose it, or exclude its own address."
-        ),
-        handler=_update,
+    _RESOURCE.row(
+        *("updateKey", "PATCH", "/keys/{keyId}", "Change a key"),
+        "Changes the members in the body (RFC 7396); usage carries over. A key that leaves"
+        " the plan `enterprise` loses its own limits. The last key with the scope `keys:admin`"
+        " cannot lose it, or exclude its own address.",
+        *(_update, Success(200, "The key as it is now.", Key, _KEY)),
         body=KeyPatch,
         body_example={"plan": "pro"},
-        success=Success(200, "The key as it is now.", Key, _KEY),
         errors=(BeyondOwnRights, LastAdminKey),
     ),
-    _operation(
-        id="revokeKey",
-        method="DELETE",
-        path="/keys/{keyId}",
-        summary="Revoke a key",
-        description=(
-            "Revokes a key for good, within a second everywhere. Revoking it again has no effect."
-            " The last key with the scope `keys:admin` cannot be revoked here."
-        ),
-        handler=_revoke,
-        success=Success(204, "The key is revoked."),
+    _RESOURCE.row(
+        *("revokeKey", "DELETE", "/keys/{keyId}", "Revoke a key"),
+        "Revokes a key for good, within a second everywhere. Revoking it again has no effect."
+        " The last key with the scope `keys:admin` cannot be revoked here.",
+        *(_revoke, Success(204, "The key is revoked.")),
         errors=(LastAdminKey,),
     ),
-    _operation(
-        id="rotateKey",
-        method="POST",
-        path="/keys/{keyId}/rotate",
-        summary="Rotate a key",
-        description=(
-            "Issues a new token for the same key. Usage, limits and bans carry over. The old"
-            " token stays valid for `graceSeconds`. The new token is shown only once."
-        ),
-        handler=_rotate,
+    _RESOURCE.row(
+        *("rotateKey", "POST", "/keys/{keyId}/rotate", "Rotate a key"),
+        "Issues a new token for the same key. Usage, limits and bans carry over. The old"
+        " token stays valid for `graceSeconds`. The new token is shown only once.",
+        *(_rotate, Success(200, "The key and its new token.", KeyWithToken, _ISSUED)),
         tagged=False,
         body=Rotation,
         body_example={"graceSeconds": 3600},
         body_required=False,
-        success=Success(200, "The key and its new token.", KeyWithToken, _ISSUED),
         errors=(BeyondOwnRights, KeyEnded, SecretAlreadyShown),
     ),
-    _operation(
-        id="rotateCurrentKey",
-        method="POST",
-        path="/keys/current/rotate",
-        summary="Rotate your own key",
-        description=(
-            "Issues a new token for the key of the request, which needs no scope. Usage, limits"
-            " and bans carry over. The old token stays valid for `graceSeconds`, but can no longer"
-            f" rotate the key. A key may do this {MAX_OWN_ROTATIONS} times a day (UTC). The new"
-            " token is shown only once."
-        ),
-        handler=_rotate_own,
+    _RESOURCE.row(
+        *("rotateCurrentKey", "POST", "/keys/current/rotate", "Rotate your own key"),
+        "Issues a new token for the key of the request, which needs no scope. Usage, limits"
+        " and bans carry over. The old token stays valid for `graceSeconds`, but can no longer"
+        f" rotate the key. A key may do this {MAX_OWN_ROTATIONS} times a day (UTC). The new"
+        " token is shown only once.",
+        *(_rotate_own, Success(200, "Your key and its new token.", KeyWithToken, _ISSUED)),
         scope=None,
         tagged=False,
         body=Rotation,
         body_example={"graceSeconds": 3600},
         body_required=False,
-        success=Success(200, "Your key and its new token.", KeyWithToken, _ISSUED),
         errors=(BeyondOwnRights, SecretAlreadyShown, TooManyRotations),
     ),
-    _operation(
-        id="unbanKey",
-        method="POST",
-        path="/keys/{keyId}/unban",
-        summary="Lift the ban of a key",
-        description="Lifts the ban of a key, and forgets how often it was banned before.",
-        handler=_unban,
+    _RESOURCE.row(
+        *("unbanKey", "POST", "/keys/{keyId}/unban", "Lift the ban of a key"),
+        "Lifts the ban of a key, and forgets how often it was banned before.",
+        *(_unban, Success(204, "The key is not banned.")),
         tagged=False,
-        success=Success(204, "The key is not banned."),
     ),
 )
 

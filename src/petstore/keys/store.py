@@ -7,7 +7,6 @@ recording an event.
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -34,7 +33,7 @@ from petstore.errors import (
     NotFound,
     TooManyRotations,
 )
-from petstore.events.model import OPERATOR, AdminEventType, Author, admin_event
+from petstore.events.model import OPERATOR, AdminEventType, Author, NewEvent, admin_event
 from petstore.events.search import count_since
 from petstore.events.store import record
 from petstore.keys.model import (
@@ -97,9 +96,14 @@ class StoredKey(NamedTuple):
         )
 
 
-class Principal(NamedTuple):
-    """Who changes keys or people: the operator at the command line, or a ``caller``.
+def _passes(_: object) -> None:
+    """Let a change begin with any version of its key or person."""
 
+
+class Principal(NamedTuple):
+    """Who changes keys or people ``now``: the operator at the command line, or a ``caller``.
+
+    ``check`` raises an error if the key or person is another version than the client expects.
     Events name the ``author``. ``address`` is where the client of the ``caller`` is.
     ``find_caller`` finds the caller once more by what the client has shown, a token or a session,
     if that is still valid. The ``credential`` is the digest of what it ends with (see ``Session``).
@@ -110,6 +114,14 @@ class Principal(NamedTuple):
     address: str = ""
     find_caller: Callable[[], Unit[Caller | None]] | None = None
     credential: bytes | None = None
+    now: Milliseconds = 0
+    check: Callable[[Any], None] = _passes
+
+    def at(self, now: Milliseconds) -> "Principal":
+        return self._replace(now=now)
+
+    def record(self, event: NewEvent) -> Statement:
+        return record(self.now, event, by=self.author)
 
     @property
     def environment(self) -> Environment | None:
@@ -126,9 +138,10 @@ async def list_keys(
     store: Reader, environment: Environment | None, after: int | None, limit: int, clock: Clock
 ) -> Page[Key]:
     """Return the first ``limit`` keys with an id above ``after``, of ``environment`` if given."""
+    now = clock()
     return await read_page(
         *(store, "select_keys", SELECT_KEYS, {"environment": environment or UNSET}, after, limit),
-        partial(_shown, now=clock()),
+        lambda row: stored_key(row).shown(now),
     )
 
 
@@ -166,10 +179,6 @@ def stored_key(row: Row) -> StoredKey:
     return StoredKey(caller_of(row), *row[len(COLUMNS) :])
 
 
-def _shown(row: Row, now: Milliseconds) -> Key:
-    return stored_key(row).shown(now)
-
-
 def values_of(key: KeyFields[Milliseconds]) -> dict[str, Value]:
     """Return the fields of a key as the database stores them."""
     scopes, networks = " ".join(sorted(key.scopes)), " ".join(key.allowed_networks)
@@ -184,12 +193,12 @@ def new_caller(kind: CallerKind) -> Statement:
 
 
 def create_key(
-    new: KeyFields[Milliseconds], environment: Environment, by: Principal, now: Milliseconds
+    new: KeyFields[Milliseconds], environment: Environment, by: Principal
 ) -> Unit[KeyWithToken]:
     _check_own_limits(new.plan, new.per_minute, new.per_day)
-    by = yield from begin_change(by, now)
+    by = yield from begin_change(by)
     ((key_id,),) = yield new_caller("key")
-    values = {"id": key_id, "environment": environment, "created_at": now} | values_of(new)
+    values = {"id": key_id, "environment": environment, "created_at": by.now} | values_of(new)
     yield Statement(
         f"INSERT INTO api_keys ({', '.join(values)}) VALUES {placeholders(len(values))}",  # noqa: S608 - only names
         tuple(values.values()),
@@ -198,17 +207,11 @@ def create_key(
     stored = yield from _read(key_id, by)
     if by.caller is not None:
         check_rights(by.caller, stored.key)
-    return (yield from _issue_token("key.created", stored, None, by.author, now))
+    return (yield from _issue_token("key.created", stored, None, by))
 
 
-def change_key(
-    key_id: int,
-    changes: Mapping[str, Any],
-    by: Principal,
-    now: Milliseconds,
-    check: Callable[[Key], None],
-) -> Unit[Key]:
-    """Change fields of a key that passes ``check``, by their names in ``KeyFields``.
+def change_key(key_id: int, changes: Mapping[str, Any], by: Principal) -> Unit[Key]:
+    """Change fields of a key, by their names in ``KeyFields``.
 
     A key that leaves enterprise loses its own limits.
     """
@@ -221,31 +224,25 @@ def change_key(
         _check_own_limits(changed.plan, changed.per_minute, changed.per_day)
         return changed
 
-    return (yield from _change(key_id, "key.updated", change, by, now, check))
+    return (yield from _change(key_id, "key.updated", change, by))
 
 
-def rotate_key(
-    key_id: int, grace: Milliseconds, by: Principal, now: Milliseconds, check: Callable[[Key], None]
-) -> Unit[KeyWithToken]:
-    """Issue a new token for a key that passes ``check``; the old one is valid for ``grace``."""
-    by = yield from begin_change(by, now)
+def rotate_key(key_id: int, grace: Milliseconds, by: Principal) -> Unit[KeyWithToken]:
+    """Issue a new token for a key; the old one is valid for ``grace``."""
+    by = yield from begin_change(by)
     stored = yield from _read(key_id, by)
-    key, shown = stored.key, stored.shown(now)
-    check(shown)
+    key, shown = stored.key, stored.shown(by.now)
+    by.check(shown)
     if shown.state != "active":
         msg = f"key {key.id} is {shown.state}; only an active key can be rotated"
         raise KeyEnded(msg)
     if by.caller is not None:
         check_rights(by.caller, key)
-    return (yield from _rotate(stored, grace, by.author, now))
+    return (yield from _rotate(stored, grace, by))
 
 
 def rotate_own_key(
-    grace: Milliseconds,
-    find_own: Callable[[], Unit[Caller]],
-    token: bytes,
-    by: Author,
-    now: Milliseconds,
+    grace: Milliseconds, find_own: Callable[[], Unit[Caller]], token: bytes, by: Principal
 ) -> Unit[KeyWithToken]:
     """Issue a new token for the key of a client, which needs no scope for it.
 
@@ -263,42 +260,40 @@ def rotate_own_key(
     if not newest:
         msg = "this token ends soon, because the key was rotated: only its newest token can do that"
         raise BeyondOwnRights(msg)
-    today = now // DAY  # rotations by others are free
-    ((rotations,),) = yield count_since(today * DAY, f"key/{key.id}", "key.rotated", by.actor)
+    today = by.now // DAY  # rotations by others are free
+    ((rotations,),) = yield count_since(
+        today * DAY, f"key/{key.id}", "key.rotated", by.author.actor
+    )
     if rotations >= MAX_OWN_ROTATIONS:
-        seconds = seconds_up((today + 1) * DAY - now)
+        seconds = seconds_up((today + 1) * DAY - by.now)
         msg = (
             f"this key has rotated itself {MAX_OWN_ROTATIONS} times today, the maximum: wait"
             f" {seconds} seconds, or ask an administrator of the keys"
         )
         raise TooManyRotations(msg, {"Retry-After": str(seconds)})
     stored = found((yield select_key(key.id)), key.id, key.environment)
-    return (yield from _rotate(stored, grace, by, now))
+    return (yield from _rotate(stored, grace, by))
 
 
-def revoke_key(
-    key_id: int, by: Principal, now: Milliseconds, check: Callable[[Key], None]
-) -> Unit[Key]:
-    """End a key that passes ``check``, for good. Revoking it again changes nothing."""
+def revoke_key(key_id: int, by: Principal) -> Unit[Key]:
+    """End a key, for good. Revoking it again changes nothing."""
 
     def revoke(stored: StoredKey) -> Caller:
         key = stored.key
-        return key if key.revoked_at is not None else replace(key, revoked_at=now)
+        return key if key.revoked_at is not None else replace(key, revoked_at=by.now)
 
-    return (yield from _change(key_id, "key.revoked", revoke, by, now, check))
+    return (yield from _change(key_id, "key.revoked", revoke, by))
 
 
-def unban_key(
-    key_id: int, by: Principal, now: Milliseconds, check: Callable[[Key], None]
-) -> Unit[Key]:
-    """Lift the ban of a key that passes ``check``, and forget how often it was banned before."""
+def unban_key(key_id: int, by: Principal) -> Unit[Key]:
+    """Lift the ban of a key, and forget how often it was banned before."""
 
     def unban(stored: StoredKey) -> Caller:
         # Later than the ban and any unban before, whatever their clocks, so it counts, and once.
         latest = max(stored.banned_at or 0, stored.key.unbanned_at or 0)
-        return replace(stored.key, unbanned_at=max(now, latest + 1))
+        return replace(stored.key, unbanned_at=max(by.now, latest + 1))
 
-    return (yield from _change(key_id, "key.unbanned", unban, by, now, check))
+    return (yield from _change(key_id, "key.unbanned", unban, by))
 
 
 def count_up_revision() -> Statement:
@@ -308,21 +303,15 @@ def count_up_revision() -> Statement:
     )
 
 
-def unconditional(_: object) -> None:
-    """Accept any version: the check of a caller without conditions."""
-
-
 def _change(
     key_id: int,
     kind: AdminEventType,
     change: Callable[[StoredKey], Caller],
     by: Principal,
-    now: Milliseconds,
-    check: Callable[[Key], None],
 ) -> Unit[Key]:
-    by = yield from begin_change(by, now)
+    by, now = (yield from begin_change(by)), by.now
     stored = yield from _read(key_id, by)
-    check(stored.shown(now))
+    by.check(stored.shown(now))
     before, after = stored.key, change(stored)
     if after == before:
         return stored.shown(now)
@@ -342,12 +331,11 @@ def _change(
         name="update_key",
     )
     shown = stored._replace(key=after).shown(now)
-    event = admin_event(kind, shown.environment, shown, stored.shown(now))
-    yield record(now, event, by=by.author)
+    yield by.record(admin_event(kind, shown.environment, shown, stored.shown(now)))
     return shown
 
 
-def begin_change(by: Principal, now: Milliseconds) -> Unit[Principal]:
+def begin_change(by: Principal) -> Unit[Principal]:
     """Count up the revision, and return the principal with its caller as it is now.
 
     Raises:
@@ -358,7 +346,7 @@ def begin_change(by: Principal, now: Milliseconds) -> Unit[Principal]:
     if by.find_caller is None:
         return by
     key = yield from by.find_caller()
-    if key is None or not _administers(key, now) or not key.works_from(by.address):
+    if key is None or not _administers(key, by.now) or not key.works_from(by.address):
         msg = f"{by.author.actor.replace('/', ' ')} may no longer administer keys"
         raise MissingScope(msg)
     return by._replace(caller=key)
@@ -368,20 +356,18 @@ def _read(key_id: int, by: Principal) -> Unit[StoredKey]:
     return found((yield select_key(key_id)), key_id, by.environment)
 
 
-def _rotate(
-    stored: StoredKey, grace: Milliseconds, by: Author, now: Milliseconds
-) -> Unit[KeyWithToken]:
+def _rotate(stored: StoredKey, grace: Milliseconds, by: Principal) -> Unit[KeyWithToken]:
     yield Statement(
         "UPDATE api_key_tokens SET expires_at = ?1"
         " WHERE key_id = ?2 AND (expires_at IS NULL OR expires_at > ?1)",
-        (now + grace, stored.key.id),
+        (by.now + grace, stored.key.id),
         name="end_tokens",
     )
-    return (yield from _issue_token("key.rotated", stored, stored.shown(now), by, now))
+    return (yield from _issue_token("key.rotated", stored, stored.shown(by.now), by))
 
 
 def _issue_token(
-    kind: AdminEventType, stored: StoredKey, before: Key | None, by: Author, now: Milliseconds
+    kind: AdminEventType, stored: StoredKey, before: Key | None, by: Principal
 ) -> Unit[KeyWithToken]:
     token = new_token(stored.key.environment)
     yield Statement(
@@ -395,8 +381,8 @@ def _issue_token(
         (stored.key.id, token[-4:]),
         name="update_token_ends",
     )
-    shown = stored._replace(token_ends=token[-4:]).shown(now)
-    yield record(now, admin_event(kind, shown.environment, shown, before), by=by)
+    shown = stored._replace(token_ends=token[-4:]).shown(by.now)
+    yield by.record(admin_event(kind, shown.environment, shown, before))
     return KeyWithToken(**asdict(shown), token=token)
 
 

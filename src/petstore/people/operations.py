@@ -1,6 +1,5 @@
 """The operations on people, for callers that may administer keys."""
 
-from functools import partial
 from typing import Annotated
 
 from msgspec import Struct
@@ -15,8 +14,9 @@ from petstore.errors import (
     SecretAlreadyShown,
 )
 from petstore.interface.idempotency import change
-from petstore.interface.operation import Call, Context, Operation, Result, Success
+from petstore.interface.operation import Call, Context, Result, Success
 from petstore.interface.pages import PageQuery, limit_of, page_result
+from petstore.interface.resource import Resource
 from petstore.people.model import (
     Person,
     PersonCreate,
@@ -48,8 +48,8 @@ class ListDevicesQuery(Struct, frozen=True):
 
 
 async def _create(context: Context, call: Call[PersonCreate, None]) -> Result[PersonWithInvitation]:
-    own, now = context.caller.environment, context.services.clock()
-    return await _invited(context, add_person(call.body, context.principal, own, now))
+    own = context.caller.environment
+    return await _invited(context, add_person(call.body, context.principal, own))
 
 
 async def _get(context: Context, call: Call[None, None]) -> Result[Person]:
@@ -58,16 +58,12 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Person]:
 
 
 async def _update(context: Context, call: Call[PersonPatch, None]) -> Result[Person]:
-    now, check = context.services.clock(), context.conditions.check
     changes = given_fields(call.body)
-    return await change(
-        context, change_person(call.path_id, changes, context.principal, now, check)
-    )
+    return await change(context, change_person(call.path_id, changes, context.principal))
 
 
 async def _invite(context: Context, call: Call[None, None]) -> Result[PersonWithInvitation]:
-    now, check = context.services.clock(), context.conditions.check
-    return await _invited(context, invite_person(call.path_id, context.principal, now, check))
+    return await _invited(context, invite_person(call.path_id, context.principal))
 
 
 async def _list_devices(
@@ -79,8 +75,7 @@ async def _list_devices(
 
 
 async def _end_device(context: Context, call: Call[None, None]) -> Result[None]:
-    now, check = context.services.clock(), context.conditions.check
-    unit = end_device_of(call.path_id, call.child_id, context.principal, now, check)
+    unit = end_device_of(call.path_id, call.child_id, context.principal)
     return await change(context, unit)
 
 
@@ -119,97 +114,73 @@ _DEVICE = {
 }
 _NEW = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
 
-_operation = partial(Operation, tag="People", scope="keys:admin", no_store=True)
+_RESOURCE = Resource(
+    *(Person, "/people", "People", "a person", "keys:admin", "keys:admin", _PERSON), no_store=True
+)
 
 OPERATIONS = (
-    _operation(
-        id="listPeople",
-        method="GET",
-        path="/people",
-        summary="List people",
-        description="Returns a page of the people of this environment, by ascending `id`.",
-        handler=_list,
+    _RESOURCE.row(
+        *("listPeople", "GET", "/people", "List people"),
+        "Returns a page of the people of this environment, by ascending `id`.",
+        *(_list, Success(200, "A page of people.", list[Person], [_PERSON])),
         query=PageQuery,
-        success=Success(200, "A page of people.", list[Person], [_PERSON]),
     ),
-    _operation(
-        id="createPerson",
-        method="POST",
-        path="/people",
-        summary="Add a person",
-        description=(
-            "Adds a person of this environment. The link in `invitation` is shown only once: the"
-            " person sets a password with it, within 72 hours. Your key cannot give a role with a"
-            " scope that it does not have itself. If it expires or has networks, it cannot give"
-            " any."
-        ),
-        handler=_create,
+    _RESOURCE.row(
+        *("createPerson", "POST", "/people", "Add a person"),
+        "Adds a person of this environment. The link in `invitation` is shown only once: the"
+        " person sets a password with it, within 72 hours. Your key cannot give a role with a"
+        " scope that it does not have itself. If it expires or has networks, it cannot give"
+        " any.",
+        *(_create, Success(201, "The person and the invitation.", PersonWithInvitation, _INVITED)),
         tagged=False,
         body=PersonCreate,
         body_example=_NEW,
-        success=Success(201, "The person and the invitation.", PersonWithInvitation, _INVITED),
         errors=(BeyondOwnRights, LoginTaken, SecretAlreadyShown),
     ),
-    _operation(
-        id="getPerson",
-        method="GET",
-        path="/people/{personId}",
-        summary="Get a person",
-        description="Returns one person.",
-        handler=_get,
-        success=Success(200, "The person.", Person, _PERSON),
+    _RESOURCE.row(
+        *("getPerson", "GET", "/people/{personId}", "Get a person"),
+        "Returns one person.",
+        *(_get, Success(200, "The person.", Person, _PERSON)),
     ),
-    _operation(
-        id="updatePerson",
-        method="PATCH",
-        path="/people/{personId}",
-        summary="Change a person",
-        description=(
-            "Changes the members in the body (RFC 7396), within a second everywhere. A person with"
-            " the `state` `disabled` is signed out, and the links that they made end. The last"
-            " active administrator cannot be disabled or get another role."
-        ),
-        handler=_update,
+    _RESOURCE.row(
+        *("updatePerson", "PATCH", "/people/{personId}", "Change a person"),
+        "Changes the members in the body (RFC 7396), within a second everywhere. A person with"
+        " the `state` `disabled` is signed out, and the links that they made end. The last"
+        " active administrator cannot be disabled or get another role.",
+        *(_update, Success(200, "The person as it is now.", Person, _PERSON | {"role": "manager"})),
         body=PersonPatch,
         body_example={"role": "manager"},
-        success=Success(200, "The person as it is now.", Person, _PERSON | {"role": "manager"}),
         errors=(BeyondOwnRights, LoginTaken, LastAdministrator),
     ),
-    _operation(
-        id="invitePerson",
-        method="POST",
-        path="/people/{personId}/invite",
-        summary="Invite a person",
-        description=(
-            "Makes a link with which the person sets a password, once, within 72 hours; earlier"
-            " ones end. The link is shown only once. The password until now works until the link"
-            " is used. Your key cannot invite a person with rights that it does not have itself."
-        ),
-        handler=_invite,
+    _RESOURCE.row(
+        *("invitePerson", "POST", "/people/{personId}/invite", "Invite a person"),
+        "Makes a link with which the person sets a password, once, within 72 hours; earlier"
+        " ones end. The link is shown only once. The password until now works until the link"
+        " is used. Your key cannot invite a person with rights that it does not have itself.",
+        *(_invite, Success(200, "The person and the invitation.", PersonWithInvitation, _INVITED)),
         tagged=False,
-        success=Success(200, "The person and the invitation.", PersonWithInvitation, _INVITED),
         errors=(BeyondOwnRights, PersonDisabled, SecretAlreadyShown),
     ),
-    _operation(
-        id="listPersonDevices",
-        method="GET",
-        path="/people/{personId}/devices",
-        summary="List where a person is signed in",
-        description="Returns the devices on which a person is signed in, the last used first.",
-        handler=_list_devices,
-        query=ListDevicesQuery,
-        success=Success(200, "The devices.", list[PersonDevice], [_DEVICE]),
-    ),
-    _operation(
-        id="endPersonDevice",
-        method="DELETE",
-        path="/people/{personId}/devices/{deviceId}",
-        summary="Sign a person out on a device",
-        description=(
-            "Signs a person out on one device, within a second everywhere. They can sign in there"
-            " again."
+    _RESOURCE.row(
+        *(
+            "listPersonDevices",
+            "GET",
+            "/people/{personId}/devices",
+            "List where a person is signed in",
         ),
-        handler=_end_device,
-        success=Success(204, "The person is signed out there."),
+        "Returns the devices on which a person is signed in, the last used first.",
+        *(_list_devices, Success(200, "The devices.", list[PersonDevice], [_DEVICE])),
+        query=ListDevicesQuery,
+    ),
+    _RESOURCE.row(
+        *(
+            "endPersonDevice",
+            "DELETE",
+            "/people/{personId}/devices/{deviceId}",
+            "Sign a person out on a device",
+        ),
+        "Signs a person out on one device, within a second everywhere. They can sign in there"
+        " again.",
+        *(_end_device, Success(204, "The person is signed out there.")),
     ),
 )

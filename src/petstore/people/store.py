@@ -3,7 +3,7 @@
 Each change is one unit of work, which begins and ends as a change to a key does.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -14,10 +14,9 @@ from petstore.databases.contract import Reader, Statement, Unit
 from petstore.databases.pages import Page, read_page
 from petstore.domain.names import name_key
 from petstore.errors import BeyondOwnRights, LastAdministrator, LoginTaken, NotFound, PersonDisabled
-from petstore.events.model import AdminEventType, Author, admin_event
-from petstore.events.store import record
+from petstore.events.model import AdminEventType, admin_event
 from petstore.keys.model import Caller, Environment
-from petstore.keys.store import Principal, begin_change, new_caller, unconditional
+from petstore.keys.store import Principal, begin_change, new_caller
 from petstore.people.accounts import (
     SELECT_ACCOUNTS,
     account_of,
@@ -71,57 +70,44 @@ async def list_people(
     )
 
 
-def add_person(
-    new: PersonCreate, by: Principal, environment: Environment, now: Milliseconds
-) -> Unit[Added]:
-    by = yield from begin_change(by, now)
+def add_person(new: PersonCreate, by: Principal, environment: Environment) -> Unit[Added]:
+    by = yield from begin_change(by)
     yield from _require_free_login(new.login)
     ((person_id,),) = yield new_caller("person")
     yield Statement(
         "INSERT INTO people (id, name, login, login_key, role, environment, created_at)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        (person_id, new.name, new.login, name_key(new.login), new.role, environment, now),
+        (person_id, new.name, new.login, name_key(new.login), new.role, environment, by.now),
         name="insert_person",
     )
     person = yield from read_person(person_id, by.environment)
-    yield record_person("person.created", person, None, by.author, now)
-    return (yield from _invite(person, by, now))
+    yield record_person("person.created", person, None, by)
+    return (yield from _invite(person, by))
 
 
-def invite_person(
-    person_id: int,
-    by: Principal,
-    now: Milliseconds,
-    check: Callable[[Person], None] = unconditional,
-) -> Unit[Added]:
-    """Make a link with which a person who passes ``check`` sets a password; earlier ones end.
+def invite_person(person_id: int, by: Principal) -> Unit[Added]:
+    """Make a link with which a person sets a password; earlier ones end.
 
     The password until now works until the link is used.
     """
-    by = yield from begin_change(by, now)
+    by = yield from begin_change(by)
     person = yield from read_person(person_id, by.environment)
-    check(person.shown)
+    by.check(person.shown)
     if person.state == "disabled":
         msg = f"person {person_id} is disabled; enable the account first"
         raise PersonDisabled(msg)
-    return (yield from _invite(person, by, now))
+    return (yield from _invite(person, by))
 
 
-def change_person(
-    person_id: int,
-    changes: Mapping[str, Any],
-    by: Principal,
-    now: Milliseconds,
-    check: Callable[[Person], None] = unconditional,
-) -> Unit[Person]:
-    """Change fields of a person who passes ``check``, by their names in ``PersonPatch``.
+def change_person(person_id: int, changes: Mapping[str, Any], by: Principal) -> Unit[Person]:
+    """Change fields of a person, by their names in ``PersonPatch``.
 
     Who is disabled is signed out, and their links end, with those that they have made.
     """
-    by = yield from begin_change(by, now)
+    by = yield from begin_change(by)
     before = yield from read_person(person_id, by.environment)
-    check(before.shown)
-    after = before.changed(changes, now)
+    by.check(before.shown)
+    after = before.changed(changes, by.now)
     if after == before:
         return before.shown
     is_enabled = before.state == "disabled" and after.state != "disabled"
@@ -145,7 +131,7 @@ def change_person(
     if after.state == "disabled" and before.state != "disabled":
         yield delete_invitations(person_id)
         yield from end_sessions(person_id)
-    yield record_person("person.updated", after, before, by.author, now)
+    yield record_person("person.updated", after, before, by)
     return after.shown
 
 
@@ -157,22 +143,16 @@ async def list_devices_of(
     return [*map(_shown_device, await read_unit(store, list_devices(person_id, now)))]
 
 
-def end_device_of(
-    person_id: int,
-    device_id: int,
-    by: Principal,
-    now: Milliseconds,
-    check: Callable[[PersonDevice], None],
-) -> Unit[None]:
-    """Sign a person out on a device that passes ``check``."""
-    by = yield from begin_change(by, now)
+def end_device_of(person_id: int, device_id: int, by: Principal) -> Unit[None]:
+    """Sign a person out on a device."""
+    by = yield from begin_change(by)
     yield from read_person(person_id, by.environment)
-    devices = yield from list_devices(person_id, now)
+    devices = yield from list_devices(person_id, by.now)
     device = next((each for each in devices if each.id == device_id), None)
     if device is None:
         msg = f"person {person_id} is not signed in on device {device_id}"
         raise NotFound(msg)
-    check(_shown_device(device))
+    by.check(_shown_device(device))
     yield from end_sessions(person_id, only=device.digest)
 
 
@@ -191,20 +171,20 @@ def read_person(person_id: int, environment: Environment | None) -> Unit[Account
 
 
 def record_person(
-    kind: AdminEventType, person: Account, before: Account | None, by: Author, now: Milliseconds
+    kind: AdminEventType, person: Account, before: Account | None, by: Principal
 ) -> Statement:
     was = None if before is None else before.shown
-    return record(now, admin_event(kind, person.caller.environment, person.shown, was), by=by)
+    return by.record(admin_event(kind, person.caller.environment, person.shown, was))
 
 
-def _invite(person: Account, by: Principal, now: Milliseconds) -> Unit[Added]:
+def _invite(person: Account, by: Principal) -> Unit[Added]:
     if by.caller is not None:
         if by.caller.id == person.caller.id:
             msg = "this is your own account: change your password there"
             raise BeyondOwnRights(msg)
         check_role(by.caller, person.caller)
-    secret = yield from create_invitation(person.caller.id, now, by)
-    yield record_person("person.invited", person, person, by.author, now)
+    secret = yield from create_invitation(person.caller.id, by.now, by)
+    yield record_person("person.invited", person, person, by)
     return Added(person.shown, secret)
 
 

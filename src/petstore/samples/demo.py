@@ -82,7 +82,7 @@ def _filled(key_id: int, settings: Settings, now: Milliseconds) -> Unit[None]:
     """Let the store live until ``now``. Its people have no password, so nobody signs in as them."""
     staff = []
     for person in _STAFF:
-        added = yield from add_person(person, _BY, settings.environment, now - LENGTH)
+        added = yield from add_person(person, _BY.at(now - LENGTH), settings.environment)
         staff.append(added.person.id)
     manager, clerk = (Author(f"person/{person_id}") for person_id in staff)
     yield from record_history(Staff(manager, clerk, Author(f"key/{key_id}")), settings, now)
@@ -111,7 +111,7 @@ async def _demo_key(
         if key is not None:
             return key.id, token
     new = KeyFields[int]("demo", "business")
-    created = await store.write(create_key(new, environment, _BY, now))
+    created = await store.write(create_key(new, environment, _BY.at(now)))
     file.unlink(missing_ok=True)
     with create(file) as kept:
         kept.write(f"{created.token}\n".encode("ascii"))
@@ -123,7 +123,7 @@ async def _demo_account(store: Store, environment: Environment, now: Millisecond
     account = await read_unit(store, find_account_by_login(login, environment))
     if account is None:
         new = PersonCreate("Demo", login, "administrator")
-        await store.write(add_person(new, _BY, environment, now))
+        await store.write(add_person(new, _BY.at(now), environment))
         account = await read_unit(store, find_account_by_login(login, environment))
     assert account is not None  # noqa: S101 - it is there now
     return account

@@ -175,7 +175,7 @@ class Sessions:
             if not (yield from take_invitation(secret)):
                 return None
             if first is not None:
-                added = yield from add_person(first, Principal(), environment, now)
+                added = yield from add_person(first, Principal(now=now), environment)
                 account = yield from _read_account(added.person.id)
             return (yield from _set_password(account, hashed, now, browser, request_id))
 
@@ -277,8 +277,8 @@ def _set_password(
     )
     yield from end_sessions(caller.id)
     yield delete_invitations(caller.id)
-    by = Author(caller.actor, request_id)
-    yield record_person("person.updated", after, before, by, now)
+    by = Principal(Author(caller.actor, request_id), now=now)
+    yield record_person("person.updated", after, before, by)
     secret = yield from begin_session(caller, after.credential, now, browser)
     return SignedIn(caller, secret, after.credential, browser.stays)
 
@@ -290,8 +290,8 @@ def _renamed(digest: bytes, name: str, now: Milliseconds, request_id: str) -> Un
     yield Statement(
         "UPDATE people SET name = ?1 WHERE id = ?2", (name, caller.id), name="update_own_name"
     )
-    after, by = before.changed({"name": name}, now), Author(caller.actor, request_id)
-    yield record_person("person.updated", after, before, by, now)
+    by = Principal(Author(caller.actor, request_id), now=now)
+    yield record_person("person.updated", before.changed({"name": name}, now), before, by)
 
 
 def _alone(statement: Statement) -> Unit[None]:

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
+from petstore.cli.client import store_client_option
 from petstore.cli.operation_commands import OperationCommand
 from petstore.cli.output import SectionedGroup, print_secret, printable
 from petstore.cli.resources import View, show_response
@@ -88,7 +89,7 @@ webhooks = SectionedGroup(
     database itself; create and rotate need a key.
     """,
 )
-_command = partial(OperationCommand, view=_WEBHOOKS, on_database=True)
+_command = partial(OperationCommand, view=_WEBHOOKS, client=store_client_option)
 _move = partial(_command, operation_id="updateWebhook", method="webhooks.update", only=[])
 webhooks.add_commands(
     OperationCommand(

@@ -3,7 +3,7 @@
 Units lock the webhook first and then its deliveries.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
@@ -17,7 +17,7 @@ from petstore.databases.pages import LAST_ID, SHORT, Page, found, in_short, inde
 from petstore.databases.retention import are_first
 from petstore.errors import EventNotKept
 from petstore.events.model import EventType, NewEvent, readable_by
-from petstore.events.store import record
+from petstore.events.store import Change, record
 from petstore.webhooks.model import (
     GONE,
     HOLD,
@@ -138,19 +138,13 @@ async def list_deliveries(
     return Page(page, rows[-1][0] if len(rows) == width else None)
 
 
-def retry(
-    webhook_id: int,
-    delivery_id: int,
-    key_id: int,
-    now: Milliseconds,
-    check: Callable[[Webhook], None],
-) -> Unit[Delivery]:
-    """Send the event of a delivery again to a webhook that passes ``check``.
+def retry(change: Change, webhook_id: int, delivery_id: int, key_id: int) -> Unit[Delivery]:
+    """Send the event of a delivery again.
 
     Return the delivery that sends it: the pending one of this event, which becomes due now, or else
     a new one.
     """
-    yield from lock_enabled(webhook_id, key_id, check)
+    yield from lock_enabled(change, webhook_id, key_id)
     rows = yield Statement(
         "SELECT sequence, event_id FROM webhook_deliveries WHERE id = ?1 AND webhook_id = ?2",
         (delivery_id, webhook_id),
@@ -161,13 +155,13 @@ def retry(
         "UPDATE webhook_deliveries SET due_at = CASE WHEN due_at > ?3 THEN ?3 ELSE due_at END"  # noqa: S608 - only names
         " WHERE webhook_id = ?1 AND sequence = ?2 AND state || '' = 'pending'"
         f" RETURNING {DELIVERY_COLUMNS}",
-        (webhook_id, sequence, now),
+        (webhook_id, sequence, change.now),
         name="hasten_delivery",
     )
     made = pending or (
         yield Statement(
             f"{_INSERT} WHERE e.sequence = ?3 AND e.id = ?4 RETURNING {DELIVERY_COLUMNS}",
-            (webhook_id, now, sequence, event_id),
+            (webhook_id, change.now, sequence, event_id),
             name="insert_retried_delivery",
         )
     )
@@ -177,14 +171,12 @@ def retry(
     return delivery_of(made[0])
 
 
-def recover(
-    webhook_id: int, since: Milliseconds, key_id: int, check: Callable[[Webhook], None]
-) -> Unit[Webhook]:
-    """Begin to send a webhook that passes ``check`` again what failed or was never sent ``since``.
+def recover(change: Change, webhook_id: int, since: Milliseconds, key_id: int) -> Unit[Webhook]:
+    """Begin to send a webhook again what failed or was never sent ``since``.
 
     The process that delivers to the webhook does the rest (``recover_batch``).
     """
-    webhook = yield from lock_enabled(webhook_id, key_id, check)
+    webhook = yield from lock_enabled(change, webhook_id, key_id)
     before = (yield from _first_since(since)) - 1
     yield Statement(
         "UPDATE webhooks SET recovered_to = ?2"

@@ -23,8 +23,9 @@ from petstore.events.examples import WEBHOOK
 from petstore.events.model import scope_of
 from petstore.interface.authentication import require_scope
 from petstore.interface.idempotency import change
-from petstore.interface.operation import Call, Context, Operation, Result, Success
+from petstore.interface.operation import Call, Context, Result, Success
 from petstore.interface.pages import PageQuery, page_result
+from petstore.interface.resource import Resource
 from petstore.keys.model import Caller
 from petstore.webhooks.deliveries import delete_deliveries, list_deliveries, recover, retry
 from petstore.webhooks.model import (
@@ -142,14 +143,13 @@ async def _update(context: Context, call: Call[WebhookPatch, None]) -> Result[We
         check_url(patch.url, services.webhook_networks)
     if patch.types is not UNSET:
         _check_types(patch.types, caller)
-    by = None if owner == caller.id else context.author
-    now, check = services.clock(), context.conditions.check
-    return await change(context, change_webhook(call.path_id, patch, owner, check, now, by=by))
+    unit = change_webhook(context.change, call.path_id, patch, owner, is_told=owner != caller.id)
+    return await change(context, unit)
 
 
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
     own = await _require_own(context, call.path_id)
-    result = await change(context, delete_webhook(call.path_id, own, context.conditions.check))
+    result = await change(context, delete_webhook(context.change, call.path_id, own))
     while await context.services.store.write(delete_deliveries(call.path_id)):
         pass  # there may be many, so they are deleted in batches
     return result
@@ -163,16 +163,16 @@ async def _rotate(context: Context, call: Call[SecretRotation, None]) -> Result[
         await get_webhook(services.store, call.path_id, context.caller)  # or it is not found
         raise
     grace = call.body.grace_seconds * SECOND
-    unit = rotate_webhook(call.path_id, grace, own, services.clock(), context.conditions.check)
+    unit = rotate_webhook(context.change, call.path_id, grace, own)
     told = "the first request rotated webhook {id} and showed its secret; rotate it to get another"
     return await change(context, mapped(unit, show), shown_once=told)
 
 
 async def _test(context: Context, call: Call[None, None]) -> Result[WebhookTest]:
     own = await _require_own(context, call.path_id)
-    now, check = context.services.clock(), context.conditions.check
-    unit = record_test(call.path_id, own, now, check, by=context.author)
-    return await change(context, mapped(unit, WebhookTest))
+    return await change(
+        context, mapped(record_test(context.change, call.path_id, own), WebhookTest)
+    )
 
 
 async def _list_deliveries(
@@ -187,14 +187,13 @@ async def _list_deliveries(
 
 async def _retry(context: Context, call: Call[None, None]) -> Result[Delivery]:
     own = await _require_own(context, call.path_id)
-    now, check = context.services.clock(), context.conditions.check
-    return await change(context, retry(call.path_id, call.child_id, own, now, check))
+    return await change(context, retry(context.change, call.path_id, call.child_id, own))
 
 
 async def _recover(context: Context, call: Call[Recovery, None]) -> Result[Webhook]:
     own = await _require_own(context, call.path_id)
-    since, check = milliseconds(call.body.since), context.conditions.check
-    return await change(context, recover(call.path_id, since, own, check))
+    since = milliseconds(call.body.since)
+    return await change(context, recover(context.change, call.path_id, since, own))
 
 
 def _check_types(types: Collection[str], key: Caller) -> None:
@@ -233,155 +232,118 @@ _RETRY = _DELIVERY | {
     "error": None,
 }
 
-_operation = partial(Operation, tag="Webhooks", scope="webhooks:write", no_store=True)
+_RESOURCE = Resource(
+    *(Webhook, "/webhooks", "Webhooks", "a webhook", "webhooks:write", "webhooks:write", WEBHOOK),
+    no_store=True,
+)
 
 OPERATIONS = (
-    _operation(
-        id="listWebhooks",
-        method="GET",
-        path="/webhooks",
-        summary="List webhooks",
-        description=(
-            "Returns a page of the webhooks of your key, by ascending `id`. With the scope"
-            " `keys:admin` they are those of everybody."
-        ),
-        handler=_list,
+    _RESOURCE.row(
+        *("listWebhooks", "GET", "/webhooks", "List webhooks"),
+        "Returns a page of the webhooks of your key, by ascending `id`. With the scope"
+        " `keys:admin` they are those of everybody.",
+        *(_list, Success(200, "A page of webhooks.", list[Webhook], [WEBHOOK])),
         query=ListWebhooksQuery,
-        success=Success(200, "A page of webhooks.", list[Webhook], [WEBHOOK]),
     ),
-    _operation(
-        id="createWebhook",
-        method="POST",
-        path="/webhooks",
-        summary="Create a webhook",
-        description=(
-            "Sends later events of these types to a URL. Each delivery is signed with the"
-            " `secret`, which is shown only once. A webhook belongs to your key: it gets the"
-            " events that the key may read, and ends with the key. A key has up to 16 webhooks."
-        ),
-        handler=_create,
+    _RESOURCE.row(
+        *("createWebhook", "POST", "/webhooks", "Create a webhook"),
+        "Sends later events of these types to a URL. Each delivery is signed with the"
+        " `secret`, which is shown only once. A webhook belongs to your key: it gets the"
+        " events that the key may read, and ends with the key. A key has up to 16 webhooks.",
+        *(_create, Success(201, "The webhook and its secret.", WebhookWithSecret, _ISSUED)),
         tagged=False,
         body=WebhookCreate,
         body_example={"url": "https://shop.example/hooks", "types": ["order.placed"]},
-        success=Success(201, "The webhook and its secret.", WebhookWithSecret, _ISSUED),
         errors=(
             *(InvalidWebhookUrl, UnknownEventType),
             *(TooManyWebhooks, WebhooksNotConfigured, SecretAlreadyShown),
         ),
     ),
-    _operation(
-        id="getWebhook",
-        method="GET",
-        path="/webhooks/{webhookId}",
-        summary="Get a webhook",
-        description="Returns one webhook, without its secret.",
-        handler=_get,
-        success=Success(200, "The webhook.", Webhook, WEBHOOK),
+    _RESOURCE.row(
+        *("getWebhook", "GET", "/webhooks/{webhookId}", "Get a webhook"),
+        "Returns one webhook, without its secret.",
+        *(_get, Success(200, "The webhook.", Webhook, WEBHOOK)),
     ),
-    _operation(
-        id="updateWebhook",
-        method="PATCH",
-        path="/webhooks/{webhookId}",
-        summary="Change a webhook",
-        description=(
-            "Changes the members in the body (RFC 7396). A webhook that is enabled again resumes"
-            " with the events from now on. `recoverWebhook` sends those that it missed. With the"
-            " scope `keys:admin` you can disable the webhooks of others."
-        ),
-        handler=_update,
+    _RESOURCE.row(
+        *("updateWebhook", "PATCH", "/webhooks/{webhookId}", "Change a webhook"),
+        "Changes the members in the body (RFC 7396). A webhook that is enabled again resumes"
+        " with the events from now on. `recoverWebhook` sends those that it missed. With the"
+        " scope `keys:admin` you can disable the webhooks of others.",
+        *(_update, Success(200, "The webhook as it is now.", Webhook, WEBHOOK)),
         body=WebhookPatch,
         body_example={"enabled": True},
-        success=Success(200, "The webhook as it is now.", Webhook, WEBHOOK),
         errors=(InvalidWebhookUrl, UnknownEventType, NotOwner),
     ),
-    _operation(
-        id="deleteWebhook",
-        method="DELETE",
-        path="/webhooks/{webhookId}",
-        summary="Delete a webhook",
-        description="Deletes a webhook and its deliveries, including pending ones.",
-        handler=_delete,
-        success=Success(204, "The webhook is deleted."),
+    _RESOURCE.row(
+        *("deleteWebhook", "DELETE", "/webhooks/{webhookId}", "Delete a webhook"),
+        "Deletes a webhook and its deliveries, including pending ones.",
+        *(_delete, Success(204, "The webhook is deleted.")),
         errors=(NotOwner,),
     ),
-    _operation(
-        id="rotateWebhook",
-        method="POST",
-        path="/webhooks/{webhookId}/rotate",
-        summary="Rotate the secret of a webhook",
-        description=(
-            "Gives a webhook a new secret, which is shown only once. For `graceSeconds`"
-            " deliveries are signed with the old secret too."
+    _RESOURCE.row(
+        *(
+            "rotateWebhook",
+            "POST",
+            "/webhooks/{webhookId}/rotate",
+            "Rotate the secret of a webhook",
         ),
-        handler=_rotate,
+        "Gives a webhook a new secret, which is shown only once. For `graceSeconds`"
+        " deliveries are signed with the old secret too.",
+        *(_rotate, Success(200, "The webhook and its new secret.", WebhookWithSecret, _ISSUED)),
         tagged=False,
         body=SecretRotation,
         body_example={"graceSeconds": 3600},
         body_required=False,
-        success=Success(200, "The webhook and its new secret.", WebhookWithSecret, _ISSUED),
         errors=(WebhooksNotConfigured, SecretAlreadyShown, NotOwner),
     ),
-    _operation(
-        id="testWebhook",
-        method="POST",
-        path="/webhooks/{webhookId}/test",
-        summary="Test a webhook",
-        description=(
-            "Sends an event `webhook.test` to this webhook only, whatever its types. Its"
-            " deliveries show the outcome."
-        ),
-        handler=_test,
-        tagged=False,
-        success=Success(
+    _RESOURCE.row(
+        *("testWebhook", "POST", "/webhooks/{webhookId}/test", "Test a webhook"),
+        "Sends an event `webhook.test` to this webhook only, whatever its types. Its"
+        " deliveries show the outcome.",
+        _test,
+        Success(
             202, "The event will be sent.", WebhookTest, {"eventId": "evt_5f1c3c6a9a3d2b3f0a7e9d10"}
         ),
+        tagged=False,
         errors=(WebhookDisabled, NotOwner),
     ),
-    _operation(
-        id="listWebhookDeliveries",
-        method="GET",
-        path="/webhooks/{webhookId}/deliveries",
-        summary="List the deliveries of a webhook",
-        description=(
-            "Returns a page of the deliveries of a webhook, newest first, each with the outcome"
-            " of its last attempt. With `state`, a page may have fewer than `limit` even if there"
-            " are more: follow `Link`."
+    _RESOURCE.row(
+        *(
+            "listWebhookDeliveries",
+            "GET",
+            "/webhooks/{webhookId}/deliveries",
+            "List the deliveries of a webhook",
         ),
-        handler=_list_deliveries,
+        "Returns a page of the deliveries of a webhook, newest first, each with the outcome"
+        " of its last attempt. With `state`, a page may have fewer than `limit` even if there"
+        " are more: follow `Link`.",
+        *(_list_deliveries, Success(200, "A page of deliveries.", list[Delivery], [_DELIVERY])),
         query=ListDeliveriesQuery,
-        success=Success(200, "A page of deliveries.", list[Delivery], [_DELIVERY]),
         errors=(NotOwner,),
     ),
-    _operation(
-        id="retryWebhookDelivery",
-        method="POST",
-        path="/webhooks/{webhookId}/deliveries/{deliveryId}/retry",
-        summary="Send one event again",
-        description=(
-            "Sends the event of a delivery again, even if it succeeded. Returns the delivery"
-            " that sends it: a new one, or the pending one of this event, whose next attempt is"
-            " then made now. The id of the event stays the same."
+    _RESOURCE.row(
+        *(
+            "retryWebhookDelivery",
+            "POST",
+            "/webhooks/{webhookId}/deliveries/{deliveryId}/retry",
+            "Send one event again",
         ),
-        handler=_retry,
+        "Sends the event of a delivery again, even if it succeeded. Returns the delivery"
+        " that sends it: a new one, or the pending one of this event, whose next attempt is"
+        " then made now. The id of the event stays the same.",
+        *(_retry, Success(202, "The event will be sent.", Delivery, _RETRY)),
         tagged=False,
-        success=Success(202, "The event will be sent.", Delivery, _RETRY),
         errors=(WebhookDisabled, EventNotKept, NotOwner),
     ),
-    _operation(
-        id="recoverWebhook",
-        method="POST",
-        path="/webhooks/{webhookId}/recover",
-        summary="Send missed events again",
-        description=(
-            "Sends all events since a time whose delivery has failed, or that were never sent to"
-            " this webhook. Their ids stay the same. This happens in the background, in the order"
-            " of the feed; while 1,000 deliveries are pending it waits."
-        ),
-        handler=_recover,
+    _RESOURCE.row(
+        *("recoverWebhook", "POST", "/webhooks/{webhookId}/recover", "Send missed events again"),
+        "Sends all events since a time whose delivery has failed, or that were never sent to"
+        " this webhook. Their ids stay the same. This happens in the background, in the order"
+        " of the feed; while 1,000 deliveries are pending it waits.",
+        *(_recover, Success(202, "The events will be sent.", Webhook, WEBHOOK)),
         tagged=False,
         body=Recovery,
         body_example={"since": "2026-11-21T10:00:00Z"},
-        success=Success(202, "The events will be sent.", Webhook, WEBHOOK),
         errors=(WebhookDisabled, NotOwner),
     ),
 )

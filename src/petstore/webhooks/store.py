@@ -5,7 +5,7 @@ webhooks. It alone makes deliveries of new events, attempts those that are due a
 outcomes, until it releases the lease or has not renewed it in time.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from operator import itemgetter
 from secrets import randbits
 from typing import Any, NamedTuple
@@ -17,8 +17,8 @@ from petstore.clock import SECOND, Milliseconds, utc_second
 from petstore.databases.contract import Reader, Row, Statement, Unit, placeholder_list
 from petstore.databases.pages import Page, found, read_page
 from petstore.errors import TooManyWebhooks, WebhookDisabled
-from petstore.events.model import SERVICE, Author, EventType, NewEvent, readable_types
-from petstore.events.store import record
+from petstore.events.model import EventType, NewEvent, readable_types
+from petstore.events.store import Change
 from petstore.keys.model import ROLES, Caller, Environment, Scope
 from petstore.webhooks.model import (
     MAX_WEBHOOKS,
@@ -160,16 +160,13 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
 
 
 def change_webhook(
-    webhook_id: int,
-    patch: WebhookPatch,
-    key_id: int,
-    check: Callable[[Webhook], None],
-    now: Milliseconds = 0,
-    *,
-    by: Author | None = None,
+    change: Change, webhook_id: int, patch: WebhookPatch, key_id: int, *, is_told: bool = False
 ) -> Unit[Webhook]:
-    """Change a webhook that passes ``check``, and return it. Enabled again, it resumes from now."""
-    webhook = yield from _checked(webhook_id, key_id, check)
+    """Change a webhook, and return it. Enabled again, it resumes from now.
+
+    If it ``is_told``, an event says that somebody else disabled it.
+    """
+    webhook = yield from _locked(change, webhook_id, key_id)
     enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
     changed = replace(
         webhook,
@@ -200,54 +197,43 @@ def change_webhook(
             (webhook_id,),
             name="resume_webhook",
         )
-    if by is not None:
+    if is_told:
         disabled = NewEvent(
             "webhook.disabled", f"webhook/{webhook_id}", changed, {"enabled": True}, key_id
         )
-        yield record(now, disabled, by=by)
+        yield change.record(disabled)
     return changed
 
 
 def rotate_webhook(
-    webhook_id: int,
-    grace: Milliseconds,
-    key_id: int,
-    now: Milliseconds,
-    check: Callable[[Webhook], None],
+    change: Change, webhook_id: int, grace: Milliseconds, key_id: int
 ) -> Unit[IssuedSecret]:
-    """Give a webhook that passes ``check`` a new secret. The one before signs too for ``grace``."""
-    webhook = yield from _checked(webhook_id, key_id, check)
+    """Give a webhook a new secret. The one before signs too for ``grace``."""
+    webhook = yield from _locked(change, webhook_id, key_id)
     ((version,),) = yield Statement(
         "UPDATE webhooks SET secret_version = secret_version + 1, previous_secret_ends_at = ?2"
         " WHERE id = ?1 RETURNING secret_version",
-        (webhook_id, now + grace),
+        (webhook_id, change.now + grace),
         name="rotate_webhook",
     )
     return IssuedSecret(webhook, version)
 
 
-def delete_webhook(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[None]:
-    yield from _checked(webhook_id, key_id, check)
+def delete_webhook(change: Change, webhook_id: int, key_id: int) -> Unit[None]:
+    yield from _locked(change, webhook_id, key_id)
     yield Statement("DELETE FROM webhooks WHERE id = ?1", (webhook_id,), name="delete_webhook")
 
 
-def record_test(
-    webhook_id: int,
-    key_id: int,
-    now: Milliseconds,
-    check: Callable[[Webhook], None],
-    *,
-    by: Author = SERVICE,
-) -> Unit[str]:
-    webhook = yield from lock_enabled(webhook_id, key_id, check)
+def record_test(change: Change, webhook_id: int, key_id: int) -> Unit[str]:
+    webhook = yield from lock_enabled(change, webhook_id, key_id)
     test = NewEvent("webhook.test", f"webhook/{webhook_id}", webhook, None, key_id)
-    insert = record(now, test, by=by)
+    insert = change.record(test)
     yield insert
     return str(insert.parameters[0])
 
 
-def lock_enabled(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[Webhook]:
-    webhook = yield from _checked(webhook_id, key_id, check)
+def lock_enabled(change: Change, webhook_id: int, key_id: int) -> Unit[Webhook]:
+    webhook = yield from _locked(change, webhook_id, key_id)
     if not webhook.enabled:
         msg = f"webhook {webhook.id} is disabled; enable it first"
         raise WebhookDisabled(msg)
@@ -315,12 +301,12 @@ def webhook_of(row: Row) -> Webhook:
     return Webhook(*values)
 
 
-def _checked(webhook_id: int, key_id: int, check: Callable[[Webhook], None]) -> Unit[Webhook]:
+def _locked(change: Change, webhook_id: int, key_id: int) -> Unit[Webhook]:
     rows = yield Statement(
         f"{_SELECT} WHERE id = ?1 AND key_id = ?2 /*pg FOR UPDATE */",
         (webhook_id, key_id),
         name="lock_webhook",
     )
     webhook = found(rows, webhook_of, "webhook", webhook_id)
-    check(webhook)
+    change.check(webhook)
     return webhook
