@@ -6,8 +6,7 @@ A person picks or types a name, or types a number.
 from collections.abc import Mapping
 from typing import Any
 
-from petstore.console.fields import Field, ShownForm, choice
-from petstore.console.forms import INSTEAD, line
+from petstore.console.forms import INSTEAD, Field, ShownForm, choice, line
 from petstore.console.page import PageRequest
 from petstore.console.templates import isolated
 from petstore.domain.decoding import integer_in

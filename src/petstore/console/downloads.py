@@ -7,8 +7,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO, cast
 
 from petstore.clock import Milliseconds, utc
-from petstore.console.fields import choice
-from petstore.console.forms import Form
+from petstore.console.forms import Form, choice
 from petstore.console.numbers import plain_amount
 from petstore.domain.csv_files import Delimiter
 from petstore.http.messages import Headers, Response

@@ -13,9 +13,8 @@ from msgspec import UNSET, json
 
 from petstore.categories.store import names_of_categories
 from petstore.clock import Milliseconds, milliseconds
-from petstore.console.notices import Undo
 from petstore.console.numbers import shown_money
-from petstore.console.page import HOME, PageRequest
+from petstore.console.page import HOME, PageRequest, Undo
 from petstore.console.templates import shown_time
 from petstore.errors import CursorExpired, InvalidParameter, NotFound
 from petstore.events.model import IN_FEED, Event, Position, author_text

@@ -13,8 +13,7 @@ from petstore.console.browsers import (
 )
 from petstore.console.failures import failure_of
 from petstore.console.forms import EMPTY, Form, PendingForm, kept_in, page_address
-from petstore.console.notices import Notice
-from petstore.console.page import HOME, ConsolePage, PageRequest, redirect, with_notice
+from petstore.console.page import HOME, ConsolePage, Notice, PageRequest, redirect, with_notice
 from petstore.errors import InvalidKey, PetstoreError
 from petstore.http.messages import Response
 from petstore.keys.model import PREFIXES

@@ -4,11 +4,16 @@ import re
 from typing import Any
 
 from petstore.clock import milliseconds, rfc3339
-from petstore.console.fields import Field, FieldSet, choice, undo_fields, words
-from petstore.console.forms import number_or_text
+from petstore.console.forms import Field, FieldSet, choice, number_or_text, undo_fields, words
 from petstore.console.history import history_of
-from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest, again_if_used
+from petstore.console.page import (
+    ConsolePage,
+    Notice,
+    PageRequest,
+    Undo,
+    again_if_used,
+    change_notice,
+)
 from petstore.console.rotation import GRACES, rotate
 from petstore.console.scopes import SCOPE_WORDS, scopes_in_words
 from petstore.console.templates import isolated

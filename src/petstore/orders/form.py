@@ -8,7 +8,7 @@ from typing import NamedTuple, get_args
 from msgspec import UNSET, UnsetType
 
 from petstore.clock import Milliseconds, milliseconds, utc
-from petstore.console.fields import Field, FieldSet, choice, optional, utc_moment
+from petstore.console.forms import Field, FieldSet, choice, optional, utc_moment
 from petstore.console.history import History
 from petstore.console.numbers import plain_amount, typed_amount
 from petstore.console.page import PageRequest

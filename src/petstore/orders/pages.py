@@ -11,12 +11,18 @@ from msgspec import UNSET, to_builtins
 
 from petstore.clock import utc
 from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, dated, delimiter_of
-from petstore.console.fields import Field, FieldSet, Texts, optional, undo_fields
-from petstore.console.forms import Problem, typed_id
+from petstore.console.forms import Field, FieldSet, Problem, Texts, optional, typed_id, undo_fields
 from petstore.console.history import History, history_of
-from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.numbers import shown_count
-from petstore.console.page import ConsolePage, Handler, PageRequest, Refused
+from petstore.console.page import (
+    ConsolePage,
+    Handler,
+    Notice,
+    PageRequest,
+    Refused,
+    Undo,
+    change_notice,
+)
 from petstore.console.templates import ago_in_words, duration, isolated
 from petstore.domain.csv_files import csv_writer
 from petstore.domain.names import MAX_SEARCHED, name_key

@@ -4,10 +4,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from petstore.console.fields import Field, FieldSet, undo_fields
-from petstore.console.forms import Problem, problem_of
-from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.forms import Field, FieldSet, Problem, problem_of, undo_fields
+from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.console.scopes import scopes_in_words
 from petstore.console.sign_in import signed_in
 from petstore.domain.decoding import convert

@@ -4,11 +4,16 @@ from functools import partial
 from typing import Any
 
 from petstore.clock import HOUR
-from petstore.console.fields import Field, FieldSet, choice, undo_fields
-from petstore.console.forms import Problem
+from petstore.console.forms import Field, FieldSet, Problem, choice, undo_fields
 from petstore.console.history import history_of
-from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest, again_if_used
+from petstore.console.page import (
+    ConsolePage,
+    Notice,
+    PageRequest,
+    Undo,
+    again_if_used,
+    change_notice,
+)
 from petstore.console.scopes import scopes_in_words
 from petstore.console.templates import isolated
 from petstore.errors import LastAdministrator, NotFound, PetstoreError, SecretAlreadyShown

@@ -17,20 +17,21 @@ from petstore.console.categories import (
     with_category_filter,
 )
 from petstore.console.downloads import CsvDownload, dated, delimiter_of
-from petstore.console.fields import (
+from petstore.console.forms import (
+    EMPTY,
     Field,
     FieldSet,
+    Form,
     ShownForm,
     Texts,
     choice,
     optional,
+    typed_id,
     undo_fields,
 )
-from petstore.console.forms import EMPTY, Form, typed_id
 from petstore.console.history import History, gone_page, history_of, is_by_order, newest_events
-from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.numbers import money_in_words, shown_count
-from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.console.stock import stock_of
 from petstore.console.templates import isolated
 from petstore.domain.csv_files import csv_writer

@@ -15,9 +15,8 @@ from msgspec import to_builtins
 from petstore.console.categories import with_category
 from petstore.console.forms import Form, page_address, problem_of
 from petstore.console.history import PastEvent, newest_events
-from petstore.console.notices import Notice, Undo
 from petstore.console.numbers import count_in_words
-from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.page import ConsolePage, Notice, PageRequest, Undo
 from petstore.console.templates import begun
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import (

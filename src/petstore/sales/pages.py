@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from petstore.clock import utc
 from petstore.console.charts import Bars, bars, percent_of
 from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, delimiter_of
-from petstore.console.fields import Field, FieldSet, ShownForm, Texts
+from petstore.console.forms import Field, FieldSet, ShownForm, Texts
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.domain.csv_files import csv_writer
 from petstore.errors import InvalidParameter, PetstoreError

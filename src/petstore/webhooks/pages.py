@@ -1,17 +1,23 @@
 """The pages of webhooks: where a key's events are sent, and what became of each delivery."""
 
-from petstore.console.fields import (
+from petstore.console.forms import (
     Field,
     FieldSet,
     choice,
+    number_or_text,
     optional,
     undo_fields,
     utc_moment,
     words,
 )
-from petstore.console.forms import number_or_text
-from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest, again_if_used
+from petstore.console.page import (
+    ConsolePage,
+    Notice,
+    PageRequest,
+    Undo,
+    again_if_used,
+    change_notice,
+)
 from petstore.errors import InvalidParameter, PetstoreError
 from petstore.events.model import EVENT_TYPES, readable_types
 from petstore.http.messages import Response
