@@ -58,7 +58,6 @@ def typed_id(text: str) -> int | None:
 
 
 def number_or_text(text: str) -> int | str:
-    """Return the integer that a person typed; other text stays, and will be refused."""
     number = integer_in(text)
     return text if number is None else number
 
@@ -82,16 +81,13 @@ class Form(NamedTuple):
     file: UploadedFile | None = None
 
     def text(self, name: str) -> str:
-        """Return the first value of a field without white space around it, empty if absent."""
         return self.raw(name).strip()
 
     def raw(self, name: str) -> str:
-        """Return the first value of a field as it was sent, empty if absent."""
         values = self.fields.get(name)
         return values[0] if values else ""
 
     def line(self, name: str) -> str:
-        """Return the first value of a field as an input of one line shows it."""
         return line(self.raw(name))
 
     def all(self, name: str) -> Sequence[str]:
@@ -122,7 +118,6 @@ class Problem(NamedTuple):
         return next((each for each in self.all if each.field == field), None)
 
     def changed(self, field: str, **changes: Any) -> "Problem":
-        """Return the same, but for what is told about a field."""
         problems = [each._replace(others=()) for each in self.all]
         first, *others = (
             each._replace(**changes) if each.field == field else each for each in problems
@@ -242,7 +237,6 @@ def _check_size(size: int) -> None:
 
 
 def in_words(name: str) -> str:
-    """Return the name of a field as words: ``categoryId`` is "Category id"."""
     return re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", name).capitalize()
 
 
@@ -258,7 +252,6 @@ class PendingForm(NamedTuple):
 
     @property
     def shown(self) -> list[tuple[str, str]]:
-        """The fields that mean something to the person."""
         return [
             (in_words(name), value)
             for name, value in self.fields
@@ -267,7 +260,6 @@ class PendingForm(NamedTuple):
 
 
 def again_of(path: str, form: Form) -> PendingForm:
-    """Return a form as it arrived, to be sent again; it keeps no password."""
     return PendingForm(path, tuple(each for each in _pairs(form) if each[0] != "current"))
 
 
@@ -367,7 +359,6 @@ class Edit(NamedTuple):
         return {name: text for name, text in self.typed.items() if self.opened.get(name) != text}
 
     def before(self, now: Texts) -> dict[str, str]:
-        """Return the texts before the change, of a resource that has these ``now``."""
         return {**now, **{name: self.opened.get(name, "") for name in self.changes}}
 
 
@@ -406,7 +397,6 @@ class FieldSet:
         return {field.name: field.text_of(resource) for field in self.fields}
 
     def typed(self, form: Form) -> dict[str, str]:
-        """Return the texts of a form that adds a resource, or that finds some."""
         return {field.name: field.typed(form) for field in self.fields}
 
     def edit(self, form: Form) -> Edit:
@@ -482,7 +472,6 @@ class FieldSet:
         return {name: _value(named[name], text) for name, text in texts.items()}
 
     def _differences(self, edit: Edit, now: Texts) -> list[Difference]:
-        """Return what others have changed since the form was opened."""
         changes = edit.changes
         return [
             Difference(field.label, opened, now[field.name], changes.get(field.name), field.name)
@@ -519,7 +508,6 @@ def utc_moment(typed: str) -> str | None:
 
 
 def words(texts: Iterable[str]) -> str:
-    """Return the words in the texts of a list as the text of its field."""
     return " ".join(sorted({word for text in texts for word in text.split()}))
 
 

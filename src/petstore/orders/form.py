@@ -94,9 +94,7 @@ class Sale(NamedTuple):
 
 
 async def latest_order(visit: PageRequest, pet: Pet) -> Order | None:
-    """Return the newest order of an animal, if the person may see it. No other one can be open."""
-    if not visit.may("listOrders"):
-        return None
+    """Return the newest order of an animal. No other one can be open."""
     latest = {"petId": pet.id, "sort": "-id", "limit": 1}
     orders: Sequence[Order] = (await visit.execute("listOrders", query=latest)).value
     return orders[0] if orders else None

@@ -6,7 +6,6 @@ from petstore.console.forms import (
     choice,
     number_or_text,
     optional,
-    undo_fields,
     utc_moment,
     words,
 )
@@ -15,8 +14,6 @@ from petstore.console.page import (
     Notice,
     PageRequest,
     Undo,
-    again_if_used,
-    change_notice,
 )
 from petstore.errors import InvalidParameter, PetstoreError
 from petstore.events.model import EVENT_TYPES, readable_types
@@ -45,7 +42,6 @@ _GRACE = FieldSet(
 
 
 def _types(visit: PageRequest) -> list[tuple[str, str]]:
-    """Return the types of events that a webhook of the caller can get."""
     readable = readable_types(visit.caller.scopes) - {"webhook.test"}
     if visit.caller.role is not None:
         readable -= _OF_KEYS
@@ -128,20 +124,10 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     )
 
 
-@again_if_used
 async def _update(visit: PageRequest) -> Response:
     fields = _form(visit)
-    before = await visit.execute("getWebhook")
-    # The version is another one with each delivery.
-    fields.require_unchanged(visit.form, before.value)
-    changed = await visit.execute(
-        "updateWebhook", fields.patch(visit.form), if_match=before.version
-    )
-    back = undo_fields(fields.texts(before.value), fields.texts(changed.value))
-    undo = Undo(_path(visit), back)
-    pressed = visit.form.text("undo")
-    notice = change_notice("The webhook", "The webhook is changed.", undo, pressed)
-    return await visit.redirect(_path(visit), notice)
+    before, now = map(fields.texts, await visit.change("Webhook", fields))
+    return await visit.tell_change(_path(visit), "The webhook", before, now)
 
 
 async def _disable(visit: PageRequest) -> Response:
