@@ -11,8 +11,9 @@ import httpx
 import pytest
 
 from petstore.console.console import PAGES
-from petstore.console.page import ConsolePage, scope_of
+from petstore.console.page import ConsolePage
 from petstore.http.messages import Request
+from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import ROLES, Role
 from support.passwords import LOGIN, add_with_password, sign_in
 from support.service import SERVICE_URL, Service, running_service
@@ -20,6 +21,7 @@ from support.stores import do, locked
 from support.visitor import FORM, SAME_ORIGIN, Visitor, newcomer, signed_in, words
 from support.waiting import rounds_of
 
+SCOPES = {operation.id: operation.scope for operation in OPERATIONS}
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
 BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
@@ -93,7 +95,7 @@ async def test_many_pages_begin_one_after_the_other(staff: Visitor) -> None:
 async def test_a_page_needs_the_scope_of_its_operation(everybody: Service, role: Role) -> None:
     person = await signed_in(everybody, role)
     for page in PROTECTED:
-        scope = scope_of(page.needs) if page.needs else None
+        scope = SCOPES[page.needs] if page.needs else None
         if scope not in (None, *ROLES[role]):
             headers = SAME_ORIGIN | FORM
             response = await person.client.request(page.method, target(page), headers=headers)

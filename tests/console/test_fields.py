@@ -5,8 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from petstore.console.fields import Difference, Field, FieldSet, optional, undo_fields, words
-from petstore.console.forms import Form, Problem
+from petstore.console.forms import (
+    Difference,
+    Field,
+    FieldSet,
+    Form,
+    Problem,
+    optional,
+    undo_fields,
+    words,
+)
 from petstore.errors import InvalidBody, NotFound, PreconditionFailed
 
 FIELDS = FieldSet(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from petstore.console.notices import Notice, Undo, read_notice, sign_notice
+from petstore.console.page import Notice, Undo, read_notice, sign_notice
 from support.page_forms import buttons_of
 from support.service import Service
 from support.visitor import Visitor, newcomer, signed_in, words

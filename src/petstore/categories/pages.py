@@ -4,10 +4,9 @@ from typing import Any
 
 from petstore.categories.model import Category
 from petstore.console.categories import categories_named, texts_of
-from petstore.console.fields import Field, FieldSet, optional, undo_fields
+from petstore.console.forms import Field, FieldSet, optional, undo_fields
 from petstore.console.history import gone_page, history_of
-from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.console.templates import isolated
 from petstore.errors import InvalidParameter, NotFound, PetstoreError
 from petstore.http.messages import Response

@@ -46,7 +46,6 @@ _SYSTEMS = (
 
 
 def session_secret(request: Request, root: str) -> str:
-    """Return the secret in the cookie of a request, empty if there is none."""
     return _cookie(request, _SESSION, root)
 
 
@@ -56,22 +55,18 @@ def session_cookie(secret: str, root: str, *, stays: bool = False) -> bytes:
 
 
 def no_cookie(root: str) -> bytes:
-    """Return the header that deletes the cookie of the session."""
     return _set_cookie(_SESSION, "", root, 0)
 
 
 def known_of(request: Request, root: str) -> KnownBrowser:
-    """Return who has signed in with this browser before."""
     return known_browser(_cookie(request, _KNOWN, root))
 
 
 def known_cookie(browser: KnownBrowser, root: str) -> bytes:
-    """Return the header that keeps who has signed in with this browser."""
     return _set_cookie(_KNOWN, browser.cookie, root, _KNOWN_LIFE)
 
 
 def notice_of(request: Request, root: str) -> str:
-    """Return the signed notice for the page of a request, empty if there is none."""
     return _cookie(request, _NOTICE, root)
 
 
@@ -173,7 +168,6 @@ def _own_origins(request: Request, public_url: str) -> tuple[bytes, ...]:
 
 @lru_cache(maxsize=1)
 def _origin_of(url: str) -> bytes:
-    """Return the origin of a URL as browsers write it: in small letters, without a usual port."""
     scheme, netloc, *_ = urlsplit(url.lower())
     usual = f":{_PORTS[scheme]}"
     return f"{scheme}://{netloc.removesuffix(usual)}".encode("ascii")

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from petstore.categories import pages as categories
 from petstore.console import sign_in, today
 from petstore.console.browsers import may_lack_cookie, require_same_origin, session_cookie
-from petstore.console.failures import failure_of, sentence, with_error
 from petstore.console.forms import (
     EMPTY,
     Form,
@@ -20,12 +19,18 @@ from petstore.console.forms import (
     decode_urlencoded,
     page_address,
 )
-from petstore.console.page import HOME, ConsolePage, PageRequest, scope_of
+from petstore.console.page import (
+    HOME,
+    ConsolePage,
+    PageRequest,
+    failure_of,
+    sentence,
+    with_error,
+)
 from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
 from petstore.console.templates import templates
 from petstore.errors import (
     InternalError,
-    KeyBanned,
     MissingKey,
     MissingScope,
     NetworkNotAllowed,
@@ -40,7 +45,6 @@ from petstore.events.store import newest_position
 from petstore.http.messages import Receive, Request, Response
 from petstore.imports import pages as imports
 from petstore.interface.application import Exchange
-from petstore.interface.authentication import require_scope
 from petstore.interface.bodies import BodyReader, room_for_file
 from petstore.interface.operation import Services
 from petstore.interface.routes import Route, Routes, decode_path_id
@@ -68,10 +72,8 @@ _MAX_OF_STRANGERS = 16_384
 # must not cost much more than a refusal.
 _MAX_KEPT = 4096
 # A person can only send the same again, later.
-_NOT_MENDED = (RateLimitExceeded, KeyBanned, Unavailable)
+_NOT_MENDED = (RateLimitExceeded, Unavailable)
 _BEYOND_ROLE = "Your role ({}) does not include this. An administrator can change that."
-_OF_PEOPLE = "a key has its own pages here, and the shop is for people: sign in with a login"
-_OF_OWNERS = "this page is for the owner of a key, who signs in with it"
 _TOO_LATE = (
     "You were signed out before this arrived. Sign in again; then you can send what you typed."
 )
@@ -126,7 +128,6 @@ class Console:
         self._routes = Routes(HOME, PAGES)
 
     async def __call__(self, exchange: Exchange, receive: Receive) -> Response:
-        """Respond to one request, whatever happens."""
         request = exchange.request
         asset = self._templates.assets.get(request.path.removeprefix(_ASSETS))
         if asset is not None:
@@ -166,7 +167,6 @@ class Console:
             raise
 
     async def _admitted(self, page: ConsolePage, visit: PageRequest, receive: Receive) -> Response:
-        """Respond to a request once it is known who sent it, if they may."""
         if page.public:
             if not page.signs_in:
                 await self._recognize_if_possible(visit)
@@ -179,10 +179,8 @@ class Console:
                 if visit.is_refresh:
                     raise
                 return await self._ask_to_sign_in(page, visit, receive)
-        if page.needs is not None and not visit.may(page.needs):
-            require_scope(visit.caller, scope_of(page.needs))
-            msg = _OF_PEOPLE if visit.caller.kind == "key" else _OF_OWNERS
-            raise MissingScope(msg)
+        if page.needs is not None:
+            visit.require(page.needs)
         if page.has_id:
             visit.path_id, visit.child_id, *_ = (*map(decode_path_id, visit.parameters), 0)
         if page.has_file:
@@ -241,7 +239,6 @@ class Console:
             await visit.find_session()
 
     async def _recognize(self, visit: PageRequest) -> None:
-        """Find the session of the person, and charge the page to its caller."""
         session = await visit.find_session()
         visit.sessions.charge(session.caller, visit.client)
         if not visit.is_refresh and await visit.sessions.touch(session):
@@ -250,7 +247,6 @@ class Console:
     async def _ask_to_sign_in(
         self, page: ConsolePage, visit: PageRequest, receive: Receive
     ) -> Response:
-        """Return what leads to signing in, and from there back to what was requested."""
         if page.method == "POST":
             visit.sessions.charge_stranger(visit.client)
             # In a sign-in form it is longer.

@@ -1,17 +1,19 @@
 """Files that a browser saves. They are on the disk until they are sent."""
 
 from codecs import BOM_UTF8
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from io import TextIOWrapper
 from tempfile import TemporaryFile
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from petstore.clock import Milliseconds, utc
-from petstore.console.fields import choice
-from petstore.console.forms import Form
+from petstore.console.forms import Form, choice
 from petstore.console.numbers import plain_amount
-from petstore.domain.csv_files import Delimiter
+from petstore.console.page import PageRequest
+from petstore.domain.csv_files import Delimiter, csv_writer
 from petstore.http.messages import Headers, Response
+from petstore.time_slices import TimeSlices
 
 _DELIMITERS: Mapping[str, Delimiter] = {"comma": ",", "semicolon": ";"}
 SEPARATOR = choice(
@@ -36,6 +38,33 @@ class CsvDownload(TextIOWrapper):
         disposition = f'content-disposition: attachment; filename="{name}"'.encode("ascii")
         file = cast("BinaryIO", self.detach())
         return Response(200, b"", [*_HEADERS, disposition], file=file)
+
+
+async def download_list(
+    visit: PageRequest,
+    name: str,
+    columns: Sequence[str],
+    operation_id: str,
+    query: Mapping[str, Any],
+    rows_of: Callable[[Sequence[Any]], Awaitable[Iterable[dict[str, Any]]]],
+) -> Response:
+    """Return the file of all that a list has. A HEAD request gets no rows."""
+    cursor, slices = None, TimeSlices()
+    with ExitStack() as opened:
+        file = opened.enter_context(CsvDownload())
+        delimiter = delimiter_of(visit.form)
+        write = csv_writer(file, columns, spreadsheet_safe=True, delimiter=delimiter)
+        while not visit.is_head:
+            page = {**query, "limit": 100, "cursor": cursor}
+            found = await visit.execute(operation_id, query=page)
+            for row in await rows_of(found.value):
+                write(row)
+                await slices.rest()
+            cursor = found.next
+            if not cursor:
+                break
+        opened.pop_all()  # the server closes the file
+    return file.response(dated(name, visit.services.clock()))
 
 
 def delimiter_of(form: Form) -> Delimiter:

@@ -1,17 +1,28 @@
-"""Forms as browsers send them, what is wrong with one, and one that is kept to be sent again."""
+"""Forms as browsers send them, the fields that pages describe once, and what is wrong with one.
+
+From the description of a field follow what the form shows, what was typed, the body of the
+operation, what others changed meanwhile, and the form that undoes a change.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, cast
 from urllib.parse import parse_qs
 
 import multipart
 
 from petstore.domain.decoding import integer_in
 from petstore.domain.fields import INT64_MAX
-from petstore.errors import ContentTooLarge, InvalidBody, PetstoreError, UnsupportedMediaType
+from petstore.errors import (
+    ContentTooLarge,
+    InvalidBody,
+    NotFound,
+    PetstoreError,
+    PreconditionFailed,
+    UnsupportedMediaType,
+)
 from petstore.time_slices import TimeSlices
 
 _URLENCODED = "application/x-www-form-urlencoded"
@@ -47,7 +58,6 @@ def typed_id(text: str) -> int | None:
 
 
 def number_or_text(text: str) -> int | str:
-    """Return the integer that a person typed; other text stays, and will be refused."""
     number = integer_in(text)
     return text if number is None else number
 
@@ -71,16 +81,13 @@ class Form(NamedTuple):
     file: UploadedFile | None = None
 
     def text(self, name: str) -> str:
-        """Return the first value of a field without white space around it, empty if absent."""
         return self.raw(name).strip()
 
     def raw(self, name: str) -> str:
-        """Return the first value of a field as it was sent, empty if absent."""
         values = self.fields.get(name)
         return values[0] if values else ""
 
     def line(self, name: str) -> str:
-        """Return the first value of a field as an input of one line shows it."""
         return line(self.raw(name))
 
     def all(self, name: str) -> Sequence[str]:
@@ -111,7 +118,6 @@ class Problem(NamedTuple):
         return next((each for each in self.all if each.field == field), None)
 
     def changed(self, field: str, **changes: Any) -> "Problem":
-        """Return the same, but for what is told about a field."""
         problems = [each._replace(others=()) for each in self.all]
         first, *others = (
             each._replace(**changes) if each.field == field else each for each in problems
@@ -231,7 +237,6 @@ def _check_size(size: int) -> None:
 
 
 def in_words(name: str) -> str:
-    """Return the name of a field as words: ``categoryId`` is "Category id"."""
     return re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", name).capitalize()
 
 
@@ -247,7 +252,6 @@ class PendingForm(NamedTuple):
 
     @property
     def shown(self) -> list[tuple[str, str]]:
-        """The fields that mean something to the person."""
         return [
             (in_words(name), value)
             for name, value in self.fields
@@ -256,7 +260,6 @@ class PendingForm(NamedTuple):
 
 
 def again_of(path: str, form: Form) -> PendingForm:
-    """Return a form as it arrived, to be sent again; it keeps no password."""
     return PendingForm(path, tuple(each for each in _pairs(form) if each[0] != "current"))
 
 
@@ -276,3 +279,238 @@ def page_address(address: str) -> str:
 
 def _pairs(form: Form) -> list[tuple[str, str]]:
     return [(name, value) for name, values in form.fields.items() for value in values]
+
+
+Texts: TypeAlias = Mapping[str, str]
+"""The texts of the fields of a form, by their names. Those of a list are joined by spaces."""
+
+Control: TypeAlias = Literal["input", "text", "choice", "moment", "box", "boxes", "lines"]
+"""How a field is filled in: a ``text`` may have line breaks, an ``input`` has none. A form does not
+send a ``box`` or ``boxes`` that nobody checked."""
+
+_OPENED = "was_"
+_OWN_PASSWORD = {"current": "Your own password"}
+_WITHOUT_ZONE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?")
+
+
+class Field(NamedTuple):
+    """A field of a form.
+
+    ``name`` is that of the member of the body. ``label`` is what pages call it; the form itself may
+    say more in a ``caption``. ``show`` returns its text for a resource, or else the member is the
+    text. ``parse`` returns the member of the body, ``None`` to leave it out or to remove it.
+    ``attributes`` are those of an input in HTML.
+    """
+
+    name: str
+    label: str
+    show: Callable[[Any], str] | None = None
+    parse: Callable[[str], Any] = str
+    control: Control = "input"
+    options: Sequence[tuple[str, str]] = ()
+    hint: str = ""
+    caption: str = ""
+    type: str = "text"
+    attributes: Mapping[str, Any] = {}
+
+    def text_of(self, resource: Any) -> str:
+        if self.show is not None:
+            return self.show(resource)
+        return line(getattr(resource, _in_snake_case(self.name)) or "")
+
+    def typed(self, form: Form, prefix: str = "") -> str:
+        """Return what a person typed or picked, empty if the form lacks the field."""
+        name = prefix + self.name
+        if not prefix and (instead := form.line(INSTEAD + name)):
+            return instead
+        if self.control == "text":
+            return form.text(name).replace("\r\n", "\n")  # browsers send these two for each
+        return words(form.all(name)) if self.control in ("boxes", "lines") else form.line(name)
+
+    def was_in(self, form: Form) -> bool:
+        return _OPENED + self.name in form.fields
+
+    def is_in(self, form: Form) -> bool:
+        """Return whether a form has the field, perhaps as boxes that nobody checked."""
+        is_box = self.control in ("box", "boxes")
+        return self.name in form.fields or (is_box and self.was_in(form))
+
+
+class Difference(NamedTuple):
+    """A field that somebody else has changed. ``typed`` is ``None`` if only they did.
+
+    ``name`` is that of the member of the resource.
+    """
+
+    label: str
+    opened: str
+    now: str
+    typed: str | None
+    name: str
+
+
+class Edit(NamedTuple):
+    """The texts of the fields of a form, as it was opened and as it was sent."""
+
+    opened: Texts
+    typed: Texts
+
+    @property
+    def changes(self) -> dict[str, str]:
+        return {name: text for name, text in self.typed.items() if self.opened.get(name) != text}
+
+    def before(self, now: Texts) -> dict[str, str]:
+        return {**now, **{name: self.opened.get(name, "") for name in self.changes}}
+
+
+class ShownForm(NamedTuple):
+    """A form as a page shows it: what it was ``opened`` with, and what it has now.
+
+    ``version`` is that of the resource that it changes. After a conflict it has what is there now
+    with what the person changed of it, and ``differences`` say what others changed. ``problem`` is
+    any other refusal.
+    """
+
+    fields: Sequence[Field]
+    opened: Texts
+    typed: Texts
+    version: str = ""
+    problem: Problem | None = None
+    is_conflict: bool = False
+    differences: Sequence[Difference] = ()
+
+    @property
+    def is_changed(self) -> bool:
+        return any(self.typed[name] != text for name, text in self.opened.items())
+
+
+class FieldSet:
+    """The fields of a form."""
+
+    def __init__(self, *fields: Field) -> None:
+        self.fields = fields
+
+    def only(self, *names: str) -> "FieldSet":
+        named = {field.name: field for field in self.fields}
+        return FieldSet(*(named[name] for name in names))
+
+    def texts(self, resource: Any) -> dict[str, str]:
+        return {field.name: field.text_of(resource) for field in self.fields}
+
+    def typed(self, form: Form) -> dict[str, str]:
+        return {field.name: field.typed(form) for field in self.fields}
+
+    def edit(self, form: Form) -> Edit:
+        """Return what a form that changes a resource has; it may lack some fields."""
+        fields = self.fields
+        return Edit(
+            {each.name: each.typed(form, _OPENED) for each in fields if each.was_in(form)},
+            {each.name: each.typed(form) for each in fields if each.is_in(form)},
+        )
+
+    def body(self, texts: Texts) -> dict[str, Any]:
+        return {name: value for name, value in self.values(texts).items() if value is not None}
+
+    def patch(self, form: Form) -> dict[str, Any]:
+        return self.values(self.edit(form).changes)
+
+    def require_unchanged(self, form: Form, resource: Any) -> None:
+        """Refuse to change a resource that is not as the form was opened.
+
+        This is for resources whose version changes as they are used.
+        """
+        if self._differences(self.edit(form), self.texts(resource)):
+            msg = "somebody else changed this since the form was opened"
+            raise PreconditionFailed(msg)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {field.name: field.label for field in self.fields}
+
+    def problem(self, error: PetstoreError | None) -> Problem | None:
+        return None if error is None else problem_of(error, self.labels | _OWN_PASSWORD)
+
+    def new(
+        self, sent: Form, error: PetstoreError | None = None, defaults: Texts | None = None
+    ) -> ShownForm:
+        """Return the form of a new resource, and why it was refused.
+
+        What the address does not have is as the ``defaults``.
+        """
+        typed = self.typed(sent)
+        if error is None and defaults:
+            typed |= {name: text for name, text in defaults.items() if name not in sent.fields}
+        return ShownForm(self.fields, typed, typed, problem=self.problem(error))
+
+    def anew(self, sent: Form, gone: NotFound) -> ShownForm:
+        """Return a form that changed what is ``gone`` as one that adds it anew."""
+        edit = self.edit(sent)
+        if len(edit.opened) < len(self.fields) or not edit.opened.keys() & sent.fields.keys():
+            raise NotFound(gone.message)
+        typed = {**edit.opened, **edit.typed}
+        return ShownForm(self.fields, typed, typed)
+
+    def shown(self, now: Texts, version: str, sent: Form, error: PetstoreError | None) -> ShownForm:
+        """Return the form of a resource that is as ``now``.
+
+        ``sent`` was refused with the ``error``, if there is one.
+        """
+        if error is None:
+            return ShownForm(self.fields, now, now, version)
+        edit = self.edit(sent)
+        if isinstance(error, PreconditionFailed):
+            typed, differences = {**now, **edit.changes}, self._differences(edit, now)
+            return ShownForm(
+                self.fields, now, typed, version, is_conflict=True, differences=differences
+            )
+        opened = {**now, **edit.opened}
+        typed, version = {**opened, **edit.typed}, sent.text("version") or version
+        return ShownForm(self.fields, opened, typed, version, self.problem(error))
+
+    def values(self, texts: Texts) -> dict[str, Any]:
+        """Return what the body of an operation has for texts, or why a text has no meaning."""
+        named = {field.name: field for field in self.fields}
+        return {name: _value(named[name], text) for name, text in texts.items()}
+
+    def _differences(self, edit: Edit, now: Texts) -> list[Difference]:
+        changes = edit.changes
+        return [
+            Difference(field.label, opened, now[field.name], changes.get(field.name), field.name)
+            for field in self.fields
+            if (opened := edit.opened.get(field.name, now[field.name])) != now[field.name]
+        ]
+
+
+def _value(field: Field, text: str) -> Any:
+    try:
+        return field.parse(text)
+    except InvalidBody as error:  # the operation refuses it, with all others
+        return error
+
+
+def choice(name: str, label: str, *options: tuple[str, str], **others: Any) -> Field:
+    return Field(name, label, control="choice", options=options, **others)
+
+
+def undo_fields(before: Texts, after: Texts, version: str = "") -> dict[str, str]:
+    """Return the fields of a form that changes ``after``, whose version is this one, back."""
+    return {**before, **{_OPENED + name: text for name, text in after.items()}, "version": version}
+
+
+def optional(text: str) -> str | None:
+    return text or None
+
+
+def utc_moment(typed: str) -> str | None:
+    """Return a typed moment as the interface takes it. Without a zone it is in UTC."""
+    if _WITHOUT_ZONE.fullmatch(typed) is None:
+        return typed or None
+    return f"{typed}{':00' if typed.count(':') == 1 else ''}Z"
+
+
+def words(texts: Iterable[str]) -> str:
+    return " ".join(sorted({word for text in texts for word in text.split()}))
+
+
+def _in_snake_case(name: str) -> str:
+    return re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", name)

@@ -3,7 +3,7 @@
 Both are pages of ``listEvents`` with the newest first, in words.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -13,9 +13,8 @@ from msgspec import UNSET, json
 
 from petstore.categories.store import names_of_categories
 from petstore.clock import Milliseconds, milliseconds
-from petstore.console.notices import Undo
 from petstore.console.numbers import shown_money
-from petstore.console.page import HOME, PageRequest
+from petstore.console.page import HOME, PageRequest, Undo
 from petstore.console.templates import shown_time
 from petstore.errors import CursorExpired, InvalidParameter, NotFound
 from petstore.events.model import IN_FEED, Event, Position, author_text
@@ -103,11 +102,9 @@ class History(NamedTuple):
         return self.resource.partition("/")[0]
 
     def change_of(self, member: str) -> HistoryLine | None:
-        """Return the newest change of a member of the resource."""
         return next((line for line in self.lines if member in line.members), None)
 
     def newest(self, *types: str) -> HistoryLine | None:
-        """Return the newest event, if it has one of these types."""
         return next((line for line in self.lines[:1] if line.type in types), None)
 
 
@@ -206,7 +203,6 @@ def gone_page(visit: PageRequest, history: History, gone: NotFound) -> Response:
 async def lines_of(
     visit: PageRequest, events: Sequence[PastEvent], *, names_it: bool = False
 ) -> list[HistoryLine]:
-    """Return events in words."""
     store = visit.services.store
     moved = [each for each in events if each.type == "pet.updated" and _is_move(each)]
     orders = await _orders_before(visit, moved) if moved else {}
@@ -214,7 +210,7 @@ async def lines_of(
     categories = await names_of_categories(store, ids) if ids else {}
     begun = {each.data["petId"] for each in events if begins_order(each)}
     animals = await names_of_pets(store, begun)
-    facts = SentenceFacts(visit.home, visit.may, orders, categories, animals)
+    facts = SentenceFacts(visit.home, orders, categories, animals)
     names = await _names(visit, events)
     return [
         HistoryLine(
@@ -231,7 +227,6 @@ async def lines_of(
 
 
 async def is_by_order(visit: PageRequest, event: PastEvent) -> bool:
-    """Return whether an order changed the animal of an event."""
     return _is_move(event) and bool(await _orders_before(visit, [event]))
 
 
@@ -292,11 +287,11 @@ _MOMENTS = ("Date", "At", "Until")
 _NONE: tuple[Any, ...] = (None, [])
 _IT = {"key": Markup("this key"), "person": Markup("this person")}
 _PAGES = {
-    "pet": ("/pets/", "listPets"),
-    "order": ("/orders/", "getOrder"),
-    "category": ("/categories/", "getCategory"),
-    "key": ("/keys/", "getKey"),
-    "person": ("/people/", "getPerson"),
+    "pet": "/pets/",
+    "order": "/orders/",
+    "category": "/categories/",
+    "key": "/keys/",
+    "person": "/people/",
 }
 _VERBS = {
     "pet.created": "added",
@@ -349,15 +344,13 @@ def past_event(event: Event) -> PastEvent:
 
 
 class SentenceFacts(NamedTuple):
-    """What sentences tell beside the events themselves, and the person may read.
+    """What sentences tell beside the events themselves.
 
     ``orders`` has the event of the order that changed an animal, by the sequence of the animal's.
-    ``categories`` and ``animals`` have names. A resource is linked if the person ``may`` open its
-    page.
+    ``categories`` and ``animals`` have names.
     """
 
     home: str
-    may: Callable[[str], bool]
     orders: Mapping[int, PastEvent] = {}
     categories: Mapping[int, str] = {}
     animals: Mapping[int, str] = {}
@@ -483,7 +476,7 @@ def _animal(pet_id: Any, facts: SentenceFacts) -> Markup:
 
 
 def _linked(kind: str, number: Any, shown: Markup, facts: SentenceFacts) -> Markup:
-    path, operation = _PAGES.get(kind, ("", ""))
-    if not path or not facts.may(operation):
+    path = _PAGES.get(kind)
+    if path is None:
         return shown
     return Markup('<a href="{}{}{}">{}</a>').format(facts.home, path, number, shown)

@@ -1,29 +1,39 @@
-"""A page of the console: one row of the table of pages, and a visit to it."""
+"""A page of the console: a row of the table of pages, a visit to it, and notices for the next page.
+
+A notice is in a cookie that the next page deletes, signed with the secret of the session: another
+site below the same domain could set a cookie, but not one whose undo a person then presses.
+"""
 
 import asyncio
+import zlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from hmac import compare_digest, digest
 from http import HTTPStatus
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from petstore.console.browsers import notice_cookie, notice_of, session_secret, time_zone_of
-from petstore.console.forms import EMPTY, Form, PendingForm
-from petstore.console.notices import Notice, read_notice, sign_notice
-from petstore.console.templates import Templates
+from petstore.console.forms import EMPTY, FieldSet, Form, PendingForm, Texts, undo_fields
+from petstore.console.templates import Templates, begun
 from petstore.domain.decoding import convert
 from petstore.errors import (
+    CrossSiteRequest,
     IdempotencyKeyInUse,
     InvalidBody,
     InvalidParameter,
     MissingKey,
+    MissingScope,
+    Overloaded,
     PetstoreError,
     PreconditionFailed,
 )
@@ -46,7 +56,7 @@ from petstore.interface.operation import (
     execute,
 )
 from petstore.interface.operations import OPERATIONS
-from petstore.keys.model import Caller, Scope
+from petstore.keys.model import Caller
 from petstore.pets.model import Pet
 from petstore.sales.model import zone_of
 from petstore.sessions.model import Session
@@ -65,9 +75,105 @@ _BY_ID = {operation.id: operation for operation in OPERATIONS}
 _OF_KEYS = ("getUsage", "rotateCurrentKey")
 # Besides these, the owner of a key sees its webhooks, and nothing of the shop.
 _OWN = "Webhooks"
+_OF_PEOPLE = "a key has its own pages here, and the shop is for people: sign in with a login"
+_OF_OWNERS = "this page is for the owner of a key, who signs in with it"
 _SECOND_CLICK_SECONDS = 0.05
 _ATTEMPTS = 5
 _IDS_AT_ONCE = 100
+_UNDO = "Undo"
+_PURPOSE = b"petstore console notice"
+_SIGNATURE_LENGTH = 32
+# The header of a response must fit the 4 KiB that proxies have for it.
+_MAX_SIGNED = 3072
+# What a few kilobytes could grow to, when they are decompressed, is bounded.
+_MAX_TEXT = 64 * 1024
+
+_FAULT = 500
+_TITLES = {
+    400: "This does not look right",
+    401: "You are signed out",
+    403: "You may not do this",
+    404: "There is nothing here",
+    405: "This address does not open as a page",
+    408: "That took too long",
+    409: "That is not possible now",
+    412: "Somebody else changed this meanwhile",
+    413: "That is too large",
+    415: "This is not a form",
+    429: "Too many requests",
+    _FAULT: "Something went wrong",
+    503: "The shop is not available now",
+}
+_TEXTS = {
+    401: "Your session has ended. Sign in again.",
+    405: "It takes what a form sends. Go back to the page with the form.",
+    408: "What you sent did not arrive in time, and nothing was changed. Send it again.",
+    415: "The console takes what its own forms send, and nothing else.",
+    503: "Its database does not respond. Wait a moment, and try again.",
+}
+# A browser would ask for a name and a password, or not understand it.
+_NOT_FOR_BROWSERS = ("WWW-Authenticate",)
+_OTHER_SITE = (
+    "Your browser did not say that this came from a page of the console, so nothing was changed."
+    " Open the console and do it there."
+)
+
+
+class Undo(Struct, frozen=True):
+    """A form that undoes a change: the page that takes it, and its fields with their values."""
+
+    path: str
+    fields: Mapping[str, str] = {}
+    label: str = _UNDO
+
+
+class Notice(Struct, frozen=True):
+    """A sentence about what was done, perhaps with a way back."""
+
+    text: str
+    undo: Undo | None = None
+
+
+def change_notice(name: str, done: str, undo: Undo, pressed: str) -> Notice:
+    """Return the notice of a change of ``name``: ``done``, or that it was undone.
+
+    ``pressed`` is the label of the undo that sent the change, empty if a person typed it.
+    """
+    if pressed != _UNDO:
+        return Notice(done, undo)
+    redo = replace(undo, label="Redo") if undo.label == _UNDO else undo
+    return Notice(f"{name} is as it was before.", redo)
+
+
+def sign_notice(notice: Notice, secret: bytes) -> str:
+    """Return a notice as the value of its cookie; if it is too long, without its undo."""
+    text = msgspec.json.encode(notice)
+    record = zlib.compress(text)
+    signed = urlsafe_b64encode(_signature(record, secret) + record).decode("ascii")
+    is_too_long = len(signed) > _MAX_SIGNED or len(text) > _MAX_TEXT
+    if is_too_long and notice.undo is not None:
+        return sign_notice(replace(notice, undo=None), secret)
+    return signed
+
+
+def read_notice(signed: str, secret: bytes) -> Notice | None:
+    """Return the notice in the value of a cookie if it was signed in the same session.
+
+    A person knows the secret of the own session, and can sign anything with it.
+    """
+    try:
+        value = urlsafe_b64decode(signed)
+        signature, record = value[:_SIGNATURE_LENGTH], value[_SIGNATURE_LENGTH:]
+        if not compare_digest(signature, _signature(record, secret)):
+            return None
+        text = zlib.decompressobj().decompress(record, _MAX_TEXT)
+        return msgspec.json.decode(text, type=Notice)
+    except (ValueError, zlib.error, msgspec.MsgspecError):  # or it is not in base64
+        return None
+
+
+def _signature(record: bytes, secret: bytes) -> bytes:
+    return digest(digest(secret, _PURPOSE, "sha256"), record, "sha256")
 
 
 @dataclass(frozen=True)
@@ -101,22 +207,6 @@ class ConsolePage:
     @property
     def takes_files(self) -> bool:
         return self.has_file and self.method == "POST" and self.max_bytes > MAX_FORM
-
-
-def again_if_used(update: Handler) -> Handler:
-    """Return a handler that changes a resource which is used meanwhile.
-
-    Its version is another one with each use: perhaps since ``update`` has read it, too. Then it
-    begins again, and raises ``PreconditionFailed`` only for what somebody has changed.
-    """
-
-    async def updated(visit: "PageRequest") -> Response:
-        for _ in range(_ATTEMPTS - 1):
-            with suppress(PreconditionFailed):
-                return await update(visit)
-        return await update(visit)
-
-    return updated
 
 
 class PageRequest(Struct):
@@ -154,13 +244,11 @@ class PageRequest(Struct):
 
     @property
     def caller(self) -> Caller:
-        """The key or the person of the session."""
         assert self.session is not None  # noqa: S101 - only public pages have none
         return self.session.caller
 
     @property
     def parameter(self) -> str:
-        """The text of the first parameter of the path, empty if there is none."""
         return self.parameters[0] if self.parameters else ""
 
     @property
@@ -174,7 +262,6 @@ class PageRequest(Struct):
 
     @property
     def is_refresh(self) -> bool:
-        """Whether the script made the request by itself, and not the person."""
         return b"console-refresh" in self.request.fields
 
     @property
@@ -192,13 +279,11 @@ class PageRequest(Struct):
 
     @property
     def unknown_time_zone(self) -> str:
-        """The time zone of the browser if it is not known, else empty."""
         name = time_zone_of(self.request)
         return "" if name == self.time_zone.key else name[:64]
 
     @property
     def secret(self) -> str:
-        """The secret of the cookie, empty if there is none."""
         return session_secret(self.request, self.root)
 
     @property
@@ -206,7 +291,6 @@ class PageRequest(Struct):
         return self.secret.encode("latin-1")
 
     def may(self, operation_id: str) -> bool:
-        """Return whether the key or the person may carry out an operation in the console."""
         if self.session is None:
             return False
         operation = _BY_ID[operation_id]
@@ -214,6 +298,12 @@ class PageRequest(Struct):
             return operation_id in _OF_KEYS
         is_for_people = self.caller.kind == "key" or operation_id not in _OF_KEYS
         return is_for_people and operation.scope in (None, *self.caller.scopes)
+
+    def require(self, operation_id: str) -> None:
+        if self.may(operation_id):
+            return
+        require_scope(self.caller, _BY_ID[operation_id].scope)
+        raise MissingScope(_OF_PEOPLE if self.caller.kind == "key" else _OF_OWNERS)
 
     async def find_session(self) -> Session:
         """Find the session as it is now: it, its key or its rights may have ended meanwhile."""
@@ -228,22 +318,17 @@ class PageRequest(Struct):
         return found
 
     async def find_pet(self, pet_id: int | None) -> Pet | None:
-        """Return the animal with this id, if there is one and the person may see it."""
         return None if pet_id is None else (await self.pets_of([pet_id])).get(pet_id)
 
     async def category_names(self, ids: Collection[int]) -> dict[int, str]:
-        """Return the names of registered categories, as far as the person may see them."""
+        """Return the names of those that are registered."""
         found = await self._by_ids("listCategories", ids)
         return {category.id: category.name for category in found}
 
     async def pets_of(self, ids: Collection[int]) -> dict[int, Pet]:
-        """Return the animals with these ids that exist, as far as the person may see them."""
         return {pet.id: pet for pet in await self._by_ids("listPets", ids)}
 
     async def _by_ids(self, operation_id: str, ids: Collection[int]) -> list[Any]:
-        """Return what a list has of ids, if the person may read it."""
-        if not self.may(operation_id):
-            return []
         wanted, found = sorted(set(ids)), list[Any]()
         for start in range(0, len(wanted), _IDS_AT_ONCE):
             query = {"id": wanted[start : start + _IDS_AT_ONCE], "limit": _IDS_AT_ONCE}
@@ -271,14 +356,16 @@ class PageRequest(Struct):
         operation = _BY_ID[operation_id]
         assert self.session is not None  # noqa: S101 - only public pages have none
         require_scope(self.caller, operation.scope)
+        given = {name: value for name, value in (query or {}).items() if value is not None}
         call: Call[Any, Any] = Call(
-            None if operation.query is None else _query(operation.query, query or {}),
+            operation.query and convert(given, operation.query, InvalidParameter),
             body if isinstance(body, FileBody) else self.decoded(operation_id, body or {}),
             *((path_id or self.path_id, self.child_id)[: len(operation.parameters)]),
         )
         is_read, is_post = operation.method == "GET", operation.method == "POST"
         once = self.form.text("once") if once is None else once
         version = self.form.text("version") if if_match is None else if_match
+        tag = "" if is_read else version
         context = Context(
             services=self.services,
             caller=self.caller,
@@ -287,14 +374,17 @@ class PageRequest(Struct):
             request_id=self.id,
             token=self._secret,
             session=self.session,
-            conditions=NO_CONDITIONS if is_read else _conditions(version),
+            conditions=Conditions(tag.encode("ascii", "replace")) if tag else NO_CONDITIONS,
             once=self._idempotent(operation, call, once) if once and is_post else None,
             client=self.request,
         )
-        return await _execute(operation, context, call)
+        while True:
+            try:
+                return await execute(operation, context, call)
+            except IdempotencyKeyInUse:  # until the first click has its response
+                await asyncio.sleep(_SECOND_CLICK_SECONDS)
 
     def decoded(self, operation_id: str, body: Mapping[str, Any]) -> Any:
-        """Return the body of an operation, ``None`` if it takes none."""
         into = _BY_ID[operation_id].body
         return None if into is None else convert(body, into, InvalidBody)
 
@@ -342,6 +432,32 @@ class PageRequest(Struct):
             return page
         return replace(page, headers=[*page.headers, notice_cookie("", self.root)])
 
+    async def change(self, resource: str, fields: FieldSet) -> tuple[Any, Any]:
+        """Change a resource that is used meanwhile, and return it as it was and as it is.
+
+        Its version is another one with each use: perhaps since it was read, too. Then this begins
+        again, and raises ``PreconditionFailed`` only for what somebody has changed.
+        """
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(PreconditionFailed):
+                return await self._change(resource, fields)
+        return await self._change(resource, fields)
+
+    async def _change(self, resource: str, fields: FieldSet) -> tuple[Any, Any]:
+        before = await self.execute(f"get{resource}")
+        fields.require_unchanged(self.form, before.value)
+        patch = fields.patch(self.form)
+        changed = await self.execute(f"update{resource}", patch, if_match=before.version)
+        return before.value, changed.value
+
+    async def tell_change(
+        self, path: str, name: str, before: Texts, now: Texts, version: str = ""
+    ) -> Response:
+        """Return 303 to the page of what was changed, which says so and can undo it."""
+        undo = Undo(path, undo_fields(before, now, version))
+        pressed = self.form.text("undo")
+        return await self.redirect(path, change_notice(name, f"{name} is changed.", undo, pressed))
+
     async def redirect(self, path: str, notice: Notice | None = None) -> Response:
         """Return 303 to a page of the console, which then shows ``notice``.
 
@@ -354,7 +470,6 @@ class PageRequest(Struct):
 
 
 def with_notice(response: Response, notice: Notice, secret: bytes, root: str) -> Response:
-    """Return a response with a notice for the next page of the session with this secret."""
     cookie = notice_cookie(sign_notice(notice, secret), root)
     return replace(response, headers=[*response.headers, cookie])
 
@@ -365,11 +480,6 @@ def redirect(target: str) -> Response:
     return Response(HTTPStatus.SEE_OTHER, b"", headers)
 
 
-def scope_of(operation_id: str) -> Scope | None:
-    """Return the scope of an operation."""
-    return _BY_ID[operation_id].scope
-
-
 def operation_in_words(operation_id: str | None) -> str:
     """Return what an operation does; a later or an earlier version may have others."""
     if operation_id is None:
@@ -378,18 +488,41 @@ def operation_in_words(operation_id: str | None) -> str:
     return operation_id if operation is None else operation.summary
 
 
-def _conditions(if_match: str) -> Conditions:
-    return Conditions(if_match.encode("ascii", "replace")) if if_match else NO_CONDITIONS
+class PageFailure(NamedTuple):
+    """What went wrong: the status of the page, a heading, and sentences that say what to do."""
+
+    status: int
+    title: str
+    message: str
 
 
-def _query(into: type[Any], query: Mapping[str, Any]) -> Any:
-    given = {name: value for name, value in query.items() if value is not None}
-    return convert(given, into, InvalidParameter)
+def failure_of(error: PetstoreError, request_id: str) -> PageFailure:
+    status = error.status
+    title = _TITLES.get(status, "This did not work")
+    if isinstance(error, CrossSiteRequest):
+        return PageFailure(status, "This did not come from the console", _OTHER_SITE)
+    if status == _FAULT:
+        text = (
+            "The service failed, and its log has the reason."
+            f" An administrator finds it by the request {request_id}."
+        )
+    else:
+        is_busy = isinstance(error, Overloaded)  # which is no matter of the database
+        text = (None if is_busy else _TEXTS.get(status)) or sentence(error.message)
+    return PageFailure(status, title, text)
 
 
-async def _execute(operation: Operation, context: Context, call: Call[Any, Any]) -> Result[Any]:
-    while True:
-        try:
-            return await execute(operation, context, call)
-        except IdempotencyKeyInUse:  # until the first click has its response
-            await asyncio.sleep(_SECOND_CLICK_SECONDS)
+def with_error(response: Response, error: PetstoreError) -> Response:
+    """Return a page with the header fields of an error, which the log also learns of."""
+    headers = [
+        f"{name.lower()}: {value}".encode("latin-1")
+        for name, value in error.headers.items()
+        if name not in _NOT_FOR_BROWSERS
+    ]
+    return replace(
+        response, headers=[*response.headers, *headers], code=error.code, limit=error.limit
+    )
+
+
+def sentence(message: str) -> str:
+    return f"{begun(message)}."

@@ -11,10 +11,16 @@ from petstore.console.browsers import (
     no_cookie,
     session_cookie,
 )
-from petstore.console.failures import failure_of
 from petstore.console.forms import EMPTY, Form, PendingForm, kept_in, page_address
-from petstore.console.notices import Notice
-from petstore.console.page import HOME, ConsolePage, PageRequest, redirect, with_notice
+from petstore.console.page import (
+    HOME,
+    ConsolePage,
+    Notice,
+    PageRequest,
+    failure_of,
+    redirect,
+    with_notice,
+)
 from petstore.errors import InvalidKey, PetstoreError
 from petstore.http.messages import Response
 from petstore.keys.model import PREFIXES
@@ -26,7 +32,6 @@ _SIGN_IN = "/sign-in"
 _KEY = "key"
 _LOGGED_BYTES = 4
 _LEFT = "signed-out"
-_STARTS = (("/today", "listOrders"), ("/pets", "listPets"), ("/usage", "getUsage"))
 # The page of a link has the secret in its address, which is told to nobody; see the Referrer-Policy
 # of the other pages for why it is not "no-referrer".
 _ORIGIN_ONLY = b"referrer-policy: strict-origin"
@@ -62,7 +67,6 @@ async def sign_in_page(
 
 
 def to_sign_in(visit: PageRequest) -> Response:
-    """Send the person to the sign-in page, and from there back to the page of this request."""
     return redirect(visit.home + _sign_in_address(visit))
 
 
@@ -106,7 +110,6 @@ def browser_of(visit: PageRequest) -> Browser:
 
 
 async def _sign_in_again(visit: PageRequest, error: PetstoreError) -> Response:
-    """Return the page that signs a person in, with all but the secret that they typed."""
     if _KEY not in visit.form.fields:
         visit.guessed = login_digest(_login_of(visit.form), _LOGGED_BYTES)
     return await sign_in_page(
@@ -120,7 +123,6 @@ async def _sign_in_again(visit: PageRequest, error: PetstoreError) -> Response:
 
 
 def _problem_of(visit: PageRequest, error: PetstoreError) -> str:
-    """Return what is wrong with a key or a password, or what went wrong, in words for a person."""
     own, token = visit.services.keys.environment, visit.form.text(_KEY)
     if not isinstance(error, InvalidKey):
         return failure_of(error, "").message
@@ -170,7 +172,7 @@ def signed_in(
 
 
 async def _start(visit: PageRequest) -> Response:
-    return await visit.redirect(next(path for path, needed in _STARTS if visit.may(needed)))
+    return await visit.redirect("/usage" if visit.caller.kind == "key" else "/today")
 
 
 async def _sign_out(visit: PageRequest) -> Response:
@@ -181,7 +183,6 @@ async def _sign_out(visit: PageRequest) -> Response:
 
 
 def _sign_in_address(visit: PageRequest) -> str:
-    """Return the address of the sign-in page that leads back to the page of this request."""
     request = visit.request
     query = f"?{request.query.decode('latin-1')}" if request.query else ""
     wanted = page_address(request.path.removeprefix(HOME) + query)

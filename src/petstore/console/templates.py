@@ -3,7 +3,7 @@
 import gzip
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cache, cached_property
@@ -18,6 +18,7 @@ from petstore.clock import DAY, HOUR, MINUTE, Milliseconds, milliseconds, utc
 from petstore.console.numbers import grouped, shown_money
 from petstore.http.messages import Headers, Request, Response
 from petstore.interface.messages import choose_coding
+from petstore.keys.model import Scope
 
 _FOLDER = Path(__file__).parent
 _FOLDERS = sorted(_FOLDER.parent.glob("*/templates"))
@@ -47,6 +48,17 @@ _HEADERS: Headers = [
     b"cross-origin-resource-policy: same-origin",
     b"x-frame-options: DENY",
 ]
+
+
+SCOPE_WORDS: Mapping[Scope, str] = {
+    "pets:read": "See animals and categories",
+    "pets:write": "Add, change and delete animals and categories",
+    "orders:read": "See orders and the inventory",
+    "orders:write": "Place, approve, deliver and cancel orders",
+    "webhooks:write": "Manage webhooks, which send events to programs",
+    "keys:admin": "Manage all keys and people",
+}
+"""Scopes in the words of the console."""
 
 
 class _Asset:
@@ -93,6 +105,7 @@ class Templates:
         environment.globals["asset"] = lambda name: f"assets/{self._assets[name].name}"
         environment.globals["once"] = secrets.token_urlsafe
         environment.filters.update(
+            rights=_rights,
             time=shown_time,
             day=_day,
             ago=_ago,
@@ -127,7 +140,6 @@ def _breakable(text: str) -> Markup:
 
 
 def begun(text: str) -> str:
-    """Return a text as a sentence begins: with a capital letter."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
@@ -194,6 +206,10 @@ def _ago(moment: datetime | Milliseconds, now: Milliseconds) -> Markup:
 def _until(moment: datetime, now: datetime) -> Markup:
     machine = moment.isoformat(timespec="seconds").replace("+00:00", "Z")
     return Markup(f'<time datetime="{machine}" data-until>{duration(moment - now)} left</time>')  # noqa: S704 - no markup
+
+
+def _rights(scopes: Collection[str]) -> str:
+    return "; ".join(words for scope, words in SCOPE_WORDS.items() if scope in scopes)
 
 
 def _number(number: int) -> Markup:

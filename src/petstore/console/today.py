@@ -1,21 +1,26 @@
-"""The first page of the staff: what waits, what was sold, what is in stock, what others did."""
+"""The pages of the whole shop: what waits, was sold and is in stock today, and the inventory."""
 
 from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from msgspec import UNSET
+
 from petstore.clock import utc
-from petstore.console.history import HistoryLine, newest_acts
+from petstore.console.charts import ChartPart, Stacked, stacked
+from petstore.console.history import newest_acts
 from petstore.console.page import ConsolePage, PageRequest
-from petstore.console.stock import stock_of
 from petstore.events.model import EVENT_TYPES, kind_of
 from petstore.http.messages import Response
 from petstore.interface.operation import Result
 from petstore.orders.model import Order, OrderStatus
+from petstore.pets.model import CategoryCounts, Inventory
 from petstore.sales.model import Sales, SalesRow, totals_of
 
 _IN_A_LIST = 10
 _PAGES_READ = 5  # of events, of which many may be of the person itself
+_DRAWN_CATEGORIES = 30
+_OTHERS = "all other categories"
 _RESOURCES = {"pet", "order", "category"}
 _WEEK = timedelta(days=7)
 _ONE_DAY = timedelta(days=1)
@@ -45,16 +50,22 @@ class _Sold(NamedTuple):
 
 async def _show(visit: PageRequest) -> Response:
     placed, approved = await _oldest(visit, "placed"), await _oldest(visit, "approved")
+    pets = await visit.pets_of({order.pet_id for order in (*placed.orders, *approved.orders)})
+    failing = {"failing": "true", "limit": 1}
+    kinds = [each for each in EVENT_TYPES if kind_of(each) in _RESOURCES]
+    by, own = {"type": kinds}, visit.author.actor
+    others, _ = await newest_acts(visit, by, _IN_A_LIST, pages=_PAGES_READ, not_by=own)
     return visit.page(
         "today.html",
         placed=placed,
         approved=approved,
-        animals=await _animals(visit, [*placed.orders, *approved.orders]),
+        animals={pet.id: pet.name for pet in pets.values()},
         sold=await _sold(visit),
-        stock=await stock_of(visit, _IN_A_LIST),
+        stock=await _stock(visit, _IN_A_LIST),
         in_a_list=_IN_A_LIST,
-        has_failing_webhooks=await _has_failing_webhooks(visit),
-        others=await _others(visit),
+        has_failing_webhooks=visit.may("listWebhooks")
+        and bool((await visit.execute("listWebhooks", query=failing)).value),
+        others=others,
         now=visit.services.clock(),
         moment=utc(visit.services.clock()),
     )
@@ -64,18 +75,6 @@ async def _oldest(visit: PageRequest, status: OrderStatus) -> _OrderList:
     query = {"status": status, "sort": "id", "limit": _IN_A_LIST}
     found: Result[list[Order]] = await visit.execute("listOrders", query=query)
     return _OrderList(found.value, bool(found.next))
-
-
-async def _animals(visit: PageRequest, orders: Sequence[Order]) -> dict[int, str]:
-    pets = await visit.pets_of({order.pet_id for order in orders})
-    return {pet.id: pet.name for pet in pets.values()}
-
-
-async def _has_failing_webhooks(visit: PageRequest) -> bool:
-    if not visit.may("listWebhooks"):
-        return False
-    query = {"failing": "true", "limit": 1}
-    return bool((await visit.execute("listWebhooks", query=query)).value)
 
 
 async def _sold(visit: PageRequest) -> _Sold:
@@ -100,11 +99,70 @@ async def _sold(visit: PageRequest) -> _Sold:
     )
 
 
-async def _others(visit: PageRequest) -> list[HistoryLine]:
-    kinds = [each for each in EVENT_TYPES if kind_of(each) in _RESOURCES]
-    query, own = {"type": kinds}, visit.author.actor
-    lines, _ = await newest_acts(visit, query, _IN_A_LIST, pages=_PAGES_READ, not_by=own)
-    return lines
+class _CategoryStock(NamedTuple):
+    """The animals of a category. What all categories beyond the first ones share has no ``id``.
+
+    In the ``chart``, the category with the most animals has the whole width.
+    """
+
+    id: int | None
+    name: str
+    counts: CategoryCounts
+    chart: Stacked
 
 
-PAGES = (ConsolePage("GET", "/today", _show, "listOrders"),)
+class _Stock(NamedTuple):
+    """All animals with a status, and those of each category: the most to sell come first."""
+
+    chart: Stacked
+    categories: Sequence[_CategoryStock]
+
+
+async def _stock(visit: PageRequest, named: int | None = None) -> _Stock:
+    """Return the stock as it is now; the first categories have their names, all by default."""
+    found: Inventory = (await visit.execute("getInventory", query={"by": "category"})).value
+    counts = [] if found.categories is UNSET else sorted(found.categories, key=_to_sell_first)
+    ids = [each.category_id for each in counts[:named] if each.category_id is not UNSET]
+    names = await visit.category_names(ids)
+    scale = max((_total(each) for each in counts), default=0)
+    return _Stock(
+        stacked("by-status", "Animals by status", "animals", "Status", _parts(found)),
+        [_stock_in(each, names, scale) for each in counts],
+    )
+
+
+def _stock_in(counts: CategoryCounts, names: dict[int, str], scale: int) -> _CategoryStock:
+    if counts.category_id is UNSET:
+        category_id, name = None, _OTHERS
+    else:
+        category_id = counts.category_id
+        name = names.get(category_id, f"category {category_id}")
+    chart = stacked("by-category", name, "animals", "Status", _parts(counts), scale)
+    return _CategoryStock(category_id, name, counts, chart)
+
+
+def _parts(counts: Inventory | CategoryCounts) -> list[ChartPart]:
+    return [
+        ChartPart("available", counts.available, "good"),
+        ChartPart("pending", counts.pending, "wait"),
+        ChartPart("sold", counts.sold, "done"),
+    ]
+
+
+def _to_sell_first(counts: CategoryCounts) -> tuple[bool, int, int]:
+    """Return by what categories are sorted: what all the others share comes last."""
+    return counts.category_id is UNSET, -counts.available - counts.pending, -counts.sold
+
+
+def _total(counts: CategoryCounts) -> int:
+    return counts.available + counts.pending + counts.sold
+
+
+async def _inventory(visit: PageRequest) -> Response:
+    return visit.page("inventory.html", stock=await _stock(visit), drawn=_DRAWN_CATEGORIES)
+
+
+PAGES = (
+    ConsolePage("GET", "/today", _show, "listOrders"),
+    ConsolePage("GET", "/inventory", _inventory, "getInventory"),
+)

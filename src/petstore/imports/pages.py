@@ -1,7 +1,6 @@
 """The pages of imports: send a file, see how it is read, add its pets, undo that."""
 
 import csv
-from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
@@ -9,9 +8,8 @@ from msgspec import UNSET, to_builtins
 from msgspec.structs import replace
 
 from petstore.console.downloads import dated
-from petstore.console.fields import FieldSet, choice
-from petstore.console.notices import Notice
-from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.forms import FieldSet, choice
+from petstore.console.page import ConsolePage, Notice, PageRequest
 from petstore.console.templates import isolated
 from petstore.domain.decoding import integer_in
 from petstore.errors import InvalidBody, PetstoreError
@@ -157,10 +155,8 @@ async def _form(visit: PageRequest, found: Import) -> FieldSet:
         ("true", f"Line {line} has the names of the columns"),
         ("false", "Every line is a pet"),
     )
-    categories: Sequence[tuple[str, str]] = ()
-    if visit.may("listCategories"):
-        listed = await visit.execute("listCategories", query={"limit": 100})
-        categories = [(str(each.id), isolated(each.name)) for each in listed.value]
+    listed = await visit.execute("listCategories", query={"limit": 100})
+    categories = [(str(each.id), isolated(each.name)) for each in listed.value]
     new = len(_preview(found).categories)
     return FieldSet(
         choice("hasHeader", "Names of the columns", *header),
@@ -210,7 +206,6 @@ def _places(found: Import) -> dict[str, int]:
 
 
 def _texts(found: Import) -> dict[str, str]:
-    """Return what the form shows of an import."""
     places = _places(found)
     return {
         "hasHeader": "true" if found.has_header else "false",
@@ -228,7 +223,6 @@ async def _update(visit: PageRequest) -> Response:
 
 
 async def _apply(visit: PageRequest, found: Import) -> Import:
-    """Change what a form changes of how a file is read, and return the import as it is then."""
     now, others = _texts(found), visit.form.line(_OTHERS)
     texts = {name: visit.form.line(name) for name in now if name in visit.form.fields}
     patch: dict[str, Any] = {}

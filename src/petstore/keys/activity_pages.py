@@ -1,6 +1,6 @@
 """The page of what everybody did, for administrators: by person or key, and by kind."""
 
-from petstore.console.fields import FieldSet, choice
+from petstore.console.forms import FieldSet, choice
 from petstore.console.history import HistoryLine, newest_acts
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.errors import CursorExpired, InvalidParameter, PetstoreError

@@ -1,25 +1,23 @@
 """The pages of keys, for administrators: find, create, change, rotate, revoke and unban them."""
 
 import re
-from typing import Any
 from urllib.parse import urlencode
 
 from petstore.clock import milliseconds, rfc3339
-from petstore.console.fields import Field, FieldSet, choice, undo_fields, words
-from petstore.console.forms import number_or_text
+from petstore.console.forms import Field, FieldSet, choice, number_or_text, words
 from petstore.console.history import history_of
-from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest, again_if_used
-from petstore.console.rotation import GRACES, rotate
-from petstore.console.scopes import SCOPE_WORDS, scopes_in_words
-from petstore.console.templates import isolated
+from petstore.console.page import (
+    ConsolePage,
+    Notice,
+    PageRequest,
+)
+from petstore.console.templates import SCOPE_WORDS, isolated
 from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.plans import PLANS, UNLIMITED, Limits
 from petstore.errors import PetstoreError, PreconditionFailed
 from petstore.http.messages import Response
-from petstore.interface.operation import Result
 from petstore.keys.model import DEFAULT_SCOPES, PREFIXES, Key
-from petstore.usage.pages import usage_shown
+from petstore.usage.pages import GRACES, rotate, usage_shown
 
 _SEARCH = FieldSet(
     Field(
@@ -125,7 +123,7 @@ async def _create(visit: PageRequest) -> Response:
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    key: Key = (await _get(visit)).value
+    key: Key = (await visit.execute("getKey")).value
     usage = await usage_shown(visit, (await visit.execute("getKeyUsage")).value, key.id)
     return visit.page(
         "key.html",
@@ -133,29 +131,20 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         key=key,
         form=_FORM.shown(_FORM.texts(key), "", visit.form, error),
         history=await history_of(visit, f"key/{key.id}"),
-        may_do=scopes_in_words(key.scopes),
         graces=GRACES[:-1],
         **usage,
     )
 
 
-@again_if_used
 async def _update(visit: PageRequest) -> Response:
-    before = await _get(visit)
-    # The form has no version: a key that is used has another one every minute.
-    _FORM.require_unchanged(visit.form, before.value)
-    if before.value.state == "revoked":
+    if (await visit.execute("getKey")).value.state == "revoked":
         msg = "somebody else revoked this key"
         raise PreconditionFailed(msg)
-    changed = await visit.execute("updateKey", _FORM.patch(visit.form), if_match=before.version)
-    key: Key = changed.value
-    texts = _FORM.texts(before.value)
-    if before.value.expires_at not in (None, key.expires_at):
-        texts["expiresAt"] = rfc3339(milliseconds(before.value.expires_at))
-    undo = Undo(_path(visit), undo_fields(texts, _FORM.texts(key)))
-    name = isolated(key.name)
-    notice = change_notice(name, f"{name} is changed.", undo, visit.form.text("undo"))
-    return await visit.redirect(_path(visit), notice)
+    before, key = await visit.change("Key", _FORM)
+    texts = _FORM.texts(before)
+    if before.expires_at not in (None, key.expires_at):
+        texts["expiresAt"] = rfc3339(milliseconds(before.expires_at))
+    return await visit.tell_change(_path(visit), isolated(key.name), texts, _FORM.texts(key))
 
 
 async def _rotate(visit: PageRequest) -> Response:
@@ -163,18 +152,14 @@ async def _rotate(visit: PageRequest) -> Response:
 
 
 async def _revoke(visit: PageRequest) -> Response:
-    before = await _get(visit)
+    key: Key = (await visit.execute("getKey")).value
     await visit.execute("revokeKey")
-    return await visit.redirect("/keys", Notice(f"{isolated(before.value.name)} is revoked."))
+    return await visit.redirect("/keys", Notice(f"{isolated(key.name)} is revoked."))
 
 
 async def _unban(visit: PageRequest) -> Response:
     await visit.execute("unbanKey")
     return await visit.redirect(_path(visit), Notice("The ban is lifted."))
-
-
-async def _get(visit: PageRequest) -> Result[Any]:
-    return await visit.execute("getKey")
 
 
 def _path(visit: PageRequest) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple, get_args
 from msgspec import UNSET, UnsetType
 
 from petstore.clock import Milliseconds, milliseconds, utc
-from petstore.console.fields import Field, FieldSet, choice, optional, utc_moment
+from petstore.console.forms import Field, FieldSet, choice, optional, utc_moment
 from petstore.console.history import History
 from petstore.console.numbers import plain_amount, typed_amount
 from petstore.console.page import PageRequest
@@ -94,9 +94,7 @@ class Sale(NamedTuple):
 
 
 async def latest_order(visit: PageRequest, pet: Pet) -> Order | None:
-    """Return the newest order of an animal, if the person may see it. No other one can be open."""
-    if not visit.may("listOrders"):
-        return None
+    """Return the newest order of an animal. No other one can be open."""
     latest = {"petId": pet.id, "sort": "-id", "limit": 1}
     orders: Sequence[Order] = (await visit.execute("listOrders", query=latest)).value
     return orders[0] if orders else None

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,15 +9,19 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, to_builtins
 
 from petstore.clock import utc
-from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, dated, delimiter_of
-from petstore.console.fields import Field, FieldSet, Texts, optional, undo_fields
-from petstore.console.forms import Problem, typed_id
+from petstore.console.downloads import amount_cell, delimiter_of, download_list
+from petstore.console.forms import Field, FieldSet, Problem, Texts, typed_id
 from petstore.console.history import History, history_of
-from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.numbers import shown_count
-from petstore.console.page import ConsolePage, Handler, PageRequest, Refused
+from petstore.console.page import (
+    ConsolePage,
+    Handler,
+    Notice,
+    PageRequest,
+    Refused,
+    Undo,
+)
 from petstore.console.templates import ago_in_words, duration, isolated
-from petstore.domain.csv_files import csv_writer
 from petstore.domain.names import MAX_SEARCHED, name_key
 from petstore.errors import (
     InvalidBody,
@@ -29,9 +32,7 @@ from petstore.errors import (
     UnknownPet,
 )
 from petstore.http.messages import Response
-from petstore.interface.messages import require_admitted
 from petstore.interface.operation import Result
-from petstore.limits.admission import KEY
 from petstore.orders.form import STATUS_FILTER, exact, new_order_form, order_form, shown_ship_date
 from petstore.orders.model import (
     OPEN_STATUSES,
@@ -41,7 +42,6 @@ from petstore.orders.model import (
     is_over_the_counter,
 )
 from petstore.pets.model import Pet
-from petstore.time_slices import TimeSlices
 
 _ON_A_PAGE = 50
 _MOST_NAMED = 20
@@ -212,7 +212,7 @@ async def _animals(visit: PageRequest, typed: str, status: str | None = None) ->
         pet = await visit.find_pet(pet_id)
         # The orders of an animal that is gone are still there.
         return [Pet(pet_id, f"animal {pet_id}", 0) if pet is None else pet]
-    if not 0 < len(typed) <= MAX_SEARCHED or not visit.may("listPets"):
+    if not 0 < len(typed) <= MAX_SEARCHED:
         return ()
     query = {"name": typed, "status": status, "limit": _MOST_NAMED}
     found: Sequence[Pet] = (await visit.execute("listPets", query=query)).value
@@ -284,10 +284,7 @@ async def _change(visit: PageRequest) -> Response:
     back, now = fields.texts(before), fields.texts(changed.value)
     if back.get("shipDate") != now.get("shipDate"):
         back["shipDate"] = exact(before.ship_date)
-    undo = Undo(path, undo_fields(back, now, changed.version))
-    name = f"Order {before.id}"
-    notice = change_notice(name, f"{name} is changed.", undo, visit.form.text("undo"))
-    return await visit.redirect(path, notice)
+    return await visit.tell_change(path, f"Order {before.id}", back, now, changed.version)
 
 
 def _conflict(visit: PageRequest, card: _Card, history: History, wanted: OrderStatus | None) -> str:
@@ -346,11 +343,8 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
 
 
 def _page_after(visit: PageRequest, order: Order) -> str:
-    if visit.form.text("back") == "pet" and visit.may("listPets"):
-        return f"/pets/{order.pet_id}"
-    if visit.may("getOrder"):
-        return f"/orders/{order.id}"
-    return f"/pets/{order.pet_id}" if visit.may("listPets") else "/orders/new"
+    is_of_pet = visit.form.text("back") == "pet"
+    return f"/pets/{order.pet_id}" if is_of_pet else f"/orders/{order.id}"
 
 
 async def _place(visit: PageRequest) -> Response:
@@ -377,7 +371,7 @@ async def _ordered(visit: PageRequest, typed: str) -> int | InvalidBody:
         return animals[0].id
     if animals:
         msg = "petId: several available animals are named so; choose one of them"
-    elif visit.may("listPets") and typed:
+    elif typed:
         msg = "petId: no available animal has this number or a name that begins so"
     else:
         msg = "petId: expected the number of an animal"
@@ -412,55 +406,29 @@ _NO_FILTERS = dict.fromkeys(_FILTERS.labels, "")
 
 # The file of orders
 
-MOST = 50_000
-"""How many orders a file has at most: it is on the disk until it is sent."""
-
-ROWS_A_REQUEST = 100
-"""How many rows cost a request of a key, as many as a list has at most."""
-
-_NOTHING_TO_EXPORT = "No order matches, so there is nothing to export."
 _EXPORTED = (
     *("id", "status", "petId", "petName", "buyer", "amount", "currency", "note"),
     *("placedAt", "shipDate", "approvedAt", "deliveredAt", "cancelledAt", "cancelReason"),
 )
-_EXPORT_FORM = FieldSet(STATUS_FILTER, SEPARATOR)
-
-
-async def _export(
-    visit: PageRequest, error: PetstoreError | None = None, *, problem: str = ""
-) -> Response:
-    form = _EXPORT_FORM.new(visit.form, error)
-    return visit.page("orders_export.html", error=error, form=form, most=MOST, told=problem)
 
 
 async def _download(visit: PageRequest) -> Response:
-    delimiter, slices = delimiter_of(visit.form), TimeSlices()
-    query: dict[str, Any] = {"status": optional(STATUS_FILTER.typed(visit.form)), "sort": "-id"}
-    query |= {"limit": ROWS_A_REQUEST, "cursor": None}
-    with ExitStack() as opened:
-        file = opened.enter_context(CsvDownload())
-        write = csv_writer(file, _EXPORTED, spreadsheet_safe=True, delimiter=delimiter)
-        for _ in range(0, MOST, ROWS_A_REQUEST):
-            found = await visit.execute("listOrders", query=query)
-            if not found.value:
-                return await _export(visit, problem=_NOTHING_TO_EXPORT)
-            if visit.is_head:
-                break
-            # As the same pages would cost over the interface.
-            require_admitted(await visit.services.limiter.charge(visit.caller, 1), KEY)
-            pets = await visit.pets_of({order.pet_id for order in found.value})
-            for order in found.value:
-                row: dict[str, Any] = to_builtins(order)
-                if order.amount is not UNSET and order.currency is not UNSET:
-                    row["amount"] = amount_cell(order.amount, order.currency, delimiter)
-                pet = pets.get(order.pet_id)
-                write(row | {"petName": "" if pet is None else pet.name})
-                await slices.rest()
-            query["cursor"] = found.next
-            if not found.next:
-                break
-        opened.pop_all()  # the server closes the file
-    return file.response(dated("orders", visit.services.clock()))
+    wanted, delimiter = _FILTERS.typed(visit.form), delimiter_of(visit.form)
+    query = {"status": wanted["status"] or None, "buyer": wanted["buyer"] or None}
+    if query["buyer"] is None:
+        query["sort"] = "-id"
+
+    async def rows_of(orders: Sequence[Order]) -> list[dict[str, Any]]:
+        pets = await visit.pets_of({order.pet_id for order in orders})
+        rows = [to_builtins(order) for order in orders]
+        for order, row in zip(orders, rows, strict=True):
+            if order.amount is not UNSET and order.currency is not UNSET:
+                row["amount"] = amount_cell(order.amount, order.currency, delimiter)
+            pet = pets.get(order.pet_id)
+            row["petName"] = "" if pet is None else pet.name
+        return rows
+
+    return await download_list(visit, "orders", _EXPORTED, "listOrders", query, rows_of)
 
 
 def _to(status: OrderStatus) -> tuple[Handler, str, Refused]:
@@ -476,8 +444,5 @@ PAGES = (
     ConsolePage("POST", "/orders/{orderId}/approve", *_to("approved")),
     ConsolePage("POST", "/orders/{orderId}/deliver", *_to("delivered")),
     ConsolePage("POST", "/orders/{orderId}/cancel", *_to("cancelled")),
-    ConsolePage("GET", "/orders/export", _export, "listOrders"),
-    ConsolePage(
-        "GET", "/orders/export/orders.csv", _download, "listOrders", _export, has_file=True
-    ),
+    ConsolePage("GET", "/orders/export.csv", _download, "listOrders", _board, has_file=True),
 )

@@ -4,11 +4,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from petstore.console.fields import Field, FieldSet, undo_fields
-from petstore.console.forms import Problem, problem_of
-from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest
-from petstore.console.scopes import scopes_in_words
+from petstore.console.forms import Field, FieldSet, Problem, problem_of
+from petstore.console.page import ConsolePage, Notice, PageRequest
 from petstore.console.sign_in import signed_in
 from petstore.domain.decoding import convert
 from petstore.errors import InvalidBody, MissingKey, NotFound, PetstoreError
@@ -35,19 +32,11 @@ class _OwnName(Struct, frozen=True):
     name: PersonName
 
 
-async def _show(visit: PageRequest) -> Response:
-    return await _page(visit)
-
-
-async def _name_again(visit: PageRequest, error: PetstoreError) -> Response:
-    return await _page(visit, error)
-
-
 async def _password_again(visit: PageRequest, error: PetstoreError) -> Response:
-    return await _page(visit, error, problem_of(error, _LABELS))
+    return await _show(visit, error, problem_of(error, _LABELS))
 
 
-async def _page(
+async def _show(
     visit: PageRequest, error: PetstoreError | None = None, problem: Problem | None = None
 ) -> Response:
     """Return the page as it is now.
@@ -67,8 +56,6 @@ async def _page(
         "account.html",
         error=error,
         account=account,
-        role=(caller.role or "").capitalize(),
-        may_do=scopes_in_words(caller.scopes),
         problem=problem,
         wrong=wrong,
         **forms,
@@ -85,9 +72,7 @@ async def _rename(visit: PageRequest) -> Response:
     texts = _FORM.texts(account.caller)
     wanted = convert(texts | _FORM.patch(visit.form), _OwnName, InvalidBody)
     await visit.sessions.rename(session, wanted.name, visit.id)
-    undo = Undo(_HOME, undo_fields(texts, {"name": wanted.name}))
-    notice = change_notice("Your name", "Your name is changed.", undo, visit.form.text("undo"))
-    return await visit.redirect(_HOME, notice)
+    return await visit.tell_change(_HOME, "Your name", texts, {"name": wanted.name})
 
 
 async def _change_password(visit: PageRequest) -> Response:
@@ -122,7 +107,7 @@ def _person_of(visit: PageRequest) -> Session:
 
 PAGES = (
     ConsolePage("GET", _HOME, _show),
-    ConsolePage("POST", _HOME, _rename, refused=_name_again),
+    ConsolePage("POST", _HOME, _rename, refused=_show),
     ConsolePage(
         *("POST", f"{_HOME}/password", _change_password), refused=_password_again, has_secret=True
     ),

@@ -3,9 +3,7 @@
 from contextlib import suppress
 
 from petstore.console.browsers import is_phone
-from petstore.console.failures import failure_of
-from petstore.console.notices import Notice
-from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.page import ConsolePage, Notice, PageRequest, failure_of
 from petstore.console.sign_in import browser_of, signed_in, told_to_nobody
 from petstore.domain.decoding import convert
 from petstore.errors import InvalidBody, NotFound, PetstoreError, Unavailable

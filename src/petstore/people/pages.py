@@ -1,19 +1,19 @@
 """The pages of people, for administrators: list, add, change, invite and disable them."""
 
 from functools import partial
-from typing import Any
 
 from petstore.clock import HOUR
-from petstore.console.fields import Field, FieldSet, choice, undo_fields
-from petstore.console.forms import Problem
+from petstore.console.forms import Field, FieldSet, Problem, choice
 from petstore.console.history import history_of
-from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest, again_if_used
-from petstore.console.scopes import scopes_in_words
+from petstore.console.page import (
+    ConsolePage,
+    Notice,
+    PageRequest,
+    Undo,
+)
 from petstore.console.templates import isolated
-from petstore.errors import LastAdministrator, NotFound, PetstoreError, SecretAlreadyShown
+from petstore.errors import LastAdministrator, NotFound, PetstoreError
 from petstore.http.messages import Response
-from petstore.interface.operation import Result
 from petstore.keys.model import ROLES, Role
 from petstore.people.model import INVITATION_LIFE, Person
 
@@ -32,11 +32,6 @@ _FORM = FieldSet(
     ),
     choice("role", "Role", *_ROLES.items()),
 )
-_SENT_BEFORE = Problem(
-    "",
-    "This form was sent before, and the link was shown then. It cannot be shown again. Find the"
-    " person in the list, and make a new link.",
-)
 _LAST = Problem(
     "",
     "You are the last administrator. First make somebody an administrator who has set a password.",
@@ -45,14 +40,12 @@ _HOURS = INVITATION_LIFE // HOUR
 
 
 async def _list(visit: PageRequest) -> Response:
-    people = await visit.list_page("listPeople")
-    return visit.page("people.html", people=people)
+    return visit.page("people.html", people=await visit.list_page("listPeople"))
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _FORM.new(visit.form, error, {"role": "clerk"})
-    problem = _SENT_BEFORE if isinstance(error, SecretAlreadyShown) else form.problem
-    return visit.page("person_new.html", error=error, form=form, problem=problem)
+    return visit.page("person_new.html", error=error, form=form)
 
 
 async def _create(visit: PageRequest) -> Response:
@@ -62,13 +55,10 @@ async def _create(visit: PageRequest) -> Response:
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page of a person as they are now, with what was typed and what is wrong."""
-    person: Person = (await _get(visit)).value
+    person: Person = (await visit.execute("getPerson")).value
     form = _FORM.shown(_FORM.texts(person), "", visit.form, error)
     is_own, problem = person.id == visit.caller.id, form.problem
-    if isinstance(error, SecretAlreadyShown):
-        problem = _SENT_BEFORE
-    elif isinstance(error, LastAdministrator) and is_own:
+    if isinstance(error, LastAdministrator) and is_own:
         problem = _LAST
     return visit.page(
         "person.html",
@@ -77,7 +67,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         form=form,
         history=await history_of(visit, f"person/{person.id}"),
         problem=problem,
-        may_do=scopes_in_words(ROLES[person.role]),
+        scopes=ROLES[person.role],
         devices=(await visit.execute("listPersonDevices")).value,
         own_device=visit.session.device.id if visit.session else 0,
         is_own=is_own,
@@ -85,22 +75,14 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     )
 
 
-@again_if_used
 async def _update(visit: PageRequest) -> Response:
-    before = await _get(visit)
-    # The form has no version: a person who works has another one every minute.
-    _FORM.require_unchanged(visit.form, before.value)
-    changes = _FORM.patch(visit.form)
-    if changes.keys() & {"login", "role"}:
+    if _FORM.patch(visit.form).keys() & {"login", "role"}:
         await _confirm(visit)
-    changed = await visit.execute("updatePerson", changes, if_match=before.version)
-    person: Person = changed.value
+    before, person = await visit.change("Person", _FORM)
     if person.id == visit.caller.id and person.role != "administrator":
         return await visit.redirect("")  # these pages are no longer for this person
-    undo = Undo(_path(visit), undo_fields(_FORM.texts(before.value), _FORM.texts(person)))
-    name = isolated(person.name)
-    notice = change_notice(name, f"{name} is changed.", undo, visit.form.text("undo"))
-    return await visit.redirect(_path(visit), notice)
+    texts, name = _FORM.texts(before), isolated(person.name)
+    return await visit.tell_change(_path(visit), name, texts, _FORM.texts(person))
 
 
 async def _invite(visit: PageRequest) -> Response:
@@ -136,10 +118,6 @@ async def _confirm(visit: PageRequest) -> None:
     """Ask for one's own password in an old session, which may be in other hands."""
     if visit.session is not None and not visit.sessions.is_fresh(visit.session):
         await visit.sessions.confirm(visit.session, visit.form.raw("current"))
-
-
-async def _get(visit: PageRequest) -> Result[Any]:
-    return await visit.execute("getPerson")
 
 
 def _path(visit: PageRequest) -> str:

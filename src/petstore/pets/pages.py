@@ -16,24 +16,23 @@ from petstore.console.categories import (
     with_category,
     with_category_filter,
 )
-from petstore.console.downloads import CsvDownload, dated, delimiter_of
-from petstore.console.fields import (
+from petstore.console.downloads import download_list
+from petstore.console.forms import (
+    EMPTY,
     Field,
     FieldSet,
+    Form,
     ShownForm,
     Texts,
     choice,
     optional,
+    typed_id,
     undo_fields,
 )
-from petstore.console.forms import EMPTY, Form, typed_id
 from petstore.console.history import History, gone_page, history_of, is_by_order, newest_events
-from petstore.console.notices import Notice, Undo, change_notice
 from petstore.console.numbers import money_in_words, shown_count
-from petstore.console.page import ConsolePage, PageRequest
-from petstore.console.stock import stock_of
+from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.console.templates import isolated
-from petstore.domain.csv_files import csv_writer
 from petstore.domain.decoding import convert
 from petstore.errors import InvalidBody, InvalidParameter, NotFound, PetstoreError, UnknownPet
 from petstore.http.messages import Response
@@ -41,12 +40,10 @@ from petstore.interface.operation import Result
 from petstore.orders.form import latest_order, sale_form, sale_of
 from petstore.orders.model import OPEN_STATUSES, PET_AFTER, Order
 from petstore.pets.model import EXPORTED, STATUSES, NewPet, Pet, statuses_after
-from petstore.time_slices import TimeSlices
 
 _ON_A_PAGE = 50
 _VERSION = 8
 _ADDED_LAST = 10
-_DRAWN_CATEGORIES = 30
 _STATUSES = tuple((status, status) for status in STATUSES)
 _NO_STATUS = "none"
 # A field that only the form of a sale has.
@@ -160,7 +157,7 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
     history = None
     if isinstance(error, NotFound):
         form = FORM.anew(visit.form, error)
-        history = await history_of(visit, _resource(visit)) if visit.may("listPets") else None
+        history = await history_of(visit, _resource(visit))
     else:
         form = FORM.new(visit.form, error, {"status": "available"})
     return visit.page(
@@ -168,7 +165,7 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
         error=error,
         form=await category_form(visit, form),
         history=history,
-        added=await _added(visit) if visit.may("listPets") else (),
+        added=await _added(visit),
         now=visit.services.clock(),
     )
 
@@ -204,10 +201,8 @@ async def _create(visit: PageRequest) -> Response:
     pet: Pet = created.value
     category = added_category(visit)
     where = f", in the new category {isolated(category)}" if category else ""
-    notice = Notice(
-        f"{isolated(pet.name)} is in the store: animal {pet.id}{where}.",
-        _undo_of(pet) if visit.may("listPets") else None,  # it reads the animal first
-    )
+    text = f"{isolated(pet.name)} is in the store: animal {pet.id}{where}."
+    notice = Notice(text, _undo_of(pet))
     if visit.form.text("again"):
         return await visit.redirect(f"/pets/{pet.id}", notice)
     return await visit.redirect(await _next_to(visit, pet), notice)
@@ -314,8 +309,7 @@ async def _reserve(visit: PageRequest) -> Response:
     order: Order = placed.value
     undo = Undo(f"/orders/{order.id}/cancel", {"version": placed.version, "seen": order.status})
     notice = Notice(f"Order {order.id} reserves the animal.", undo)
-    path = f"/orders/{order.id}" if visit.may("getOrder") else f"/pets/{order.pet_id}"
-    return await visit.redirect(path, notice)
+    return await visit.redirect(f"/orders/{order.id}", notice)
 
 
 async def _sell(visit: PageRequest) -> Response:
@@ -340,7 +334,7 @@ async def _delete(visit: PageRequest) -> Response:
     pet: Pet = before.value
     await visit.execute("deletePet")
     undo = await _again(visit, pet)
-    is_back = visit.form.text("back") == "new" and visit.may("createPet")
+    is_back = visit.form.text("back") == "new"
     path = await _next_to(visit, pet) if is_back else "/pets"
     return await visit.redirect(path, Notice(f"{isolated(pet.name)} is deleted.", undo))
 
@@ -382,28 +376,13 @@ def _not_found(visit: PageRequest) -> NotFound:
     return NotFound(f"there is no animal {visit.path_id}; somebody may have deleted it")
 
 
-async def _inventory(visit: PageRequest) -> Response:
-    return visit.page("inventory.html", stock=await stock_of(visit), drawn=_DRAWN_CATEGORIES)
-
-
-_PAGE = 100
-
-
 async def _download(visit: PageRequest) -> Response:
-    query: dict[str, Any] = await _list_query(visit) | {"limit": _PAGE}
-    file, slices = CsvDownload(), TimeSlices()
-    delimiter = delimiter_of(visit.form)
-    write = csv_writer(file, EXPORTED, spreadsheet_safe=True, delimiter=delimiter)
-    while not visit.is_head:
-        found = await visit.execute("listPets", query=query)
-        names = await visit.category_names({pet.category_id for pet in found.value})
-        for pet in found.value:
-            write(to_builtins(pet) | {"category": names.get(pet.category_id, "")})
-            await slices.rest()
-        if not found.next:
-            break
-        query["cursor"] = found.next
-    return file.response(dated("pets", visit.services.clock()))
+    async def rows_of(pets: Sequence[Pet]) -> list[dict[str, Any]]:
+        names = await visit.category_names({pet.category_id for pet in pets})
+        return [to_builtins(pet) | {"category": names.get(pet.category_id, "")} for pet in pets]
+
+    query = await _list_query(visit)
+    return await download_list(visit, "pets", EXPORTED, "listPets", query, rows_of)
 
 
 PAGES = (
@@ -415,6 +394,5 @@ PAGES = (
     ConsolePage("POST", "/pets/{petId}/sell", _sell, "placeOrder", _show),
     ConsolePage("POST", "/pets/{petId}/reserve", _reserve, "placeOrder", _show),
     ConsolePage("POST", "/pets/{petId}/delete", _delete, "deletePet", _show),
-    ConsolePage("GET", "/inventory", _inventory, "getInventory"),
     ConsolePage("GET", "/pets/export.csv", _download, "listPets", has_file=True),
 )

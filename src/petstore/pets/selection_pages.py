@@ -15,15 +15,13 @@ from msgspec import to_builtins
 from petstore.console.categories import with_category
 from petstore.console.forms import Form, page_address, problem_of
 from petstore.console.history import PastEvent, newest_events
-from petstore.console.notices import Notice, Undo
 from petstore.console.numbers import count_in_words
-from petstore.console.page import ConsolePage, PageRequest
+from petstore.console.page import ConsolePage, Notice, PageRequest, Undo
 from petstore.console.templates import begun
 from petstore.domain.fields import INT64_MAX
 from petstore.errors import (
     Conflict,
     InvalidBody,
-    KeyBanned,
     NotFound,
     PetReserved,
     PetstoreError,
@@ -47,7 +45,7 @@ _REASONS: dict[type[PetstoreError], str] = {
     PetReserved: "An order reserves it. Deliver or cancel the order first.",
 }
 # After one of them, the other animals would meet the same.
-_STOPS = (RateLimitExceeded, KeyBanned, Unavailable)
+_STOPS = (RateLimitExceeded, Unavailable)
 
 
 class _Left(NamedTuple):
@@ -66,7 +64,6 @@ class _Outcome(NamedTuple):
     left: list[_Left]
 
     def text(self, done: str, same: str) -> str:
-        """Return in words what was ``done``, and what was the ``same`` before."""
         parts = []
         for ids, verbs, what in (
             (self.done, ("is", "are"), done),
@@ -108,7 +105,10 @@ async def _change(visit: PageRequest) -> Response:
     pets = await _pets(visit, selected)
 
     async def change(pet_id: int) -> bool:
-        pet = _present(pets, pet_id)
+        if pet_id not in pets:
+            msg = "there is no such animal"
+            raise NotFound(msg)
+        pet = pets[pet_id]
         members = to_builtins(pet)
         if all(members.get(name) == value for name, value in patch.items()):
             return False
@@ -260,13 +260,6 @@ async def _pets(visit: PageRequest, ids: Collection[int]) -> dict[int, Pet]:
     query = {"id": [*ids], "limit": MAX_SELECTED}
     found = await visit.execute("listPets", query=query)
     return {pet.id: pet for pet in found.value}
-
-
-def _present(pets: Mapping[int, Pet], pet_id: int) -> Pet:
-    if pet_id not in pets:
-        msg = "there is no such animal"
-        raise NotFound(msg)
-    return pets[pet_id]
 
 
 def _seen(pet: Pet, seen: str) -> str:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from petstore.clock import utc
 from petstore.console.charts import Bars, bars, percent_of
 from petstore.console.downloads import SEPARATOR, CsvDownload, amount_cell, delimiter_of
-from petstore.console.fields import Field, FieldSet, ShownForm, Texts
+from petstore.console.forms import Field, FieldSet, ShownForm, Texts
 from petstore.console.page import ConsolePage, PageRequest
 from petstore.domain.csv_files import csv_writer
 from petstore.errors import InvalidParameter, PetstoreError
@@ -167,7 +167,6 @@ def _by_month(rows: Iterable[SalesRow]) -> Iterator[SalesRow]:
 
 
 def _periods(rows: Iterable[SalesRow], of: str, today: date) -> list[_Period]:
-    """Return rows of days, or of the first days of months, as they are shown."""
 
     def label(day: date) -> str:
         if of == "Month":
@@ -232,7 +231,6 @@ def _name_of(row: SalesRow, names: Mapping[int, str]) -> str:
 
 
 def _ranges(visit: PageRequest) -> list[tuple[str, date, date]]:
-    """Return ranges of days to choose, by what they are called."""
     today = _today(visit)
     monday = today - today.weekday() * _ONE_DAY
     month, year = today.replace(day=1), today.replace(month=1, day=1)

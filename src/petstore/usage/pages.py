@@ -5,16 +5,16 @@ from typing import Any
 
 from petstore.clock import DAY, utc
 from petstore.console.charts import Meter, bars, meter
-from petstore.console.forms import problem_of
+from petstore.console.forms import number_or_text, problem_of
 from petstore.console.page import ConsolePage, PageRequest, operation_in_words
-from petstore.console.rotation import GRACES, rotate
-from petstore.console.scopes import scopes_in_words
 from petstore.domain.plans import UNLIMITED
 from petstore.errors import PetstoreError
 from petstore.http.messages import Response
 from petstore.usage.operations import Usage, UsageWindow, list_statuses
 
 _ENDS_SOON = 14 * DAY
+GRACES = (("86400", "in 1 day"), ("604800", "in 7 days"), ("3600", "in 1 hour"), ("0", "at once"))
+"""When the old token ends: what the field ``graceSeconds`` of the form has, and words for it."""
 
 
 async def usage_shown(visit: PageRequest, usage: Usage, key_id: int) -> dict[str, Any]:
@@ -37,8 +37,6 @@ def _window(label: str, window: UsageWindow) -> tuple[Meter, datetime]:
 
 async def _show(visit: PageRequest) -> Response:
     services, own = visit.services, visit.caller
-    if own.role is not None:  # a person has no limits
-        return await visit.redirect("/account")
     usage: Usage = (await visit.execute("getUsage")).value
     return visit.page(
         "usage.html",
@@ -66,9 +64,20 @@ async def _new_token(visit: PageRequest, error: PetstoreError | None = None) -> 
         error=error,
         problem=None if error is None else problem_of(error),
         key=visit.caller,
-        may_do=scopes_in_words(visit.caller.scopes),
         graces=GRACES[:-1],
     )
+
+
+async def rotate(visit: PageRequest, operation_id: str, back: str) -> Response:
+    """Rotate a key as the form wants it, and return the page that shows its new token.
+
+    It is no redirect, since no other response has the token. A form that is sent twice rotates
+    twice, and the last page has the token that counts.
+    """
+    grace = visit.form.text("graceSeconds")
+    rotated = await visit.execute(operation_id, {"graceSeconds": number_or_text(grace)})
+    ends = dict(GRACES).get(grace, f"in {grace} seconds")
+    return visit.page("rotated.html", key=rotated.value, ends=ends, back=back)
 
 
 async def _rotate(visit: PageRequest) -> Response:

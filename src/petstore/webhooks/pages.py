@@ -1,17 +1,20 @@
 """The pages of webhooks: where a key's events are sent, and what became of each delivery."""
 
-from petstore.console.fields import (
+from petstore.console.forms import (
     Field,
     FieldSet,
     choice,
+    number_or_text,
     optional,
-    undo_fields,
     utc_moment,
     words,
 )
-from petstore.console.forms import number_or_text
-from petstore.console.notices import Notice, Undo, change_notice
-from petstore.console.page import ConsolePage, PageRequest, again_if_used
+from petstore.console.page import (
+    ConsolePage,
+    Notice,
+    PageRequest,
+    Undo,
+)
 from petstore.errors import InvalidParameter, PetstoreError
 from petstore.events.model import EVENT_TYPES, readable_types
 from petstore.http.messages import Response
@@ -39,7 +42,6 @@ _GRACE = FieldSet(
 
 
 def _types(visit: PageRequest) -> list[tuple[str, str]]:
-    """Return the types of events that a webhook of the caller can get."""
     readable = readable_types(visit.caller.scopes) - {"webhook.test"}
     if visit.caller.role is not None:
         readable -= _OF_KEYS
@@ -122,20 +124,10 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     )
 
 
-@again_if_used
 async def _update(visit: PageRequest) -> Response:
     fields = _form(visit)
-    before = await visit.execute("getWebhook")
-    # The version is another one with each delivery.
-    fields.require_unchanged(visit.form, before.value)
-    changed = await visit.execute(
-        "updateWebhook", fields.patch(visit.form), if_match=before.version
-    )
-    back = undo_fields(fields.texts(before.value), fields.texts(changed.value))
-    undo = Undo(_path(visit), back)
-    pressed = visit.form.text("undo")
-    notice = change_notice("The webhook", "The webhook is changed.", undo, pressed)
-    return await visit.redirect(_path(visit), notice)
+    before, now = map(fields.texts, await visit.change("Webhook", fields))
+    return await visit.tell_change(_path(visit), "The webhook", before, now)
 
 
 async def _disable(visit: PageRequest) -> Response:
