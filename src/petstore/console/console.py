@@ -19,14 +19,7 @@ from petstore.console.forms import (
     decode_urlencoded,
     page_address,
 )
-from petstore.console.page import (
-    HOME,
-    ConsolePage,
-    PageRequest,
-    failure_of,
-    sentence,
-    with_error,
-)
+from petstore.console.page import HOME, ConsolePage, PageRequest, failure_of, sentence, with_error
 from petstore.console.sign_in import arrival_page, sign_in_page, to_sign_in
 from petstore.console.templates import templates
 from petstore.errors import (

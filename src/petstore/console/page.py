@@ -209,6 +209,16 @@ class ConsolePage:
         return self.has_file and self.method == "POST" and self.max_bytes > MAX_FORM
 
 
+def executes(operation_id: str, told: str, back: str) -> Handler:
+    """Return a handler that executes an operation, and then tells so on the page ``back``."""
+
+    async def handler(visit: "PageRequest") -> Response:
+        await visit.execute(operation_id)
+        return await visit.redirect(back.format(visit.path_id), Notice(told))
+
+    return handler
+
+
 class PageRequest(Struct):
     """One request of a page, decoded.
 

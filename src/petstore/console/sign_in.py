@@ -4,13 +4,7 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from petstore.console.browsers import (
-    device_of,
-    known_cookie,
-    known_of,
-    no_cookie,
-    session_cookie,
-)
+from petstore.console.browsers import device_of, known_cookie, known_of, no_cookie, session_cookie
 from petstore.console.forms import EMPTY, Form, PendingForm, kept_in, page_address
 from petstore.console.page import (
     HOME,

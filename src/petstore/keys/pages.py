@@ -6,11 +6,7 @@ from urllib.parse import urlencode
 from petstore.clock import milliseconds, rfc3339
 from petstore.console.forms import Field, FieldSet, choice, number_or_text, words
 from petstore.console.history import history_of
-from petstore.console.page import (
-    ConsolePage,
-    Notice,
-    PageRequest,
-)
+from petstore.console.page import ConsolePage, Notice, PageRequest, executes
 from petstore.console.templates import SCOPE_WORDS, isolated
 from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.plans import PLANS, UNLIMITED, Limits
@@ -157,14 +153,11 @@ async def _revoke(visit: PageRequest) -> Response:
     return await visit.redirect("/keys", Notice(f"{isolated(key.name)} is revoked."))
 
 
-async def _unban(visit: PageRequest) -> Response:
-    await visit.execute("unbanKey")
-    return await visit.redirect(_path(visit), Notice("The ban is lifted."))
-
-
 def _path(visit: PageRequest) -> str:
     return f"/keys/{visit.path_id}"
 
+
+_unban = executes("unbanKey", "The ban is lifted.", "/keys/{}")
 
 PAGES = (
     ConsolePage("GET", "/keys", _list, "listKeys"),

@@ -13,14 +13,7 @@ from petstore.console.downloads import amount_cell, delimiter_of, download_list
 from petstore.console.forms import Field, FieldSet, Problem, Texts, typed_id
 from petstore.console.history import History, history_of
 from petstore.console.numbers import shown_count
-from petstore.console.page import (
-    ConsolePage,
-    Handler,
-    Notice,
-    PageRequest,
-    Refused,
-    Undo,
-)
+from petstore.console.page import ConsolePage, Handler, Notice, PageRequest, Refused, Undo
 from petstore.console.templates import ago_in_words, duration, isolated
 from petstore.domain.names import MAX_SEARCHED, name_key
 from petstore.errors import (

@@ -5,12 +5,7 @@ from functools import partial
 from petstore.clock import HOUR
 from petstore.console.forms import Field, FieldSet, Problem, choice
 from petstore.console.history import history_of
-from petstore.console.page import (
-    ConsolePage,
-    Notice,
-    PageRequest,
-    Undo,
-)
+from petstore.console.page import ConsolePage, Notice, PageRequest, Undo
 from petstore.console.templates import isolated
 from petstore.errors import LastAdministrator, NotFound, PetstoreError
 from petstore.http.messages import Response

@@ -9,12 +9,7 @@ from petstore.console.forms import (
     utc_moment,
     words,
 )
-from petstore.console.page import (
-    ConsolePage,
-    Notice,
-    PageRequest,
-    Undo,
-)
+from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, executes
 from petstore.errors import InvalidParameter, PetstoreError
 from petstore.events.model import EVENT_TYPES, readable_types
 from petstore.http.messages import Response
@@ -144,20 +139,9 @@ async def _enable(visit: PageRequest) -> Response:
     return await visit.redirect(_path(visit), Notice("Events are sent again from now on.", undo))
 
 
-async def _retry(visit: PageRequest) -> Response:
-    await visit.execute("retryWebhookDelivery")
-    return await visit.redirect(_path(visit), Notice("The event is sent again."))
-
-
 async def _recover(visit: PageRequest) -> Response:
     await visit.execute("recoverWebhook", _SINCE.values(_SINCE.typed(visit.form)))
     return await visit.redirect(_path(visit), Notice("Missed events are being sent."))
-
-
-async def _test(visit: PageRequest) -> Response:
-    await visit.execute("testWebhook")
-    text = "A test is on its way. The newest delivery shows what comes back."
-    return await visit.redirect(_path(visit), Notice(text))
 
 
 async def _rotate(visit: PageRequest) -> Response:
@@ -166,15 +150,14 @@ async def _rotate(visit: PageRequest) -> Response:
     return visit.page("webhook_secret.html", webhook=webhook, secret=webhook.secret)
 
 
-async def _delete(visit: PageRequest) -> Response:
-    await visit.execute("deleteWebhook")
-    return await visit.redirect("/webhooks", Notice("The webhook is deleted."))
-
-
 def _path(visit: PageRequest) -> str:
     return f"/webhooks/{visit.path_id}"
 
 
+_SENT = "A test is on its way. The newest delivery shows what comes back."
+_test = executes("testWebhook", _SENT, "/webhooks/{}")
+_retry = executes("retryWebhookDelivery", "The event is sent again.", "/webhooks/{}")
+_delete = executes("deleteWebhook", "The webhook is deleted.", "/webhooks")
 _DELIVERY = "/webhooks/{webhookId}/deliveries/{deliveryId}"
 
 PAGES = (
