@@ -202,7 +202,7 @@ async def test_devices_are_sessions_that_go_on_with_the_last_used_first(
     phone = await grace.sign_in(STAYS)
     grace.clock.advance(1)
     await grace.sign_in(Browser("Chrome on Windows"))
-    await grace.store.write(once(end_session(gone)))
+    await grace.store.write(end_session(gone))
     devices = await grace.devices()
     assert [(each.device, each.stays) for each in devices] == [
         ("Chrome on Windows", False),

@@ -161,6 +161,17 @@ def export_csv(
     click.echo(f"{counted(count, noun)} exported.", err=True)
 
 
+csv_option = click.Option(
+    ["--csv", "as_csv"], is_flag=True, help="Print CSV that is safe in a spreadsheet."
+)
+
+
+def print_csv(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
+    write = csv_writer(text_output(), columns, spreadsheet_safe=True)
+    for row in rows:
+        write(row)
+
+
 def show_response(response: "Response[Any]", line: str, *, as_json: bool) -> None:
     """Print a line that is safe for a terminal, or the JSON of the service."""
     if not as_json:

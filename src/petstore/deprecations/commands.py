@@ -7,10 +7,8 @@ import click
 
 from petstore.cli.client import store_client_option
 from petstore.cli.operation_commands import OperationCommand
-from petstore.cli.output import text_output
-from petstore.cli.resources import View
+from petstore.cli.resources import View, csv_option, print_csv
 from petstore.deprecations.model import DeprecatedUse
-from petstore.domain.csv_files import csv_writer
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Listed
@@ -43,10 +41,7 @@ def _show(
     if any(options.values()):
         msg = "--csv lists all of them: expected no other option for a list beside it"
         raise click.UsageError(msg)
-    write = csv_writer(text_output(), _COLUMNS, spreadsheet_safe=True)
-    for page in listed().pages():
-        for use in page.response.json():
-            write(use)
+    print_csv(_COLUMNS, (use for page in listed().pages() for use in page.response.json()))
 
 
 deprecations = OperationCommand(
@@ -54,11 +49,7 @@ deprecations = OperationCommand(
     "listDeprecations",
     "keys.deprecations",
     show=_show,
-    options=[
-        click.Option(
-            ["--csv", "as_csv"], is_flag=True, help="Print CSV that is safe in a spreadsheet."
-        )
-    ],
+    options=[csv_option],
     client=store_client_option,
     help="""List the keys that called deprecated operations in the last 30 days.
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 import click
 
 from petstore.cli.operation_commands import OperationCommand
-from petstore.cli.output import print_json, print_table, text_output
+from petstore.cli.output import print_json, print_table
+from petstore.cli.resources import csv_option, print_csv
 from petstore.console.numbers import money_in_words
-from petstore.domain.csv_files import csv_writer
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
     from petstore_client import Response
@@ -25,9 +25,7 @@ def _show(response: "Response[Sales]", *, as_csv: bool, as_json: bool) -> None:
         print_json(found)
     elif as_csv:
         columns = (_KEYS[by], "orders", "amount", "currency")
-        write = csv_writer(text_output(), columns, spreadsheet_safe=True)
-        for row in found["rows"]:
-            write(row)
+        print_csv(columns, found["rows"])
     else:
         shown = [
             {
@@ -45,6 +43,6 @@ sales = OperationCommand(
     "getSales",
     "sales.get",
     show=_show,
-    options=[click.Option(["--csv", "as_csv"], is_flag=True, help="Print CSV.")],
+    options=[csv_option],
     help="Count the orders that were delivered, and add up their amounts, by day or by category.",
 )

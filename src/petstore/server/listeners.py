@@ -10,6 +10,7 @@ from petstore.limits.memory import network_of
 from petstore.settings import Settings
 
 _BACKLOG = 4096  # the system may allow fewer
+_INTERNET = (socket.AF_INET, socket.AF_INET6)
 _INHERITED = 3  # SD_LISTEN_FDS_START
 
 
@@ -44,7 +45,8 @@ def inherited_listener() -> socket.socket | None:
         listener = socket.socket(fileno=_INHERITED)
     except OSError as error:
         raise _not_listening() from error
-    if not _is_listening(listener):
+    is_tcp = listener.family in _INTERNET and listener.type == socket.SOCK_STREAM
+    if not is_tcp or listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) != 1:
         listener.close()
         raise _not_listening()
     listener.set_inheritable(False)
@@ -53,11 +55,6 @@ def inherited_listener() -> socket.socket | None:
 
 def _not_listening() -> OSError:
     return OSError("LISTEN_FDS: expected a listening TCP socket as file descriptor 3")
-
-
-def _is_listening(given: socket.socket) -> bool:
-    is_tcp = given.family in {socket.AF_INET, socket.AF_INET6} and given.type == socket.SOCK_STREAM
-    return is_tcp and given.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) == 1
 
 
 def _prepared(listener: socket.socket) -> socket.socket:

@@ -229,7 +229,7 @@ class Sessions:
         return await read_unit(self._store, list_devices(caller_id, self._services.clock()))
 
     async def end(self, secret: str) -> None:
-        await self._store.write(_alone(end_session(secret)))
+        await self._store.write(end_session(secret))
 
     async def end_device(self, caller_id: int, digest: bytes) -> None:
         await self._store.write(end_sessions(caller_id, only=digest))
@@ -292,7 +292,3 @@ def _renamed(digest: bytes, name: str, now: Milliseconds, request_id: str) -> Un
     )
     by = Principal(Author(caller.actor, request_id), now=now)
     yield record_person("person.updated", before.changed({"name": name}, now), before, by)
-
-
-def _alone(statement: Statement) -> Unit[None]:
-    yield statement

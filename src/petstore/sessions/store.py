@@ -32,7 +32,7 @@ def begin_session(
 ) -> Unit[str]:
     """Begin a session, and return its secret, the value of the cookie."""
     yield note_use(caller.id, now)
-    yield end_session(browser.replaced)
+    yield from end_session(browser.replaced)
     last_used = "caller_id = ?1 ORDER BY used_at DESC LIMIT ?2 OFFSET ?3"
     yield Statement(
         f"DELETE FROM console_sessions WHERE {are_first('console_sessions', last_used)}",  # noqa: S608 - only names
@@ -116,8 +116,8 @@ def touch_session(session: Session, now: Milliseconds) -> Unit[None]:
     )
 
 
-def end_session(secret: str) -> Statement:
-    return Statement(
+def end_session(secret: str) -> Unit[None]:
+    yield Statement(
         "DELETE FROM console_sessions WHERE digest = ?1", (_digest(secret),), name="delete_session"
     )
 
