@@ -180,7 +180,8 @@ class Console:
                     raise
                 return await self._ask_to_sign_in(page, visit, receive)
         if page.needs is not None and not visit.may(page.needs):
-            require_scope(visit.caller, scope_of(page.needs))
+            if visit.is_behind_own_door(page.needs):
+                require_scope(visit.caller, scope_of(page.needs))
             msg = _OF_PEOPLE if visit.caller.kind == "key" else _OF_OWNERS
             raise MissingScope(msg)
         if page.has_id:

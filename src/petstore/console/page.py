@@ -207,13 +207,16 @@ class PageRequest(Struct):
 
     def may(self, operation_id: str) -> bool:
         """Return whether the key or the person may carry out an operation in the console."""
-        if self.session is None:
+        if self.session is None or not self.is_behind_own_door(operation_id):
             return False
-        operation = _BY_ID[operation_id]
-        if self.caller.kind == "key" and operation.tag != _OWN:
-            return operation_id in _OF_KEYS
-        is_for_people = self.caller.kind == "key" or operation_id not in _OF_KEYS
-        return is_for_people and operation.scope in (None, *self.caller.scopes)
+        return scope_of(operation_id) in (None, *self.caller.scopes)
+
+    def is_behind_own_door(self, operation_id: str) -> bool:
+        """Return whether the pages of an operation are for whoever signed in as the caller did."""
+        is_of_keys = operation_id in _OF_KEYS
+        if self.caller.kind == "key":
+            return is_of_keys or _BY_ID[operation_id].tag == _OWN
+        return not is_of_keys
 
     async def find_session(self) -> Session:
         """Find the session as it is now: it, its key or its rights may have ended meanwhile."""
