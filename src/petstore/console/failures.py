@@ -12,7 +12,7 @@ _FAULT = 500
 _TITLES = {
     400: "This does not look right",
     401: "You are signed out",
-    403: "You may not do this",
+    403: "You don't have access",
     404: "There is nothing here",
     405: "This address does not open as a page",
     408: "That took too long",
