@@ -157,7 +157,9 @@ async def test_the_owner_of_a_key_sees_its_own_pages_and_nothing_of_the_shop(
         ask = owner.get if page.method == "GET" else owner.post
         own = path.startswith(("/account", "/usage/rotate")) and page.method == "POST"
         if not own:
-            assert (await ask(path)).status_code == 403, page
+            refused = await ask(path)
+            assert refused.status_code == 403, page
+            assert "the shop is for people" in refused.text, page
     for path in seen - {"", "/"}:
         assert (await owner.get(path)).status_code == 200, path
 

@@ -80,7 +80,7 @@ from petstore.orders.store import (
 )
 from petstore.people.accounts import any_person, find_account, find_account_by_login
 from petstore.people.store import change_person, end_device_of, find_person, list_people
-from petstore.pets.model import NewPet, PetFilter, PetPatch, PetStatus
+from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch, PetStatus
 from petstore.pets.search import search_pets
 from petstore.pets.store import (
     delete_pet,
@@ -297,7 +297,7 @@ NEVER_USED = (None, None, None, None, "x7Qm")
 DEPRECATED = deprecated_operations(OPERATIONS)
 ROWS: dict[str, list[Row]] = {
     "insert_pet": [(9_999,)],
-    "lock_pet": [(7, "Bella", 2, None)],
+    "lock_pet": [(7, "Bella", 2, *[None] * (len(Pet.__struct_fields__) - 3))],
     "insert_pets": [(9_999, "New", 7, None)],
     "update_pet_status": [(7, "Bella", 2, "pending")],
     "release_pets": [(7, "Bella", 2, "available")],

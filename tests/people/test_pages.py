@@ -140,7 +140,7 @@ class TestInviting:
     @pytest.mark.parametrize(
         ("is_active", "button", "told"),
         [
-            (True, "Create reset link", "The password until now works until the link is used."),
+            (True, "Create reset link", "The current password works until the link is used."),
             (False, "Create invitation link", "can then sign in as grace@shop.example"),
         ],
     )
@@ -350,7 +350,7 @@ async def test_a_page_beyond_a_role_says_which_role_and_who_can_change_it(servic
     viewer = await signed_in_person(service, role="viewer")
     refused = await viewer.get("/pets/new")
     assert refused.status_code == 403
-    assert "You may not do this" in words(refused)
+    assert "You don't have access" in words(refused)
     told = "Your role (Viewer) does not include this. An administrator can change that."
     assert told in words(refused)
 

@@ -92,7 +92,7 @@ _FAULT = 500
 _TITLES = {
     400: "This does not look right",
     401: "You are signed out",
-    403: "You may not do this",
+    403: "You don't have access",
     404: "There is nothing here",
     405: "This address does not open as a page",
     408: "That took too long",
@@ -301,18 +301,22 @@ class PageRequest(Struct):
         return self.secret.encode("latin-1")
 
     def may(self, operation_id: str) -> bool:
-        if self.session is None:
+        if self.session is None or not self.is_behind_own_door(operation_id):
             return False
-        operation = _BY_ID[operation_id]
-        if self.caller.kind == "key" and operation.tag != _OWN:
-            return operation_id in _OF_KEYS
-        is_for_people = self.caller.kind == "key" or operation_id not in _OF_KEYS
-        return is_for_people and operation.scope in (None, *self.caller.scopes)
+        return scope_of(operation_id) in (None, *self.caller.scopes)
+
+    def is_behind_own_door(self, operation_id: str) -> bool:
+        """Return whether the pages of an operation are for whoever signed in as the caller did."""
+        is_of_keys = operation_id in _OF_KEYS
+        if self.caller.kind == "key":
+            return is_of_keys or _BY_ID[operation_id].tag == _OWN
+        return not is_of_keys
 
     def require(self, operation_id: str) -> None:
         if self.may(operation_id):
             return
-        require_scope(self.caller, _BY_ID[operation_id].scope)
+        if self.is_behind_own_door(operation_id):
+            require_scope(self.caller, scope_of(operation_id))
         raise MissingScope(_OF_PEOPLE if self.caller.kind == "key" else _OF_OWNERS)
 
     async def find_session(self) -> Session:

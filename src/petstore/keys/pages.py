@@ -81,7 +81,7 @@ _FORM = FieldSet(
         # A day ends in UTC; an undo has the very second.
         parse=lambda text: f"{text}T23:59:59Z" if _DATE.fullmatch(text) else text or None,
         hint="Leave empty for no expiry.",
-        caption="Last day that it works (UTC)",
+        caption="Last day (UTC)",
         type="date",
     ),
 )
