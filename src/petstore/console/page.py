@@ -303,7 +303,7 @@ class PageRequest(Struct):
     def may(self, operation_id: str) -> bool:
         if self.session is None or not self.is_behind_own_door(operation_id):
             return False
-        return scope_of(operation_id) in (None, *self.caller.scopes)
+        return _BY_ID[operation_id].scope in (None, *self.caller.scopes)
 
     def is_behind_own_door(self, operation_id: str) -> bool:
         """Return whether the pages of an operation are for whoever signed in as the caller did."""
@@ -316,7 +316,7 @@ class PageRequest(Struct):
         if self.may(operation_id):
             return
         if self.is_behind_own_door(operation_id):
-            require_scope(self.caller, scope_of(operation_id))
+            require_scope(self.caller, _BY_ID[operation_id].scope)
         raise MissingScope(_OF_PEOPLE if self.caller.kind == "key" else _OF_OWNERS)
 
     async def find_session(self) -> Session:
