@@ -41,7 +41,8 @@ _NAMES += ["http/parser", "limits/decide"]
 _NAMES += ["limits/memory", "generations", "server_urls", "webhooks/signing"]
 _OTHER_TESTS = {
     "generations": ["test_generations"],
-    "limits/memory": ["limits/test_minutes", "limits/test_memory_limiter"],
+    "limits/memory": ["limits/test_minutes"],
+    "server_urls": ["test_server_urls"],
     "webhooks/model": ["webhooks/test_model", "webhooks/test_addresses", "webhooks/test_schedule"],
     "keys/model": ["keys/test_tokens", "keys/test_rights", "keys/test_fields"],
 }

@@ -4,6 +4,8 @@ import os
 import signal
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
@@ -14,7 +16,6 @@ from petstore.databases.sqlite_files import last_backup
 from support.command import Command
 from support.full_disk import full_disk
 from support.full_stores import assert_of_one_moment, contents, make_full_store, query
-from support.interrupts import interrupted_at_once
 from support.next_version import become_next_version
 from support.permissions import umask
 from support.servers import StartServer
@@ -38,6 +39,20 @@ def stocked(command: Command, file: Path) -> Command:
     make_full_store(command.database)
     file.parent.mkdir()
     return command
+
+
+@contextmanager
+def interrupted_at_once() -> Iterator[None]:
+    """Interrupt this process, as Ctrl-C does, where it opens a SQLite file."""
+
+    def interrupt(_: apsw.Connection) -> None:
+        raise KeyboardInterrupt
+
+    apsw.connection_hooks.append(interrupt)
+    try:
+        yield
+    finally:
+        apsw.connection_hooks.remove(interrupt)
 
 
 def url_of(path: Path) -> str:

@@ -9,7 +9,6 @@ from petstore.clock import Milliseconds
 from petstore.databases.contract import Unit
 from petstore.events.model import NewEvent
 from petstore.events.store import record
-from petstore.keys.model import SCOPES
 from petstore.sessions.store import end_sessions
 from support.people import alter, set_some_password
 from support.service import Service, running_service
@@ -21,7 +20,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 BY_ITSELF = {"Console-Refresh": "1"}
 BELLA = {"name": "Bella", "categoryId": "1", "status": "available"}
 PETS_ONLY = frozenset({"pets:read"})
-REST = frozenset(SCOPES) - PETS_ONLY
 
 
 def many_events(now: Milliseconds) -> Unit[None]:

@@ -32,17 +32,16 @@ def get_banned(caller: LimitedKey) -> float:
     return (caller.state.banned_until - caller.clock()) / SECOND
 
 
-@pytest.mark.parametrize("plan", ["free", "pro", "business"])
-def test_a_request_beyond_the_minute_limit_is_refused(plan: PlanName) -> None:
+@pytest.mark.parametrize(
+    ("plan", "admitted", "every"),
+    [("free", 60, 0), ("pro", 300, 0), ("business", 1_000, 0), ("free", 1_000, 1.1)],
+)
+def test_a_request_beyond_the_limit_of_a_minute_or_day_is_refused(
+    plan: PlanName, admitted: int, every: float
+) -> None:
     caller = LimitedKey(PLANS[plan])
-    assert caller.ask(caller.limits.per_minute).verdict == "admitted"
-    assert caller.ask().verdict == "limited"
-
-
-def test_a_request_beyond_the_day_limit_is_refused() -> None:
-    caller = LimitedKey(FREE)
-    assert caller.ask(1_000, every=1.1).verdict == "admitted"
-    assert caller.ask(every=1.1).verdict == "limited"
+    assert caller.ask(admitted, every=every).verdict == "admitted"
+    assert caller.ask(every=every).verdict == "limited"
 
 
 def test_a_request_refused_for_the_minute_does_not_count_for_the_day() -> None:
@@ -111,36 +110,32 @@ def test_the_minute_continues_over_midnight() -> None:
     assert caller.ask().verdict == "limited"
 
 
-def test_the_window_with_fewer_requests_left_is_described() -> None:
-    assert LimitedKey(Limits(5, 10)).ask().described == LimitWindow(5, 4, NOON + 60)
-    assert LimitedKey(Limits(10, 5)).ask().described == LimitWindow(5, 4, MIDNIGHT)
+@pytest.mark.parametrize(
+    ("limits", "asked", "described"),
+    [
+        (Limits(5, 10), 1, LimitWindow(5, 4, NOON + 60)),  # fewer requests left
+        (Limits(10, 5), 1, LimitWindow(5, 4, MIDNIGHT)),
+        (Limits(5, 5), 1, LimitWindow(5, 4, MIDNIGHT)),  # a tie: the later reset
+        (Limits(UNLIMITED, 10), 1, LimitWindow(10, 9, MIDNIGHT)),  # the only limit
+        (Limits(10, UNLIMITED), 1, LimitWindow(10, 9, NOON + 60)),
+        (PLANS["enterprise"], 5_000, LimitWindow(UNLIMITED, UNLIMITED, MIDNIGHT)),
+        (Limits(1, 10), 2, LimitWindow(1, 0, NOON + 60)),  # a 429: what is exhausted
+        (Limits(10, 1), 2, LimitWindow(1, 0, MIDNIGHT)),
+        (Limits(1, 1), 2, LimitWindow(1, 0, MIDNIGHT)),
+    ],
+)
+def test_the_window_that_limits_a_key_first_is_described(
+    limits: Limits, asked: int, described: LimitWindow
+) -> None:
+    decision = LimitedKey(limits).ask(asked)
+    assert (decision.described, decision.day_used) == (described, min(asked, *limits))
 
 
-def test_on_a_tie_the_window_that_resets_later_is_described() -> None:
-    caller = LimitedKey(Limits(5, 5))
-    assert caller.ask().described.reset == MIDNIGHT
-    late = LimitedKey(Limits(5, 5))
-    late.clock.advance(43_200 - 10)
-    assert late.ask().described.reset == MIDNIGHT + 50
-
-
-def test_a_429_describes_the_exhausted_window() -> None:
-    caller = LimitedKey(Limits(1, 10))
-    caller.ask()
-    assert caller.ask().described == LimitWindow(1, 0, NOON + 60)
-    caller = LimitedKey(Limits(10, 1))
-    caller.ask()
-    assert caller.ask().described == LimitWindow(1, 0, MIDNIGHT)
-
-
-def test_a_429_for_two_exhausted_windows_describes_the_one_that_resets_later() -> None:
-    caller = LimitedKey(Limits(1, 1))
-    caller.ask()
-    assert caller.ask().described.reset == MIDNIGHT
-    caller = LimitedKey(Limits(1, 1))
+@pytest.mark.parametrize(("limit", "asked"), [(5, 1), (1, 2)])
+def test_before_midnight_the_minute_resets_later_than_the_day(limit: int, asked: int) -> None:
+    caller = LimitedKey(Limits(limit, limit))
     caller.clock.advance(43_200 - 10)
-    caller.ask()
-    assert caller.ask().described.reset == MIDNIGHT + 50
+    assert caller.ask(asked).described.reset == MIDNIGHT + 50
 
 
 def test_the_reset_is_the_same_for_the_whole_window_and_never_too_early() -> None:
@@ -167,18 +162,6 @@ def test_a_smaller_plan_keeps_the_usage_and_takes_effect_at_once() -> None:
     decision = caller.ask()
     assert decision.verdict == "limited"
     assert decision.described == LimitWindow(60, 0, NOON + 60)
-
-
-def test_without_limits_the_largest_value_is_reported() -> None:
-    decision = LimitedKey(PLANS["enterprise"]).ask(5_000)
-    assert decision.verdict == "admitted"
-    assert decision.described == LimitWindow(UNLIMITED, UNLIMITED, MIDNIGHT)
-    assert decision.day_used == 5_000
-
-
-def test_the_only_limit_of_a_key_is_described() -> None:
-    assert LimitedKey(Limits(UNLIMITED, 10)).ask().described == LimitWindow(10, 9, MIDNIGHT)
-    assert LimitedKey(Limits(10, UNLIMITED)).ask().described == LimitWindow(10, 9, NOON + 60)
 
 
 @pytest.mark.parametrize("seconds", [0.001, 30, 3_600, ONE_DAY, 40 * ONE_DAY])
@@ -248,7 +231,8 @@ def test_a_peek_reports_a_ban() -> None:
     get_banned(caller)
     decision = caller.look()
     assert decision.verdict == "banned"
-    assert decision.described.reset == -(-caller.state.banned_until // SECOND)
+    reset = -(-caller.state.banned_until // SECOND)
+    assert decision.described == LimitWindow(1, 0, reset)
 
 
 @pytest.mark.parametrize(
@@ -265,64 +249,26 @@ def test_a_ban_takes_a_third_of_the_minute_limit_but_at_least_20_strikes(
     assert caller.ask().verdict == "banned"
 
 
-def test_requests_in_flight_at_the_first_429_are_not_strikes() -> None:
-    caller = refused_all_day()
-    caller.ask()
-    assert caller.ask(500, every=0.002).verdict == "limited"
-    assert caller.state.strikes == 0
-
-
-def test_a_429_more_than_a_second_after_the_first_is_a_strike() -> None:
-    caller = refused_all_day()
-    caller.ask()
-    caller.ask(every=1)
-    assert caller.state.strikes == 0
-    caller.ask(every=0.001)
-    assert caller.state.strikes == 1
-
-
-def test_an_admitted_request_ends_a_run_of_strikes() -> None:
-    caller = LimitedKey(Limits(1, 100))
-    caller.ask(2)
-    caller.ask(every=60)
-    caller.ask()
-    caller.ask(every=0.9)
-    assert caller.state.strikes == 0
-
-
-def test_a_minute_without_requests_ends_a_run_of_strikes() -> None:
-    caller = refused_all_day()
-    caller.ask()
-    caller.ask(50, every=60)
-    assert caller.state.strikes == 0
-
-
-def test_a_strike_60_seconds_after_the_first_restarts_the_count() -> None:
-    caller = refused_all_day()
-    caller.ask()
-    caller.ask(every=2)
-    caller.ask(18, every=3)
-    assert caller.state.strikes == 19
-    assert caller.ask(every=6).verdict == "limited"
-    assert caller.state.strikes == 1
-
-
-def test_strikes_of_several_runs_are_added_up() -> None:
-    caller = LimitedKey(Limits(60, 1_000))
-    caller.ask(61)
-    caller.ask(10, every=1.5)
-    caller.clock.advance(45)
-    assert caller.ask(60).verdict == "admitted"
-    caller.ask()
-    assert caller.state.strikes == 10
-
-
-def test_the_first_ban_is_for_five_minutes() -> None:
-    caller = refused_all_day()
-    assert get_banned(caller) == FIVE_MINUTES
-    decision = caller.ask()
-    assert decision.described.remaining == 0
-    assert decision.described.limit == 1
+@pytest.mark.parametrize(
+    ("limits", "asked", "strikes"),
+    [
+        (Limits(60, 0), [(1, 0), (500, 0.002)], 0),  # in flight at the first 429
+        (Limits(60, 0), [(1, 0), (1, 1)], 0),
+        (Limits(60, 0), [(1, 0), (1, 1.001)], 1),
+        (Limits(60, 0), [(1, 0), (50, 60)], 0),  # a minute without requests ends a run
+        (Limits(1, 100), [(2, 0), (1, 60), (1, 0), (1, 0.9)], 0),  # so does an admitted one
+        (Limits(60, 1_000), [(61, 0), (10, 1.5), (1, 46), (60, 0)], 10),  # runs are added up
+        (Limits(60, 0), [(1, 0), (1, 2), (18, 3)], 19),
+        (Limits(60, 0), [(1, 0), (1, 2), (18, 3), (1, 6)], 1),  # 60 seconds after the first
+    ],
+)
+def test_a_429_more_than_a_second_after_the_first_of_a_run_is_a_strike(
+    limits: Limits, asked: list[tuple[int, float]], strikes: int
+) -> None:
+    caller = LimitedKey(limits)
+    for times, every in asked:
+        assert caller.ask(times, every=every).verdict != "banned"
+    assert caller.state.strikes == strikes
 
 
 def test_each_ban_doubles_in_length_up_to_a_day() -> None:

@@ -5,6 +5,8 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
+from itertools import cycle, islice
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -13,10 +15,9 @@ from petstore.clock import MINUTE, SECOND, system_clock
 from petstore.keys.model import Caller
 from petstore.limits.contract import BanRules, Decision, LimitWindow, RateLimiter
 from petstore.limits.database import StoredRateLimits
-from petstore.limits.redis import RedisRateLimiter
+from petstore.limits.redis import RedisLimiter, RedisRateLimiter
 from petstore.redis_client import RedisClient
 from support.manual_clock import ManualClock
-from support.outages import LOST, HurriedClient, comes_back
 from support.redis_limiters import OF_ADDRESS, PATIENT, TimedClient, api_key, redis_limiter, said
 from support.redis_server import RedisServer, redis_server
 from support.silent_server import fake_server, way_to
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.anyio
 
 SECONDS = 0.3
 """The timeout of a round trip to a server that never responds as Redis does."""
+LOST, FOUND = "Redis is unavailable;", "Redis is back;"
 BAN_AT_ONCE = BanRules(min_strikes=1, strikes_divisor=10**6, grace=0)
 
 
@@ -34,6 +36,28 @@ def server() -> Iterator[RedisServer]:
     """A server that the test may end."""
     with redis_server() as server:
         yield server
+
+
+class HurriedClient(TimedClient):
+    """Waits only ``hurried`` seconds for a reply while that is set: the server hangs then."""
+
+    hurried: float | None = None
+
+    async def try_each(self, commands: Any, seconds: float) -> list[Any]:
+        """Send commands in one round trip."""
+        return await super().try_each(commands, self.hurried or seconds)
+
+
+async def comes_back(limiter: RedisLimiter, caplog: pytest.LogCaptureFixture) -> None:
+    """Wait until the limiter uses Redis again, and check that it told each change once."""
+
+    async def is_back() -> bool:
+        await limiter.heartbeat()
+        return said(caplog)[-1] == FOUND
+
+    await eventually(is_back)
+    words = said(caplog)
+    assert words == [*islice(cycle([LOST, FOUND]), len(words))]
 
 
 async def admitted(limiter: RateLimiter, key: Caller, requests: int) -> int:

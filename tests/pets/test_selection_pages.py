@@ -9,7 +9,6 @@ import pytest
 from petstore.databases.contract import Statement
 from petstore.pets.selection_pages import MAX_SELECTED
 from support.history import published_by
-from support.keys import stored_key
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.service import Service
 from support.stores import do
@@ -378,13 +377,6 @@ async def test_a_full_page_is_changed_at_once_with_an_undo_for_all(
     page = await succeed(grace, asked, "Delete 50 animals")
     await succeed(grace, page, AGAIN)
     assert len(await stored(service)) == 50
-
-
-async def used_up(service: Service, shop: Visitor, *, but: int) -> None:
-    """Use up the day of a key but for some requests."""
-    key = await stored_key(service.store, shop.key_id)
-    await service.limiter.charge(key, await left_today(shop, service) - but)
-    assert await left_today(shop, service) == but
 
 
 @pytest.mark.parametrize(
