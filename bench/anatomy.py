@@ -1,6 +1,6 @@
 """Where the time of a list and a get goes: layers as servers, parts of the application alone.
 
-A list is the first page, from memory. A get is a random animal, from SQLite. Each request has
+A list is the first page, from memory. A get is a random pet, from SQLite. Each request has
 ids of its own.
 """
 
@@ -32,7 +32,7 @@ from report import FOLDER
 from rounds import measure
 from servers import Server, free_port, leave_one_core, running
 from stage import SqliteStage
-from stock import ANIMALS, fill, issue_unlimited
+from stock import PETS, fill, issue_unlimited
 from tables import span, table
 from works import first_page, get, with_ids
 
@@ -90,7 +90,7 @@ def _layers(servers: dict[str, Server], token: str, rounds: int, seconds: int) -
     """Return the CPU of a request to each server, in alternation."""
     page = [with_ids(one) for one in first_page(token).requests]
     random = Random(5)  # noqa: S311 - requests, not secrets
-    gets = [with_ids(get(f"/v1/pets/{random.randint(1, ANIMALS)}", token)) for _ in range(10_000)]
+    gets = [with_ids(get(f"/v1/pets/{random.randint(1, PETS)}", token)) for _ in range(10_000)]
     layers = {name: (server, page) for name, server in servers.items()}
     layers["get"] = (servers["petstore"], gets)
     spent: dict[str, list[float]] = {name: [] for name in layers}
@@ -108,7 +108,7 @@ async def _parts(url: str, token: str, log: RequestLog, rounds: int) -> list[Par
     ring = ApiKeyCache(store, system_clock, settings.environment)
     fields = {b"host": b"petstore", b"authorization": b"Bearer " + token.encode()}
     request = Request("GET", "/v1/pets", _QUERY, "127.0.0.1", fields)
-    one_animal = Request("GET", "/v1/pets/7", b"", "127.0.0.1", fields)
+    one_pet = Request("GET", "/v1/pets/7", b"", "127.0.0.1", fields)
 
     async def nothing() -> bytes:
         return b""
@@ -140,8 +140,8 @@ async def _parts(url: str, token: str, log: RequestLog, rounds: int) -> list[Par
         decision = await limiter.take(key)
         calls: dict[str, Callable[[], Awaitable[object]]] = {
             "the whole application, for a list": lambda: app(request, nothing),
-            "the whole application, for a get": lambda: app(one_animal, nothing),
-            "one animal out of SQLite": lambda: get_pet(store, 7),
+            "the whole application, for a get": lambda: app(one_pet, nothing),
+            "one pet out of SQLite": lambda: get_pet(store, 7),
             "the key of the token": lambda: ring.find(token.encode()),
             "its limits": lambda: limiter.take(key),
             "their headers": headers,

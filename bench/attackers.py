@@ -36,7 +36,7 @@ _FILE_BYTES = 8 * 2**20 - 100
 _COMMAS = b"name,categoryId\n" + b"," * _FILE_BYTES
 _BLANK_LINES = b"name,categoryId\n" + b"\n" * _FILE_BYTES
 _UPLOAD = (
-    b"--edge\r\nContent-Disposition: form-data; name=file; filename=animals.csv\r\n\r\n"
+    b"--edge\r\nContent-Disposition: form-data; name=file; filename=pets.csv\r\n\r\n"
     b"%b\r\n--edge--\r\n"
 )
 
@@ -339,7 +339,7 @@ async def _pipeline_and_read(caller: Caller, one: bytes) -> None:
 
 @again
 async def chunks(caller: Caller) -> None:
-    """Send an animal without a key, in chunks of one byte."""
+    """Send a pet without a key, in chunks of one byte."""
     async with caller.connection() as wire:
         await wire.send(CHUNKED)
         caller.seen[await wire.status()] += 1

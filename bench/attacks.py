@@ -34,7 +34,7 @@ from servers import Server, allow_many_files, free_port, leave_one_core, running
 from stock import fill, issue_key, petstore
 
 _HERE = Path(__file__).resolve().parent.parent
-_ANIMALS = 2_000
+_STOCK = 2_000
 _WARM_UP = 1  # s
 _MANY = 100_000
 
@@ -164,7 +164,7 @@ def _tree(checkout: Path, folder: Path) -> Tree:
     folder.mkdir()
     python, store = str(checkout / ".venv/bin/python"), folder / "store.db"
     database = f"sqlite:///{store}"
-    fill(folder, database, _ANIMALS, python)
+    fill(folder, database, _STOCK, python)
     return Tree(
         name=checkout.name,
         python=python,

@@ -17,7 +17,7 @@ _LIMITS = ConnectionLimits(per_address=20_000)
 
 
 async def respond(_: Request, __: Receive) -> Response:
-    """Respond to every request with the same 20 animals."""
+    """Respond to every request with the same 20 pets."""
     return Response(200, BODY, [JSON, b"content-length: %d" % len(BODY)])
 
 

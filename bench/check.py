@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from peers.conformance import ANIMALS, differences, issue_keys
+from peers.conformance import PETS, differences, issue_keys
 from peers.contract import PEERS, Peer, missing_packages, peer
 from stage import SharedStage, SqliteStage, Stage, postgres_server
 from stock import fill
@@ -41,7 +41,7 @@ def check(stage: Stage, peers: list[Peer]) -> dict[str, list[str]]:
 
     A peer that does not start differs in that.
     """
-    fill(stage.folder, stage.url, ANIMALS)
+    fill(stage.folder, stage.url, PETS)
     keys = issue_keys(stage.url)
     found = {}
     for one in peers:

@@ -1,7 +1,7 @@
 """Measure what the pages of the console cost, and what open consoles cost a list.
 
-    python bench/console.py                         with 1,000 and with a million animals
-    python bench/console.py --animals 10000000      with ten million
+    python bench/console.py                         with 1,000 and with a million pets
+    python bench/console.py --pets 10000000      with ten million
     python bench/console.py --save                  writes bench/results/console.md, too
 
 Where there are two cores, the service has one and everything else the other. Only compare numbers
@@ -26,7 +26,7 @@ import apsw
 import httpx
 
 import machine
-from growth import INSERT_ANIMALS
+from growth import INSERT_PETS
 from petstore.keys.model import SCOPES
 from rounds import measure
 from servers import Server, allow_many_files, exact_cpu_seconds, free_port, leave_one_core, running
@@ -60,11 +60,11 @@ Written by `bench/console.py --save`.
 
 
 class Site(NamedTuple):
-    """A running service with so many animals, and the token of a key with every scope."""
+    """A running service with so many pets, and the token of a key with every scope."""
 
     server: Server
     token: str
-    animals: int
+    pets: int
 
     @property
     def api(self) -> dict[str, str]:
@@ -93,17 +93,17 @@ class Visits(NamedTuple):
     addresses: Sequence[str]
 
 
-def _visits(animals: int) -> list[Visits]:
-    """Return the pages of people at work; a deep page begins in the middle of the animals."""
-    ids = [_RANDOM.randrange(1, animals) for _ in range(_VISITS)]
+def _visits(pets: int) -> list[Visits]:
+    """Return the pages of people at work; a deep page begins in the middle of the pets."""
+    ids = [_RANDOM.randrange(1, pets) for _ in range(_VISITS)]
     pages = {
-        "animals, first page": ["/pets"],
-        "animals, newest first": ["/pets?sort=-id"],
-        "animals by status": [f"/pets?status={status}" for status in ("available", "sold")],
-        "animals by name": [f"/pets?name=animal+{n}" for n in ids],
-        "animals by name and status": [f"/pets?name=animal+{n}&status=sold" for n in ids],
-        "animals by category": [f"/pets?categoryId={n % 12 + 1}" for n in ids],
-        "an animal": [f"/pets/{n}" for n in ids],
+        "pets, first page": ["/pets"],
+        "pets, newest first": ["/pets?sort=-id"],
+        "pets by status": [f"/pets?status={status}" for status in ("available", "sold")],
+        "pets by name": [f"/pets?name=pet+{n}" for n in ids],
+        "pets by name and status": [f"/pets?name=pet+{n}&status=sold" for n in ids],
+        "pets by category": [f"/pets?categoryId={n % 12 + 1}" for n in ids],
+        "a pet": [f"/pets/{n}" for n in ids],
         "board of orders": ["/orders"],
         "an order": [f"/orders/{n % _ORDERS + 1}" for n in ids],
         "inventory": ["/inventory"],
@@ -128,11 +128,11 @@ def _cost(site: Site, browser: httpx.Client, visits: Visits) -> float:
 
 
 def _pages(few: Site, many: Site) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each page: its cost with few and with many animals, and the ratio."""
+    """Yield a row for each page: its cost with few and with many pets, and the ratio."""
     browsers = {site: site.person() for site in (few, many)}
     for site in browsers:
         _order(site)
-    for at_few, at_many in zip(_visits(few.animals), _visits(many.animals), strict=True):
+    for at_few, at_many in zip(_visits(few.pets), _visits(many.pets), strict=True):
         _cost(few, browsers[few], at_few)
         _cost(many, browsers[many], at_many)
         pairs = [
@@ -153,13 +153,13 @@ def _order(site: Site) -> None:
 
 
 class Console:
-    """The page of the animals, open in a browser that follows the events as the script does."""
+    """The page of the pets, open in a browser that follows the events as the script does."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
 
     async def stay_open(self) -> None:
-        """Follow the events, and load the page again when an animal has changed."""
+        """Follow the events, and load the page again when a pet has changed."""
         await self._client.get("/console/pets")
         refresh, after, pause = {"Console-Refresh": "1"}, "", _PAUSE
         while True:
@@ -177,7 +177,7 @@ class Console:
 
 
 async def _write(site: Site, a_second: float) -> None:
-    """Change an animal so many times a second."""
+    """Change a pet so many times a second."""
     async with httpx.AsyncClient(base_url=site.server.url, headers=site.api) as client:
         for number in count():
             new = {"name": f"New {number}", "categoryId": 1}
@@ -220,28 +220,28 @@ async def _beside(alone: Site, crowded: Site, a_second: float) -> tuple[float, f
 
 
 @contextmanager
-def _served(folder: Path, animals: int, core: str | None) -> Iterator[Site]:
+def _served(folder: Path, pets: int, core: str | None) -> Iterator[Site]:
     folder.mkdir()
     path, port = folder / "store.db", free_port()
     database = f"sqlite:///{path}"
     token = issue_key(database, *_SCOPES)
     with apsw.Connection(str(path)) as connection:
-        connection.execute(INSERT_ANIMALS.format(animals))
+        connection.execute(INSERT_PETS.format(pets))
     connection.close()
     command = (sys.executable, "-m", "petstore", "serve", "--port", str(port))
     options = ("--database", database, "--no-deliveries", "--console-per-minute", "1000000")
     with running((*command, *options), port, folder / "log", "/readyz", core=core) as server:
-        yield Site(server, token, animals)
+        yield Site(server, token, pets)
 
 
-def _report(folder: Path, animals: int, core: str | None) -> Iterator[str]:
+def _report(folder: Path, pets: int, core: str | None) -> Iterator[str]:
     yield _HOW.format(
         machine=machine.machine(), system=machine.system(), load=machine.load_average()
     )
     with _served(folder / "few", _FEW, core) as few:
-        with _served(folder / "many", animals, core) as many:
+        with _served(folder / "many", pets, core) as many:
             rows = list(_pages(few, many))
-        head = ("Page", f"{_FEW:,} animals", f"{animals:,} animals", "ratio")
+        head = ("Page", f"{_FEW:,} pets", f"{pets:,} pets", "ratio")
         yield "Milliseconds of CPU of a page, medians of 3 rounds and of their ratios:"
         yield table(head, rows)
         with _served(folder / "other", _FEW, core) as other:
@@ -256,13 +256,13 @@ def _report(folder: Path, animals: int, core: str | None) -> Iterator[str]:
 def main() -> None:
     """Measure, print the tables, and save them if that is wanted."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--animals", type=int, default=1_000_000)
+    parser.add_argument("--pets", type=int, default=1_000_000)
     parser.add_argument("--save", action="store_true", help="into results/console.md")
     wanted = parser.parse_args()
     allow_many_files()
     core = leave_one_core()
     with tempfile.TemporaryDirectory() as folder:
-        report = "\n\n".join(_report(Path(folder), wanted.animals, core)) + "\n"
+        report = "\n\n".join(_report(Path(folder), wanted.pets, core)) + "\n"
     print(report)
     if wanted.save:
         _REPORT.write_text(report, "utf-8")

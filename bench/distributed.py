@@ -31,7 +31,7 @@ from petstore.limits.database import StoredRateLimits
 from scale import PAGE, tables
 from servers import Server, cpu_seconds, free_port, only_child, running, tree_cpu_seconds
 from stage import postgres_server
-from stock import ANIMALS, fill, issue_many
+from stock import PETS, fill, issue_many
 from support.postgres import PostgresServer
 from support.redis_server import RedisServer, redis_server
 from tables import Span, span
@@ -99,7 +99,7 @@ def main() -> None:
 def _site(folder: Path) -> Iterator[Site]:
     with postgres_server() as postgres, redis_server() as redis:
         url = postgres.url()
-        fill(folder, url, ANIMALS)
+        fill(folder, url, PETS)
         with _service(folder, "--database", url, "--redis", redis.url) as service:
             given = sources(service.url, issue_many(url, KEYS, folder))
             yield Site(service, postgres, redis, given)
@@ -115,7 +115,7 @@ def _service(folder: Path, *arguments: str) -> Iterator[Server]:
 
 
 def _measure_all(site: Site, rounds: int, seconds: float) -> Measured:
-    pet_bytes = site.number(f"SELECT pg_total_relation_size('pets') / {ANIMALS}")
+    pet_bytes = site.number(f"SELECT pg_total_relation_size('pets') / {PETS}")
     works = _works(site)
     results: dict[str, list[Round]] = {work.name: [] for work in works}
     for _ in range(rounds):

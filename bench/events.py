@@ -32,7 +32,7 @@ from support.redis_server import redis_server
 from tables import table
 
 _REPORT = Path(__file__).parent / "results" / "events.md"
-_ANIMALS = 3_000
+_PETS = 3_000
 _WRITERS = 32
 _WAITING = 1_000
 _SAMPLES = 200
@@ -213,12 +213,12 @@ async def _wait_on(client: Client) -> None:
 
 
 async def _changes(site: Site, kind: str, first: int) -> float:
-    """Return the µs of CPU of a create, or of an order for the animals from ``first`` on."""
+    """Return the µs of CPU of a create, or of an order for the pets from ``first`` on."""
     if kind == "create":
         new = {"name": "Bella", "categoryId": 1, "status": "available"}
         return await _cpu(site, [("POST", "/v1/pets", new)] * _REQUESTS)
-    animals = range(first, first + _REQUESTS)
-    return await _cpu(site, [("POST", "/v1/store/orders", {"petId": pet}) for pet in animals])
+    pets = range(first, first + _REQUESTS)
+    return await _cpu(site, [("POST", "/v1/store/orders", {"petId": pet}) for pet in pets])
 
 
 async def _beside(here: Site, there: Site) -> list[tuple[str, ...]]:
@@ -273,7 +273,7 @@ def _report(folder: Path, against: Path | None) -> str:
     with postgres_server() as postgres:
         databases = [_sqlite(folder / name) for name in ("alone", "crowded")]
         for database in databases:
-            fill(folder, database, _ANIMALS)
+            fill(folder, database, _PETS)
         with (
             _served(folder, databases[0], core=core) as alone,
             _served(folder, databases[1], core=core) as crowded,

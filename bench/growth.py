@@ -1,4 +1,4 @@
-"""Measure how the cost of a request grows: with animals, pages before it, keys and connections.
+"""Measure how the cost of a request grows: with pets, pages before it, keys and connections.
 
 One service process on SQLite, with a core to itself where there are two.
 """
@@ -29,18 +29,18 @@ from works import create, get, page_path
 
 _CONNECTIONS = 32
 _PAGE = 20
-_FEW_ANIMALS = 10_000
+_FEW_PETS = 10_000
 _INVENTORY = "/v1/store/inventory"
 _SAME = "/v1/pets/1"
 _MAX = 20_000  # requests a second
 _PASS = 10  # s, in which so many keys ask for the first time
 _LONGER = 5  # times, so that each of many connections asks more than once
-INSERT_ANIMALS = """
+INSERT_PETS = """
 INSERT INTO pets (name, category_id, status, name_key, words)
 WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {0})
-SELECT 'Animal ' || n, n % 12 + 1,
+SELECT 'Pet ' || n, n % 12 + 1,
   CASE n % 3 WHEN 0 THEN 'available' WHEN 1 THEN 'pending' ELSE 'sold' END,
-  'animal ' || n, ''
+  'pet ' || n, ''
 FROM numbers
 """
 _INSERT_CALLER = "INSERT INTO callers (kind) VALUES ('key') RETURNING id"
@@ -53,7 +53,7 @@ _INSERT_TOKEN = "INSERT INTO api_key_tokens (digest, key_id) VALUES (?, ?)"  # n
 class Sizes(NamedTuple):
     """What grows, from the smallest on."""
 
-    animals: tuple[int, ...] = (10_000, 1_000_000, 10_000_000)
+    pets: tuple[int, ...] = (10_000, 1_000_000, 10_000_000)
     pages: tuple[int, ...] = (1, 100_000)
     keys: tuple[int, ...] = (1_000, 1_000_000)
     connections: tuple[int, ...] = (1, 32, 1_000, 10_000)
@@ -93,12 +93,12 @@ class Bench:
         self.seconds = seconds
 
     @contextmanager
-    def service(self, name: str, animals: int, keys: int = 0) -> Iterator[tuple[Server, list[str]]]:
-        """Run the service with so many animals; give the tokens of a key and ``keys`` more."""
+    def service(self, name: str, pets: int, keys: int = 0) -> Iterator[tuple[Server, list[str]]]:
+        """Run the service with so many pets; give the tokens of a key and ``keys`` more."""
         stage = SqliteStage(self._folder / name)
         tokens = [issue_key(stage.url)]
         with stage.copy("served") as environment:
-            environment.run_sql(INSERT_ANIMALS.format(animals))
+            environment.run_sql(INSERT_PETS.format(pets))
             tokens += _issue_keys(environment.database, keys)
             with peer("petstore").started(environment, self._core) as server:
                 yield server, tokens
@@ -141,7 +141,7 @@ def main() -> None:
             rounds=rounds,
             seconds=seconds,
             cells=[
-                *_grow_animals(bench, sizes),
+                *_grow_pets(bench, sizes),
                 *_grow_keys(bench, sizes.keys),
                 *_grow_connections(bench, sizes.connections),
             ],
@@ -151,17 +151,17 @@ def main() -> None:
         save(growth)
 
 
-def _grow_animals(bench: Bench, sizes: Sizes) -> list[Cell]:
+def _grow_pets(bench: Bench, sizes: Sizes) -> list[Cell]:
     """Measure stores of different sizes, and pages of the largest."""
     with ExitStack() as stack:
         trials = []
-        for size in sizes.animals:
-            server, (token,) = stack.enter_context(bench.service(f"{size}-animals", size))
+        for size in sizes.pets:
+            server, (token,) = stack.enter_context(bench.service(f"{size}-pets", size))
             trials += [
-                Trial("animals", "list", size, server, _lists(token, range(size))),
-                Trial("animals", "get", size, server, _gets([token], size)),
-                Trial("animals", "inventory", size, server, repeat(get(_INVENTORY, token))),
-                Trial("animals", "create", size, server, repeat(create(token, "Bella"))),
+                Trial("pets", "list", size, server, _lists(token, range(size))),
+                Trial("pets", "get", size, server, _gets([token], size)),
+                Trial("pets", "inventory", size, server, repeat(get(_INVENTORY, token))),
+                Trial("pets", "create", size, server, repeat(create(token, "Bella"))),
             ]
         pages = []
         for page in sizes.pages:
@@ -176,38 +176,38 @@ def _grow_keys(bench: Bench, sizes: tuple[int, ...]) -> list[Cell]:
     with ExitStack() as stack:
         trials = []
         for size in sizes:
-            environment = bench.service(f"{size}-keys", _FEW_ANIMALS, size)
+            environment = bench.service(f"{size}-keys", _FEW_PETS, size)
             server, tokens = stack.enter_context(environment)
             requests = [get(_SAME, token) for token in tokens]
             asked = 0
             while asked < size:
                 some = requests[asked : asked + _MAX * _PASS]
                 asked += wrk.put_load(server.url, some, _CONNECTIONS, _PASS).responses
-            trials.append(Trial("keys", "get", size, server, _gets(tokens, _FEW_ANIMALS)))
+            trials.append(Trial("keys", "get", size, server, _gets(tokens, _FEW_PETS)))
         return bench.run(trials)
 
 
 def _grow_connections(bench: Bench, sizes: tuple[int, ...]) -> list[Cell]:
     """Measure on so many connections, all of them busy."""
-    with bench.service("connections", _FEW_ANIMALS) as (server, tokens):
-        requests = _gets(tokens, _FEW_ANIMALS)
+    with bench.service("connections", _FEW_PETS) as (server, tokens):
+        requests = _gets(tokens, _FEW_PETS)
         trials = [Trial("connections", "get", size, server, requests, size) for size in sizes]
         return bench.run(trials, bench.seconds * _LONGER)
 
 
 def _lists(token: str, after: Sequence[int]) -> Iterator[bytes]:
-    """Yield requests for a page behind some animal, no two the same."""
+    """Yield requests for a page behind some pet, no two the same."""
     random = Random(_SEED)  # noqa: S311 - requests, not secrets
     for number in count():
         cursor = BY_ID.encode(random.choice(after))
         yield get(f"{page_path('available', cursor=cursor)}&number={number}", token)
 
 
-def _gets(tokens: Sequence[str], animals: int) -> Iterator[bytes]:
-    """Yield requests for any animal, with one token after the other."""
+def _gets(tokens: Sequence[str], pets: int) -> Iterator[bytes]:
+    """Yield requests for any pet, with one token after the other."""
     random = Random(_SEED)  # noqa: S311 - requests, not secrets
     for token in cycle(tokens):
-        yield get(f"/v1/pets/{random.randint(1, animals)}", token)
+        yield get(f"/v1/pets/{random.randint(1, pets)}", token)
 
 
 def _issue_keys(database: str, keys: int) -> list[str]:

@@ -21,7 +21,7 @@ the largest size to the smallest: a time is to stay within {limit} × of it.
 - One process on SQLite, asked on 32 connections where they are not what grows. Memory is the
   largest resident set of each of its processes, added up.
 - No list comes from memory: each has an unknown parameter with a value of its own.
-- Each get is of another animal. Of the keys, each has asked before."""
+- Each get is of another pet. Of the keys, each has asked before."""
 
 
 class Cell(Series, frozen=True, kw_only=True):

@@ -27,13 +27,13 @@ the services take turns, and another one begins. Figures are medians; brackets h
 - Machine: {results.machine}; {results.system}; load average before {results.load_average:.1f};
   8 kB to the disk (`fdatasync`) in {fsync} µs.
 - {cores}
-- Each service works on its own copy of a store of 200,000 animals, restored after each work
+- Each service works on its own copy of a store of 200,000 pets, restored after each work
   that writes. 1,000 API keys share the requests. Both windows of each key count and never fill.
 - Every request has an `X-Request-Id` and a `traceparent` of its own, and a random key. *list* is
-  one of the first 50 pages of 20 animals, of one of three statuses and one of 30 categories. *deep
-  page* is a page of 11 to 29 animals after the 50,000th. *get* is a random animal. *create* adds an
-  animal with a random name. *mix* is 90 % lists, 8 % gets and 2 % creates. *place order* orders
-  another animal each time.
+  one of the first 50 pages of 20 pets, of one of three statuses and one of 30 categories. *deep
+  page* is a page of 11 to 29 pets after the 50,000th. *get* is a random pet. *create* adds an
+  pet with a random name. *mix* is 90 % lists, 8 % gets and 2 % creates. *place order* orders
+  another pet each time.
 - *same list* is the exception: one page, asked for again and again with the same bytes.
 - Percentiles are wrk's: a stall counts for each request that it kept from being sent. Requests
   without a response at the end of a round are not in them, which favors slow services. CPU is that

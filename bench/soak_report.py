@@ -17,7 +17,7 @@ _HOW = """\
 # A long load
 
 Written by `bench/soak.py --save`: the mix of 90 % lists, 8 % gets and 2 % creates for {minutes:g}
-minutes, on one process on SQLite with 200,000 animals at the start, 32 connections.
+minutes, on one process on SQLite with 200,000 pets at the start, 32 connections.
 
 - Machine: {soak.machine}; {soak.system}; load average before {soak.load_average:.1f}.
 - Memory is the resident set of its processes, added up; figures are medians of the time before."""

@@ -1,4 +1,4 @@
-"""Fill a store with animals and keys, through the service itself."""
+"""Fill a store with pets and keys, through the service itself."""
 
 import subprocess
 import sys
@@ -10,8 +10,8 @@ import httpx
 
 from servers import free_port, running
 
-ANIMALS = 200_000
-# The first animals have every status; the others are available, to be ordered.
+PETS = 200_000
+# The first pets have every status; the others are available, to be ordered.
 MIXED = 99_000
 STATES = ("available", "pending", "sold")
 CATEGORIES = 30
@@ -19,23 +19,23 @@ _BATCH = 100
 _UNREACHED = {"perMinute": 10**9, "perDay": 2 * 10**9}
 
 
-def fill(folder: Path, database: str, animals: int = ANIMALS, python: str = sys.executable) -> None:
-    """Add so many animals to the store at the URL ``database``, through a service."""
+def fill(folder: Path, database: str, pets: int = PETS, python: str = sys.executable) -> None:
+    """Add so many pets to the store at the URL ``database``, through a service."""
     token = issue_key(database, python=python)
     with _serving(folder, database, token, python) as client:
-        for first in range(0, animals, _BATCH):
-            batch = [_animal(number) for number in range(first, min(first + _BATCH, animals))]
+        for first in range(0, pets, _BATCH):
+            batch = [_pet(number) for number in range(first, min(first + _BATCH, pets))]
             client.post("/v1/pets/batch", json=batch).raise_for_status()
 
 
-def _animal(number: int) -> dict[str, str | int]:
-    """Return an animal; each pair of status and category is as frequent."""
+def _pet(number: int) -> dict[str, str | int]:
+    """Return a pet; each pair of status and category is as frequent."""
     status = STATES[number % 3] if number < MIXED else "available"
-    return {"name": f"Animal {number}", "categoryId": category(number), "status": status}
+    return {"name": f"Pet {number}", "categoryId": category(number), "status": status}
 
 
 def category(number: int) -> int:
-    """Return the category of an animal, by its number from 0 on."""
+    """Return the category of a pet, by its number from 0 on."""
     return number // len(STATES) % CATEGORIES + 1
 
 

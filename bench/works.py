@@ -14,11 +14,11 @@ from string import ascii_letters
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from stock import ANIMALS, CATEGORIES, MIXED, STATES
+from stock import CATEGORIES, MIXED, PETS, STATES
 
 # Puts a store back to what it was before anything was written.
 RESTORE = (
-    f"DELETE FROM orders; DELETE FROM pets WHERE id > {ANIMALS};"  # noqa: S608 - numbers of ours
+    f"DELETE FROM orders; DELETE FROM pets WHERE id > {PETS};"  # noqa: S608 - numbers of ours
     f" UPDATE pets SET status = 'available' WHERE status = 'pending' AND id > {MIXED}"
 )
 WRITING = ("create", "mix", "place order")
@@ -32,7 +32,7 @@ _ORDERS_PER_SECOND = 15_000
 class Sources(NamedTuple):
     """The data that requests to a service are made of.
 
-    ``lists`` are paths of pages; ``deep_cursors`` begin after the 50,000th available animal.
+    ``lists`` are paths of pages; ``deep_cursors`` begin after the 50,000th available pet.
     """
 
     tokens: list[str]
@@ -71,7 +71,7 @@ def with_ids(one: bytes) -> bytes:
 
 
 def first_page(token: str) -> Work:
-    """Return the work that is one request: the first available animals, the same bytes."""
+    """Return the work that is one request: the first available pets, the same bytes."""
     return Work("same list", [get(page_path("available"), token)])
 
 
@@ -88,7 +88,7 @@ def _deep_pages(given: Sources, random: Random) -> Iterator[bytes]:
 
 def _gets(given: Sources, random: Random) -> Iterator[bytes]:
     while True:
-        yield get(f"/v1/pets/{random.randint(1, ANIMALS)}", random.choice(given.tokens))
+        yield get(f"/v1/pets/{random.randint(1, PETS)}", random.choice(given.tokens))
 
 
 def _creates(given: Sources, random: Random) -> Iterator[bytes]:
@@ -150,14 +150,14 @@ def _cursors(connection: HTTPConnection, path: str, token: str) -> Iterator[str]
 
 
 def page_path(status: str, limit: int = 20, cursor: str = "", category: int | None = None) -> str:
-    """Return the path of a page of animals."""
+    """Return the path of a page of pets."""
     one_category = f"&categoryId={category}" if category else ""
     after = f"&cursor={cursor}" if cursor else ""
     return f"/v1/pets?status={status}{one_category}&limit={limit}{after}"
 
 
 def updates(token: str) -> Iterator[bytes]:
-    """Yield changes of status, each of another animal."""
+    """Yield changes of status, each of another pet."""
     for status in cycle(("available", "sold")):
         body = json.dumps({"status": status})
         for pet_id in range(3, MIXED, 3):
@@ -165,13 +165,13 @@ def updates(token: str) -> Iterator[bytes]:
 
 
 def orders(tokens: Iterator[str]) -> Iterator[bytes]:
-    """Yield orders, each of another animal."""
-    for pet_id in range(MIXED + 1, ANIMALS + 1):
+    """Yield orders, each of another pet."""
+    for pet_id in range(MIXED + 1, PETS + 1):
         yield request("POST", "/v1/store/orders", next(tokens), json.dumps({"petId": pet_id}))
 
 
 def create(token: str, name: str, category: int = 1, status: str = "available") -> bytes:
-    """Return a request that adds an animal."""
+    """Return a request that adds a pet."""
     body = {"name": name, "categoryId": category, "status": status}
     return request("POST", "/v1/pets", token, json.dumps(body))
 

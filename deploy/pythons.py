@@ -1,7 +1,7 @@
 """``make dist``, its last step: install the wheels on every Python of this machine and use them.
 
 Each Python gets an environment of its own with what ``requirements.lock`` names, from the package
-registry. There ``petstore serve --demo`` serves a request, and ``petstore-client`` sells an animal.
+registry. There ``petstore serve --demo`` serves a request, and ``petstore-client`` sells a pet.
 """
 
 import os
@@ -63,12 +63,12 @@ def version(python: Path) -> str:
 
 
 def use_wheels(python: Path, wheels: list[Path]) -> None:
-    """Install the wheels beside a Python, serve a demo store and sell an animal of it.
+    """Install the wheels beside a Python, serve a demo store and sell a pet of it.
 
     Raises:
         CalledProcessError: a step failed, and has said why.
         HTTPError: the request failed.
-        RuntimeError: the service did not start, or the response is no animal.
+        RuntimeError: the service did not start, or the response is no pet.
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -83,7 +83,7 @@ def use_wheels(python: Path, wheels: list[Path]) -> None:
             headers = {"Authorization": f"Bearer {token}"}
             listed = httpx.get(f"{url}/pets?limit=1", headers=headers, timeout=TIMEOUT)
             if [pet["id"] for pet in listed.raise_for_status().json()] != [1]:
-                msg = f"GET /v1/pets?limit=1: expected the first animal, not {listed.text}"
+                msg = f"GET /v1/pets?limit=1: expected the first pet, not {listed.text}"
                 raise RuntimeError(msg)
             known = {**os.environ, "PETSTORE_URL": url, "PETSTORE_KEY": token}
             subprocess.run([inside, "-c", SALE], cwd=folder, env=known, check=True)

@@ -71,7 +71,7 @@ class GoodClient:
     """A client that asks with ``token``, and that no crowd may keep waiting.
 
     99 % of its requests have ``longest`` seconds, or ten times what they take in the same minute
-    beside others who just list animals.
+    beside others who just list pets.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class GoodClient:
     def _limit_now(self) -> float:
         kind = costly("GET", "/v1/pets?limit=1")
         good = self._ask_beside(kind, _OTHERS, _OTHERS_SECONDS, addresses=1).good
-        judge_good_client(self._trial, "others who list animals", good, math.inf)
+        judge_good_client(self._trial, "others who list pets", good, math.inf)
         return max(self._longest, _TIMES_LONGER * good.percentile(0.99) / 1e3)
 
 

@@ -94,7 +94,7 @@ class Deployment:
             self._token = self.server.issue()
         return self._token
 
-    def register_category(self, name: str = "Animals") -> None:
+    def register_category(self, name: str = "Pets") -> None:
         """Register a category, unless it is there: files in the console need one."""
         headers = {"Authorization": f"Bearer {self.token}"}
         response = httpx.post(
@@ -223,7 +223,7 @@ class Deployment:
         return connection
 
     def inventory(self) -> dict[str, int]:
-        """Return how many animals of each status there are, by the service.
+        """Return how many pets of each status there are, by the service.
 
         Raises:
             httpx.HTTPError: it gave no such response.

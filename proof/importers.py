@@ -1,4 +1,4 @@
-"""Ways to import a file of animals: the command, and a person in the console. Each goes on anew."""
+"""Ways to import a file of pets: the command, and a person in the console. Each goes on anew."""
 
 import os
 from contextlib import suppress
@@ -94,7 +94,7 @@ class Person:
                 server = self._deployment.server
                 self._cookies = cookies_of_administrator(server, issue_for_console(server))
             elif not self._page:
-                file = ("animals.csv", self._file.read_bytes(), "text/csv")
+                file = ("pets.csv", self._file.read_bytes(), "text/csv")
                 sent = browser.post(f"{url}/import", files={"file": file})
                 self._page = sent.headers.get("location", "").removeprefix("/console")
             else:

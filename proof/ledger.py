@@ -1,6 +1,6 @@
 """An independent model of the store, built from the responses alone.
 
-Each creation is tagged: an animal by its name, an order by its date of shipment. So the rows of the
+Each creation is tagged: a pet by its name, an order by its date of shipment. So the rows of the
 database tell which requests were done, and how often, whatever became of the responses. A request
 whose outcome nobody knows may have been done or not, and both are right.
 """
@@ -18,7 +18,7 @@ _STATUS_OF_PET = {"placed": "pending", "approved": "pending", "delivered": "sold
 
 
 class StoredPet(NamedTuple):
-    """A row of an animal."""
+    """A row of a pet."""
 
     id: int
     tag: str
@@ -44,7 +44,7 @@ class StoredCategory(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """All animals, orders and categories of a database."""
+    """All pets, orders and categories of a database."""
 
     pets: list[StoredPet]
     orders: list[StoredOrder]
@@ -53,7 +53,7 @@ class Rows(NamedTuple):
 
 @dataclass
 class KnownPet:
-    """An animal that was acknowledged: the categories it may have, and whether it may be there."""
+    """A pet that was acknowledged: the categories it may have, and whether it may be there."""
 
     tag: str
     categories: set[int]
@@ -62,7 +62,7 @@ class KnownPet:
 
 @dataclass
 class KnownOrder:
-    """An order that was acknowledged: its animal, its amount and the statuses it may have."""
+    """An order that was acknowledged: its pet, its amount and the statuses it may have."""
 
     tag: str
     pet_id: int
@@ -86,7 +86,7 @@ class Ledger:
 
     def contradictions(self, rows: Rows) -> Iterator[str]:
         """Yield messages about what is wrong with the rows."""
-        yield from _wrong_tags("animal", self.pet_tags, rows.pets)
+        yield from _wrong_tags("pet", self.pet_tags, rows.pets)
         yield from _wrong_tags("order", self.order_tags, rows.orders)
         yield from self._torn_batches({pet.tag for pet in rows.pets})
         yield from self._wrong_pets({pet.id: pet for pet in rows.pets})
@@ -103,10 +103,10 @@ class Ledger:
         for number, known in self.pets.items():
             pet = stored.get(number)
             if (pet is not None) not in known.may_exist:
-                yield f"animal {number} is {'gone' if pet is None else 'there after its deletion'}"
+                yield f"pet {number} is {'gone' if pet is None else 'there after its deletion'}"
             elif pet is not None and pet.category_id not in known.categories:
                 yield (
-                    f"animal {number} has category {pet.category_id}, expected one of"
+                    f"pet {number} has category {pet.category_id}, expected one of"
                     f" {sorted(known.categories)}"
                 )
 
@@ -116,7 +116,7 @@ class Ledger:
             if order is None:
                 yield f"order {number} is gone"
             elif order.pet_id != known.pet_id:
-                yield f"order {number} is for animal {order.pet_id}, not {known.pet_id}"
+                yield f"order {number} is for pet {order.pet_id}, not {known.pet_id}"
             elif order.status not in known.statuses:
                 yield f"order {number} is {order.status}, expected one of {sorted(known.statuses)}"
             elif order.amount != known.amount:
@@ -141,7 +141,7 @@ def _wrong_tags(
 
 
 def _wrong_statuses(rows: Rows) -> Iterator[str]:
-    """Yield animals with two buyers, and animals whose status does not match their order."""
+    """Yield pets with two buyers, and pets whose status does not match their order."""
     holders: dict[int, list[str]] = {}
     for order in rows.orders:
         if order.status != "cancelled":
@@ -149,13 +149,13 @@ def _wrong_statuses(rows: Rows) -> Iterator[str]:
     for pet in rows.pets:
         held = holders.get(pet.id, [])
         if len(held) > 1:
-            yield f"animal {pet.id} was sold {len(held)} times: {held}"
+            yield f"pet {pet.id} was sold {len(held)} times: {held}"
         elif pet.status != (_STATUS_OF_PET[held[0]] if held else "available"):
-            yield f"animal {pet.id} is {pet.status}, and its orders are {held or 'none'}"
+            yield f"pet {pet.id} is {pet.status}, and its orders are {held or 'none'}"
     there = {pet.id for pet in rows.pets}
     for number, held in holders.items():
         if number not in there and any(status in OPEN for status in held):
-            yield f"animal {number} was deleted while an order held it"
+            yield f"pet {number} was deleted while an order held it"
 
 
 def numbers_of(rows: Rows) -> dict[str, dict[str, int]]:

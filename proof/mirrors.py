@@ -1,4 +1,4 @@
-"""The program of the guide that keeps two stores equal, and a shop in which animals change."""
+"""The program of the guide that keeps two stores equal, and a shop in which pets change."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def client_of(deployment: Deployment) -> Client:
     return Client(deployment.token, f"{deployment.server.url}/v1")
 
 
-def animals(client: Client) -> Counter[tuple[str, int, str | None]]:
+def pets(client: Client) -> Counter[tuple[str, int, str | None]]:
     """Return what is in a store, whatever the ids are."""
     return Counter((pet.name, pet.category_id, pet.status) for pet in client.pets.list())
 
@@ -51,14 +51,14 @@ def start_mirror(folder: Path, shop: Deployment, copy: Deployment) -> Program:
 
 
 def kept_rows(folder: Path) -> int:
-    """Return how many animals the program in ``folder`` keeps in its state."""
+    """Return how many pets the program in ``folder`` keeps in its state."""
     with closing(sqlite3.connect(folder / "mirror.db")) as state:
         ((rows,),) = state.execute("SELECT count(*) FROM pets")
     return int(rows)
 
 
 class Shop(Callers):
-    """Adds, changes and deletes animals of a store until the block ends."""
+    """Adds, changes and deletes pets of a store until the block ends."""
 
     def __init__(self, client: Client, random: Random) -> None:
         self._client = client
@@ -74,7 +74,7 @@ class Shop(Callers):
     def _change(self) -> None:
         draw, pets = self._random, self._client.pets
         kind, status = draw.random(), draw.choice(_STATUSES)
-        name, category_id = f"Animal {draw.getrandbits(30)}", draw.randint(1, 5)
+        name, category_id = f"Pet {draw.getrandbits(30)}", draw.randint(1, 5)
         if kind < 0.4 or not self._ids:
             pet = pets.create(name=name, category_id=category_id, status=status)
             self._ids.append(pet.id)

@@ -1,4 +1,4 @@
-"""Traders: clients that add, change, order, sell and delete animals, and record the responses."""
+"""Traders: clients that add, change, order, sell and delete pets, and record the responses."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from proof.ledger import REFUSED, KnownOrder, KnownPet, Ledger
 from proof.wire import Lost, Response, Wire, request
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-_ON_SALE = 64  # animals that traders choose from: so few that several want the same
+_ON_SALE = 64  # pets that traders choose from: so few that several want the same
 # A key may have 8 in progress, and one whose response was lost may still be.
 _BATCHES_AT_ONCE = 4
 _RETRY_PAUSE = 0.02  # s
@@ -195,12 +195,12 @@ class _Trader:
             return
         if response.status != 201:
             self._ledger.pet_tags[tag] = REFUSED
-            self._all.unexpected.append(f"a new animal: {response.status}")
+            self._all.unexpected.append(f"a new pet: {response.status}")
             return
         self._know(response.content)
 
     def _know(self, pet: dict[str, Any]) -> None:
-        """Note an animal that was acknowledged."""
+        """Note a pet that was acknowledged."""
         pet_id, tag = pet["id"], pet["name"]
         self._ledger.pet_tags[tag] = pet_id
         self._ledger.pets[pet_id] = KnownPet(tag, {pet["categoryId"]})
@@ -231,7 +231,7 @@ class _Trader:
         await self._buy(at_once=False)
 
     async def _sell(self) -> None:
-        """Sell an animal over the counter, and now and then take the sale back."""
+        """Sell a pet over the counter, and now and then take the sale back."""
         order_id = await self._buy(at_once=True)
         if order_id is None:
             return
@@ -249,7 +249,7 @@ class _Trader:
                     self._all.on_sale.append(known.pet_id)
 
     async def _buy(self, *, at_once: bool) -> int | None:
-        """Order an animal, or sell it ``at_once``; return the id of the order."""
+        """Order a pet, or sell it ``at_once``; return the id of the order."""
         if not self._all.on_sale:
             return None
         pet_id = self._random.choice(self._all.on_sale)
@@ -318,7 +318,7 @@ class _Trader:
             self._pets.append(pet_id)
         else:
             known.categories = before
-            self._all.unexpected.append(f"animal {pet_id} to {category}: {response.body!r}")
+            self._all.unexpected.append(f"pet {pet_id} to {category}: {response.body!r}")
 
     async def _delete(self) -> None:
         if not self._pets:
@@ -342,4 +342,4 @@ class _Trader:
         known = self._ledger.pets[pet_id]
         found: list[dict[str, Any]] = response.content if response.status == 200 else []
         if len(found) != 1 or found[0]["categoryId"] not in known.categories:
-            self._all.unexpected.append(f"animal {pet_id} reads {found}, not {known}")
+            self._all.unexpected.append(f"pet {pet_id} reads {found}, not {known}")

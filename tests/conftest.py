@@ -159,7 +159,7 @@ async def staff(service: Service) -> Visitor:
 
 @pytest.fixture
 async def dogs(service: Service) -> None:
-    """Category 1, Dogs, since ever: an animal that is added in the console needs a category."""
+    """Category 1, Dogs, since ever: a pet that is added in the console needs a category."""
     await service.store.write(without_event(create_category(CategoryCreate("Dogs"))))
 
 

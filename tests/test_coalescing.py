@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from petstore.coalescing import Batches, SharedCalls
+from petstore.coalescing import Batcher, SingleFlight
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def turns() -> None:
 
 
 async def test_every_caller_gets_the_error_of_a_shared_call() -> None:
-    calls, work = SharedCalls[str, int](), Work()
+    calls, work = SingleFlight[str, int](), Work()
     callers = [asyncio.create_task(calls.call("a", work)) for _ in range(3)]
     await turns()
     work.fault = OSError("gone")
@@ -45,7 +45,7 @@ async def test_every_caller_gets_the_error_of_a_shared_call() -> None:
 
 
 async def test_concurrent_calls_with_one_key_share_one_call() -> None:
-    calls, work = SharedCalls[str, int](), Work()
+    calls, work = SingleFlight[str, int](), Work()
     callers = [asyncio.create_task(calls.call(key, work)) for key in "aab"]
     await turns()
     assert "a" in calls
@@ -57,7 +57,7 @@ async def test_concurrent_calls_with_one_key_share_one_call() -> None:
 
 
 async def test_a_cancelled_caller_does_not_cancel_a_shared_call() -> None:
-    calls, work = SharedCalls[str, int](), Work()
+    calls, work = SingleFlight[str, int](), Work()
     gone, other = (asyncio.create_task(calls.call("a", work)) for _ in range(2))
     await turns()
     gone.cancel()
@@ -70,7 +70,7 @@ async def test_a_cancelled_caller_does_not_cancel_a_shared_call() -> None:
 async def test_a_call_that_fails_without_waiting_callers_is_not_an_error(
     *, is_cancelled: bool
 ) -> None:
-    calls, work = SharedCalls[str, int](), Work()
+    calls, work = SingleFlight[str, int](), Work()
     faults: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
     before = asyncio.all_tasks()
@@ -98,7 +98,7 @@ class Group:
         self.sizes: list[int] = []
         self.may_end = asyncio.Event()
         self.fault: Exception | None = None
-        self.batches: Batches[int, int] = Batches(self.run, max_size, at_once)
+        self.batches: Batcher[int, int] = Batcher(self.run, max_size, at_once)
 
     async def run(self, arguments: Sequence[int]) -> Sequence[int | Exception]:
         self.sizes.append(len(arguments))
@@ -144,7 +144,7 @@ async def test_a_batch_that_fails_beside_others_fails_only_its_own_calls() -> No
             raise OSError(msg)
         return arguments
 
-    batches: Batches[int, int] = Batches(run, 100, at_once=2)
+    batches: Batcher[int, int] = Batcher(run, 100, at_once=2)
     calls: list[asyncio.Task[int]] = []
     for more in ((1, 2), (3,), (4,)):
         calls += [asyncio.create_task(batches.call(each)) for each in more]

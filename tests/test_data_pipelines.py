@@ -46,11 +46,11 @@ class Pipeline:
             "PETSTORE_URL": client.base_url,
             "RUNTIME__DLTHUB_TELEMETRY": "false",
         }
-        animals = [NewPet(name=f"Animal {n}", category_id=n, status="sold") for n in range(MANY)]
+        pets = [NewPet(name=f"Pet {n}", category_id=n, status="sold") for n in range(MANY)]
         self.ids = [
             pet.id
             for start in range(0, MANY, 100)
-            for pet in self.client.pets.create_many(animals[start : start + 100])
+            for pet in self.client.pets.create_many(pets[start : start + 100])
         ]
 
     def save(self, program: str) -> None:

@@ -1,15 +1,15 @@
 """A cache forgets what is not used."""
 
-from petstore.generations import Generations
+from petstore.generations import TwoGenerationCache
 
 
-def sized(max_size: int) -> Generations[str, int]:
+def sized(max_size: int) -> TwoGenerationCache[str, int]:
     """Return a cache whose values are their own sizes."""
-    return Generations(max_size, lambda _, value: value)
+    return TwoGenerationCache(max_size, lambda _, value: value)
 
 
 def test_a_value_that_was_never_kept_is_absent() -> None:
-    assert Generations[str, int]().get("a") is None
+    assert TwoGenerationCache[str, int]().get("a") is None
 
 
 def test_a_value_that_is_too_large_is_not_kept() -> None:
@@ -21,7 +21,7 @@ def test_a_value_that_is_too_large_is_not_kept() -> None:
 
 
 def test_a_value_that_was_not_used_between_two_turns_is_dropped() -> None:
-    cache = Generations[str, int]()
+    cache = TwoGenerationCache[str, int]()
     cache.put("a", 1)
     cache.turn()
     cache.turn()
@@ -29,7 +29,7 @@ def test_a_value_that_was_not_used_between_two_turns_is_dropped() -> None:
 
 
 def test_a_value_that_was_used_between_two_turns_is_kept() -> None:
-    cache = Generations[str, int]()
+    cache = TwoGenerationCache[str, int]()
     cache.put("a", 1)
     for _ in range(3):
         cache.turn()
@@ -44,7 +44,7 @@ def test_a_new_value_without_room_turns_the_generations() -> None:
 
 
 def test_without_sizes_there_is_no_limit() -> None:
-    cache = Generations[int, int]()
+    cache = TwoGenerationCache[int, int]()
     for key in range(1000):
         cache.put(key, key)
     assert [cache.get(key) for key in range(1000)] == [*range(1000)]

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 WORKS, SLICES = 10, 5
 WEEK = day_range(date(2026, 10, 1), date(2026, 10, 7), "UTC", datetime(2026, 10, 8, tzinfo=UTC))
 LONG_READS: dict[str, Callable[[Store], Coroutine[Any, Any, object]]] = {
-    "animals by name": lambda store: search_pets(store, "a", PetFilter(), None, 20),
+    "pets by name": lambda store: search_pets(store, "a", PetFilter(), None, 20),
     "keys": lambda store: search_keys(store, "production", "", None, 20, 0),
     "sales by day": lambda store: get_sales(store, WEEK, "day", "USD"),
     "sales by category": lambda store: get_sales(store, WEEK, "category", "USD"),

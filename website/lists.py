@@ -11,7 +11,7 @@ from petstore.settings import Settings
 from website.sources import ROOT
 
 _DEMO = (
-    "| `--demo` | `PETSTORE_DEMO` | off | First fill an empty store with animals and orders; add a"
+    "| `--demo` | `PETSTORE_DEMO` | off | First fill an empty store with pets and orders; add a"
     " key and an administrator. |"
 )
 

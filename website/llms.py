@@ -7,7 +7,7 @@ from website.navigation import Entry
 
 _ABOUT = """# Petstore
 
-> An HTTP JSON service for a shop that sells animals: list, filter, add and sell them. Each client
+> An HTTP JSON service for a shop that sells pets: list, filter, add and sell them. Each client
 > has an API key with scopes, a plan and rate limits.
 
 The interface is at [/v1](/v1/openapi.json), described by that OpenAPI 3.1 document. In the samples,

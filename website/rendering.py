@@ -62,7 +62,7 @@ def render(docs: Path, navigation: Navigation) -> Path:
 def _configuration(docs: str, navigation: Navigation) -> dict[str, Any]:
     return {
         "site_name": "Petstore",
-        "site_description": "An HTTP JSON service for a shop that sells animals.",
+        "site_description": "An HTTP JSON service for a shop that sells pets.",
         "docs_dir": docs,
         "site_dir": "site",
         "use_directory_urls": False,

@@ -25,7 +25,7 @@ IN_DOCS = {
     "today-1280-light": "console-today",
     "orders-1280-light": "console-orders",
     "sales-1280-dark": "console-sales",
-    "pets-petId-320-light": "console-animal",
+    "pets-petId-320-light": "console-pet",
 }
 """The pictures of the documentation, by the names of the screenshots."""
 
@@ -92,7 +92,7 @@ def _signed_in(server: ServerProcess, browser: Browser) -> BrowserContext:
     page.get_by_role("button", name="Set the password").click()
     page.goto(f"{server.url}{HOME}/import")
     example = page.request.get(f"{server.url}{HOME}/import/example.csv")
-    file: FilePayload = {"name": "animals.csv", "mimeType": "text/csv", "buffer": example.body()}
+    file: FilePayload = {"name": "pets.csv", "mimeType": "text/csv", "buffer": example.body()}
     page.get_by_label("CSV file").set_input_files(file)
     page.locator("form[enctype] button").click()
     return context

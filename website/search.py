@@ -21,7 +21,7 @@ SYNONYMS = {
     "pipelines": "dlt, Singer, Meltano, ETL, ELT, warehouse, sync, pipeline",
     "pets": "metadata, custom fields",
     "retries": "idempotency, duplicate",
-    "tutorials/sell-an-animal-curl": "quickstart, getting started, hello world",
+    "tutorials/sell-a-pet-curl": "quickstart, getting started, hello world",
     "versions": "deprecation, breaking change",
 }
 """What readers call the subject of a page, by the address of the page."""

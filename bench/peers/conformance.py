@@ -14,7 +14,7 @@ import httpx
 
 from stock import STATES, category, issue_key, issue_unlimited, petstore
 
-ANIMALS = 250
+PETS = 250
 _UNKNOWN = 10**9
 
 
@@ -162,49 +162,49 @@ def _expect_body(response: httpx.Response, status: int, body: object) -> None:
     _expect(seen == body, f"{response.request.url} is {str(seen)[:200]}, not {str(body)[:200]}")
 
 
-def _animal(pet_id: int) -> dict[str, object]:
-    """Return an animal as ``stock.fill`` has made it."""
+def _pet(pet_id: int) -> dict[str, object]:
+    """Return a pet as ``stock.fill`` has made it."""
     number = pet_id - 1
     return {
         "id": pet_id,
-        "name": f"Animal {number}",
+        "name": f"Pet {number}",
         "categoryId": category(number),
         "status": STATES[number % 3],
     }
 
 
-def _animals(**wanted: object) -> list[dict[str, object]]:
-    animals = map(_animal, range(1, ANIMALS + 1))
-    return [one for one in animals if all(one[name] == value for name, value in wanted.items())]
+def _pets(**wanted: object) -> list[dict[str, object]]:
+    pets = map(_pet, range(1, PETS + 1))
+    return [one for one in pets if all(one[name] == value for name, value in wanted.items())]
 
 
 @_of("list")
-def a_page_has_the_first_animals_of_a_status(api: Api) -> None:
+def a_page_has_the_first_pets_of_a_status(api: Api) -> None:
     """The request that is measured."""
     response = api.get("/v1/pets?status=available&limit=20")
-    _expect_body(response, 200, _animals(status="available")[:20])
+    _expect_body(response, 200, _pets(status="available")[:20])
     _expect("next" in response.links, "no Link to the next page")
 
 
 @_of("get")
-def a_page_has_20_animals_unless_it_is_asked_for_others(api: Api) -> None:
-    """Section "List animals"."""
-    _expect_body(api.get("/v1/pets"), 200, _animals()[:20])
+def a_page_has_20_pets_unless_it_is_asked_for_others(api: Api) -> None:
+    """Section "List pets"."""
+    _expect_body(api.get("/v1/pets"), 200, _pets()[:20])
     for limit in (1, 100):
-        _expect_body(api.get(f"/v1/pets?limit={limit}"), 200, _animals()[:limit])
+        _expect_body(api.get(f"/v1/pets?limit={limit}"), 200, _pets()[:limit])
 
 
 @_of("get")
 def a_page_can_be_of_one_category_too(api: Api) -> None:
     """Alone and with a status."""
-    _expect_body(api.get("/v1/pets?categoryId=3"), 200, _animals(categoryId=3)[:20])
+    _expect_body(api.get("/v1/pets?categoryId=3"), 200, _pets(categoryId=3)[:20])
     both = api.get("/v1/pets?categoryId=3&status=sold&limit=2")
-    _expect_body(both, 200, _animals(categoryId=3, status="sold")[:2])
+    _expect_body(both, 200, _pets(categoryId=3, status="sold")[:2])
     _expect_body(api.get("/v1/pets?categoryId=99"), 200, [])
 
 
 @_of("get")
-def the_links_lead_through_every_animal_once(api: Api) -> None:
+def the_links_lead_through_every_pet_once(api: Api) -> None:
     """And the last page has none."""
     path, seen = "/v1/pets?status=pending&limit=30", []
     while path:
@@ -212,7 +212,7 @@ def the_links_lead_through_every_animal_once(api: Api) -> None:
         _expect_status(response, 200)
         seen += response.json()
         path = response.links.get("next", {}).get("url", "")
-    _expect(seen == _animals(status="pending"), f"{len(seen)} animals on all pages")
+    _expect(seen == _pets(status="pending"), f"{len(seen)} pets on all pages")
 
 
 @_of("get")
@@ -229,10 +229,10 @@ def a_parameter_that_is_not_as_it_must_be_is_named(api: Api) -> None:
 
 
 @_of("get")
-def an_animal_is_found_by_its_id(api: Api) -> None:
-    """Section "Get an animal"."""
-    for pet_id in (1, 77, ANIMALS):
-        _expect_body(api.get(f"/v1/pets/{pet_id}"), 200, _animal(pet_id))
+def a_pet_is_found_by_its_id(api: Api) -> None:
+    """Section "Get a pet"."""
+    for pet_id in (1, 77, PETS):
+        _expect_body(api.get(f"/v1/pets/{pet_id}"), 200, _pet(pet_id))
     for path in (f"/v1/pets/{_UNKNOWN}", "/v1/pets/x", "/v1/nothing"):
         _expect_status(api.get(path), 404)
 
@@ -247,8 +247,8 @@ def the_id_of_a_request_comes_back(api: Api) -> None:
 
 
 @_of("create")
-def an_animal_is_added_as_it_was_sent(api: Api) -> None:
-    """Section "Add an animal"."""
+def a_pet_is_added_as_it_was_sent(api: Api) -> None:
+    """Section "Add a pet"."""
     for body in (
         {"name": "Bella", "categoryId": 1, "status": "available"},
         {"name": "Ünï \u2603 \U0001f415", "categoryId": -(2**63)},
@@ -257,7 +257,7 @@ def an_animal_is_added_as_it_was_sent(api: Api) -> None:
         response = api.post("/v1/pets", body)
         _expect_status(response, 201)
         pet_id = response.json()["id"]
-        _expect(isinstance(pet_id, int) and pet_id > ANIMALS, f"its id is {pet_id}")
+        _expect(isinstance(pet_id, int) and pet_id > PETS, f"its id is {pet_id}")
         _expect_body(response, 201, {**body, "id": pet_id})
         _expect_body(api.get(f"/v1/pets/{pet_id}"), 200, {**body, "id": pet_id})
 
@@ -280,7 +280,7 @@ def a_body_that_is_not_as_it_must_be_is_refused(api: Api) -> None:
 
 
 @_of("inventory")
-def the_inventory_counts_the_animals_of_each_status(api: Api) -> None:
+def the_inventory_counts_the_pets_of_each_status(api: Api) -> None:
     """And one that is added counts at once."""
     before = api.get("/v1/store/inventory")
     _expect_status(before, 200)
@@ -291,7 +291,7 @@ def the_inventory_counts_the_animals_of_each_status(api: Api) -> None:
 
 
 @_of("order")
-def an_order_reserves_its_animal(api: Api) -> None:
+def an_order_reserves_its_pet(api: Api) -> None:
     """Once."""
     response = api.post("/v1/store/orders", {"petId": 4})
     _expect_status(response, 201)
@@ -300,7 +300,7 @@ def an_order_reserves_its_animal(api: Api) -> None:
     _expect({name: order.get(name) for name in wanted} == wanted, f"the order is {order}")
     _expect(isinstance(order["id"], int), f"its id is {order['id']}")
     _expect(order["placedAt"] < order["reservedUntil"], f"the order is {order}")
-    _expect_body(api.get("/v1/pets/4"), 200, {**_animal(4), "status": "pending"})
+    _expect_body(api.get("/v1/pets/4"), 200, {**_pet(4), "status": "pending"})
     _expect_status(api.post("/v1/store/orders", {"petId": 4}), 409)
 
 
@@ -309,11 +309,11 @@ def an_order_that_is_not_as_it_must_be_is_refused(api: Api) -> None:
     """Each a 400 that names the field."""
     for body in ({}, {"petId": "7"}, {"petId": None}, {"petId": 1.5}, {"petId": _UNKNOWN}):
         _expect_refusal(api.post("/v1/store/orders", body), "pet")
-    _expect_body(api.get("/v1/pets/7"), 200, _animal(7))
+    _expect_body(api.get("/v1/pets/7"), 200, _pet(7))
 
 
 @_of("order")
-def of_many_buyers_one_gets_the_animal(api: Api) -> None:
+def of_many_buyers_one_gets_the_pet(api: Api) -> None:
     """However they race."""
     with ThreadPoolExecutor(10) as buyers:
         responses = buyers.map(lambda _: api.post("/v1/store/orders", {"petId": 10}), range(40))

@@ -20,7 +20,7 @@ _SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 _SECONDS = 3
 _FILE = 8 * 2**20 - 1024
 _ROWS = 19_600
-_ANIMALS = 20_000
+_PETS = 20_000
 _SEPARATORS = 15_000
 _LARGE = 64 * 1024
 _MAX_MEGABYTES = 200
@@ -50,7 +50,7 @@ def _files() -> dict[str, bytes]:
         "files of one row of commas": _table(_FILE, 1),
         "files of a long line": header + b"x" * _FILE + b",1\n",
         "files of blank lines": header + b"\n" * _FILE,
-        "files of animals": header + b"Bella,1\n" * _ROWS,
+        "files of pets": header + b"Bella,1\n" * _ROWS,
     }
 
 
@@ -59,7 +59,7 @@ def _run(trial: Trial) -> None:
         with deployed(trial.folder / str(number)) as deployment:
             deployment.register_category()
             # An export has something to do.
-            fill(deployment.folder, deployment.server.database, _ANIMALS)
+            fill(deployment.folder, deployment.server.database, _PETS)
             _stand_beside(trial, deployment)
 
 
@@ -140,7 +140,7 @@ def _with_refused_rows(http: httpx.Client) -> str:
 
 
 def _form(content: bytes) -> dict[str, tuple[str, bytes, str]]:
-    return {"file": ("animals.csv", content, "text/csv")}
+    return {"file": ("pets.csv", content, "text/csv")}
 
 
 def _bytes(request: httpx.Request) -> bytes:
@@ -166,11 +166,11 @@ EXPERIMENTS = [
         "Whatever people do in the console, or without a key at its door, does not disturb a good"
         " client of the interface, and the process stays below 200 MB.",
         "Clients with a session upload files of wide rows, of one row of commas, of a long line,"
-        " of blank lines and of animals, and request refused rows, exports and pages as fast as"
+        " of blank lines and of pets, and request refused rows, exports and pages as fast as"
         " they can. Seven in eight have the session of one free key, the others one of a key"
         " without limits. Others send wrong keys and cookies of 15,000 separators. A good client"
         " sends 100 requests a second beside each. Its p99 must be under 0.25 s, or under ten"
-        " times what it is in the same minute beside 32 clients that list animals.",
+        " times what it is in the same minute beside 32 clients that list pets.",
         _run,
         1,
         min_seconds=50,

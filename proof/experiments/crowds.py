@@ -56,7 +56,7 @@ def _stand_beside(trial: Trial, deployment: Deployment, crowd: _Crowd) -> None:
     callers = allowed_callers(crowd.callers)
     if callers < crowd.callers:
         trial.skipped.append(f"{crowd.name}: {callers:,}, as many files as may be open")
-    target, token = target_of(deployment), _with_an_animal(deployment)
+    target, token = target_of(deployment), _with_a_pet(deployment)
     good = GoodClient(trial, target, token, _LONGEST, keeps_alive=crowd.keeps_alive)
     beside = good.stand_beside(crowd.name, crowd.kind, callers, crowd.seconds)
     connected = beside.seen.get("connections", 0)
@@ -67,8 +67,8 @@ def _stand_beside(trial: Trial, deployment: Deployment, crowd: _Crowd) -> None:
     trial.expect(beside.megabytes < _MORE_MEGABYTES, grown)
 
 
-def _with_an_animal(deployment: Deployment) -> str:
-    """Return the token of the key without limits, once there are the animals that are asked for."""
+def _with_a_pet(deployment: Deployment) -> str:
+    """Return the token of the key without limits, once there are the pets that are asked for."""
     headers = {"Authorization": f"Bearer {deployment.token}"}
     with httpx.Client(base_url=f"{deployment.server.url}/v1", headers=headers, timeout=20) as http:
         while len(http.get("/pets?id=7").raise_for_status().json()) == 0:
@@ -149,7 +149,7 @@ def _run_overload(trial: Trial) -> None:
     for number in trial.rounds():
         for name, work in works.items():
             with deployed(trial.folder / f"{number}-{name}") as deployment:
-                _overload(trial, deployment, name, work(_with_an_animal(deployment)))
+                _overload(trial, deployment, name, work(_with_a_pet(deployment)))
 
 
 def _overload(trial: Trial, deployment: Deployment, name: str, one: bytes) -> None:
@@ -191,7 +191,7 @@ def _run_neighbour(trial: Trial) -> None:
     for number in trial.rounds():
         with deployed(trial.folder / str(number)) as deployment:
             limited = deployment.server.issue("free")
-            _with_an_animal(deployment)
+            _with_a_pet(deployment)
             token = deployment.server.issue()
             good = GoodClient(trial, target_of(deployment, limited), token, _LONGEST)
             floods = {
@@ -226,7 +226,7 @@ EXPERIMENTS = [
         "A good client sends 100 requests a second, alternately a list and a get, beside each"
         " crowd; beside idle clients it opens a connection for each. Its p99 must be under two"
         " seconds, or under ten times what it is in the same minute beside 32 clients that list"
-        " animals.",
+        " pets.",
         _run_crowds,
         1,
         min_seconds=58,

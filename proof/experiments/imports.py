@@ -47,7 +47,7 @@ def import_by(trial: Trial, deployment: Deployment, way: _Way) -> None:
     deployment.register_category()
     lines = "".join(f"{name},1,available\n" for name in names)
     file.write_text(f"name,categoryId,status\n{lines}")
-    there = _animals(deployment)
+    there = _pets(deployment)
     moments = [there + trial.random.randrange(way.rows) for _ in range(_KILLS)]
     _disturb(trial, deployment, way.importer(deployment, file), moments)
     times = Counter(pet.tag for pet in deployment.rows().pets if pet.tag.startswith(way.name))
@@ -75,7 +75,7 @@ def _disturb(
     """Kill an import or an undo once there are so many pets, and expect that it ends."""
 
     def has_come(pets: int) -> bool:
-        there = _animals(deployment)
+        there = _pets(deployment)
         return importer.is_done() or (0 < there <= pets if is_undo else there >= pets)
 
     with _importing(importer):
@@ -107,8 +107,8 @@ def _kill(trial: Trial, deployment: Deployment, importer: Importer) -> None:
     trial.count(f"kills of {victim}")
 
 
-def _animals(deployment: Deployment) -> int:
-    """Return how many animals there are, 0 if the service does not tell."""
+def _pets(deployment: Deployment) -> int:
+    """Return how many pets there are, 0 if the service does not tell."""
     try:
         return sum(deployment.inventory().values())
     except httpx.HTTPError:

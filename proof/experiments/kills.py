@@ -25,11 +25,11 @@ _WAIT_SECONDS = 5
 _PROMISE = (
     "After the kill every acknowledged change is there, and no refused one. A change without a"
     " response was made once or not at all, and a retry with an `Idempotency-Key` makes it once."
-    " No animal has two buyers. The inventory matches the rows. A client that follows the events"
+    " No pet has two buyers. The inventory matches the rows. A client that follows the events"
     " sees each change exactly once and in order. The service recovers by itself."
 )
 _METHOD = (
-    "48 clients add, change, order, sell and delete animals; several want the same one. After 0.2"
+    "48 clients add, change, order, sell and delete pets; several want the same one. After 0.2"
     " to 1 s one part is killed. Once it is back, all rows in the database are compared with a"
     " model that knows only the responses. Two clients follow the events through all kills, one of"
     " them by long polls. Each event must begin with what the one before left, the last ones must"

@@ -1,4 +1,4 @@
-"""Lists that are read while animals change: no page is older than what was acknowledged before."""
+"""Lists that are read while pets change: no page is older than what was acknowledged before."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ _QUERIES = ("", "&status=available", "&sort=-id", "&sort=-id&status=available")
 
 
 class Shelf:
-    """The animals of one category, which one writer changes.
+    """The pets of one category, which one writer changes.
 
     ``acknowledged`` has the number of the last change of each, which is in its name, and ``GONE``
     for those that were deleted. What is just being deleted is in ``leaving``.
@@ -38,18 +38,18 @@ class Shelf:
 
     @property
     def present(self) -> list[int]:
-        """The ids of the animals that are there."""
+        """The ids of the pets that are there."""
         return [pet_id for pet_id, number in self.acknowledged.items() if number != GONE]
 
     def stale(self, before: Mapping[int, int], page: list[dict[str, Any]]) -> list[int]:
-        """Return the animals of which a page shows less than was acknowledged ``before``."""
+        """Return the pets of which a page shows less than was acknowledged ``before``."""
         shown = {pet["id"]: int(pet["name"].split()[1]) for pet in page}
         absent = dict.fromkeys(self.leaving, GONE)
         return [one for one, number in before.items() if (absent | shown).get(one, -1) < number]
 
 
 class _Clients:
-    """Those who change animals and those who list them, until the time is over."""
+    """Those who change pets and those who list them, until the time is over."""
 
     def __init__(self, trial: Trial, deployment: Deployment) -> None:
         self._trial = trial
@@ -138,10 +138,10 @@ EXPERIMENTS = [
         f"lists beside changes, {name}",
         "A list that is asked for after a change was acknowledged shows that change, whichever"
         " process responds.",
-        f"{_WRITERS} clients add, rename and delete animals of {_SHELVES} categories, and"
-        f" {_READERS} list them by category, status and order. The name of an animal has the number"
+        f"{_WRITERS} clients add, rename and delete pets of {_SHELVES} categories, and"
+        f" {_READERS} list them by category, status and order. The name of a pet has the number"
         " of its change. Before each list, its client notes which changes are acknowledged; an"
-        " animal with a lower number, one that was deleted and one that is missing break the"
+        " pet with a lower number, one that was deleted and one that is missing break the"
         " promise.",
         run,
         share=1,

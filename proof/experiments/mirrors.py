@@ -7,7 +7,7 @@ from pathlib import Path
 
 from proof.deployments import Deployment, deployed
 from proof.experiment import Experiment, Trial
-from proof.mirrors import Shop, animals, client_of, kept_rows, start_mirror
+from proof.mirrors import Shop, client_of, kept_rows, pets, start_mirror
 from support.waiting import within
 
 _KILLS = 12
@@ -40,7 +40,7 @@ def _run(trial: Trial) -> None:
 
 
 def keep_equal(trial: Trial, folder: Path, shop: Deployment, copy: Deployment) -> None:
-    """Kill the program and the services in turn while animals change, then compare the stores.
+    """Kill the program and the services in turn while pets change, then compare the stores.
 
     The program keeps its state in ``folder``.
     """
@@ -59,14 +59,14 @@ def keep_equal(trial: Trial, folder: Path, shop: Deployment, copy: Deployment) -
                     targets[name]()
                     trial.count(f"kills of {name}")
                     trial.count("kills")
-            is_equal = within(_EQUAL_SECONDS, lambda: animals(client) == animals(other))
+            is_equal = within(_EQUAL_SECONDS, lambda: pets(client) == pets(other))
             trial.expect(is_equal, "the stores are not equal")
             if is_equal:
-                total = animals(client).total()
+                total = pets(client).total()
                 is_lean = within(_EQUAL_SECONDS, lambda: kept_rows(folder) == total)
-                trial.expect(is_lean, "the program keeps rows of deleted animals")
+                trial.expect(is_lean, "the program keeps rows of deleted pets")
             trial.expect(mirror.is_running, "the program ended by itself")
-            trial.count("animals compared", animals(client).total())
+            trial.count("pets compared", pets(client).total())
         finally:
             mirror.stop()
 
@@ -75,9 +75,9 @@ EXPERIMENTS = [
     Experiment(
         "two equal stores",
         "The program of [the guide](guides/keep-two-stores-equal.md) keeps a store equal to"
-        " another, whatever is killed: it misses no change and adds no animal twice.",
-        "Animals are added, changed and deleted without pause. Every 0.1 to 0.6 s the program or"
-        " one of the two services gets `kill -9` and starts again. At the end the animals of both"
+        " another, whatever is killed: it misses no change and adds no pet twice.",
+        "Pets are added, changed and deleted without pause. Every 0.1 to 0.6 s the program or"
+        " one of the two services gets `kill -9` and starts again. At the end the pets of both"
         " stores are compared by name, category and status.",
         _run,
         1,

@@ -89,7 +89,7 @@ async def _judge_copy(
 def _run_restores(trial: Trial) -> None:
     ends = time.monotonic() + trial.seconds
     with deployed(trial.folder / "store") as store:
-        _add_animals(store)
+        _add_pets(store)
         kept, backup, database = store.rows(), store.folder / "backup.db", store.server.database
         done = petstore("backup", str(backup), "--database", database, cwd=store.folder)
         assert done.returncode == 0, done.stderr
@@ -98,7 +98,7 @@ def _run_restores(trial: Trial) -> None:
         restore = Program(store.folder, log, os.environ, lambda: command)
         longest = 0.1
         while time.monotonic() < ends:
-            _add_animals(store)
+            _add_pets(store)
             before = store.rows()
             store.kill()
             files = _files(store)
@@ -112,7 +112,7 @@ def _run_restores(trial: Trial) -> None:
             store.start()
             after = store.rows()
             trial.count("restores that were done", after == kept)
-            there = f"{len(after.pets)} animals, expected {len(before.pets)} or {len(kept.pets)}"
+            there = f"{len(after.pets)} pets, expected {len(before.pets)} or {len(kept.pets)}"
             trial.expect(after in (before, kept), f"after a killed restore there are {there}")
             trial.expect(store.is_sound(), "SQLite finds damage in the file")
 
@@ -129,7 +129,7 @@ def _files(store: Deployment) -> dict[Path, int]:
     return {}
 
 
-def _add_animals(store: Deployment) -> None:
+def _add_pets(store: Deployment) -> None:
     headers = {"Authorization": f"Bearer {store.token}"}
     with httpx.Client(base_url=f"{store.server.url}/v1", headers=headers, timeout=20) as http:
         for number in range(20):
@@ -153,7 +153,7 @@ EXPERIMENTS = [
         "killed restores",
         "A `petstore restore` that is killed leaves the store as it was, with all that was"
         " acknowledged, or the backup as a whole.",
-        "20 animals are added, and the service is killed. A restore of an older backup is killed at"
+        "20 pets are added, and the service is killed. A restore of an older backup is killed at"
         " a random moment, once it has begun to write. The service starts, and its rows are"
         " compared.",
         _run_restores,

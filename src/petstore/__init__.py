@@ -1,3 +1,3 @@
-"""Petstore: an HTTP JSON service for the animals a store offers."""
+"""Petstore: an HTTP JSON service for the pets a store offers."""
 
 __version__ = "1.0.0"

@@ -10,7 +10,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class SharedCalls(Generic[K, R]):
+class SingleFlight(Generic[K, R]):
     """Calls with the same key get the result of the one in progress."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class SharedCalls(Generic[K, R]):
             call.exception()  # retrieved, even if nobody still waits for it
 
 
-class Batches(Generic[T, R]):
+class Batcher(Generic[T, R]):
     """Calls that are made at once are in one batch, up to ``max_size`` of them.
 
     ``run`` makes the calls with these arguments, and returns the result of each: an exception is

@@ -60,7 +60,7 @@ class IncompleteBody(PetstoreError, status=400, code="incomplete_body"):
 
 
 class UnknownPet(PetstoreError, status=400, code="unknown_pet"):
-    """The body names an animal that does not exist."""
+    """The body names a pet that does not exist."""
 
 
 class UnknownCategory(PetstoreError, status=400, code="unknown_category"):
@@ -124,11 +124,11 @@ class IllegalTransition(Conflict, code="illegal_transition"):
 
 
 class PetReserved(Conflict, code="pet_reserved"):
-    """An open order reserves the animal, so its status cannot change, and it cannot be deleted."""
+    """An open order reserves the pet, so its status cannot change, and it cannot be deleted."""
 
 
 class PetNotAvailable(Conflict, code="pet_not_available"):
-    """The animal is not available, so it cannot be ordered."""
+    """The pet is not available, so it cannot be ordered."""
 
 
 class OrderClosed(Conflict, code="order_closed"):
@@ -140,7 +140,7 @@ class CategoryNameTaken(Conflict, code="category_name_taken"):
 
 
 class CategoryInUse(Conflict, code="category_in_use"):
-    """Animals belong to the category, so it cannot be deleted."""
+    """Pets belong to the category, so it cannot be deleted."""
 
 
 class KeyEnded(Conflict, code="api_key_ended"):

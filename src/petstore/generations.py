@@ -7,7 +7,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Generations(Generic[K, V]):
+class TwoGenerationCache(Generic[K, V]):
     """Keeps what was used lately, so that forgetting the rest costs nothing.
 
     What is used is in the newer of two generations. ``turn`` makes that the older one, and drops

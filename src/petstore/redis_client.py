@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoScriptError
 from redis.exceptions import ConnectionError as ConnectionLost
 
-from petstore.coalescing import Batches
+from petstore.coalescing import Batcher
 from petstore.server_urls import redis_url
 
 Command: TypeAlias = tuple[str | bytes | int, ...]
@@ -149,7 +149,7 @@ class BatchedScript:
         self._text = text
         self._digest = sha1(text).hexdigest()  # noqa: S324 - the name Redis gives a script
         self._timeout = timeout
-        self._calls: Batches[_Call, Any] = Batches(self._run, _MAX_BATCH)
+        self._calls: Batcher[_Call, Any] = Batcher(self._run, _MAX_BATCH)
 
     async def run(self, key: str, argument: bytes) -> Any:
         """Return the result of the script for a key."""

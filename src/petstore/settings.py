@@ -159,10 +159,10 @@ class Settings:
         " name with .secret at its end; with PostgreSQL none, and webhooks are disabled.",
     )
     no_deliveries: bool = _flag("Do not deliver events to webhooks; petstore deliver can do it.")
-    strict_categories: bool = _flag("Accept only animals of registered categories.")
+    strict_categories: bool = _flag("Accept only pets of registered categories.")
     reservation_minutes: int = _setting(
         1440,
-        "How long a placed order reserves its animal unless it is approved; 0 is forever.",
+        "How long a placed order reserves its pet unless it is approved; 0 is forever.",
         ge=0,
         le=100 * 365 * 24 * 60,
     )

@@ -111,7 +111,7 @@ async def test_an_agent_overwrites_nothing_that_it_has_not_seen(service: Service
     assert changed["pet"] == {"id": 1, "name": "Bob", "categoryId": 1}
 
 
-async def test_an_agent_sells_an_animal_and_sees_it_counted(service: Service) -> None:
+async def test_an_agent_sells_a_pet_and_sees_it_counted(service: Service) -> None:
     async with agent_in(service, writes=True) as agent:
         category = (await agent.call("add_category", name="Dogs"))["category"]
         pet = {"name": "Bo", "categoryId": category["id"], "status": "available"}

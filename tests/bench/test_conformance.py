@@ -39,8 +39,8 @@ def test_a_service_with_one_response_for_everything_fails_each_check(tmp_path: P
     with running(command, port, tmp_path / "log") as server:
         found = differences(server.url, "", Keys(*[""] * 7), ("list", "order"))
     assert [sentence.partition(":")[0] for sentence in found] == [
-        "a page has the first animals of a status",
-        "an order reserves its animal",
+        "a page has the first pets of a status",
+        "an order reserves its pet",
         "an order that is not as it must be is refused",
-        "of many buyers one gets the animal",
+        "of many buyers one gets the pet",
     ]

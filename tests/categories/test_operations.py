@@ -165,7 +165,7 @@ async def test_a_deleted_category_is_gone_and_its_name_free(send: Send) -> None:
 
 
 @pytest.mark.each_database
-async def test_a_category_can_be_deleted_once_it_has_no_animals(send: Send) -> None:
+async def test_a_category_can_be_deleted_once_it_has_no_pets(send: Send) -> None:
     await add(send, "Dogs", "Cats")
     for _ in range(2):
         await send("POST", "/pets", json={"name": "Bella", "categoryId": 1})

@@ -127,12 +127,12 @@ async def test_a_new_name_that_is_in_use_or_missing_is_refused(staff: Visitor) -
         assert form_of(refused, "Save").fields["name"] == name
 
 
-async def test_a_category_with_animals_cannot_be_deleted(staff: Visitor) -> None:
+async def test_a_category_with_pets_cannot_be_deleted(staff: Visitor) -> None:
     page = await added(staff)
     await staff.submit("/pets", name="Bella", categoryId="1", status="available")
     refused = await press(staff, page, "Delete Dogs")
     assert refused.status_code == 409
-    assert "Animals belong to this category, so it cannot be deleted." in words(refused)
+    assert "Pets belong to this category, so it cannot be deleted." in words(refused)
     assert 'href="/console/pets?categoryId=1"' in refused.text
 
 

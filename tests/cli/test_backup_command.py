@@ -329,7 +329,7 @@ def test_an_interrupted_run_leaves_the_old_file_or_a_complete_one(
     query(
         url_of(source),
         "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)"
-        " INSERT INTO pets (name, category_id) SELECT 'animal ' || i, i FROM n",
+        " INSERT INTO pets (name, category_id) SELECT 'pet ' || i, i FROM n",
     )
     kept = target.read_bytes()
     beside = {path.name for path in target.parent.iterdir()}

@@ -22,7 +22,7 @@ from petstore.pets.model import NewPet
 from petstore.pets.store import get_inventory
 from support.changes import create_pet
 from support.full_stores import (
-    ANIMALS,
+    PETS,
     assert_of_one_moment,
     columns_of,
     contents,
@@ -35,7 +35,7 @@ from support.steady_buyers import Buyers
 from support.terminal import Terminal, shown_on_terminal
 from support.waiting import within
 
-LAST_ANIMAL = len(ANIMALS) + 2  # one was deleted, one imported
+LAST_PET = len(PETS) + 2  # one was deleted, one imported
 
 
 def copy(source: str, target: str) -> Result:
@@ -127,7 +127,7 @@ def test_the_copy_continues_with_the_next_ids_of_the_source(full: str, postgres_
 
     async def go_on(store: Store) -> None:
         pet = await store.write(create_pet(NewPet("New", 1, "sold"), strict_categories=False))
-        assert pet.id == LAST_ANIMAL + 1
+        assert pet.id == LAST_PET + 1
         await store.write(cancel_order(Change(0), 1))
         inventory = await get_inventory(store)
         assert (inventory.available, inventory.pending, inventory.sold) == (2, 1, 3)
@@ -253,7 +253,7 @@ def test_an_interrupted_copy_leaves_nothing_and_can_be_run_again(
     query(
         full,
         "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40000)"
-        " INSERT INTO pets (name, category_id) SELECT 'animal ' || i, i FROM n",
+        " INSERT INTO pets (name, category_id) SELECT 'pet ' || i, i FROM n",
     )
     with Terminal("copy", "--from", full, "--to", postgres_url, cwd=tmp_path) as terminal:
         assert within(30, lambda: re.search(r" [1-9][0-9]?% ", terminal.text)), terminal.text

@@ -100,7 +100,7 @@ def test_a_forgotten_buyer_and_copied_tables_are_counted(
 
 
 def test_the_cursor_of_a_list_leads_through_all_of_it(shop: Shop) -> None:
-    category = secrets.randbelow(2**62)  # in which no other test has animals
+    category = secrets.randbelow(2**62)  # in which no other test has pets
     ids = [shop.ask("pets", "add", f"No. {n}", "--category", category)["id"] for n in range(3)]
     asked = ("pets", "list", "--category", category, "--limit", 2)
     page = json.loads(shop.succeed(*asked, "--json-page"))

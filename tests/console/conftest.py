@@ -18,7 +18,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A service with the animals of the demo; a test works with animals that it adds itself."""
+    """A service with the pets of the demo; a test works with pets that it adds itself."""
     server = ServerProcess(tmp_path_factory.mktemp("shop"), "--demo")
     server.wait_until_ready()
     yield server
@@ -27,7 +27,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
 
 @pytest.fixture(scope="module")
 def small_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A service for the tests of a file, which adds its animals: few are looked at faster."""
+    """A service for the tests of a file, which adds its pets: few are looked at faster."""
     server = ServerProcess(tmp_path_factory.mktemp("small_shop"))
     server.wait_until_ready()
     yield server

@@ -1,4 +1,4 @@
-"""The field of a category in the forms of animals: a list, or a name that is typed."""
+"""The field of a category in the forms of pets: a list, or a name that is typed."""
 
 import asyncio
 import html
@@ -103,14 +103,14 @@ async def test_a_category_whose_name_cannot_be_sent_is_chosen_by_its_number(
 # A new category
 
 
-async def test_the_list_adds_a_category_with_the_animal(service: Service, staff: Visitor) -> None:
+async def test_the_list_adds_a_category_with_the_pet(service: Service, staff: Visitor) -> None:
     await add(service.store, "Dogs")
     page = await staff.get("/pets/new")
     added = await succeed(
-        staff, page, "Add the animal", name="Bella", categoryId="+", addedCategory="Cats"
+        staff, page, "Add the pet", name="Bella", categoryId="+", addedCategory="Cats"
     )
-    assert "Bella is in the store: animal 1, in the new category Cats." in words(added)
-    assert form_of(added, "Add the animal").fields["categoryId"] == "Cats"
+    assert "Bella is in the store: pet 1, in the new category Cats." in words(added)
+    assert form_of(added, "Add the pet").fields["categoryId"] == "Cats"
     assert [each["name"] for each in await stored(service, staff, "/v1/categories")] == [
         "Dogs",
         "Cats",
@@ -120,7 +120,7 @@ async def test_the_list_adds_a_category_with_the_animal(service: Service, staff:
     assert {event["actor"]["id"] for event in events} == {staff.key_id}
 
 
-async def test_a_change_of_an_animal_can_add_its_category(service: Service, staff: Visitor) -> None:
+async def test_a_change_of_a_pet_can_add_its_category(service: Service, staff: Visitor) -> None:
     await add(service.store, "Dogs")
     await service.store.write(create_pets([NewPet("Bella", 1)]))
     page = await staff.get("/pets/1")
@@ -152,7 +152,7 @@ async def test_two_people_add_the_same_category_once(service: Service, staff: Vi
     assert {pet["categoryId"] for pet in await stored(service, staff)} == {1}
 
 
-async def test_no_category_is_added_for_an_animal_that_is_refused(
+async def test_no_category_is_added_for_a_pet_that_is_refused(
     service: Service, staff: Visitor
 ) -> None:
     sent = {"name": " ", "categoryId": "Ferrets", "addedCategory": "Ferrets", "status": ""}
@@ -211,9 +211,9 @@ async def test_a_name_that_no_category_has_is_answered_with_what_it_may_mean(
     refused = await staff.post("/pets", categoryId=typed, **NEW)
     assert refused.status_code == 400
     assert f"There is no category “{typed}”. Did you mean {meant}?" in words(refused)
-    assert form_of(refused, "Add the animal").fields.items() >= {"name": "Bella"}.items()
+    assert form_of(refused, "Add the pet").fields.items() >= {"name": "Bella"}.items()
     assert f'name="instead_categoryId" value="{meant}"' in refused.text
-    await succeed(staff, refused, "Add the animal", instead_categoryId=meant)
+    await succeed(staff, refused, "Add the pet", instead_categoryId=meant)
     names = {each["id"]: each["name"] for each in await stored(service, staff, "/v1/categories")}
     (pet,) = await stored(service, staff)
     assert names.get(pet["categoryId"], meant) == meant
@@ -225,7 +225,7 @@ async def test_a_name_that_no_category_has_can_be_added(staff: Visitor) -> None:
     assert "There is no category “Ferrets”" in words(refused)
     assert "Did you mean" not in words(refused)
     assert 'name="addedCategory" value="Ferrets">Add “' in refused.text
-    added = await succeed(staff, refused, "Add the animal", addedCategory="Ferrets")
+    added = await succeed(staff, refused, "Add the pet", addedCategory="Ferrets")
     assert "in the new category Ferrets" in words(added)
 
 
@@ -241,14 +241,12 @@ async def test_the_button_that_adds_a_category_is_for_the_name_beside_it(
 async def test_the_first_category_is_typed(service: Service, staff: Visitor) -> None:
     page = await staff.get("/pets/new")
     assert "There are no categories yet. Type the name of the first one." in words(page)
-    await succeed(
-        staff, page, "Add the animal", name="Bella", categoryId="Dogs", addedCategory="Dogs"
-    )
+    await succeed(staff, page, "Add the pet", name="Bella", categoryId="Dogs", addedCategory="Dogs")
     assert [each["name"] for each in await stored(service, staff, "/v1/categories")] == ["Dogs"]
 
 
 @pytest.mark.parametrize("typed", ["999", "-1", "0"])
-async def test_an_animal_gets_no_number_that_is_no_category(
+async def test_a_pet_gets_no_number_that_is_no_category(
     service: Service, staff: Visitor, typed: str
 ) -> None:
     await add(service.store, "Dogs")
@@ -289,7 +287,7 @@ async def test_a_hostile_name_is_shown_as_text(service: Service, staff: Visitor)
     await add(service.store, name, *(f"Kind {number}" for number in range(LISTED)))
     refused = await staff.post("/pets", categoryId="<script>ran=1", **NEW)
     assert "<script>ran" not in refused.text
-    await succeed(staff, refused, "Add the animal", instead_categoryId=name)
+    await succeed(staff, refused, "Add the pet", instead_categoryId=name)
     shown = await staff.post("/pets", categoryId="x" * 9000, **NEW)
     assert "x" * 99 + "…" in words(shown)
     assert "as a category" not in words(shown)

@@ -48,7 +48,7 @@ def test_a_chart_of_money_says_the_amounts_in_their_currency() -> None:
 
 def test_the_bars_of_rows_have_one_scale() -> None:
     parts = [ChartPart("available", 3, "good"), ChartPart("sold", 1, "done")]
-    chart = stacked("rows", "Dogs", "animals", "Status", parts, 8)
+    chart = stacked("rows", "Dogs", "pets", "Status", parts, 8)
     assert [(share.x, share.width) for share in chart.shares] == [(0, 37.5), (37.5, 12.5)]
     assert [share.percent for share in chart.shares] == ["75%", "25%"]
 
@@ -67,14 +67,14 @@ def test_shares_fill_the_bar_one_after_another() -> None:
         ChartPart("sold", 0, "done"),
         ChartPart("pending", 1, "wait"),
     ]
-    chart = stacked("stock", "Inventory", "animals", "Status", parts)
+    chart = stacked("stock", "Inventory", "pets", "Status", parts)
     assert [(share.x, share.width) for share in chart.shares] == [(0, 75), (75, 0), (75, 25)]
     assert chart.total == 4
     assert chart.text == "Inventory: 3 available, 0 sold, 1 pending"
 
 
 def test_shares_of_a_total_of_zero_have_no_width() -> None:
-    chart = stacked("stock", "Inventory", "animals", "Status", [ChartPart("available", 0, "good")])
+    chart = stacked("stock", "Inventory", "pets", "Status", [ChartPart("available", 0, "good")])
     assert [(share.width, share.percent) for share in chart.shares] == [(0, "0%")]
 
 
@@ -86,7 +86,7 @@ def test_a_share_is_shown_as_0_or_100_percent_only_if_it_is_exact(
     value: int, other: int, percent: str
 ) -> None:
     parts = [ChartPart("one", value, "good"), ChartPart("other", other, "bad")]
-    assert stacked("stock", "Inventory", "animals", "Status", parts).shares[0].percent == percent
+    assert stacked("stock", "Inventory", "pets", "Status", parts).shares[0].percent == percent
 
 
 @pytest.mark.parametrize(

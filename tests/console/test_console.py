@@ -243,7 +243,7 @@ async def test_input_is_kept_when_the_session_has_ended(service: Service) -> Non
     assert 'action="/console/pets"' in asked
     assert hidden_of(asked) == typed
     sent = await staff.submit("/pets", **hidden_of(asked))
-    assert "is in the store: animal 1." in words(sent)
+    assert "is in the store: pet 1." in words(sent)
 
 
 async def test_a_cross_site_form_without_a_session_is_refused(stranger: Visitor) -> None:
@@ -306,7 +306,7 @@ async def test_input_is_kept_if_the_database_is_unreachable(
     assert failed.headers["retry-after"] == "1"
     assert "Wait a moment, and try again. What you sent is kept" in words(failed)
     assert hidden_of(assert_page(failed, 503)) == typed
-    for _ in range(2):  # a person who presses the button twice adds one animal
+    for _ in range(2):  # a person who presses the button twice adds one pet
         await staff.submit("/pets", **hidden_of(failed.text))
     pets = await service.request("GET", "/v1/pets", staff.token)
     assert len(pets.json()) == 1

@@ -19,11 +19,11 @@ def empty(page: httpx.Response) -> str:
 @pytest.mark.parametrize(
     ("path", "text", "links"),
     [
-        ("/pets", "There are no animals yet.", ["/pets/new", "/import"]),
-        ("/pets?name=Rex", "No animal matches.", ["/pets", "/pets/new"]),
+        ("/pets", "There are no pets yet.", ["/pets/new", "/import"]),
+        ("/pets?name=Rex", "No pet matches.", ["/pets", "/pets/new"]),
         ("/orders", "No orders wait for approval.", ["/orders/new"]),
         ("/orders?status=placed", "No order matches.", ["/orders"]),
-        ("/orders?petId=Rex", "No animal has this number", ["/orders"]),
+        ("/orders?petId=Rex", "No pet has this number", ["/orders"]),
         ("/categories", "There are no categories here.", ["#name"]),
         ("/sales", "Nothing was sold on these days.", ["/orders?status=approved"]),
         ("/keys?name=Nobody", "No key matches.", ["/keys"]),
@@ -61,4 +61,4 @@ async def test_an_empty_page_offers_nothing_that_a_person_may_not_do(
 
 async def test_a_key_without_requests_learns_how_to_send_one(service: Service) -> None:
     page = await (await owner_of_key(service)).get("/usage")
-    assert "/docs/tutorials/sell-an-animal-curl" in empty(page)
+    assert "/docs/tutorials/sell-a-pet-curl" in empty(page)

@@ -1,4 +1,4 @@
-"""The history on the pages of animals, orders and categories, and who caused a conflict."""
+"""The history on the pages of pets, orders and categories, and who caused a conflict."""
 
 import re
 
@@ -48,7 +48,7 @@ async def changed(visitor: Visitor, path: str, **fields: str) -> None:
 
 
 @pytest.mark.each_database
-async def test_the_page_of_an_animal_tells_who_changed_what_with_the_newest_first(
+async def test_the_page_of_a_pet_tells_who_changed_what_with_the_newest_first(
     grace: Visitor,
 ) -> None:
     await changed(grace, "/categories", name="Cats", description="")
@@ -69,7 +69,7 @@ async def test_the_page_of_an_animal_tells_who_changed_what_with_the_newest_firs
 
 
 @pytest.mark.each_database
-async def test_an_animal_tells_which_order_changed_it(service: Service, grace: Visitor) -> None:
+async def test_a_pet_tells_which_order_changed_it(service: Service, grace: Visitor) -> None:
     key = await signed_in(service, name="Website")
     await changed(grace, "/pets", **BELLA)
     for path in ("/pets/1/reserve", "/orders/1/cancel", "/pets/1/reserve"):
@@ -253,7 +253,7 @@ async def test_a_history_that_is_no_longer_kept_is_empty(service: Service, grace
 @pytest.mark.parametrize(
     ("path", "fields", "name"),
     [
-        ("/pets/1", BELLA, "animal 1"),
+        ("/pets/1", BELLA, "pet 1"),
         ("/categories/2", {"name": "Cats", "description": ""}, "category 2"),
     ],
 )
@@ -326,7 +326,7 @@ async def test_something_deleted_without_a_history_was_deleted_by_somebody_else(
     await changed(grace, "/pets/1/delete")
     await service.store.write(do("DELETE FROM events"))
     refused = words(await press(ada, page, "Save", name="Rex"))
-    assert "Somebody else deleted this animal while you were looking at it." in refused
+    assert "Somebody else deleted this pet while you were looking at it." in refused
 
 
 def test_the_service_is_an_author() -> None:

@@ -94,7 +94,7 @@ def clerk(shop: ServerProcess, browser: Browser) -> Iterator[Clerk]:
 @pytest.fixture(scope="module")
 def seen(clerk: Clerk) -> Seen:
     """What the scripts find on every page at every width: each page is opened once for all."""
-    clerk.animal(name="Donaudampfschiff Pumpernickel")
+    clerk.pet(name="Donaudampfschiff Pumpernickel")
     found = {}
     for path in PATHS:
         clerk.open(path)
@@ -150,7 +150,7 @@ def test_nothing_scrolls_sideways(seen: Seen) -> None:
 def test_a_webhook_has_its_actions_before_its_newest_deliveries(clerk: Clerk) -> None:
     page, long = clerk.page, "https://shop.example/" + "hooks/" * 20
     for _ in range(6):
-        clerk.animal()
+        clerk.pet()
     clerk.open("/webhooks/new")
     clerk.field("url").fill(long)
     clerk.save()
@@ -196,7 +196,7 @@ def top_of(page: Page, selector: str) -> float:
     return box["y"]
 
 
-def test_each_animal_is_a_card_of_two_lines_on_a_phone(clerk: Clerk) -> None:
+def test_each_pet_is_a_card_of_two_lines_on_a_phone(clerk: Clerk) -> None:
     at_width(clerk.page, 320)
     clerk.open("/pets?categoryId=1")
     row = clerk.page.locator("main tbody tr").first

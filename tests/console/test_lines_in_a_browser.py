@@ -33,16 +33,16 @@ def test_no_label_of_a_card_reaches_into_its_text(clerk: Clerk, path: str) -> No
 
 def test_a_name_that_no_line_can_break_makes_no_page_wider(clerk: Clerk) -> None:
     name = "a" + "\N{COMBINING ACUTE ACCENT}" * 20 + "W\N{WORD JOINER}" * 80
-    animal = clerk.animal(name=name)
-    clerk.call("PATCH", f"/pets/{animal['id']}", status="pending")
-    for path in ("/today", "/activity", f"/pets/{animal['id']}"):
+    pet = clerk.pet(name=name)
+    clerk.call("PATCH", f"/pets/{pet['id']}", status="pending")
+    for path in ("/today", "/activity", f"/pets/{pet['id']}"):
         clerk.open(path)
         assert clerk.page.evaluate("document.documentElement.scrollWidth") <= 320, path
 
 
 def test_a_field_and_its_button_share_a_line_on_a_phone(clerk: Clerk) -> None:
     clerk.open("/today")
-    field, button = clerk.page.get_by_label("Find an animal"), clerk.page.locator(".filters button")
+    field, button = clerk.page.get_by_label("Find a pet"), clerk.page.locator(".filters button")
     here, there = field.bounding_box(), button.bounding_box()
     assert here
     assert there
@@ -62,7 +62,7 @@ def test_the_preview_of_an_import_fits_the_screen(clerk: Clerk) -> None:
     assert clerk.page.locator(".scroll").evaluate_all(widths) == [0]
 
 
-def test_the_choices_for_selected_animals_are_whole_on_a_phone(clerk: Clerk) -> None:
+def test_the_choices_for_selected_pets_are_whole_on_a_phone(clerk: Clerk) -> None:
     clerk.open("/pets")
     clerk.page.locator(".pick").first.check()
     choice = clerk.page.locator("#selected-status")

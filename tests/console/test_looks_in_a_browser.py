@@ -84,7 +84,7 @@ UNREACHED = f"""() => {{
 
 @dataclass
 class Shop:
-    """A shop whose animals have hostile names, and a page of somebody who has every right."""
+    """A shop whose pets have hostile names, and a page of somebody who has every right."""
 
     url: str
     ids: dict[str, Any]
@@ -100,7 +100,7 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def visited(small_shop: ServerProcess, browser: Browser) -> Iterator[Shop]:
-    """The shop, with an animal of each name, orders, a webhook and an import."""
+    """The shop, with a pet of each name, orders, a webhook and an import."""
     token = issue_for_console(small_shop)
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=f"{small_shop.url}/v1", headers=headers) as client:
@@ -184,7 +184,7 @@ def test_a_page_fits_the_screen_obeys_its_policy_and_is_accessible(
     assert all(requested.startswith(visited.url) for requested in visit.requested)
 
 
-def test_a_list_with_selected_animals_is_accessible(visited: Shop, visit: Visit) -> None:
+def test_a_list_with_selected_pets_is_accessible(visited: Shop, visit: Visit) -> None:
     page = visit.page
     page.goto(visited.address("/pets"))
     for box in page.locator("input[name=pet]").all():

@@ -90,15 +90,15 @@ def test_an_amount_is_shown_with_its_currency() -> None:
 @pytest.mark.parametrize(
     ("count", "told"),
     [
-        (0, "0 animals"),
-        (1, "1 animal"),
-        (253, "253 animals"),
-        (10_000, "10\u202f000 animals"),
-        (10_001, "more than 10\u202f000 animals"),
+        (0, "0 pets"),
+        (1, "1 pet"),
+        (253, "253 pets"),
+        (10_000, "10\u202f000 pets"),
+        (10_001, "more than 10\u202f000 pets"),
     ],
 )
-def test_animals_are_counted_up_to_ten_thousand(count: int, told: str) -> None:
-    assert count_in_words(count, "animal") == told
+def test_pets_are_counted_up_to_ten_thousand(count: int, told: str) -> None:
+    assert count_in_words(count, "pet") == told
 
 
 def test_a_count_is_shown_as_the_reader_writes_numbers() -> None:

@@ -626,7 +626,7 @@ async def test_no_guess_pushes_out_a_session(shop: Service) -> None:
 
 
 async def poll(visitor: Visitor, cursor: str) -> httpx.Response:
-    """Wait for changes of animals after a cursor, as the script does."""
+    """Wait for changes of pets after a cursor, as the script does."""
     headers = {"Console-Refresh": "1", **SAME_ORIGIN}
     return await visitor.client.get(
         "/console/changes", params={"kinds": "pet", "after": cursor}, headers=headers

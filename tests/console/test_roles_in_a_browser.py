@@ -28,7 +28,7 @@ VALUES = re.compile(r'="[^"]*"|(?<=>)[^<]+')
 
 @pytest.fixture(scope="module")
 def stocked(small_shop: ServerProcess) -> Iterator[httpx.Client]:
-    """The interface of a shop that has one of everything, beside an animal that is sold."""
+    """The interface of a shop that has one of everything, beside a pet that is sold."""
     token = issue_for_console(small_shop)
     headers = {"Authorization": f"Bearer {token}"} | SAME_ORIGIN
     with httpx.Client(base_url=small_shop.url, headers=headers) as client:

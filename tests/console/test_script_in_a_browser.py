@@ -89,7 +89,7 @@ def test_a_ship_date_is_entered_in_the_local_time_zone(arrive: Arrive) -> None:
     clerk = arrive(timezone_id="Europe/Berlin")
     # The second 2:30 of the night in which the clocks go back.
     order = clerk.call(
-        "POST", "/store/orders", petId=clerk.animal()["id"], shipDate="2026-10-25T01:30:00Z"
+        "POST", "/store/orders", petId=clerk.pet()["id"], shipDate="2026-10-25T01:30:00Z"
     )
     path = f"/orders/{order['id']}"
     clerk.open(path)
@@ -115,9 +115,9 @@ def test_a_refused_form_keeps_the_entered_time(clerk: Clerk) -> None:
     clerk.field("petId").fill("9999999")
     clerk.field("shipDate").fill("2026-07-01T02:00")
     clerk.save()
-    expect(clerk.page.get_by_role("alert")).to_contain_text("There is no animal")
+    expect(clerk.page.get_by_role("alert")).to_contain_text("There is no pet")
     expect(clerk.field("shipDate")).to_have_value("2026-07-01T02:00")
-    clerk.field("petId").fill(str(clerk.animal()["id"]))
+    clerk.field("petId").fill(str(clerk.pet()["id"]))
     clerk.save()
     expect(clerk.field("shipDate")).to_have_value("2026-07-01T02:00")
     expect(clerk.field("shipDate")).to_have_attribute("value", "2026-06-30T16:30")
@@ -129,12 +129,12 @@ def test_the_script_is_small() -> None:
 
 
 def test_a_sale_by_someone_else_shows_in_the_list_at_once(clerk: Clerk) -> None:
-    animal = clerk.animal()
-    clerk.open(f"/pets?name={animal['name']}")
+    pet = clerk.pet()
+    clerk.open(f"/pets?name={pet['name']}")
     stays(clerk.page)
-    link = clerk.page.get_by_role("link", name=animal["name"])
+    link = clerk.page.get_by_role("link", name=pet["name"])
     link.focus()
-    clerk.call("PATCH", f"/pets/{animal['id']}", status="sold")
+    clerk.call("PATCH", f"/pets/{pet['id']}", status="sold")
     expect(clerk.page.locator("main table")).to_contain_text("sold")
     expect(clerk.page.locator("#live")).to_have_text("Live")
     expect(link).to_be_focused()
@@ -148,15 +148,15 @@ def test_a_sale_by_someone_else_shows_today_at_once_and_on_paper(clerk: Clerk) -
     clerk.page.evaluate("find => document.querySelector(find).dateTime = 'before'", "#printed time")
     figure = clerk.page.locator("#sold .figure strong").first
     before = figure.text_content() or ""
-    animal = clerk.animal()
-    clerk.call("POST", "/store/orders", petId=animal["id"], amount=24_900, complete=True)
+    pet = clerk.pet()
+    clerk.call("POST", "/store/orders", petId=pet["id"], amount=24_900, complete=True)
     expect(figure).not_to_have_text(before)
     expect(clerk.page.locator("#printed time")).not_to_have_attribute("datetime", "before")
     assert has_stayed(clerk.page)
 
 
-def test_a_double_click_adds_one_animal(clerk: Clerk) -> None:
-    name = clerk.animal()["name"] + " twice"
+def test_a_double_click_adds_one_pet(clerk: Clerk) -> None:
+    name = clerk.pet()["name"] + " twice"
     clerk.open("/pets/new")
     clerk.field("name").fill(name)
     clerk.field("categoryId").select_option(index=1)
@@ -165,7 +165,7 @@ def test_a_double_click_adds_one_animal(clerk: Clerk) -> None:
     assert len(clerk.call("GET", f"/pets?name={name}")) == 1
 
 
-def test_after_adding_an_animal_the_name_has_the_focus_on_a_phone_too(arrive: Arrive) -> None:
+def test_after_adding_a_pet_the_name_has_the_focus_on_a_phone_too(arrive: Arrive) -> None:
     phone = {"viewport": {"width": 375, "height": 667}, "is_mobile": True, "has_touch": True}
     for options in ({}, phone):
         clerk = arrive(**options)
@@ -175,7 +175,7 @@ def test_after_adding_an_animal_the_name_has_the_focus_on_a_phone_too(arrive: Ar
         for name in ("Bella", "Rex"):
             page.get_by_label("Name", exact=True).fill(name)
             page.get_by_label("Category").select_option(index=1)
-            page.get_by_role("button", name="Add the animal").click()
+            page.get_by_role("button", name="Add the pet").click()
             expect(page.locator("#said")).to_contain_text(f"\u2068{name}\u2069 is in the store")
             expect(page.get_by_label("Name", exact=True)).to_be_focused()
             expect(page.get_by_label("Name", exact=True)).to_have_value("")
@@ -190,15 +190,15 @@ def test_a_notice_is_read_out_after_a_page_was_loaded(clerk: Clerk) -> None:
     clerk.page.evaluate("document.querySelector('main form').dataset.plain = ''")
     clerk.page.get_by_label("Name", exact=True).fill("Bella")
     clerk.page.get_by_label("Category").select_option(index=1)
-    clerk.page.get_by_role("button", name="Add the animal").click()
+    clerk.page.get_by_role("button", name="Add the pet").click()
     expect(clerk.page.locator("#said")).to_contain_text("is in the store")
     expect(clerk.page.get_by_label("Name", exact=True)).to_be_focused()
 
 
 def test_selling_by_name_takes_five_keys_at_a_desk(clerk: Clerk) -> None:
     page, keys = clerk.page, 0
-    animal = clerk.animal()
-    clerk.animal(name=f"{animal['name']} II")
+    pet = clerk.pet()
+    clerk.pet(name=f"{pet['name']} II")
 
     def press(key: str) -> None:
         nonlocal keys
@@ -209,11 +209,11 @@ def test_selling_by_name_takes_five_keys_at_a_desk(clerk: Clerk) -> None:
         keys = 0
         clerk.open(start)
         press("/")
-        page.keyboard.type(animal["name"])
+        page.keyboard.type(pet["name"])
         press("Enter")
-        expect(page.get_by_role("link", name=animal["name"]).first).to_be_focused()
+        expect(page.get_by_role("link", name=pet["name"]).first).to_be_focused()
         press("Enter")
-        expect(page.locator("h1")).to_have_text(animal["name"])
+        expect(page.locator("h1")).to_have_text(pet["name"])
         press("s")
         expect(page.get_by_label("Buyer")).to_be_focused()
         press("Enter")
@@ -226,8 +226,8 @@ def test_selling_by_name_takes_five_keys_at_a_desk(clerk: Clerk) -> None:
 def test_selling_by_name_takes_four_taps_on_a_phone(arrive: Arrive) -> None:
     clerk = arrive(viewport={"width": 375, "height": 667}, is_mobile=True, has_touch=True)
     page = clerk.page
-    animal = clerk.animal()
-    name = animal["name"]
+    pet = clerk.pet()
+    name = pet["name"]
     for start in ("/today", "/pets"):
         clerk.open(start)
         search = page.get_by_role("search")
@@ -241,9 +241,9 @@ def test_selling_by_name_takes_four_taps_on_a_phone(arrive: Arrive) -> None:
         expect(page.locator("#state")).to_contain_text("available")
 
 
-def test_the_form_of_an_animal_shows_what_others_change_until_it_is_in_use(clerk: Clerk) -> None:
-    animal = clerk.animal()
-    path = f"/pets/{animal['id']}"
+def test_the_form_of_a_pet_shows_what_others_change_until_it_is_in_use(clerk: Clerk) -> None:
+    pet = clerk.pet()
+    path = f"/pets/{pet['id']}"
     clerk.open(path)
     clerk.page.evaluate("document.querySelector('[name=name]').value = 'set by a script'")
     clerk.call("PATCH", path, name="Hilda the Great", status="pending")
@@ -289,19 +289,19 @@ def test_a_name_that_no_category_has_is_mended_with_one_button(clerk: Clerk) -> 
 
 
 def test_the_back_button_works_after_a_form(clerk: Clerk) -> None:
-    animal = clerk.animal()
-    clerk.open(f"/pets/{animal['id']}")
+    pet = clerk.pet()
+    clerk.open(f"/pets/{pet['id']}")
     clerk.page.locator("summary", has_text="Delete").or_(
         clerk.page.get_by_role("button", name="Delete")
     ).first.click()
     confirm = clerk.page.locator("details.confirm[open] button.danger")
     if confirm.count():
         confirm.click()
-    expect(clerk.page.locator(".notice")).to_contain_text(animal["name"])
+    expect(clerk.page.locator(".notice")).to_contain_text(pet["name"])
     assert clerk.page.url.endswith("/console/pets")
     clerk.page.go_back()
-    expect(clerk.page).to_have_url(f"{clerk.shop.url}/console/pets/{animal['id']}")
-    expect(clerk.page.locator("h1")).not_to_have_text("Animals")  # it is deleted
+    expect(clerk.page).to_have_url(f"{clerk.shop.url}/console/pets/{pet['id']}")
+    expect(clerk.page.locator("h1")).not_to_have_text("Pets")  # it is deleted
 
 
 def test_leaving_a_page_with_unsaved_input_asks_first(arrive: Arrive) -> None:
@@ -358,7 +358,7 @@ def test_a_list_reports_that_its_session_has_ended(arrive: Arrive) -> None:
     elsewhere.goto(f"{clerk.shop.url}/console/help")
     elsewhere.evaluate("document.querySelector('form.account').requestSubmit()")
     expect(elsewhere.get_by_label("Login")).to_be_visible()
-    clerk.animal()
+    clerk.pet()
     expect(clerk.page.get_by_role("alert")).to_contain_text("You were signed out.")
 
 
@@ -386,7 +386,7 @@ def test_a_list_reports_when_the_service_is_unreachable_and_when_it_is_back(cler
     page.unroute("**/console/changes?*")
     with page.expect_request("**/console/changes?*"):
         pass
-    clerk.animal()
+    clerk.pet()
     expect(live).to_have_text("Live")
 
 
@@ -402,19 +402,19 @@ def test_live_turns_to_offline_while_the_service_is_gone(tmp_path: Path, browser
     expect(live).to_have_text("Offline", timeout=SOON)
     os.killpg(server.process.pid, signal.SIGCONT)
     expect(live).to_have_text("Live", timeout=SOON)
-    animal = clerk.animal()
-    expect(clerk.page.locator("main table")).to_contain_text(animal["name"])
+    pet = clerk.pet()
+    expect(clerk.page.locator("main table")).to_contain_text(pet["name"])
     server.stop()
     expect(live).to_have_text("Offline", timeout=SOON)
     clerk.leave()
 
 
 def test_a_new_name_shows_in_the_title_and_the_heading(clerk: Clerk) -> None:
-    animal = clerk.animal()
-    clerk.open(f"/pets/{animal['id']}")
+    pet = clerk.pet()
+    clerk.open(f"/pets/{pet['id']}")
     stays(clerk.page)
-    name = f"{animal['name']} the Second"
-    clerk.call("PATCH", f"/pets/{animal['id']}", name=name)
+    name = f"{pet['name']} the Second"
+    clerk.call("PATCH", f"/pets/{pet['id']}", name=name)
     expect(clerk.page.locator("h1")).to_have_text(name)
     expect(clerk.page).to_have_title(re.compile(f"{name}.* Petstore"))
     assert has_stayed(clerk.page)
@@ -495,11 +495,11 @@ def test_parts_of_a_page_refresh_unless_they_are_in_use(arrive: Arrive) -> None:
 
 
 def test_the_next_step_of_a_long_task_starts_automatically(clerk: Clerk) -> None:
-    animal = clerk.animal()
+    pet = clerk.pet()
     add_to_page(
         clerk.page,
         "/pets",
-        f'<form method="post" action="/console/pets/{animal["id"]}" data-continue>'
+        f'<form method="post" action="/console/pets/{pet["id"]}" data-continue>'
         '<input type="hidden" name="name" value="Went on">'
         '<input type="hidden" name="categoryId" value="1">'
         '<input type="hidden" name="status" value="sold"></form>',

@@ -1,4 +1,4 @@
-"""Several animals selected in a list, in a real browser: by mouse, by keyboard, beside others."""
+"""Several pets selected in a list, in a real browser: by mouse, by keyboard, beside others."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -27,21 +27,21 @@ def clerk(regular: Clerk) -> Iterator[Clerk]:
 
 @pytest.fixture
 def word() -> str:
-    """A word that only the animals of this test have in their names."""
+    """A word that only the pets of this test have in their names."""
     return f"otto{uuid4().hex[:8]}"
 
 
 def shown(clerk: Clerk, word: str, count: int) -> Locator:
-    """Add so many animals with a word in their names, list them, and return their checkboxes."""
+    """Add so many pets with a word in their names, list them, and return their checkboxes."""
     for number in range(count):
-        clerk.animal(name=f"{word} {number}")
+        clerk.pet(name=f"{word} {number}")
     clerk.open(f"/pets?name={word}")
     boxes = clerk.page.locator("input[name=pet]")
     expect(boxes).to_have_count(count)
     return boxes
 
 
-def test_what_can_be_done_shows_once_an_animal_is_selected(clerk: Clerk, word: str) -> None:
+def test_what_can_be_done_shows_once_a_pet_is_selected(clerk: Clerk, word: str) -> None:
     boxes, bar = shown(clerk, word, 2), clerk.page.locator("#selection")
     expect(bar).to_be_hidden()
     boxes.first.check()
@@ -51,7 +51,7 @@ def test_what_can_be_done_shows_once_an_animal_is_selected(clerk: Clerk, word: s
     expect(bar).to_be_hidden()
 
 
-def test_all_animals_of_a_page_are_selected_at_once_and_changed(clerk: Clerk, word: str) -> None:
+def test_all_pets_of_a_page_are_selected_at_once_and_changed(clerk: Clerk, word: str) -> None:
     boxes, page = shown(clerk, word, 3), clerk.page
     page.get_by_label("Select all on this page").check()
     expect(page.locator("#selected")).to_have_text("3 selected")
@@ -59,15 +59,15 @@ def test_all_animals_of_a_page_are_selected_at_once_and_changed(clerk: Clerk, wo
     page.locator("#selected-status").select_option("sold")
     page.get_by_role("button", name="Change", exact=True).click()
     notice = page.locator(".notice")
-    expect(notice).to_contain_text("2 animals are sold.")
+    expect(notice).to_contain_text("2 pets are sold.")
     expect(notice).to_be_focused()
     expect(page.locator("tbody .sold")).to_have_count(2)
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".notice")).to_contain_text("2 animals are as before.")
+    expect(page.locator(".notice")).to_contain_text("2 pets are as before.")
     expect(page.locator("tbody .available")).to_have_count(3)
 
 
-def test_an_animal_that_somebody_else_deletes_is_no_longer_counted(clerk: Clerk, word: str) -> None:
+def test_a_pet_that_somebody_else_deletes_is_no_longer_counted(clerk: Clerk, word: str) -> None:
     boxes, page = shown(clerk, word, 2), clerk.page
     boxes.first.check()
     boxes.last.check()
@@ -93,7 +93,7 @@ def test_the_keyboard_alone_selects_and_changes(clerk: Clerk, word: str) -> None
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.locator(".notice")).to_contain_text("2 animals are sold.")
+    expect(page.locator(".notice")).to_contain_text("2 pets are sold.")
 
 
 def test_a_selected_row_is_no_text_that_could_be_lost(clerk: Clerk, word: str) -> None:
@@ -112,7 +112,7 @@ def test_a_selected_row_is_no_text_that_could_be_lost(clerk: Clerk, word: str) -
     assert asked == []
 
 
-def test_a_list_follows_others_while_animals_are_selected(clerk: Clerk, word: str) -> None:
+def test_a_list_follows_others_while_pets_are_selected(clerk: Clerk, word: str) -> None:
     boxes, page = shown(clerk, word, 2), clerk.page
     pet = clerk.call("GET", f"/pets?name={word}&limit=1")[0]
     row = page.locator("tbody tr", has_text=pet["name"])
@@ -125,4 +125,4 @@ def test_a_list_follows_others_while_animals_are_selected(clerk: Clerk, word: st
     # It is changed as it is shown now.
     page.locator("#selected-category").select_option("Birds")
     page.get_by_role("button", name="Change", exact=True).click()
-    expect(page.locator(".notice")).to_contain_text("1 animal is changed.")
+    expect(page.locator(".notice")).to_contain_text("1 pet is changed.")

@@ -32,7 +32,7 @@ async def ada(service: Service) -> Visitor:
 
 
 async def add_pets(service: Service, *names: str, by: str = "key/9", **others: Any) -> list[int]:
-    """Add available animals in one request, and return their ids."""
+    """Add available pets in one request, and return their ids."""
     new = [NewPet(name, others.get("category", 1), "available") for name in names]
     author = Author(by, others.get("request"))
     pets = await service.store.write(create_pets(Change(service.clock(), by=author), new))
@@ -40,7 +40,7 @@ async def add_pets(service: Service, *names: str, by: str = "key/9", **others: A
 
 
 async def order(service: Service, at: Milliseconds, minutes: int = 0, **fields: Any) -> int:
-    """Order a new animal at a moment, and return the number of the order."""
+    """Order a new pet at a moment, and return the number of the order."""
     pet_id = fields.pop("pet_id", None) or (await add_pets(service, "Bella"))[0]
     currency = fields.pop("currency", "USD")
     unit = place_order(
@@ -70,7 +70,7 @@ async def test_an_empty_store_says_so(ada: Visitor) -> None:
     text = words(await ada.get("/today"))
     for said in (
         *("No orders wait for approval.", "No orders wait for delivery."),
-        "No animals have a status.",
+        "No pets have a status.",
         "Nobody else has changed anything lately.",
         "Tuesday last week, the whole day: nothing.",
         "Last week until the end of Tuesday: nothing. The whole week: nothing.",
@@ -120,11 +120,11 @@ async def test_what_was_sold_is_beside_the_same_days_of_last_week(
     await sell(service, monday - 7 * DAY, 300)
     await sell(service, monday - 8 * DAY, 999_999)  # in the week before
     sold = section(await ada.get("/today"), "sold")
-    assert "Today so far 249.00 USD 1 animal 10.00 EUR 1 animal" in sold
-    assert "Tuesday last week, the whole day: 1 animal for 50.00 USD." in sold
-    assert "This week so far 349.00 USD 2 animals 10.00 EUR 1 animal" in sold
-    assert "Last week until the end of Tuesday: 2 animals for 53.00 USD." in sold
-    assert "The whole week: 3 animals for 753.00 USD." in sold
+    assert "Today so far 249.00 USD 1 pet 10.00 EUR 1 pet" in sold
+    assert "Tuesday last week, the whole day: 1 pet for 50.00 USD." in sold
+    assert "This week so far 349.00 USD 2 pets 10.00 EUR 1 pet" in sold
+    assert "Last week until the end of Tuesday: 2 pets for 53.00 USD." in sold
+    assert "The whole week: 3 pets for 753.00 USD." in sold
 
 
 async def test_the_days_are_those_of_the_browser(service: Service) -> None:
@@ -134,8 +134,8 @@ async def test_the_days_are_those_of_the_browser(service: Service) -> None:
     ada.client.cookies.set("petstore_time_zone", "Pacific/Auckland")
     sold = section(await ada.get("/today"), "sold")
     assert "Wednesday last week, the whole day: nothing." in sold
-    assert "Today so far 0.00 USD 0 animals" in sold
-    assert "This week so far 42.00 USD 1 animal" in sold
+    assert "Today so far 0.00 USD 0 pets" in sold
+    assert "This week so far 42.00 USD 1 pet" in sold
     assert "The days are those of Pacific/Auckland." in sold
 
 

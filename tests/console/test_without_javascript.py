@@ -25,7 +25,7 @@ def page(shop: ServerProcess, browser: Browser) -> Iterator[Page]:
 
 @pytest.fixture
 def name() -> str:
-    """The name of an animal that no other test adds."""
+    """The name of a pet that no other test adds."""
     return f"Otto {uuid4().hex[:8]}"
 
 
@@ -36,9 +36,9 @@ def open_page(page: Page, name: str) -> None:
 
 
 def add(page: Page, name: str) -> None:
-    """Add an available animal, from the list of animals."""
-    open_page(page, "Animals")
-    page.get_by_role("link", name="Add an animal").first.click()
+    """Add an available pet, from the list of pets."""
+    open_page(page, "Pets")
+    page.get_by_role("link", name="Add a pet").first.click()
     form = page.locator("main form[method=post]").first
     form.locator("[name=name]").fill(name)
     form.locator("[name=categoryId]").select_option(index=1)
@@ -48,8 +48,8 @@ def add(page: Page, name: str) -> None:
 
 
 def find(page: Page, name: str) -> None:
-    """Find an animal by its name, and open its page."""
-    open_page(page, "Animals")
+    """Find a pet by its name, and open its page."""
+    open_page(page, "Pets")
     search = page.locator("[role=search]")
     search.locator("[name=name]").fill(name)
     search.get_by_role("button", name="Find").click()
@@ -57,7 +57,7 @@ def find(page: Page, name: str) -> None:
     expect(page.locator("h1")).to_contain_text(name)
 
 
-def test_an_animal_is_added_found_changed_and_the_change_undone(page: Page, name: str) -> None:
+def test_a_pet_is_added_found_changed_and_the_change_undone(page: Page, name: str) -> None:
     add(page, name)
     find(page, name)
     form = page.locator("main form[method=post]:has([name=name]:visible)").first
@@ -68,14 +68,14 @@ def test_an_animal_is_added_found_changed_and_the_change_undone(page: Page, name
     expect(page.locator("h1")).to_have_text(name)
 
 
-def test_an_animal_is_added_with_a_new_category_and_again(page: Page, name: str) -> None:
-    open_page(page, "Animals")
-    page.get_by_role("link", name="Add an animal").first.click()
+def test_a_pet_is_added_with_a_new_category_and_again(page: Page, name: str) -> None:
+    open_page(page, "Pets")
+    page.get_by_role("link", name="Add a pet").first.click()
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
     called = page.get_by_label("What is it called?")
     expect(called).to_be_hidden()
     page.get_by_label("Category").select_option("New category…")
-    page.get_by_role("button", name="Add the animal").click()
+    page.get_by_role("button", name="Add the pet").click()
     expect(page.get_by_role("alert")).to_contain_text("2 fields need another look")
     called.fill(f"Family {name}")
     page.get_by_label("Name", exact=True).fill(name)
@@ -87,20 +87,20 @@ def test_an_animal_is_added_with_a_new_category_and_again(page: Page, name: str)
     expect(page.locator(".notice")).to_contain_text(f"{name}\u2069 is deleted")
 
 
-def test_an_animal_is_reserved_and_its_order_approved(page: Page, name: str) -> None:
+def test_a_pet_is_reserved_and_its_order_approved(page: Page, name: str) -> None:
     add(page, name)
     find(page, name)
-    animal = page.url.rpartition("/")[2].partition("?")[0]
+    pet = page.url.rpartition("/")[2].partition("?")[0]
     open_page(page, "Orders")
     page.get_by_role("link", name="Place an order").click()
-    page.get_by_label("Animal").fill(animal)
+    page.get_by_label("Pet").fill(pet)
     page.get_by_role("button", name="Place the order").click()
     expect(page.locator("main")).to_contain_text("placed")
     page.get_by_role("button", name="Approve order").click()
     expect(page.locator("#order")).to_contain_text("approved")
 
 
-def test_an_animal_is_sold_and_the_sale_undone(page: Page, name: str) -> None:
+def test_a_pet_is_sold_and_the_sale_undone(page: Page, name: str) -> None:
     add(page, name)
     find(page, name)
     page.get_by_label("Buyer").fill("Ada")
@@ -114,7 +114,7 @@ def test_an_animal_is_sold_and_the_sale_undone(page: Page, name: str) -> None:
 def test_a_file_is_previewed_and_imported(page: Page, name: str) -> None:
     open_page(page, "Import")
     rows = f"Tier;Category;Status\n{name};1;Available\n;1;Sold\n{name} II;{name}s;\n"
-    file = FilePayload(name="animals.csv", mimeType="text/csv", buffer=rows.encode())
+    file = FilePayload(name="pets.csv", mimeType="text/csv", buffer=rows.encode())
     page.get_by_label("File").set_input_files(file)
     page.get_by_role("button", name="Preview").click()
     page.get_by_label("New categories").select_option("Add this category")
@@ -124,20 +124,20 @@ def test_a_file_is_previewed_and_imported(page: Page, name: str) -> None:
     find(page, f"{name} II")
 
 
-def test_several_animals_are_changed_and_deleted_and_both_undone(page: Page, name: str) -> None:
+def test_several_pets_are_changed_and_deleted_and_both_undone(page: Page, name: str) -> None:
     add(page, name)
-    open_page(page, "Animals")
+    open_page(page, "Pets")
     expect(page.get_by_label("Select all on this page")).to_be_hidden()
     page.locator("tr", has_text=name).get_by_role("checkbox").check()
     page.locator("#selection [name=status]").select_option("sold")
     page.get_by_role("button", name="Change", exact=True).click()
-    expect(page.locator(".notice")).to_contain_text("1 animal is sold.")
+    expect(page.locator(".notice")).to_contain_text("1 pet is sold.")
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".notice")).to_contain_text("1 animal is as before.")
+    expect(page.locator(".notice")).to_contain_text("1 pet is as before.")
     page.locator("tr", has_text=name).get_by_role("checkbox").check()
     page.get_by_role("button", name="Delete…").click()
-    page.get_by_role("button", name="Delete 1 animal").click()
-    expect(page.locator(".notice")).to_contain_text("1 animal is deleted.")
+    page.get_by_role("button", name="Delete 1 pet").click()
+    expect(page.locator(".notice")).to_contain_text("1 pet is deleted.")
     page.get_by_role("button", name="Add them again, with new numbers").click()
     find(page, name)
 
@@ -145,7 +145,7 @@ def test_several_animals_are_changed_and_deleted_and_both_undone(page: Page, nam
 def test_an_import_is_undone(page: Page, name: str) -> None:
     open_page(page, "Import")
     rows = f"name,categoryId,status\n{name},1,available\n"
-    file = FilePayload(name="animals.csv", mimeType="text/csv", buffer=rows.encode())
+    file = FilePayload(name="pets.csv", mimeType="text/csv", buffer=rows.encode())
     page.get_by_label("File").set_input_files(file)
     page.get_by_role("button", name="Preview").click()
     page.get_by_role("button", name="Add 1 pet").click()
@@ -157,7 +157,7 @@ def test_an_import_is_undone(page: Page, name: str) -> None:
 def test_the_help_explains_the_terms(page: Page) -> None:
     page.get_by_role("link", name="Help").click()
     expect(page.locator("h1")).to_have_text("Help")
-    expect(page.locator("main")).to_contain_text("An order reserves the animal for a buyer.")
+    expect(page.locator("main")).to_contain_text("An order reserves the pet for a buyer.")
     expect(page.get_by_label("Use shortcuts of a single key")).to_be_hidden()
 
 

@@ -74,7 +74,7 @@ def stranger(server: ServerProcess) -> Iterator[Client]:
 
 @pytest.fixture(scope="session")
 def reader(caller: IssueKey) -> Client:
-    """A client whose key may not add animals."""
+    """A client whose key may not add pets."""
     return caller("enterprise", "--scope", "pets:read")
 
 
@@ -131,7 +131,7 @@ ERRORS = [
     pytest.param(("client", _invalid_parameter, 400), id="400-parameter"),
     pytest.param(("stranger", _success, 401), id="401"),
     pytest.param(("reader", _created, 403), id="403"),
-    pytest.param(("client", _no_such_pet, 404), id="404-animal"),
+    pytest.param(("client", _no_such_pet, 404), id="404-pet"),
     pytest.param(("client", _no_such_path, 404), id="404-path"),
     pytest.param(("client", _wrong_method, 405), id="405"),
     pytest.param(("client", _too_large, 413), id="413"),

@@ -1,4 +1,4 @@
-"""A process that adds animals to the file it is given, and prints each id that is acknowledged."""
+"""A process that adds pets to the file it is given, and prints each id that is acknowledged."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from petstore.pets.store import create_pet
 
 
 async def write_for_ever(store: SqliteStore) -> None:
-    """Add one animal after the other."""
+    """Add one pet after the other."""
     while True:
         with suppress(Unavailable):
             pet = await store.write(create_pet(Change(0), NewPet("Bella", 1)))

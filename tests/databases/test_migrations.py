@@ -14,7 +14,7 @@ import pytest
 from petstore.databases import migrations
 from petstore.databases.backups import back_up, restore
 from petstore.databases.contract import Row
-from petstore.databases.sqlite import SqliteStore, put_log_away
+from petstore.databases.sqlite import SqliteStore, checkpoint_and_remove_wal
 from petstore.databases.sqlite_connection import connected, one_at_a_time
 from petstore.databases.sqlite_files import OpenFiles
 from petstore.errors import Unavailable, UnusableDatabase
@@ -173,7 +173,7 @@ def test_a_log_is_put_away_once_another_process_has_opened_it(database: Path) ->
         assert log.exists()
     with database.open("rb") as file, ThreadPoolExecutor() as threads:
         fcntl.flock(file, fcntl.LOCK_EX)
-        putting_away = threads.submit(put_log_away, database)
+        putting_away = threads.submit(checkpoint_and_remove_wal, database)
         assert wait([putting_away], 0.1).not_done
         fcntl.flock(file, fcntl.LOCK_UN)
         putting_away.result()
@@ -240,7 +240,7 @@ async def test_what_others_put_into_a_store_is_theirs(database: Path) -> None:
 
 @pytest.mark.parametrize("first", ["placed", "approved"])
 @pytest.mark.parametrize("second", ["placed", "approved"])
-def test_the_database_refuses_a_second_open_order_for_an_animal(
+def test_the_database_refuses_a_second_open_order_for_a_pet(
     database: Path, first: str, second: str
 ) -> None:
     SqliteStore(database).migrate()
@@ -272,7 +272,7 @@ def test_the_database_refuses_rows_that_break_a_constraint(database: Path, sql: 
         run_sql(database, sql)
 
 
-def test_the_inventory_is_correct_after_any_changes_to_animals(database: Path) -> None:
+def test_the_inventory_is_correct_after_any_changes_to_pets(database: Path) -> None:
     SqliteStore(database).migrate()
     for sql in (
         "INSERT INTO pets (name, category_id, status) VALUES ('a', 1, NULL), ('b', 1, 'sold')",

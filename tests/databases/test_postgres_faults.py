@@ -284,7 +284,7 @@ async def test_a_change_whose_connection_breaks_is_refused_and_not_made(
 
 
 def at_commit(action: str) -> str:
-    """Return SQL after which ``action`` is done whenever a change to animals is committed."""
+    """Return SQL after which ``action`` is done whenever a change to pets is committed."""
     return f"""
         CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS
             $$ BEGIN PERFORM {action}; RETURN NULL; END $$;

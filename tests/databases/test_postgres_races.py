@@ -113,7 +113,7 @@ async def inventory(store: PostgresStore) -> Counter[Any]:
     return Counter(available=found.available, pending=found.pending, sold=found.sold)
 
 
-async def test_only_one_of_many_buyers_gets_the_animal(
+async def test_only_one_of_many_buyers_gets_the_pet(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     pet = await stores[0].write(create_pet(BELLA))
@@ -129,7 +129,7 @@ async def test_only_one_of_many_buyers_gets_the_animal(
     assert len(await all_orders(stores[0])) == 1
 
 
-async def test_an_animal_is_either_deleted_or_ordered(
+async def test_a_pet_is_either_deleted_or_ordered(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
     first, second, _ = stores
@@ -149,7 +149,7 @@ async def test_an_animal_is_either_deleted_or_ordered(
 
 
 async def order_once_free(store: PostgresStore, pet_id: int, clock: Clock) -> Order:
-    """Ask again and again until the animal is available."""
+    """Ask again and again until the pet is available."""
     async with asyncio.timeout(20):
         while True:
             try:
@@ -158,10 +158,10 @@ async def order_once_free(store: PostgresStore, pet_id: int, clock: Clock) -> Or
                 await asyncio.sleep(0)
 
 
-async def test_an_animal_that_an_order_reserves_is_not_released(
+async def test_a_pet_that_an_order_reserves_is_not_released(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
-    """A pending animal becomes available, is ordered, and so is pending again: others notice."""
+    """A pending pet becomes available, is ordered, and so is pending again: others notice."""
     first, second, third = stores
 
     def free(pet: Pet) -> Unit[Pet]:
@@ -177,7 +177,7 @@ async def test_an_animal_that_an_order_reserves_is_not_released(
         assert (await pets.get_pet(first, pet.id)).status == "pending"
 
 
-async def test_a_strict_category_is_either_deleted_or_gets_an_animal(
+async def test_a_strict_category_is_either_deleted_or_gets_a_pet(
     stores: list[PostgresStore],
 ) -> None:
     first, second, third = stores
@@ -201,7 +201,7 @@ async def test_a_strict_category_is_either_deleted_or_gets_an_animal(
             assert len(members) == [type(outcome) for outcome in added].count(Pet) > 0
 
 
-async def test_units_that_add_animals_to_a_category_do_not_wait_for_one_another(
+async def test_units_that_add_pets_to_a_category_do_not_wait_for_one_another(
     stores: list[PostgresStore],
 ) -> None:
     category = await stores[0].write(create_category(CategoryCreate("dogs")))
@@ -431,7 +431,7 @@ async def test_processes_that_prune_at_once_delete_everything_expired(
 async def test_a_lapsed_order_is_cancelled_once_by_many_processes(
     stores: list[PostgresStore], clock: ManualClock
 ) -> None:
-    """The next buyer keeps the animal that one process freed, though others come late to it."""
+    """The next buyer keeps the pet that one process freed, though others come late to it."""
     store = stores[0]
     for _ in range(5):
         reserved = [await store.write(create_pet(BELLA)) for _ in range(20)]

@@ -38,7 +38,7 @@ NAMES = [f"category {number}" for number in range(6)]
 
 
 class StressedKey:
-    """Does anything the service does, to the few animals that everybody wants."""
+    """Does anything the service does, to the few pets that everybody wants."""
 
     def __init__(self, number: int, store: PostgresStore, clock: ManualClock, key: Caller) -> None:
         self._chance = random.Random(number)  # noqa: S311 - to be the same each time

@@ -54,7 +54,7 @@ def add(name: str = "Bella") -> Unit[Pet]:
 
 def add_category(name: str) -> Unit[None]:
     yield Statement(
-        "INSERT INTO categories (name, name_key) VALUES (?1, ?1)", (name,), may_wait=True
+        "INSERT INTO categories (name, name_key) VALUES (?1, ?1)", (name,), deferrable=True
     )
 
 
@@ -92,7 +92,7 @@ async def names(store: PostgresStore) -> list[str]:
     return [name for (name,) in await store.read(Statement("SELECT name FROM pets ORDER BY id"))]
 
 
-async def test_an_animal_and_its_event_are_one_statement_without_a_transaction_around_it(
+async def test_a_pet_and_its_event_are_one_statement_without_a_transaction_around_it(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
     log = Log(postgres)
@@ -101,7 +101,7 @@ async def test_an_animal_and_its_event_are_one_statement_without_a_transaction_a
     assert await events(store) == [f"pet/{pet.id}"]
 
 
-async def test_animals_that_are_added_at_once_take_their_ids_together(
+async def test_pets_that_are_added_at_once_take_their_ids_together(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
     log = Log(postgres)
@@ -111,7 +111,7 @@ async def test_animals_that_are_added_at_once_take_their_ids_together(
     assert log.first_words().count("SELECT nextval") == 1
 
 
-async def test_animals_that_are_added_at_once_share_a_transaction(
+async def test_pets_that_are_added_at_once_share_a_transaction(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
     log = Log(postgres)
@@ -123,7 +123,7 @@ async def test_animals_that_are_added_at_once_share_a_transaction(
     assert "COMMIT" not in log.first_words()
 
 
-async def test_animals_that_are_read_at_once_share_a_query(
+async def test_pets_that_are_read_at_once_share_a_query(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
     pets = await asyncio.gather(*(store.write(add(f"{number}")) for number in range(8)))
@@ -132,7 +132,7 @@ async def test_animals_that_are_read_at_once_share_a_query(
     assert log.first_words().count("SELECT id") == 2  # the first of them was alone
 
 
-@pytest.mark.parametrize("read", ["a version", "an animal"])
+@pytest.mark.parametrize("read", ["a version", "a pet"])
 async def test_connections_that_are_silent_delay_only_who_reads_there(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch, read: str
 ) -> None:
@@ -239,7 +239,7 @@ async def test_what_is_acknowledged_while_connections_are_lost_is_in_the_feed_on
     assert [event.sequence for event in page.events] == [*range(1, len(pets) + 1)]
 
 
-async def test_an_animal_is_changed_and_deleted_together_with_its_event(
+async def test_a_pet_is_changed_and_deleted_together_with_its_event(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
     pet = await store.write(add())
@@ -254,7 +254,7 @@ async def test_an_animal_is_changed_and_deleted_together_with_its_event(
     assert await names(store) == []
 
 
-async def test_a_recorded_response_is_written_with_the_animal_and_its_event(
+async def test_a_recorded_response_is_written_with_the_pet_and_its_event(
     store: PostgresStore, postgres: PostgresServer
 ) -> None:
     key = await issue_stored(store, ManualClock())

@@ -646,7 +646,7 @@ def test_a_name_search_starts_at_its_position_among_equal_names(
 @pytest.mark.parametrize(
     "wanted", [PetFilter(has_status=False), PetFilter(category_id=3, has_status=False)]
 )
-def test_animals_without_a_status_are_found_by_the_index_of_their_filters(
+def test_pets_without_a_status_are_found_by_the_index_of_their_filters(
     connection: apsw.Connection, wanted: PetFilter
 ) -> None:
     (statement,) = statements_of(lambda store: list_pets(store, wanted, FAR, PAGE))
@@ -753,7 +753,7 @@ def test_the_next_lapse_is_the_first_entry_of_an_index(connection: apsw.Connecti
     assert steps(connection, statement) < 20
 
 
-def test_the_inventory_is_read_without_counting_animals(connection: apsw.Connection) -> None:
+def test_the_inventory_is_read_without_counting_pets(connection: apsw.Connection) -> None:
     assert all(steps(connection, statement) < 100 for statement in RECORDED["select_inventory"])
     (by_category,) = RECORDED["select_category_inventory"]
     assert steps(connection, by_category) < 100_000

@@ -14,7 +14,7 @@ from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller
 from petstore.keys.store import Principal, rotate_key
 from support.changes import NOW, create_pets
-from support.full_stores import ANIMALS
+from support.full_stores import PETS
 from support.history import events_after, published
 from support.keys import issue_stored
 from support.manual_clock import ManualClock
@@ -69,27 +69,27 @@ def used(key: Caller, first: int, last: int) -> Unit[None]:
 async def test_events_are_kept_for_the_days_of_the_setting(
     store: Store, clock: ManualClock
 ) -> None:
-    await store.write(create_pets(ANIMALS))
-    await store.write(create_pets(ANIMALS, now=NOW + MINUTE))
-    assert len(await events_after(store)) == 2 * len(ANIMALS)
+    await store.write(create_pets(PETS))
+    await store.write(create_pets(PETS, now=NOW + MINUTE))
+    assert len(await events_after(store)) == 2 * len(PETS)
     clock.now = NOW + 7 * DAY
     await pruned(store, clock, event_days=7)
-    assert len(await events_after(store)) == 2 * len(ANIMALS)
+    assert len(await events_after(store)) == 2 * len(PETS)
     clock.now += 1
     await pruned(store, clock, event_days=8)
-    assert len(await events_after(store)) == 2 * len(ANIMALS)
+    assert len(await events_after(store)) == 2 * len(PETS)
     await pruned(store, clock, event_days=7)
     assert [event.sequence for event in await events_after(store)] == list(
-        range(len(ANIMALS) + 1, 2 * len(ANIMALS) + 1)
+        range(len(PETS) + 1, 2 * len(PETS) + 1)
     )
 
 
 async def test_events_of_keys_are_kept_for_the_days_of_their_own_setting(
     store: Store, clock: ManualClock, key: Caller
 ) -> None:
-    await store.write(create_pets(ANIMALS[:1]))
+    await store.write(create_pets(PETS[:1]))
     await store.write(rotated(key, NOW + DAY))
-    await store.write(create_pets(ANIMALS[:1], now=NOW + DAY))
+    await store.write(create_pets(PETS[:1], now=NOW + DAY))
     await store.write(rotated(key, NOW + 2 * DAY))
     await published(store)
     clock.now = NOW + 100 * DAY + 1
@@ -136,14 +136,14 @@ async def test_with_0_days_histories_are_kept_forever(
     assert len(await column(store, "api_key_tokens", "digest")) == 2
 
 
-async def test_orders_and_animals_are_never_pruned(store: Store, clock: ManualClock) -> None:
-    await store.write(create_pets(ANIMALS))
+async def test_orders_and_pets_are_never_pruned(store: Store, clock: ManualClock) -> None:
+    await store.write(create_pets(PETS))
     await store.write(
         do("INSERT INTO orders (pet_id, status, placed_at) VALUES (1, 'delivered', ?1)", NOW)
     )
     clock.now += 36_500 * DAY
     await pruned(store, clock)
-    assert len(await column(store, "pets", "id")) == len(ANIMALS)
+    assert len(await column(store, "pets", "id")) == len(PETS)
     assert len(await column(store, "orders", "id")) == 1
 
 
@@ -156,7 +156,7 @@ async def test_other_writes_run_between_two_batches(
 
     async def write() -> None:
         while await column(store, "usage", "day"):
-            await store.write(create_pets(ANIMALS[:1]))
+            await store.write(create_pets(PETS[:1]))
             left.append(len(await column(store, "usage", "day")))
 
     await asyncio.gather(write(), pruned(store, clock))
@@ -166,7 +166,7 @@ async def test_other_writes_run_between_two_batches(
 async def test_several_processes_can_prune_at_once(
     store: Store, address: str, clock: ManualClock, key: Caller
 ) -> None:
-    await store.write(create_pets(ANIMALS * 100))
+    await store.write(create_pets(PETS * 100))
     await store.write(used(key, 0, 2 * BATCH))
     await events_after(store)
     clock.now += 31 * DAY
@@ -174,4 +174,4 @@ async def test_several_processes_can_prune_at_once(
         await asyncio.gather(*(pruned(one, clock) for one in (store, other) * 2))
     assert await column(store, "usage", "day") == []
     (event,) = await events_after(store, types=EVENT_TYPES)
-    assert event.sequence == 100 * len(ANIMALS) + 1
+    assert event.sequence == 100 * len(PETS) + 1

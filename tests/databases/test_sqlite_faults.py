@@ -36,7 +36,7 @@ async def fill_the_disk(store: SqliteStore) -> None:
 
 
 async def add_until_refused(store: SqliteStore) -> int:
-    """Add animals one by one, and return how many were acknowledged."""
+    """Add pets one by one, and return how many were acknowledged."""
     for count in range(10_000):
         try:
             await store.write(create_pet(LONG))
@@ -217,7 +217,7 @@ async def test_a_file_without_its_header_cannot_be_opened(database: Path) -> Non
 
 
 async def test_a_damaged_file_is_reported_as_unavailable(database: Path) -> None:
-    await damage(database, 1)  # where the animals begin
+    await damage(database, 1)  # where the pets begin
     store = SqliteStore(database)
     await store.open()
     with pytest.raises(Unavailable, match="malformed"):

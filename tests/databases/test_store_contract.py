@@ -78,7 +78,7 @@ def add_and_refuse(new: NewPet, error: Exception) -> Unit[Pet]:
     raise error
 
 
-async def test_each_of_those_who_read_at_once_gets_the_animal_of_its_own_id(store: Store) -> None:
+async def test_each_of_those_who_read_at_once_gets_the_pet_of_its_own_id(store: Store) -> None:
     bella, rex = await store.write(create_pets([BELLA, NewPet("Rex", 2)]))
     ids = rex.id, INT64_MAX, bella.id, rex.id
     found = await asyncio.gather(*(get_pet(store, each) for each in ids), return_exceptions=True)
@@ -166,11 +166,11 @@ async def test_a_unit_gets_the_rows_of_each_statement(store: Store) -> None:
     assert {pet.name for pet in await all_pets(store)} == {"Oskar"}
 
 
-async def test_many_animals_are_added_in_order_in_few_round_trips(store: Store) -> None:
+async def test_many_pets_are_added_in_order_in_few_round_trips(store: Store) -> None:
     round_trips: list[Statement] = []
 
     def unit() -> Unit[None]:
-        adding = create_pets(NewPet(f"animal {number}", number) for number in range(1, 251))
+        adding = create_pets(NewPet(f"pet {number}", number) for number in range(1, 251))
         statement = next(adding, None)
         while statement is not None:
             round_trips.append(statement)
@@ -181,7 +181,7 @@ async def test_many_animals_are_added_in_order_in_few_round_trips(store: Store) 
 
     await store.write(unit())
     added = [(pet.id, pet.category_id, pet.name) for pet in await all_pets(store)]
-    assert added == [(number, number, f"animal {number}") for number in range(1, 251)]
+    assert added == [(number, number, f"pet {number}") for number in range(1, 251)]
     names = ["insert_pets", "insert_pet_words", "insert_events"] * 3
     assert [statement.name for statement in round_trips] == names
 

@@ -83,8 +83,8 @@ def test_a_restored_store_is_identical_and_can_be_used(
     assert contents(store) != backed_up
     assert asyncio.run(add_pet(operator.restored)) == later
     inventory = "SELECT sum(pets)::BIGINT FROM inventory"
-    animals = "SELECT count(*) FROM pets WHERE status IS NOT NULL"
-    assert query(operator.restored, inventory) == query(operator.restored, animals)
+    pets = "SELECT count(*) FROM pets WHERE status IS NOT NULL"
+    assert query(operator.restored, inventory) == query(operator.restored, pets)
 
 
 def test_a_damaged_dump_restores_nothing(

@@ -64,7 +64,7 @@ def test_calls_are_listed_as_a_table_and_as_json(command: Command) -> None:
         "key name operation calls last called (UTC) user agent request id ends use"
     )
     called = rfc3339(now)[:16].replace("T", " ")
-    use = "GET /v1/pets, with id for one animal or with status"
+    use = "GET /v1/pets, with id for one pet or with status"
     assert " ".join(first.split()) == f"1 app getPet 1 {called} shop/1.4 r1 2030-12-05 {use}"
     assert second.split()[0] == "2"
     one, _ = json.loads(command.succeed("deprecations", "--json"))

@@ -175,25 +175,25 @@ def test_converted_values_are_refused_with_all_that_is_wrong() -> None:
 
 @explored(50)
 @given(st.binary(max_size=200))
-def test_any_bytes_are_an_animal_or_an_invalid_body(text: bytes) -> None:
-    assert_animal_or_invalid_body(text)
+def test_any_bytes_are_a_pet_or_an_invalid_body(text: bytes) -> None:
+    assert_pet_or_invalid_body(text)
 
 
 @explored(50)
 @given(json_values | pet_like_values)
-def test_any_json_is_an_animal_or_an_invalid_body(value: Any) -> None:
-    assert_animal_or_invalid_body(json.dumps(value, ensure_ascii=False).encode())
+def test_any_json_is_a_pet_or_an_invalid_body(value: Any) -> None:
+    assert_pet_or_invalid_body(json.dumps(value, ensure_ascii=False).encode())
 
 
 @explored(50)
 @given(pet_like_values, st.data())
-def test_any_damage_to_a_body_leaves_an_animal_or_an_invalid_body(
+def test_any_damage_to_a_body_leaves_a_pet_or_an_invalid_body(
     value: Any, data: st.DataObject
 ) -> None:
     text = bytearray(json.dumps(value, ensure_ascii=False).encode())
     for _ in range(data.draw(st.integers(1, 3))):
         text[data.draw(st.integers(0, len(text) - 1))] = data.draw(st.integers(0, 255))
-    assert_animal_or_invalid_body(bytes(text))
+    assert_pet_or_invalid_body(bytes(text))
 
 
 def pet_or_reason(text: bytes) -> NewPet | str:
@@ -203,7 +203,7 @@ def pet_or_reason(text: bytes) -> NewPet | str:
         return error.message
 
 
-def assert_animal_or_invalid_body(text: bytes) -> None:
+def assert_pet_or_invalid_body(text: bytes) -> None:
     pet = pet_or_reason(text)
     if isinstance(pet, str):
         assert pet.split(":")[0] in {"the body", "name", "categoryId", "status"}

@@ -207,7 +207,7 @@ def test_the_first_word_of_a_key_ends_at_white_space(key: str, word: str) -> Non
     assert first_word(key) == word
 
 
-def test_positions_have_the_word_that_leads_to_an_animal() -> None:
+def test_positions_have_the_word_that_leads_to_a_pet() -> None:
     at_start: Any = position_at_start("mr darcy", 7)
     assert at_start == ("mr", "mr darcy", 7)
     within: Any = position_within("darcy mr darcy", 7)

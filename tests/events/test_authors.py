@@ -156,11 +156,11 @@ async def test_an_alert_of_a_key_is_of_the_service(service: Service) -> None:
     assert await authors(service) == [("key.expiring", SERVICE, None)]
 
 
-async def test_an_import_of_the_console_names_the_person_for_each_animal(service: Service) -> None:
+async def test_an_import_of_the_console_names_the_person_for_each_pet(service: Service) -> None:
     visitor = await signed_in_person(service, "clerk", "Grace")
     await visitor.submit("/categories", name="Dogs")
     content = b"name,categoryId,status\nBella,1,available\nRex,1,\n"
-    sent = await visitor.post("/import", files={"file": ("animals.csv", content, "text/csv")})
+    sent = await visitor.post("/import", files={"file": ("pets.csv", content, "text/csv")})
     path = sent.headers["location"].removeprefix("/console")
     response = await visitor.post(f"{path}/run")
     assert response.status_code == 303, response.text

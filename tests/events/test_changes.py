@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from petstore.databases.contract import Store, Unit
 from petstore.databases.postgres import PostgresStore
-from petstore.events.changes import Extent, RecentChanges
+from petstore.events.changes import PageRange, RecentChanges
 from petstore.events.store import Change, publish_all
 from petstore.orders.model import OrderCreate
 from petstore.orders.store import place_order
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
 NOW = 1_800_000_000_000
 BELLA = NewPet("Bella", 1, "available")
-ALL = Extent.of("pet", range(1, 10_000), UNSET, UNSET)
+ALL = PageRange.of("pet", range(1, 10_000), UNSET, UNSET)
 
 
 async def publish(store: Store) -> None:
@@ -38,14 +38,14 @@ class Watch:
         self.changes = RecentChanges(store)
         self.seen = 0
 
-    async def __call__(self, *pages: Extent) -> list[bool]:
+    async def __call__(self, *pages: PageRange) -> list[bool]:
         since, self.seen = self.seen, await self.changes.catch_up()
         return [self.changes.show_on(page, since) for page in pages]
 
 
 @pytest.fixture
 async def shows(store: Store) -> Watch:
-    """What has shown on pages since there were two animals."""
+    """What has shown on pages since there were two pets."""
     await store.write(create_pets(Change(NOW), [BELLA, BELLA]))
     watch = Watch(store)
     await watch()
@@ -68,14 +68,14 @@ def changed(**values: Any) -> Unit[object]:
         (lambda: changed(status=None), 2, "available"),
     ],
 )
-async def test_a_change_shows_where_the_animal_was_or_is_listed(
+async def test_a_change_shows_where_the_pet_was_or_is_listed(
     store: Store, shows: Watch, change: Callable[[], Unit[object]], first: int, status: str
 ) -> None:
     await store.write(change())
     pages = [
-        Extent.of("pet", range(first, 100), UNSET, UNSET),
-        Extent.of("pet", range(first, first + 1), UNSET, UNSET),
-        Extent.of("pet", range(first, 100), status, 1),
+        PageRange.of("pet", range(first, 100), UNSET, UNSET),
+        PageRange.of("pet", range(first, first + 1), UNSET, UNSET),
+        PageRange.of("pet", range(first, 100), status, 1),
     ]
     assert await shows(*pages) == [True, True, True]
 
@@ -83,24 +83,24 @@ async def test_a_change_shows_where_the_animal_was_or_is_listed(
 async def test_a_change_does_not_show_elsewhere(store: Store, shows: Watch) -> None:
     await store.write(changed(status="sold"))
     pages = [
-        Extent.of("pet", range(1, 2), UNSET, UNSET),
-        Extent.of("pet", range(3, 100), UNSET, UNSET),
-        Extent.of("pet", range(1, 100), UNSET, 2),
-        Extent.of("pet", range(1, 100), "pending", 1),
-        Extent.of("order", range(1, 100), UNSET, UNSET),
+        PageRange.of("pet", range(1, 2), UNSET, UNSET),
+        PageRange.of("pet", range(3, 100), UNSET, UNSET),
+        PageRange.of("pet", range(1, 100), UNSET, 2),
+        PageRange.of("pet", range(1, 100), "pending", 1),
+        PageRange.of("order", range(1, 100), UNSET, UNSET),
     ]
     assert not any(await shows(*pages))
 
 
 async def test_a_change_of_category_shows_in_both(store: Store, shows: Watch) -> None:
     await store.write(changed(category_id=2))
-    pages = [Extent.of("pet", range(1, 100), UNSET, number) for number in (1, 2, 3)]
+    pages = [PageRange.of("pet", range(1, 100), UNSET, number) for number in (1, 2, 3)]
     assert await shows(*pages) == [True, True, False]
 
 
 async def test_an_order_shows_among_orders(store: Store, shows: Watch) -> None:
     await store.write(place_order(Change(NOW), OrderCreate(2)))
-    pages = [Extent.of("order", range(1, 9), UNSET, number) for number in (2, 3)]
+    pages = [PageRange.of("order", range(1, 9), UNSET, number) for number in (2, 3)]
     assert await shows(*pages) == [True, False]
 
 
@@ -112,7 +112,7 @@ async def test_what_is_no_change_of_the_store_shows_nowhere(store: Store, shows:
 async def test_changes_of_another_process_show(address: str, shows: Watch) -> None:
     async with open_store(address) as other:
         await other.write(create_pet(BELLA))
-    assert await shows(ALL, Extent.of("order", range(1, 9), UNSET, UNSET)) == [True, False]
+    assert await shows(ALL, PageRange.of("order", range(1, 9), UNSET, UNSET)) == [True, False]
     assert await shows(ALL) == [False]
 
 
@@ -141,7 +141,7 @@ async def test_concurrent_callers_learn_of_what_was_committed_before(
 async def test_too_many_changes_at_once_may_show_everywhere(
     store: Store, shows: Watch, number: int
 ) -> None:
-    orders = Extent.of("order", range(1, 9), UNSET, UNSET)
+    orders = PageRange.of("order", range(1, 9), UNSET, UNSET)
     await publish(store)
     await store.write(create_pets(Change(NOW), [BELLA] * number))
     assert await shows(orders) == [True]
@@ -152,7 +152,7 @@ async def test_too_many_changes_at_once_may_show_everywhere(
 
 
 async def test_changes_that_are_long_ago_may_show_everywhere(store: Store, shows: Watch) -> None:
-    since, orders = shows.seen, Extent.of("order", range(1, 9), UNSET, UNSET)
+    since, orders = shows.seen, PageRange.of("order", range(1, 9), UNSET, UNSET)
     for number in range(1, 10):
         await store.write(create_pets(Change(NOW), [BELLA] * 250))
         await shows()
@@ -170,13 +170,13 @@ async def test_a_page_is_checked_against_less_than_256_changes_of_its_list(
         await store.write(create_pets(Change(NOW), [BELLA] * half))
         await shows()
         await publish(store)
-    assert shows.changes.show_on(Extent.of("pet", range(1, 3), UNSET, UNSET), since) == (
+    assert shows.changes.show_on(PageRange.of("pet", range(1, 3), UNSET, UNSET), since) == (
         half == 128
     )
 
 
 async def test_another_history_may_show_everywhere(store: Store, shows: Watch) -> None:
-    orders = Extent.of("order", range(1, 9), UNSET, UNSET)
+    orders = PageRange.of("order", range(1, 9), UNSET, UNSET)
     await publish(store)
     await store.write(create_pet(BELLA))
     await publish(store)
@@ -204,7 +204,7 @@ async def test_a_store_that_was_copied_here_may_show_everywhere(store: Store) ->
     await publish(store)
     await store.write(do("DELETE FROM events WHERE sequence = 1"))
     await changes.catch_up()
-    assert changes.show_on(Extent.of("order", range(1, 9), UNSET, UNSET), known)
+    assert changes.show_on(PageRange.of("order", range(1, 9), UNSET, UNSET), known)
 
 
 async def test_what_left_no_event_shows_after_a_minute(

@@ -70,7 +70,7 @@ def move(order_id: int, now: int = NOW, **members: Any) -> Unit[Any]:
 
 
 def told(pet: int = 1, *, kind: str = "pet.created", key_id: int | None = None) -> NewEvent:
-    """Return an event that is about an animal, or about a key."""
+    """Return an event that is about a pet, or about a key."""
     return NewEvent(kind, f"pet/{pet}", {"id": pet}, key_id=key_id)  # type: ignore[arg-type]
 
 
@@ -109,7 +109,7 @@ async def test_an_empty_store_has_no_events_and_a_valid_first_cursor(store: Stor
     assert event.type == "pet.created"
 
 
-async def test_each_change_of_an_animal_is_recorded_with_the_changed_members(store: Store) -> None:
+async def test_each_change_of_a_pet_is_recorded_with_the_changed_members(store: Store) -> None:
     await store.write(create_pet(NewPet("Bella", 1)))
     await store.write(change(1, PetPatch(status="available")))
     await store.write(change(1, PetPatch(name="Bello", category_id=2)))
@@ -145,7 +145,7 @@ async def test_each_change_of_a_category_is_recorded_with_the_changed_members(st
     ]
 
 
-async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_animal(
+async def test_each_step_of_an_order_is_recorded_together_with_that_of_its_pet(
     store: Store,
 ) -> None:
     await store.write(create_pet(BELLA))
@@ -215,7 +215,7 @@ async def test_every_kind_of_end_of_a_reservation_is_recorded(
     assert len(await events_after(store)) == 5
 
 
-async def test_an_order_of_a_lapsed_animal_is_recorded_after_the_lapse(store: Store) -> None:
+async def test_an_order_of_a_lapsed_pet_is_recorded_after_the_lapse(store: Store) -> None:
     await store.write(create_pet(BELLA))
     await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
     await store.write(place_order(Change(NOW + MINUTE, reservation_minutes=1), OrderCreate(1)))
@@ -573,7 +573,7 @@ async def walk_until(store: Store, ended: asyncio.Event) -> list[int]:
 
 
 async def work(store: Store, seed: int) -> None:
-    """Change the same few animals as everybody else, slowly, whatever is refused."""
+    """Change the same few pets as everybody else, slowly, whatever is refused."""
     random = Random(seed)  # noqa: S311 - what is drawn is no secret
     units = (
         lambda: place_order(Change(NOW), OrderCreate(random.randint(1, 6))),
@@ -589,7 +589,7 @@ async def work(store: Store, seed: int) -> None:
 
 
 async def everything(store: Store) -> dict[str, Record]:
-    """Return all animals and orders as events tell them."""
+    """Return all pets and orders as events tell them."""
     pets = await store.read(Statement("SELECT id, name, category_id, status FROM pets"))
     orders = await store.read(Statement("SELECT id, pet_id, status FROM orders"))
     return {

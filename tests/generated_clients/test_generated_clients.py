@@ -1,4 +1,4 @@
-"""The guide to generated clients: its projects pass the type checkers and sell animals.
+"""The guide to generated clients: its projects pass the type checkers and sell pets.
 
 ``python`` and ``typescript`` are the projects that the guide shows. Its commands are run in copies.
 """
@@ -95,7 +95,7 @@ class Project:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    """A service of their own: no other test has animals in a category before it is made."""
+    """A service of their own: no other test has pets in a category before it is made."""
     server = ServerProcess(tmp_path_factory.mktemp("server"))
     server.wait_until_ready()
     yield server
@@ -147,7 +147,7 @@ def test_the_guide_shows_the_code_that_is_tested(language: str) -> None:
     assert [block for block in shown if not any(block in file for file in files)] == []
 
 
-def test_a_python_client_passes_mypy_sells_an_animal_once_and_reads_later_events(
+def test_a_python_client_passes_mypy_sells_a_pet_once_and_reads_later_events(
     server: ServerProcess, token: str, tmp_path: Path
 ) -> None:
     project = Project(HERE / "python", tmp_path, server, token)
@@ -155,7 +155,7 @@ def test_a_python_client_passes_mypy_sells_an_animal_once_and_reads_later_events
     assert_later_events_are_read(project, "python feed.py")
 
 
-def test_typescript_clients_pass_tsc_sell_an_animal_once_and_read_later_events(
+def test_typescript_clients_pass_tsc_sell_a_pet_once_and_read_later_events(
     server: ServerProcess, token: str, tmp_path: Path
 ) -> None:
     project = Project(HERE / "typescript", tmp_path, server, token)

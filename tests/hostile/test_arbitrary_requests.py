@@ -107,6 +107,6 @@ def test_no_body_makes_the_service_fail(statuses: Ask, body: bytes) -> None:
 
 @given(PETS.filter(lambda pet: {"name", "categoryId"} <= pet.keys()))
 @explored(75)
-def test_an_added_animal_can_be_listed(statuses: Ask, pet: dict[str, Any]) -> None:
+def test_an_added_pet_can_be_listed(statuses: Ask, pet: dict[str, Any]) -> None:
     statuses("POST", b"/v1/pets", [], json.dumps(pet).encode())
     assert statuses("GET", b"/v1/pets?limit=100", [], b"") == 200

@@ -20,7 +20,7 @@ PUBLIC_URL = "https://api.example.com/shop"
 
 @pytest.fixture
 async def token(service: Service) -> str:
-    """The token of a key without limits, in a store with two animals."""
+    """The token of a key without limits, in a store with two pets."""
     token = (await service.issue()).token
     for _ in range(2):
         await service.request("POST", "/v1/pets", token, json=BELLA)

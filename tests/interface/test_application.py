@@ -302,7 +302,7 @@ async def test_no_cache_stores_a_health_check_or_an_error_without_a_key(
 
 @pytest.fixture
 async def without_pets(service: Service, database: Path) -> Service:
-    """A service that has lost its table of animals."""
+    """A service that has lost its table of pets."""
     with apsw.Connection(str(database)) as connection:
         connection.execute("DROP TABLE pets")
     return service

@@ -32,7 +32,7 @@ async def send(service: Service) -> Send:
 
 
 def padded(size: int) -> bytes:
-    """Return a valid animal in exactly ``size`` bytes."""
+    """Return a valid pet in exactly ``size`` bytes."""
     return BELLA + b" " * (size - len(BELLA))
 
 

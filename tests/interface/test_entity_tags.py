@@ -94,7 +94,7 @@ async def test_changes_to_other_resources_do_not_change_an_etag(send: Send) -> N
     assert etag(await send("GET", "/pets/1")) == tag
 
 
-async def test_an_order_changes_the_etag_of_its_animal(send: Send) -> None:
+async def test_an_order_changes_the_etag_of_its_pet(send: Send) -> None:
     tag = await add(send)
     await send("POST", "/store/orders", json={"petId": 1})
     assert etag(await send("GET", "/pets/1")) != tag

@@ -37,13 +37,13 @@ async def key(store: Store, clock: ManualClock) -> Caller:
 
 
 def add(name: str = "Bella") -> Unit[bytes]:
-    """Add an animal and return its id."""
+    """Add a pet and return its id."""
     pet = yield from create_pet(NewPet(name, 1))
     return str(pet.id).encode()
 
 
 def add_in_vain(error: Exception) -> Unit[bytes]:
-    """Add an animal, and think better of it."""
+    """Add a pet, and think better of it."""
     yield from add()
     raise error
 

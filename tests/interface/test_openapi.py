@@ -77,7 +77,7 @@ DESCRIBED: dict[str, dict[str, Any]] = {
 ROWS = {row.id: row for row in OPERATIONS}
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 HTTPS_OWN_HEADERS = {"content-type", "content-length", "x-content-type-options", "connection"}
-# In the store of ``some_of_everything`` all animals belong to category 1.
+# In the store of ``some_of_everything`` all pets belong to category 1.
 BELLA = {"name": "Bella", "categoryId": 1, "status": "available"}
 
 
@@ -195,7 +195,7 @@ Change: TypeAlias = tuple[str, str, dict[str, Any]]
 def some_of_everything(now: Milliseconds, environment: Environment) -> Unit[str]:
     """Put two and more of everything in the store; return the token of key 1, which may do all.
 
-    Animals 1 and 4 are free, orders 1 and 2 hold 2 and 3; no animal is of category 2. Person 3 is
+    Pets 1 and 4 are free, orders 1 and 2 hold 2 and 3; no pet is of category 2. Person 3 is
     the last active administrator, and 4 is disabled. Import 1 is open, and import 2 is finished.
     """
     admin = new_key(plan="enterprise", scopes=frozenset(SCOPES))
@@ -779,7 +779,7 @@ def test_every_operation_is_secured_by_an_http_bearer_scheme() -> None:
     assert DOCUMENT["security"] == [{name: []}]
 
 
-def test_only_getting_an_animal_is_deprecated() -> None:
+def test_only_getting_a_pet_is_deprecated() -> None:
     deprecated = {name for name, described in DESCRIBED.items() if described.get("deprecated")}
     assert deprecated == {"getPet"}
     assert "5 December 2030" in DESCRIBED["getPet"]["description"]
@@ -822,7 +822,7 @@ def test_parameters_and_fields_have_the_descriptions_of_the_interface() -> None:
         assert SCHEMAS["Pet"]["properties"][name]["description"].startswith(words)
 
 
-def test_adding_an_animal_takes_a_new_pet_and_returns_a_pet() -> None:
+def test_adding_a_pet_takes_a_new_pet_and_returns_a_pet() -> None:
     body = DESCRIBED["createPet"]["requestBody"]
     assert body["required"] is True
     assert body["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/NewPet"}
@@ -837,7 +837,7 @@ def test_a_pet_has_the_fields_of_a_new_pet_and_an_id() -> None:
     assert set(SCHEMAS["Pet"]["required"]) == {"id", "name", "categoryId"}
 
 
-def test_the_fields_of_an_animal_have_the_types_of_the_interface() -> None:
+def test_the_fields_of_a_pet_have_the_types_of_the_interface() -> None:
     for name in ("NewPet", "Pet"):
         fields = SCHEMAS[name]["properties"]
         for field in {"id", "categoryId"} & set(fields):

@@ -25,7 +25,7 @@ def test_a_handler_has_the_types_of_its_operation(operation: Operation) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
-def test_operations_on_animals_and_orders_show_lapsed_reservations(operation: Operation) -> None:
+def test_operations_on_pets_and_orders_show_lapsed_reservations(operation: Operation) -> None:
     shows_orders = operation.path.split("/")[1] in ("pets", "store")
     # A reservation that lapses is no sale.
     assert operation.shows_orders == (shows_orders and operation.id != "getSales")

@@ -34,7 +34,7 @@ RESOURCES = pytest.mark.parametrize(
 
 @pytest.fixture
 async def send(service: Service) -> Send:
-    """Sends with a key that may do everything, to a store with a sold and ordered animal."""
+    """Sends with a key that may do everything, to a store with a sold and ordered pet."""
     send = await sender(service)
     for path, body in [
         ("/pets", {"name": "Bella", "categoryId": 1, "status": "available"}),

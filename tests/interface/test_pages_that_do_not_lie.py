@@ -58,7 +58,7 @@ CHANGES: dict[str, list[dict[str, Any]]] = {
 
 
 class Action(NamedTuple):
-    """A change by another client between two pages, to the ``which``-th animal ever created."""
+    """A change by another client between two pages, to the ``which``-th pet ever created."""
 
     kind: Literal["add", "change", "delete"]
     which: int
@@ -192,7 +192,7 @@ async def walk_while_others_work(
 @pytest.mark.parametrize("target", LISTS)
 @explored(8)
 @given(first=st.integers(0, 12), limit=st.integers(1, 5), walk=walks)
-def test_animals_that_existed_throughout_are_listed_exactly_once_in_order(
+def test_pets_that_existed_throughout_are_listed_exactly_once_in_order(
     target: str, first: int, limit: int, walk: list[list[Action]]
 ) -> None:
     with folder_in_memory() as folder:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from petstore.events.changes import Extent
+from petstore.events.changes import PageRange
 from petstore.events.store import Change
 from petstore.http.messages import Response
 from petstore.interface.operation import BASE, Result, Target, encode_result
@@ -28,18 +28,18 @@ from support.service import Service, running_service
 pytestmark = pytest.mark.anyio
 
 GENERATION = 15_000
-ORDERS = Extent.of("order", range(1, 9), UNSET, UNSET)
+ORDERS = PageRange.of("order", range(1, 9), UNSET, UNSET)
 
 
 class Reader:
     """Makes responses of ``size`` bytes with an ``extent``, and counts them."""
 
-    def __init__(self, size: int = 0, extent: Extent | None = ORDERS) -> None:
+    def __init__(self, size: int = 0, extent: PageRange | None = ORDERS) -> None:
         self.size = size
         self.extent = extent
         self.reads = 0
 
-    async def __call__(self) -> tuple[Response, Extent | None]:
+    async def __call__(self) -> tuple[Response, PageRange | None]:
         self.reads += 1
         return Response(200, b"x" * self.size, []), self.extent
 
@@ -47,7 +47,7 @@ class Reader:
 async def test_a_page_is_read_again_once_a_change_shows_on_it(service: Service) -> None:
     cache, read = (
         ResponseCache(service.store),
-        Reader(extent=Extent.of("pet", range(3, 100), UNSET, UNSET)),
+        Reader(extent=PageRange.of("pet", range(3, 100), UNSET, UNSET)),
     )
     for expected in (1, 1, 2, 3):
         await service.store.write(create_pet(NewPet("Bella", 1)))
@@ -66,10 +66,10 @@ async def test_a_page_without_an_extent_is_always_read(service: Service) -> None
 async def test_a_page_read_during_a_change_is_read_again(service: Service) -> None:
     cache, read = (
         ResponseCache(service.store),
-        Reader(extent=Extent.of("pet", range(1, 100), UNSET, UNSET)),
+        Reader(extent=PageRange.of("pet", range(1, 100), UNSET, UNSET)),
     )
 
-    async def read_slowly() -> tuple[Response, Extent | None]:
+    async def read_slowly() -> tuple[Response, PageRange | None]:
         page = await read()
         await service.store.write(create_pet(NewPet("Bella", 1)))
         return page
@@ -266,8 +266,8 @@ async def test_pages_take_no_more_memory_than_is_counted_for_them(service: Servi
     pages: Any = cache._pages  # noqa: SLF001 - nobody else knows what is counted
     pets = [Pet(number, f"Bella {number}", 1, "available") for number in range(20)]
 
-    async def read() -> tuple[Response, Extent]:
-        extent = Extent.of("pet", range(1, 21), UNSET, UNSET)
+    async def read() -> tuple[Response, PageRange]:
+        extent = PageRange.of("pet", range(1, 21), UNSET, UNSET)
         return encode_result(operation, Target("", "/v1/pets"), Result(pets)), extent
 
     room = pages._room  # noqa: SLF001

@@ -19,7 +19,7 @@ async def test_a_draining_process_closes_the_connection_with_every_response(
     service: Service,
 ) -> None:
     key = await service.issue()
-    animal = {"name": "Bella", "categoryId": 1}
+    pet = {"name": "Bella", "categoryId": 1}
     requests = [
         ("GET", "/v1/pets", 200),
         ("HEAD", "/docs", 307),
@@ -32,7 +32,7 @@ async def test_a_draining_process_closes_the_connection_with_every_response(
     assert "Connection" not in before.headers
     service.app.shut_down()
     for method, path, status in requests:
-        body = animal if method == "POST" else None
+        body = pet if method == "POST" else None
         response = await service.request(method, path, key.token, json=body)
         assert response.status_code == status
         assert response.headers.get_list("Connection") == ["close"]

@@ -136,7 +136,7 @@ every_post_with_a_secret = pytest.mark.parametrize(
 
 
 class Shop(NamedTuple):
-    """A service with two animals, two keys and a person; the first key may do everything."""
+    """A service with two pets, two keys and a person; the first key may do everything."""
 
     service: Service
     token: str
@@ -404,7 +404,7 @@ async def test_a_replay_counts_as_one_request(shop: Shop) -> None:
 
 REFUSED: dict[str, tuple[int, str, dict[str, Any]]] = {
     "an incomplete body": (400, "/pets", {"json": {"name": "Bella"}}),
-    "an animal that is not there": (400, "/store/orders", {"json": {"petId": 99}}),
+    "a pet that is not there": (400, "/store/orders", {"json": {"petId": 99}}),
     "limits of its own": (400, "/keys", {"json": {"name": "Till", "perDay": 1}}),
     "a key that is not valid": (401, "/pets", {"json": BELLA, "token": "ps_live_x"}),
     "a key that is not there": (404, "/keys/99/rotate", {}),
@@ -479,7 +479,7 @@ async def test_a_token_is_nowhere_in_the_files_of_the_database(
     assert_same(await shop.post(POSTS[name]), first)
     await shop.post(POSTS["createPet"], "plain", json={**BELLA, "name": "Bellerophon"})
     content = b"".join(path.read_bytes() for path in database.parent.glob(f"{database.name}*"))
-    # What is stored can be found this way, in the animal and in the idempotency record.
+    # What is stored can be found this way, in the pet and in the idempotency record.
     assert content.count(b"Bellerophon") >= 2
     for token in (secret_of(first), shop.token):
         assert token.encode() not in content

@@ -72,7 +72,7 @@ async def test_the_activity_tells_who_did_what_with_the_newest_first(
     assert f'<a href="/console/activity?actor=person/{grace.key_id}"><bdi>Grace</bdi>' in page.text
 
 
-async def test_an_order_and_its_animal_are_one_line(service: Service, ada: Visitor) -> None:
+async def test_an_order_and_its_pet_are_one_line(service: Service, ada: Visitor) -> None:
     for name in ("Bella", "Rex"):
         await changed(ada, "/pets", **BELLA | {"name": name})
     for path in ("/pets/1/reserve", "/orders/1/cancel", "/pets/2/reserve", "/orders/2/approve"):
@@ -102,7 +102,7 @@ async def test_an_order_and_its_animal_are_one_line(service: Service, ada: Visit
     ]
     await changed(ada, "/pets/1/delete")
     found = told(await ada.get("/activity", kind="order"))
-    assert found[1] == "Ada placed order 3 for animal 1"
+    assert found[1] == "Ada placed order 3 for pet 1"
 
 
 async def test_the_activity_is_filtered_by_person_and_kind(service: Service, ada: Visitor) -> None:
@@ -167,10 +167,10 @@ async def test_earlier_activity_is_on_further_pages_with_the_same_filters(ada: V
     assert "Earlier" not in words(rest)
 
 
-@pytest.mark.parametrize(("animals", "rest"), [(2, "1 more change"), (30, "29 more changes")])
-async def test_an_import_is_one_line(ada: Visitor, animals: int, rest: str) -> None:
-    content = b"name,categoryId,status\n" + b"Rex,1,\n" * animals
-    sent = await ada.post("/import", files={"file": ("animals.csv", content, "text/csv")})
+@pytest.mark.parametrize(("pets", "rest"), [(2, "1 more change"), (30, "29 more changes")])
+async def test_an_import_is_one_line(ada: Visitor, pets: int, rest: str) -> None:
+    content = b"name,categoryId,status\n" + b"Rex,1,\n" * pets
+    sent = await ada.post("/import", files={"file": ("pets.csv", content, "text/csv")})
     await changed(ada, sent.headers["location"].removeprefix("/console") + "/run")
     assert told(await ada.get("/activity", kind="pet")) == [f"Ada added Rex and {rest}"]
 

@@ -18,7 +18,7 @@ ALL = frozenset(SCOPES)
 
 
 async def list_pets(service: Service, token: str, client: str | None = None) -> httpx.Response:
-    """List animals as ``client``, whose address a proxy passes on."""
+    """List pets as ``client``, whose address a proxy passes on."""
     headers = {} if client is None else {"X-Forwarded-For": client}
     return await service.request("GET", "/v1/pets", token, headers=headers)
 

@@ -256,7 +256,7 @@ class TestTheList:
         self, staff: Visitor, service: Service
     ) -> None:
         key = await service.issue(scopes=frozenset({"orders:read", "pets:read"}))
-        may = "See animals and categories; see orders and the inventory"
+        may = "See pets and categories; see orders and the inventory"
         page = await staff.get(f"/keys/{key.id}")
         assert may not in words(page)
         assert page.text.index('name="scopes"') < page.text.index("Rotate this key")

@@ -26,7 +26,7 @@ BY = "key/7"
 
 
 async def sell(store: Store, *buyers: str, complete: bool = True, **others: Any) -> None:
-    """Sell an animal to each buyer, over the counter; or place an order."""
+    """Sell a pet to each buyer, over the counter; or place an order."""
     pets = await store.write(create_pets([NewPet("Bella", 1, "available")] * len(buyers)))
     for pet, buyer in zip(pets, buyers, strict=True):
         new = OrderCreate(pet.id, buyer=buyer, complete=complete, **others)

@@ -21,7 +21,7 @@ from support.terminal import Terminal
 
 @pytest.fixture
 def pet_id(shop: Shop) -> int:
-    """An animal that can be ordered."""
+    """A pet that can be ordered."""
     pet = shop.ask("pets", "add", "Rex", "--category", 1, "--status", "available")
     return int(pet["id"])
 
@@ -68,8 +68,8 @@ def test_a_sale_over_the_counter_is_printed_with_buyer_and_price(shop: Shop, pet
     assert printed.endswith(", J\u00e4ne Doe, 249.00 USD\n")
     assert (order["note"], order["amount"], order["currency"]) == ("Paid.", 24_900, "USD")
     assert status_of(shop, pet_id) == "sold"
-    undone = shop.ask("orders", "cancel", order["id"], "--reason", "Wrong animal")
-    assert (undone["status"], undone["cancelReason"]) == ("cancelled", "Wrong animal")
+    undone = shop.ask("orders", "cancel", order["id"], "--reason", "Wrong pet")
+    assert (undone["status"], undone["cancelReason"]) == ("cancelled", "Wrong pet")
     assert status_of(shop, pet_id) == "available"
 
 

@@ -47,7 +47,7 @@ OTHERS = sorted({*product(STATUSES, STATUSES)} - MOVES)
 
 
 def order(status: OrderStatus = "placed", **fields: Any) -> Order:
-    """Return order 3 for animal 7, which ends at noon while it is placed.
+    """Return order 3 for pet 7, which ends at noon while it is placed.
 
     It was approved an hour after noon, and came to a later status at the time ``LATER``.
     """
@@ -83,7 +83,7 @@ ODD_DATES: list[Any] = [
 ]
 EXPECTED = {
     "petId": "a whole number from -2",
-    "quantity": "1, because every animal is unique",
+    "quantity": "1, because every pet is unique",
     "shipDate": "a date and time as in ",
     "status": "one of 'placed', 'approved', 'delivered', 'cancelled'",
     "buyer": "1 to 200 printable characters, not only white space",
@@ -224,7 +224,7 @@ def test_any_other_status_change_is_refused_naming_the_allowed_ones(
         changed(order(present), status=wanted)
 
 
-def test_only_a_final_status_changes_the_animal() -> None:
+def test_only_a_final_status_changes_the_pet() -> None:
     ends = {status for status in STATUSES if status not in {present for present, _ in MOVES}}
     assert PET_AFTER.keys() == ends == {*STATUSES} - {*OPEN_STATUSES}
     assert PET_AFTER == {"delivered": "sold", "cancelled": "available"}

@@ -1,7 +1,7 @@
 """Place, read, move and cancel orders.
 
 Which bodies are an order and how its status moves is tested in ``test_model.py``; which
-animals cannot be ordered in ``test_store.py``.
+pets cannot be ordered in ``test_store.py``.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ ORDER = {
 
 @pytest.fixture
 async def send(service: Service) -> Send:
-    """Sends requests with a key without limits, to a store with four available animals."""
+    """Sends requests with a key without limits, to a store with four available pets."""
     await service.store.write(create_pets([NewPet("Bella", 7, "available")] * 4))
     return await sender(service)
 
@@ -57,7 +57,7 @@ async def read(send: Send) -> dict[str, Any]:
 
 
 async def pet_status(send: Send) -> str | None:
-    """Return the status of the animal 1."""
+    """Return the status of the pet 1."""
     status: str | None = (await send("GET", "/pets/1")).json().get("status")
     return status
 
@@ -90,12 +90,12 @@ async def test_an_invalid_value_is_refused_naming_the_field(send: Send) -> None:
 
 
 @pytest.mark.each_database
-async def test_an_unknown_animal_cannot_be_ordered(send: Send) -> None:
+async def test_an_unknown_pet_cannot_be_ordered(send: Send) -> None:
     for pet_id in (0, 5, 2**63 - 1, -(2**63)):
         with case(pet_id):
             response = await send("POST", ORDERS, json={"petId": pet_id})
             message = assert_error(response, 400, "unknown_pet")
-            assert message == f"petId: expected an existing animal; there is no pet {pet_id}"
+            assert message == f"petId: expected an existing pet; there is no pet {pet_id}"
 
 
 async def test_an_invalid_parameter_is_refused_naming_it(send: Send) -> None:
@@ -116,7 +116,7 @@ async def test_an_invalid_parameter_is_refused_naming_it(send: Send) -> None:
 # What is done
 
 
-async def test_an_order_reserves_the_animal(send: Send) -> None:
+async def test_an_order_reserves_the_pet(send: Send) -> None:
     ignored = {"id": 9, "status": "delivered", "deliveredAt": 1, "placedAt": 1, "currency": 1}
     response = await send("POST", ORDERS, json={"petId": 1, **ignored})
     assert response.status_code == 201
@@ -151,7 +151,7 @@ async def test_a_date_keeps_its_offset_to_the_microsecond(send: Send) -> None:
 
 
 @pytest.mark.each_database
-async def test_an_order_is_approved_and_delivered_and_a_returned_animal_sold_again(
+async def test_an_order_is_approved_and_delivered_and_a_returned_pet_sold_again(
     send: Send,
 ) -> None:
     await place_order(send)

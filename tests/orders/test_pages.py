@@ -26,7 +26,7 @@ HIDDEN = re.compile(r'<input type="hidden" name="(version|seen|until)" value="([
 
 @pytest.fixture
 async def staff(service: Service) -> Visitor:
-    """Somebody with every scope, in a shop with three available animals."""
+    """Somebody with every scope, in a shop with three available pets."""
     names = ("Bella", "Rex", "Mia")
     await service.store.write(create_pets([NewPet(name, 1, "available") for name in names]))
     return await signed_in(service)
@@ -86,7 +86,7 @@ async def test_the_board_has_a_lane_for_every_status(staff: Visitor) -> None:
     assert "No orders wait for approval." in page.text
     page = await staff.get("/orders", status="placed", petId="7")
     assert "No order matches." in page.text
-    assert lanes(page) == {"Placed orders of animal 7": []}
+    assert lanes(page) == {"Placed orders of pet 7": []}
     for pet_id, actions in ((1, ("cancel",)), (1, ("approve", "deliver")), (2, ("approve",))):
         await place(staff, pet_id)
         for action in actions:
@@ -133,7 +133,7 @@ async def test_open_orders_are_shown_oldest_first_and_closed_orders_newest_first
     }
 
 
-async def test_of_several_animals_named_so_a_person_chooses_one(
+async def test_of_several_pets_named_so_a_person_chooses_one(
     service: Service, staff: Visitor
 ) -> None:
     await service.store.write(create_pets([NewPet("bella", 1, "sold"), NewPet("Bella B", 1)]))
@@ -141,12 +141,12 @@ async def test_of_several_animals_named_so_a_person_chooses_one(
     page = await staff.get("/orders", petId="1")
     assert lanes(page) == {"All orders of Bella": [1]}
     page = await staff.get("/orders", petId="Bella", status="placed")
-    assert "Which one do you mean? Bella, animal 1 pending bella, animal 4 sold" in words(page)
+    assert "Which one do you mean? Bella, pet 1 pending bella, pet 4 sold" in words(page)
     assert 'href="/console/orders?find=&amp;status=placed&amp;petId=1&amp;buyer="' in page.text
     assert lanes(page) == {}
     for nobody in ("Nobody", "x" * 101):
         missing = await staff.get("/orders", petId=nobody)
-        assert "No animal has this number, or a name with a word that begins so." in missing.text
+        assert "No pet has this number, or a name with a word that begins so." in missing.text
 
 
 async def test_the_orders_of_a_buyer_are_found(staff: Visitor) -> None:
@@ -185,8 +185,8 @@ async def test_the_first_field_finds_an_order_by_its_number(staff: Visitor, type
     await place(staff, 2)
     page = await staff.get("/orders", find=typed, status="cancelled")
     assert lanes(page) == {"Order 1": [1]}
-    is_animal = "Or do you mean the orders of animal 1, Bella?" in words(page)
-    assert is_animal == typed.isdecimal()
+    is_pet = "Or do you mean the orders of pet 1, Bella?" in words(page)
+    assert is_pet == typed.isdecimal()
     assert ('href="/console/orders?petId=1"' in page.text) == typed.isdecimal()
 
 
@@ -194,10 +194,10 @@ async def test_the_first_field_finds_an_order_by_its_number(staff: Visitor, type
     ("typed", "told", "found"),
     [
         ("2", "There is no order 2.", {"All orders of Rex": [1]}),
-        ("animal 2", "", {"All orders of Rex": [1]}),
+        ("pet 2", "", {"All orders of Rex": [1]}),
         ("rex", "", {"All orders of Rex": [1]}),
-        ("bel", "Which one do you mean? Bella, animal 1", {}),
-        ("ada", "mean the orders of animal 4, Adam?", {"All orders for ada…": [1]}),
+        ("bel", "Which one do you mean? Bella, pet 1", {}),
+        ("ada", "mean the orders of pet 4, Adam?", {"All orders for ada…": [1]}),
         ("77", "There is no order 77.", {}),
         ("order 2", "There is no order 2.", {}),
         ("9" * 20, "There is no order 9", {}),
@@ -205,7 +205,7 @@ async def test_the_first_field_finds_an_order_by_its_number(staff: Visitor, type
         ("x" * 101, "Nothing is found. Type the number of an order", {}),
     ],
 )
-async def test_without_such_an_order_the_first_field_finds_buyers_and_animals(
+async def test_without_such_an_order_the_first_field_finds_buyers_and_pets(
     service: Service, staff: Visitor, typed: str, told: str, found: dict[str, list[int]]
 ) -> None:
     pets = [NewPet("Adam", 1), NewPet("Bella B", 1), NewPet("Bellatrix", 1)]
@@ -288,13 +288,13 @@ async def test_cancelling_an_order_is_undone_by_a_new_order(staff: Visitor) -> N
     assert lanes(await staff.get("/orders"))["Placed 1 order"] == [2]
 
 
-async def test_an_animal_that_someone_else_reserved_first_is_reported(staff: Visitor) -> None:
+async def test_a_pet_that_someone_else_reserved_first_is_reported(staff: Visitor) -> None:
     await place(staff)
     fields = undo_of(await act(staff, "cancel"))
     await place(staff)
     refused = await staff.post("/orders", **fields)
     assert refused.status_code == 409
-    assert "Bella is pending now. Only an available animal can be reserved." in words(refused)
+    assert "Bella is pending now. Only an available pet can be reserved." in words(refused)
 
 
 async def test_a_ship_date_can_be_changed_undone_and_removed(
@@ -411,7 +411,7 @@ async def test_an_order_is_refused_with_all_that_is_wrong(staff: Visitor) -> Non
     assert refused.status_code == 400
     text = words(refused)
     assert "3 fields need another look:" in text
-    for said in ("Animal: no available", "Buyer: expected 1 to 200", "Price in USD: expected"):
+    for said in ("Pet: no available", "Buyer: expected 1 to 200", "Price in USD: expected"):
         assert said in text
     for field in ("petId-hint petId", "buyer", "amount"):
         assert f'aria-describedby="{field}-problem"' in refused.text
@@ -420,11 +420,11 @@ async def test_an_order_is_refused_with_all_that_is_wrong(staff: Visitor) -> Non
 @pytest.mark.parametrize(
     ("typed", "status", "told"),
     [
-        ({"petId": "9"}, 400, "There is no animal 9."),
-        ({"petId": "Nobody"}, 400, "no available animal has this number or a name that begins so"),
-        ({"petId": "9" * 5000}, 400, "no available animal has this number"),
-        ({"petId": "9" * 19}, 400, "no available animal has this number"),
-        ({"petId": ""}, 400, "expected the number of an animal"),
+        ({"petId": "9"}, 400, "There is no pet 9."),
+        ({"petId": "Nobody"}, 400, "no available pet has this number or a name that begins so"),
+        ({"petId": "9" * 5000}, 400, "no available pet has this number"),
+        ({"petId": "9" * 19}, 400, "no available pet has this number"),
+        ({"petId": ""}, 400, "expected the number of a pet"),
         ({"petId": "1", "amount": "-1"}, 400, "expected a price such as 249.00"),
         ({"petId": "1", "shipDate": "2026-02-30T10:00"}, 400, "expected a date and time"),
         ({"petId": "4"}, 409, "Kim is without a status now."),
@@ -444,35 +444,35 @@ async def test_a_refused_order_keeps_the_input(
 # A new order
 
 
-async def test_the_page_of_a_new_order_names_the_animal(staff: Visitor) -> None:
+async def test_the_page_of_a_new_order_names_the_pet(staff: Visitor) -> None:
     page = await staff.get("/orders/new", petId="1")
     assert "<bdi>Bella</bdi>" in page.text
     assert "within 24 h," in page.text
     await place(staff)
     warned = await staff.get("/orders/new", petId="1")
-    assert "Only an available animal can be reserved." in warned.text
+    assert "Only an available pet can be reserved." in warned.text
 
 
-async def test_a_new_order_takes_the_name_of_an_animal(service: Service, staff: Visitor) -> None:
+async def test_a_new_order_takes_the_name_of_a_pet(service: Service, staff: Visitor) -> None:
     page = await staff.get("/orders/new")
     placed = await succeed(staff, page, "Place the order", petId="rex", buyer="Ada")
     assert "Order 1 is placed. Rex is reserved." in words(placed)
     gone = await press(staff, page, "Place the order", petId="rex")
-    assert "no available animal has this number or a name that begins so" in words(gone)
+    assert "no available pet has this number or a name that begins so" in words(gone)
     await service.store.write(create_pets([NewPet("Bella B", 1, "available")]))
     one = await succeed(staff, page, "Place the order", petId="bella b")
     assert "Bella B is reserved." in words(one)
 
 
-async def test_of_several_available_animals_named_so_a_person_chooses_one(
+async def test_of_several_available_pets_named_so_a_person_chooses_one(
     service: Service, staff: Visitor
 ) -> None:
     await service.store.write(create_pets([NewPet("Bella", 1, "available")]))
     page = await staff.get("/orders/new")
     asked = await press(staff, page, "Place the order", petId="Bella", buyer="Ada")
     assert asked.status_code == 400
-    assert "several available animals are named so; choose one of them" in words(asked)
-    assert "Which one? Bella, animal 1 Bella, animal 4" in words(asked)
+    assert "several available pets are named so; choose one of them" in words(asked)
+    assert "Which one? Bella, pet 1 Bella, pet 4" in words(asked)
     assert 'value="Ada"' in asked.text
     placed = await succeed(staff, asked, "Place the order", chosen="4")
     assert '<a href="/console/pets/4">' in placed.text
@@ -495,7 +495,7 @@ async def test_a_conflict_shows_the_change_of_someone_else(
     assert f"{said} order 1 just now, while this page was open." in words(refused)
     is_open = theirs == "approve"
     assert ("If it is still right, make it again." in refused.text) is is_open
-    assert ("Order this animal again" in refused.text) is not is_open
+    assert ("Order this pet again" in refused.text) is not is_open
     if is_open:
         cancelled = await staff.submit("/orders/1/cancel", **seen(refused))
         assert "Order 1 is cancelled." in cancelled.text
@@ -593,10 +593,10 @@ def test_a_duration_is_shown_in_short_form(minutes: float, words: str) -> None:
 # Rights
 
 
-async def test_the_orders_of_a_deleted_animal_are_kept(staff: Visitor) -> None:
+async def test_the_orders_of_a_deleted_pet_are_kept(staff: Visitor) -> None:
     await place(staff)
     await act(staff, "cancel")
     await staff.submit("/pets/1/delete", version="")
     page = await staff.get("/orders/1")
-    assert "animal 1" in page.text
-    assert "Order this animal again" not in page.text
+    assert "pet 1" in page.text
+    assert "Order this pet again" not in page.text

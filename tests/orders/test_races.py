@@ -1,4 +1,4 @@
-"""Buyers and staff at the same time: each animal has one buyer, each order one way."""
+"""Buyers and staff at the same time: each pet has one buyer, each order one way."""
 
 import asyncio
 from collections import Counter
@@ -36,7 +36,7 @@ async def with_key(service: Service) -> httpx.AsyncClient:
 
 
 async def stock(service: Service, count: int) -> None:
-    """Add so many available animals."""
+    """Add so many available pets."""
     await service.store.write(create_pets([NewPet("Bella", 1, "available")] * count))
 
 
@@ -49,7 +49,7 @@ async def outcomes(*sent: Any) -> list[tuple[int, str]]:
     )
 
 
-async def test_only_one_of_100_concurrent_buyers_gets_the_animal(
+async def test_only_one_of_100_concurrent_buyers_gets_the_pet(
     service: Service, client: httpx.AsyncClient
 ) -> None:
     await stock(service, 1)
@@ -64,7 +64,7 @@ async def test_only_one_of_100_concurrent_buyers_gets_the_animal(
 
 
 async def place_many(service: Service, client: httpx.AsyncClient) -> None:
-    """Place the orders 1 to ``ROUNDS``, each for the animal of the same number."""
+    """Place the orders 1 to ``ROUNDS``, each for the pet of the same number."""
     await stock(service, ROUNDS)
     for number in range(1, ROUNDS + 1):
         created = await client.post("/v1/store/orders", json={"petId": number})
@@ -105,7 +105,7 @@ async def test_of_a_cancellation_and_another_change_the_first_one_decides(
 
 
 @in_turn
-async def test_either_the_order_or_the_deletion_of_the_animal_succeeds(
+async def test_either_the_order_or_the_deletion_of_the_pet_succeeds(
     service: Service, client: httpx.AsyncClient
 ) -> None:
     await stock(service, ROUNDS)

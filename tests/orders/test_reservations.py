@@ -37,7 +37,7 @@ async def other(address: str, store: Store) -> AsyncIterator[Store]:
 
 
 def place_all(count: int, now: int, minutes: int) -> Unit[None]:
-    """Add so many animals and order each."""
+    """Add so many pets and order each."""
     yield from create_pets([NewPet("Bella", 1, "available")] * count)
     for pet_id in range(1, count + 1):
         yield from place_order(Change(now, reservation_minutes=minutes), OrderCreate(pet_id))
@@ -122,7 +122,7 @@ async def test_only_due_reservations_lapse(
     assert await get_inventory(store) == Inventory(available=2, pending=2)
 
 
-async def test_an_animal_released_by_another_process_is_not_released_again(
+async def test_a_pet_released_by_another_process_is_not_released_again(
     store: Store, clock: ManualClock, reservations: Reservations, other: Store
 ) -> None:
     await store.write(place_all(1, clock(), 1))

@@ -1,4 +1,4 @@
-"""A reservation that lapses frees the animal on time, for every request."""
+"""A reservation that lapses frees the pet on time, for every request."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ ORDERS = "/v1/store/orders"
 
 
 async def with_key(service: Service, pets: int = 1) -> httpx.AsyncClient:
-    """Return the client of the service with a key without limits, and add available animals."""
+    """Return the client of the service with a key without limits, and add available pets."""
     service.client.headers["Authorization"] = f"Bearer {(await service.issue()).token}"
     await service.store.write(create_pets([NewPet("Bella", 7, "available")] * pets))
     return service.client
@@ -41,7 +41,7 @@ async def client(service: Service) -> httpx.AsyncClient:
 
 
 class View(NamedTuple):
-    """Something that shows whether the animal 1 is held by the order 1."""
+    """Something that shows whether the pet 1 is held by the order 1."""
 
     path: str
     held: Callable[[Any], bool]
@@ -144,7 +144,7 @@ def freed(client: httpx.AsyncClient) -> Callable[[], Awaitable[bool]]:
     return is_freed
 
 
-async def test_while_the_database_is_locked_reads_succeed_and_the_animal_is_freed_later(
+async def test_while_the_database_is_locked_reads_succeed_and_the_pet_is_freed_later(
     service: Service, database: Path, clock: ManualClock
 ) -> None:
     client = await with_key(service)

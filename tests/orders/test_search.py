@@ -36,7 +36,7 @@ class CountingReader:
 
 
 async def place(store: Store, *buyers: str) -> None:
-    """Place an order for each buyer, one minute after the other; the first animal has number 1."""
+    """Place an order for each buyer, one minute after the other; the first pet has number 1."""
     await store.write(create_pets([NewPet("Bella", 1, "available")] * len(buyers)))
     for number, buyer in enumerate(buyers):
         new = OrderCreate(number + 1, buyer=buyer)

@@ -37,7 +37,7 @@ def update(status: OrderStatus, order_id: int = 1) -> Unit[Order]:
 
 
 async def status_of(store: Store) -> object:
-    """Return the status of the animal 1."""
+    """Return the status of the pet 1."""
     return (await get_pet(store, 1)).status
 
 
@@ -47,7 +47,7 @@ async def status_of(store: Store) -> object:
 @pytest.mark.parametrize(
     ("status", "word"), [(None, "without a status"), ("pending", "pending"), ("sold", "sold")]
 )
-async def test_an_animal_that_is_not_available_cannot_be_ordered(
+async def test_a_pet_that_is_not_available_cannot_be_ordered(
     store: Store, status: PetStatus | None, word: str
 ) -> None:
     await add(store, status)
@@ -58,7 +58,7 @@ async def test_an_animal_that_is_not_available_cannot_be_ordered(
     assert (await list_orders(store, OrderFilter(), None, 10)).items == []
 
 
-async def test_an_ended_order_does_not_change_the_animal_of_another_order(store: Store) -> None:
+async def test_an_ended_order_does_not_change_the_pet_of_another_order(store: Store) -> None:
     await add(store)
     await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
     await store.write(update("cancelled"))
@@ -73,7 +73,7 @@ async def test_an_ended_order_does_not_change_the_animal_of_another_order(store:
     assert (await get_order(store, 2)).status == "placed"
 
 
-async def test_an_order_is_kept_after_its_animal_is_deleted(store: Store) -> None:
+async def test_an_order_is_kept_after_its_pet_is_deleted(store: Store) -> None:
     await add(store)
     await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
     await store.write(update("approved"))
@@ -100,7 +100,7 @@ def test_an_order_can_be_approved_in_the_last_millisecond() -> None:
     assert by_hand(unit, [PLACED], [], []).status == "approved"
 
 
-def test_an_animal_that_becomes_available_during_the_order_can_be_ordered() -> None:
+def test_a_pet_that_becomes_available_during_the_order_can_be_ordered() -> None:
     unit = place_order(Change(0), OrderCreate(1))
     tried = next(unit)
     unit.send([])  # it is not
@@ -126,7 +126,7 @@ def sale(buyer: str = "Jane") -> OrderCreate:
     return OrderCreate(1, buyer=buyer, note="Paid.", amount=500, complete=True)
 
 
-async def test_a_sale_over_the_counter_delivers_the_order_and_sells_the_animal(
+async def test_a_sale_over_the_counter_delivers_the_order_and_sells_the_pet(
     store: Store,
 ) -> None:
     await add(store)
@@ -148,7 +148,7 @@ async def test_a_sale_over_the_counter_delivers_the_order_and_sells_the_animal(
     ]
 
 
-async def test_an_animal_whose_reservation_has_lapsed_can_be_sold(store: Store) -> None:
+async def test_a_pet_whose_reservation_has_lapsed_can_be_sold(store: Store) -> None:
     await add(store)
     await store.write(place_order(Change(NOW, reservation_minutes=1), OrderCreate(1)))
     assert (
@@ -158,14 +158,14 @@ async def test_an_animal_whose_reservation_has_lapsed_can_be_sold(store: Store) 
     assert (ended.status, ended.cancelled_at) == ("cancelled", utc(NOW + 60_000))
 
 
-async def test_an_undone_sale_is_cancelled_and_its_animal_available(store: Store) -> None:
+async def test_an_undone_sale_is_cancelled_and_its_pet_available(store: Store) -> None:
     await add(store)
     await store.write(place_order(Change(NOW, reservation_minutes=1), sale()))
-    undo = OrderPatch(status="cancelled", cancel_reason="Wrong animal")
+    undo = OrderPatch(status="cancelled", cancel_reason="Wrong pet")
     undone = await store.write(update_order(Change(NOW + 59_999), 1, undo))
     assert undone == await get_order(store, 1)
     assert (undone.status, undone.complete, undone.delivered_at) == ("cancelled", False, UNSET)
-    assert (undone.cancelled_at, undone.cancel_reason) == (utc(NOW + 59_999), "Wrong animal")
+    assert (undone.cancelled_at, undone.cancel_reason) == (utc(NOW + 59_999), "Wrong pet")
     assert await status_of(store) == "available"
     previous = {
         "status": "delivered",
@@ -191,7 +191,7 @@ async def test_a_sale_is_final_after_a_minute_and_is_never_deleted(store: Store)
 
 
 @pytest.mark.parametrize("after", ["available", "pending", "sold again", "deleted"])
-async def test_undoing_a_sale_leaves_an_animal_with_which_more_has_happened(
+async def test_undoing_a_sale_leaves_a_pet_with_which_more_has_happened(
     store: Store, after: str
 ) -> None:
     await add(store)
@@ -236,7 +236,7 @@ async def test_events_have_neither_buyer_nor_note(store: Store) -> None:
     assert not [each for each in previous if {"buyer", "note"} & each.keys()]
 
 
-async def test_the_category_of_a_sale_is_that_of_the_animal_at_its_time(store: Store) -> None:
+async def test_the_category_of_a_sale_is_that_of_the_pet_at_its_time(store: Store) -> None:
     await add(store)
     await store.write(place_order(Change(NOW), OrderCreate(1)))
     for status in ("approved", "delivered"):

@@ -78,7 +78,7 @@ async def test_the_owner_of_a_key_has_an_account_without_name_and_password(
 
 async def test_a_person_has_an_account(grace: Visitor) -> None:
     page = await grace.get("/account")
-    for told in (LOGIN, "RoleClerk", "See animals and categories; add, change"):
+    for told in (LOGIN, "RoleClerk", "See pets and categories; add, change"):
         assert told in words(page)
 
 

@@ -129,7 +129,7 @@ class TestShowing:
     ) -> None:
         page = await ada.get(f"/people/{ada.key_id}")
         assert '<h1 id="heading" data-refresh="10"><bdi>Ada</bdi></h1>' in page.text
-        assert "PermissionsSee animals and categories; add, change and delete" in words(page)
+        assert "PermissionsSee pets and categories; add, change and delete" in words(page)
         assert "Unknown device (this one)" in words(page)
         assert f'href="/console/activity?actor=person/{ada.key_id}"' in page.text
         person = (await add(service.store, service.clock)).person

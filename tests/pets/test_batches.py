@@ -1,4 +1,4 @@
-"""Many animals in one request: all of them or none."""
+"""Many pets in one request: all of them or none."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ MIDNIGHT = 1_796_126_400 + 43_200
 NAME = "expected 1 to 255 characters, not only spaces"
 
 
-def animals(count: int, **members: Any) -> list[dict[str, Any]]:
+def pets(count: int, **members: Any) -> list[dict[str, Any]]:
     return [{"name": f"Pet {n}", "categoryId": n % 2, **members} for n in range(1, count + 1)]
 
 
@@ -46,24 +46,24 @@ async def in_store(service: Service, token: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.each_database
-async def test_one_invalid_animal_refuses_the_batch_and_each_is_named(service: Service) -> None:
+async def test_one_invalid_pet_refuses_the_batch_and_each_is_named(service: Service) -> None:
     key, once = await service.issue(per_day=300), {"Idempotency-Key": "once"}
-    body = [*animals(2), {"name": "", "categoryId": 1}, 7, {"name": 5, "categoryId": 1}]
+    body = [*pets(2), {"name": "", "categoryId": 1}, 7, {"name": 5, "categoryId": 1}]
     response = await send(service, key.token, body, headers=once)
     message = assert_error(response, 400, "invalid_body")
     assert message == f"[2].name, [4].name: {NAME}; [3]: expected a JSON object, got a number"
     assert response.headers["X-RateLimit-Remaining"] == "299"  # it costs one request
     assert await in_store(service, key.token) == []
     # Corrected, with the same key.
-    assert (await send(service, key.token, animals(2), headers=once)).status_code == 201
+    assert (await send(service, key.token, pets(2), headers=once)).status_code == 201
     assert len(await in_store(service, key.token)) == 2
 
 
 @pytest.mark.parametrize(
     ("body", "got"),
-    [([], "got none"), (animals(101), "got more"), (animals(1)[0], "got an object")],
+    [([], "got none"), (pets(101), "got more"), (pets(1)[0], "got an object")],
 )
-async def test_a_batch_is_1_to_100_animals(
+async def test_a_batch_is_1_to_100_pets(
     service: Service, token: str, body: object, got: str
 ) -> None:
     message = assert_error(await send(service, token, body), 400, "invalid_body")
@@ -71,13 +71,13 @@ async def test_a_batch_is_1_to_100_animals(
 
 
 @pytest.mark.each_database
-async def test_with_strict_categories_each_animal_of_an_unregistered_one_is_named(
+async def test_with_strict_categories_each_pet_of_an_unregistered_one_is_named(
     address: str,
 ) -> None:
     async with running_service(address, strict_categories=True) as service:
         token = (await service.issue()).token
         await service.store.write(create_category(CategoryCreate("Dogs")))
-        body = animals(4, categoryId=1)
+        body = pets(4, categoryId=1)
         body[1]["categoryId"] = body[3]["categoryId"] = 99
         message = assert_error(await send(service, token, body), 400, "unknown_category")
         assert message == (
@@ -85,12 +85,12 @@ async def test_with_strict_categories_each_animal_of_an_unregistered_one_is_name
             " 99"
         )
         assert await in_store(service, token) == []
-        assert (await send(service, token, animals(4, categoryId=1))).status_code == 201
+        assert (await send(service, token, pets(4, categoryId=1))).status_code == 201
 
 
 async def test_a_batch_needs_the_scope_to_write(service: Service) -> None:
     key = await service.issue(scopes=frozenset({"pets:read"}))
-    assert_error(await send(service, key.token, animals(1)), 403, "missing_scope")
+    assert_error(await send(service, key.token, pets(1)), 403, "missing_scope")
 
 
 async def test_other_methods_are_refused(service: Service, token: str) -> None:
@@ -105,23 +105,23 @@ async def test_other_methods_are_refused(service: Service, token: str) -> None:
 
 @pytest.mark.each_database
 @pytest.mark.parametrize("count", [1, 100])
-async def test_animals_are_returned_in_the_order_given(
+async def test_pets_are_returned_in_the_order_given(
     service: Service, token: str, count: int
 ) -> None:
     assert await in_store(service, token) == []
-    body = [{**pet, "id": 7, "ignored": {}} for pet in animals(count)]
+    body = [{**pet, "id": 7, "ignored": {}} for pet in pets(count)]
     response = await send(service, token, body)
     assert response.status_code == 201
-    assert response.json() == [{"id": n, **pet} for n, pet in enumerate(animals(count), 1)]
+    assert response.json() == [{"id": n, **pet} for n, pet in enumerate(pets(count), 1)]
     assert not {"Location", "ETag", "Link"} & set(response.headers)
     assert await in_store(service, token) == response.json()
 
 
 @pytest.mark.each_database
-async def test_each_animal_has_an_event_and_they_follow_one_another(
+async def test_each_pet_has_an_event_and_they_follow_one_another(
     service: Service, token: str
 ) -> None:
-    await send(service, token, animals(3), headers={"X-Request-Id": "batch-1"})
+    await send(service, token, pets(3), headers={"X-Request-Id": "batch-1"})
 
     async def events() -> list[dict[str, Any]]:
         response = await service.request("GET", "/v1/events", token)
@@ -138,8 +138,8 @@ async def test_each_animal_has_an_event_and_they_follow_one_another(
 
 
 @pytest.mark.each_database
-async def test_an_animal_of_a_batch_is_found_by_its_name(service: Service, token: str) -> None:
-    await send(service, token, animals(2, name="Old Bella"))
+async def test_a_pet_of_a_batch_is_found_by_its_name(service: Service, token: str) -> None:
+    await send(service, token, pets(2, name="Old Bella"))
     found = (await service.request("GET", "/v1/pets?name=bel", token)).json()
     assert [pet["id"] for pet in found] == [1, 2]
 
@@ -149,7 +149,7 @@ async def test_an_animal_of_a_batch_is_found_by_its_name(service: Service, token
 async def test_a_hundred_of_the_longest_names_fit(
     service: Service, token: str, letter: str
 ) -> None:
-    body = animals(100, name="B" + 254 * letter, categoryId=-(2**63), status="available")
+    body = pets(100, name="B" + 254 * letter, categoryId=-(2**63), status="available")
     options: dict[str, Any] = {"content": json.dumps(body), "headers": {"Idempotency-Key": "once"}}
     first = await service.request("POST", PATH, token, **options)
     assert first.status_code == 201
@@ -161,7 +161,7 @@ async def test_of_a_batch_that_breaks_off_nothing_is_added(service: Service) -> 
     key = await service.issue(per_day=100)
     token = b"Bearer " + key.token.encode()
     headers = [(b"host", b"a"), (b"authorization", token), (b"transfer-encoding", b"chunked")]
-    text = json.dumps(animals(2)).encode()
+    text = json.dumps(pets(2)).encode()
     response = await service.call("POST", PATH.encode(), headers, text, is_cut_off=True)
     assert response.status == 400
     assert b"incomplete_body" in response.body
@@ -178,13 +178,13 @@ async def test_of_a_batch_that_breaks_off_nothing_is_added(service: Service) -> 
 @pytest.mark.each_database
 async def test_a_batch_sent_again_is_added_once(service: Service, token: str) -> None:
     key = {"Idempotency-Key": "once"}
-    first = await send(service, token, animals(3), headers=key)
-    again = await send(service, token, animals(3), headers=key)
+    first = await send(service, token, pets(3), headers=key)
+    again = await send(service, token, pets(3), headers=key)
     assert (again.status_code, again.content) == (201, first.content)
     assert again.headers["Idempotent-Replayed"] == "true"
     assert not {"Location", "ETag"} & set(again.headers)
-    assert_error(await send(service, token, animals(2), headers=key), 422, "idempotency_key_reused")
-    single = await service.request("POST", "/v1/pets", token, json=animals(1)[0], headers=key)
+    assert_error(await send(service, token, pets(2), headers=key), 422, "idempotency_key_reused")
+    single = await service.request("POST", "/v1/pets", token, json=pets(1)[0], headers=key)
     assert_error(single, 422, "idempotency_key_reused")
     assert len(await in_store(service, token)) == 3
 
@@ -192,7 +192,7 @@ async def test_a_batch_sent_again_is_added_once(service: Service, token: str) ->
 @pytest.mark.each_database
 async def test_of_two_equal_batches_at_once_one_is_added(service: Service, token: str) -> None:
     key = {"Idempotency-Key": "once"}
-    both = await asyncio.gather(*(send(service, token, animals(3), headers=key) for _ in range(2)))
+    both = await asyncio.gather(*(send(service, token, pets(3), headers=key) for _ in range(2)))
     # The second one waits for the first or meets it, and gets its response or a conflict.
     assert sorted(response.status_code for response in both) in ([201, 201], [201, 409])
     assert len(await in_store(service, token)) == 3
@@ -201,23 +201,23 @@ async def test_of_two_equal_batches_at_once_one_is_added(service: Service, token
 # What it costs
 
 
-async def test_a_batch_costs_a_request_of_the_minute_and_one_of_the_day_for_each_animal(
+async def test_a_batch_costs_a_request_of_the_minute_and_one_of_the_day_for_each_pet(
     service: Service,
 ) -> None:
     key = await service.issue("free")
-    response = await send(service, key.token, animals(100))
+    response = await send(service, key.token, pets(100))
     assert response.headers["RateLimit"] == '"minute";r=59;t=60, "day";r=900;t=43200'
     assert response.headers["X-RateLimit-Remaining"] == "59"
     usage = (await service.request("GET", "/v1/usage", key.token)).json()
     assert usage["day"]["remaining"] == 900
-    response = await send(service, key.token, animals(1))
+    response = await send(service, key.token, pets(1))
     assert response.headers["RateLimit"] == '"minute";r=58;t=60, "day";r=899;t=43200'
 
 
 async def test_a_batch_sent_again_costs_as_much_again(service: Service) -> None:
     key = await service.issue(per_day=300)
     for left in (200, 100, 0):
-        response = await send(service, key.token, animals(100), headers={"Idempotency-Key": "once"})
+        response = await send(service, key.token, pets(100), headers={"Idempotency-Key": "once"})
         assert response.status_code == 201
         assert response.headers["X-RateLimit-Remaining"] == str(left)
 
@@ -227,8 +227,8 @@ async def test_a_batch_that_costs_more_than_the_day_has_left_is_refused_until_mi
 ) -> None:
     reader = (await service.issue()).token
     key = await service.issue(per_minute=5, per_day=20)
-    await send(service, key.token, animals(11))
-    response = await send(service, key.token, animals(10))
+    await send(service, key.token, pets(11))
+    response = await send(service, key.token, pets(10))
     assert assert_error(response, 429, "rate_limit_exceeded") == (
         "this request costs as much as 10, and 9 of 20 requests a day are left: send fewer items,"
         " or wait 43200 seconds"
@@ -240,17 +240,17 @@ async def test_a_batch_that_costs_more_than_the_day_has_left_is_refused_until_mi
     assert response.headers["X-RateLimit-Reset"] == str(MIDNIGHT)
     assert response.headers["Retry-After"] == "43200"
     assert len(await in_store(service, reader)) == 11
-    response = await send(service, key.token, animals(9))  # exactly as many as are left
+    response = await send(service, key.token, pets(9))  # exactly as many as are left
     assert (response.status_code, response.headers["X-RateLimit-Remaining"]) == (201, "0")
-    assert_error(await send(service, key.token, animals(1)), 429, "rate_limit_exceeded")
+    assert_error(await send(service, key.token, pets(1)), 429, "rate_limit_exceeded")
     service.clock.advance(43_200)
-    assert (await send(service, key.token, animals(10))).status_code == 201
+    assert (await send(service, key.token, pets(10))).status_code == 201
 
 
 async def test_batches_at_once_cost_no_more_than_the_day_has(service: Service) -> None:
     key = await service.issue(per_day=100)
     reader = (await service.issue()).token
-    responses = await asyncio.gather(*(send(service, key.token, animals(30)) for _ in range(8)))
+    responses = await asyncio.gather(*(send(service, key.token, pets(30)) for _ in range(8)))
     assert [response.status_code for response in responses] == [201] * 3 + [429] * 5
     last = await service.request("GET", "/v1/pets?sort=-id&limit=1", reader)
     assert last.json()[0]["id"] == 90
@@ -263,7 +263,7 @@ async def test_batches_of_a_key_run_one_by_one_and_a_ninth_costs_one_request(
     key = await service.issue(per_day=100)
     await service.request("GET", "/v1/usage", key.token)  # in memory: so the batches begin in order
     both = [key.token] * 9 + [(await service.issue()).token]
-    *own, ninth, other = await asyncio.gather(*(send(service, each, animals(3)) for each in both))
+    *own, ninth, other = await asyncio.gather(*(send(service, each, pets(3)) for each in both))
     firsts = [response.json()[0]["id"] for response in own]
     assert firsts == sorted(firsts)
     message = assert_error(ninth, 429, "rate_limit_exceeded")
@@ -276,14 +276,14 @@ async def test_batches_of_a_key_run_one_by_one_and_a_ninth_costs_one_request(
 
 async def test_a_refused_batch_is_no_strike(service: Service) -> None:
     key = await service.issue(per_day=100)
-    await send(service, key.token, animals(10))
+    await send(service, key.token, pets(10))
     for _ in range(40):
         service.clock.advance(1)
-        assert_error(await send(service, key.token, animals(100)), 429, "rate_limit_exceeded")
-    assert (await send(service, key.token, animals(1))).status_code == 201
+        assert_error(await send(service, key.token, pets(100)), 429, "rate_limit_exceeded")
+    assert (await send(service, key.token, pets(1))).status_code == 201
 
 
-async def test_others_run_before_animals_with_long_names_are_added(
+async def test_others_run_before_pets_with_long_names_are_added(
     service: Service, token: str
 ) -> None:
     body = [{"name": "\ufdfa" * 250 + str(n), "categoryId": 1} for n in range(100)]

@@ -1,4 +1,4 @@
-"""Change and delete animals.
+"""Change and delete pets.
 
 Which bodies are a change and how a status moves is tested in ``test_model_changes.py``; what
 an open order keeps from changing in ``test_store.py``.
@@ -32,13 +32,13 @@ async def add(send: Send) -> None:
 
 
 async def read(send: Send) -> dict[str, Any]:
-    """Return the animal 1."""
+    """Return the pet 1."""
     pet: dict[str, Any] = (await send("GET", "/pets/1")).json()
     return pet
 
 
 async def patch(send: Send, **fields: Any) -> httpx.Response:
-    """Change the animal 1."""
+    """Change the pet 1."""
     return await send("PATCH", "/pets/1", json=fields)
 
 
@@ -84,7 +84,7 @@ async def test_a_405_says_how_to_change_the_resource(send: Send) -> None:
                 assert ("Accept-Patch" in response.headers) is (path == "/pets/1")
 
 
-async def test_an_unknown_animal_is_not_found(send: Send) -> None:
+async def test_an_unknown_pet_is_not_found(send: Send) -> None:
     await add(send)
     for method in ("PATCH", "DELETE"):
         for pet_id in ("2", "+1", "1.0", "9223372036854775808", "%31"):
@@ -148,7 +148,7 @@ async def test_a_change_shows_in_lists_at_once(send: Send) -> None:
 
 
 @pytest.mark.each_database
-async def test_a_deleted_animal_is_not_found_and_its_id_not_reused(send: Send) -> None:
+async def test_a_deleted_pet_is_not_found_and_its_id_not_reused(send: Send) -> None:
     for pet_id in (1, 2, 3):
         await add(send)
         response = await send("DELETE", f"/pets/{pet_id}", headers=TEXT, content=b"no JSON")
@@ -162,7 +162,7 @@ async def test_a_deleted_animal_is_not_found_and_its_id_not_reused(send: Send) -
     assert created.headers["Location"] == f"{SERVICE_URL}/v1/pets/4"
 
 
-async def test_animals_can_be_changed_and_deleted_after_the_sunset_of_get_pet(
+async def test_pets_can_be_changed_and_deleted_after_the_sunset_of_get_pet(
     service: Service, send: Send
 ) -> None:
     await add(send)

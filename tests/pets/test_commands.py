@@ -50,7 +50,7 @@ def test_a_pet_is_added_changed_and_deleted(shop: Shop, category: int) -> None:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
-    """The commands, with a service of 123 animals."""
+    """The commands, with a service of 123 pets."""
     folder = tmp_path_factory.mktemp("many")
     with servers_in(folder) as start:
         server = start()

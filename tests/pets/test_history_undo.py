@@ -1,4 +1,4 @@
-"""The undo that stays beside the last change in the history of an animal."""
+"""The undo that stays beside the last change in the history of a pet."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ async def pet(visitor: Visitor, number: int = 1) -> httpx.Response:
 
 
 async def offered(visitor: Visitor, number: int = 1) -> set[str]:
-    """Return what the page of an animal offers to undo, once its notice is gone."""
+    """Return what the page of a pet offers to undo, once its notice is gone."""
     return OFFERS & {*buttons_of(await pet(visitor, number))}
 
 
@@ -46,7 +46,7 @@ def name_of(page: httpx.Response) -> str:
 
 
 async def stored(service: Service, number: int) -> tuple[object, ...]:
-    """Return what the store has of an animal."""
+    """Return what the store has of a pet."""
     sql = "SELECT name, category_id, status FROM pets WHERE id = ?1"
     return (await service.store.read(Statement(sql, (number,))))[0]
 
@@ -102,7 +102,7 @@ async def test_an_undo_that_comes_too_late_is_told_as_a_conflict(grace: Visitor)
     await grace.submit("/pets/1", name="Rex")
     late = await press(grace, opened, UNDO)
     assert late.status_code == 412
-    assert "Somebody else changed this animal while you were looking at it." in words(late)
+    assert "Somebody else changed this pet while you were looking at it." in words(late)
     assert name_of(await pet(grace)) == "Rex"
 
 
@@ -114,7 +114,7 @@ async def test_an_undo_that_comes_too_late_is_told_as_a_conflict(grace: Visitor)
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
 )
-async def test_a_status_that_may_not_follow_makes_the_animal_available(
+async def test_a_status_that_may_not_follow_makes_the_pet_available(
     grace: Visitor, moves: tuple[str, ...], offer: str
 ) -> None:
     for status in moves:
@@ -141,7 +141,7 @@ async def test_what_an_order_did_is_not_undone_here(service: Service, grace: Vis
 
 
 async def earlier(grace: Visitor) -> httpx.Response:
-    """Return the second page of the history of an animal."""
+    """Return the second page of the history of a pet."""
     page = await grace.get("/pets/1")
     (cursor,) = re.findall(r'\?cursor=([\w-]+)#history">Earlier', page.text)
     return await grace.get("/pets/1", cursor=cursor)
@@ -175,7 +175,7 @@ async def test_a_change_of_a_newer_version_has_no_undo(service: Service, grace: 
 
 
 @pytest.mark.each_database
-async def test_a_deleted_animal_is_added_again_from_its_history_once(
+async def test_a_deleted_pet_is_added_again_from_its_history_once(
     service: Service, grace: Visitor
 ) -> None:
     deleted = await grace.submit("/pets/1/delete")
@@ -183,12 +183,12 @@ async def test_a_deleted_animal_is_added_again_from_its_history_once(
     assert gone.status_code == 404
     for page in (deleted, gone, gone):  # the notice has it, too
         added = await succeed(grace, page, AGAIN)
-        assert "Bella is in the store: animal 2." in words(added)
+        assert "Bella is in the store: pet 2." in words(added)
     assert await stored(service, 2) == ("Bella", 1, "available")
     assert (await pet(grace, 3)).status_code == 404
 
 
-async def test_only_who_may_add_animals_adds_it_again(service: Service, grace: Visitor) -> None:
+async def test_only_who_may_add_pets_adds_it_again(service: Service, grace: Visitor) -> None:
     await grace.submit("/pets/1/delete")
     viewer = await signed_in_person(service, "viewer", "Vi")
     assert buttons_of(await pet(viewer)) == []

@@ -38,14 +38,14 @@ async def send(service: Service) -> Send:
 
 
 async def add(send: Send, *statuses: str | None) -> None:
-    """Add animals with these statuses."""
+    """Add pets with these statuses."""
     for status in statuses:
         wanted = {} if status is None else {"status": status}
         await send("POST", "/pets", name="Bella", categoryId=1, **wanted)
 
 
 async def inventory(send: Send) -> dict[str, int]:
-    """Return the inventory, which agrees with the list of animals."""
+    """Return the inventory, which agrees with the list of pets."""
     counts: dict[str, int] = (await send("GET", "/store/inventory")).json()
     pets = (await send("GET", "/pets?limit=100")).json()
     assert Counter(counts) == Counter(pet["status"] for pet in pets if "status" in pet)
@@ -61,7 +61,7 @@ async def inventory(send: Send) -> dict[str, int]:
     return counts
 
 
-async def test_animals_are_counted_by_status_and_those_without_one_are_left_out(send: Send) -> None:
+async def test_pets_are_counted_by_status_and_those_without_one_are_left_out(send: Send) -> None:
     expected = EMPTY.copy()
     assert await inventory(send) == expected
     for status in (None, "available", "available", "pending", "sold", None):
@@ -133,7 +133,7 @@ async def test_an_unknown_grouping_is_refused(service: Service) -> None:
     assert assert_error(response, 400, "invalid_parameter") == "by: expected 'category'"
 
 
-async def test_an_animal_counts_in_the_category_that_it_moves_to(send: Send) -> None:
+async def test_a_pet_counts_in_the_category_that_it_moves_to(send: Send) -> None:
     await add(send, "available", None, "sold")
     for category in (2, -(2**63), 2**63 - 1, 1):
         for pet_id in (1, 2, 3):

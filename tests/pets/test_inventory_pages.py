@@ -26,7 +26,7 @@ async def numbers(visitor: Visitor) -> list[int]:
 
 def categories(page: httpx.Response) -> list[str]:
     """Return the rows of the table of categories."""
-    table = page.text.partition('aria-label="Animals by category"')[2].partition("</table>")[0]
+    table = page.text.partition('aria-label="Pets by category"')[2].partition("</table>")[0]
     found = re.findall(r"<tr[^>]*>(.*?)</tr>", table.partition("<tbody")[2], re.DOTALL)
     return [" ".join(re.sub("<[^>]*>", " ", row).split()) for row in found]
 
@@ -62,7 +62,7 @@ async def test_each_category_has_a_bar_and_a_row_the_most_to_sell_first(
     pets = [NewPet("Rex", 1, "available")] * 2 + [NewPet("Mia", 2, "sold")]
     await service.store.write(create_pets([*pets, NewPet("Kim", 1, "sold")]))
     page = await staff.get("/inventory")
-    assert 'aria-label="Animals by status: 2 available, 0 pending, 2 sold"' in page.text
+    assert 'aria-label="Pets by status: 2 available, 0 pending, 2 sold"' in page.text
     assert 'x="50.0%" width="50.0%"' in page.text
     assert 'href="/console/pets?status=sold"' in page.text
     assert categories(page) == ["Dogs 2 0 1 3", "category 2 0 0 1 1"]
@@ -80,5 +80,5 @@ async def test_the_table_has_more_categories_than_the_chart_and_the_rest_in_one_
     await service.store.write(create_pets(pets))
     page = await staff.get("/inventory")
     assert (len(bars(page)), len(categories(page))) == (30, MAX_CATEGORIES + 1)
-    assert "These are the 30 categories with the most animals to sell." in words(page)
+    assert "These are the 30 categories with the most pets to sell." in words(page)
     assert categories(page)[-1] == "all other categories 2 0 0 2"

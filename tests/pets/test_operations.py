@@ -1,4 +1,4 @@
-"""Add, list and get animals."""
+"""Add, list and get pets."""
 
 import re
 from collections.abc import AsyncIterator
@@ -31,7 +31,7 @@ async def token(service: Service) -> str:
 
 
 async def fill(service: Service, count: int) -> None:
-    """Add animals 1 to ``count``: each third sold, odd ones of category 1."""
+    """Add pets 1 to ``count``: each third sold, odd ones of category 1."""
     pets = [
         NewPet(f"Pet {n}", n % 2, "sold" if n % 3 == 0 else "available")
         for n in range(1, count + 1)
@@ -49,10 +49,10 @@ async def pages(service: Service, token: str, path: str) -> AsyncIterator[list[d
         following = next_page(response)
 
 
-# createPet; which bodies are an animal is tested in test_model.py
+# createPet; which bodies are a pet is tested in test_model.py
 
 
-async def test_an_invalid_animal_is_refused_naming_the_field(service: Service, token: str) -> None:
+async def test_an_invalid_pet_is_refused_naming_the_field(service: Service, token: str) -> None:
     for content, field in (
         ("{}", "name"),
         ('{"name":"Bella"}', "categoryId"),
@@ -69,7 +69,7 @@ async def test_an_invalid_animal_is_refused_naming_the_field(service: Service, t
 
 
 @pytest.mark.each_database
-async def test_an_animal_is_returned_as_it_was_given(service: Service, token: str) -> None:
+async def test_a_pet_is_returned_as_it_was_given(service: Service, token: str) -> None:
     for number, body in enumerate(
         (
             {"name": "B", "categoryId": 1},
@@ -98,7 +98,7 @@ async def test_an_animal_is_returned_as_it_was_given(service: Service, token: st
 
 
 @pytest.mark.each_database
-async def test_an_animal_survives_a_restart_of_the_service(address: str) -> None:
+async def test_a_pet_survives_a_restart_of_the_service(address: str) -> None:
     async with running_service(address) as service:
         key = await service.issue()
         body = {"name": "Bella", "categoryId": 1}
@@ -110,7 +110,7 @@ async def test_an_animal_survives_a_restart_of_the_service(address: str) -> None
 # listPets
 
 
-async def test_a_page_has_20_animals_by_default(service: Service, token: str) -> None:
+async def test_a_page_has_20_pets_by_default(service: Service, token: str) -> None:
     await fill(service, 21)
     response = await service.request("GET", "/v1/pets", token)
     assert [pet["id"] for pet in response.json()] == list(range(1, 21))

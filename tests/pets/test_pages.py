@@ -1,4 +1,4 @@
-"""The pages of animals."""
+"""The pages of pets."""
 
 import asyncio
 import re
@@ -55,7 +55,7 @@ async def added(visitor: Visitor, **fields: str) -> httpx.Response:
         ({"status": "lost"}, "Status: expected one of"),
     ],
 )
-async def test_an_animal_with_an_invalid_field_is_not_added(
+async def test_a_pet_with_an_invalid_field_is_not_added(
     service: Service, staff: Visitor, typed: dict[str, str], said: str
 ) -> None:
     refused = await staff.post("/pets", **BELLA | typed)
@@ -65,12 +65,12 @@ async def test_an_animal_with_an_invalid_field_is_not_added(
     hint = "categoryId-hint " if "\0" in typed.get("categoryId", "") else ""
     assert f'aria-describedby="{hint}{field}-problem"' in refused.text
     if "status" not in typed and "\0" not in typed.get("categoryId", ""):
-        kept = form_of(refused, "Add the animal").fields
+        kept = form_of(refused, "Add the pet").fields
         assert kept.items() >= (BELLA | {"categoryId": "Dogs"} | typed).items()
     assert await stored(service, staff) == []
 
 
-async def test_a_refused_animal_has_all_its_errors_at_once(staff: Visitor) -> None:
+async def test_a_refused_pet_has_all_its_errors_at_once(staff: Visitor) -> None:
     refused = await staff.post("/pets", name=" ", categoryId="", status="lost")
     assert refused.status_code == 400
     assert "3 fields need another look:" in words(refused)
@@ -80,15 +80,15 @@ async def test_a_refused_animal_has_all_its_errors_at_once(staff: Visitor) -> No
     assert refused.text.count('aria-invalid="true"') == 3
 
 
-async def test_the_form_is_ready_for_the_next_animal_after_adding_one(
+async def test_the_form_is_ready_for_the_next_pet_after_adding_one(
     service: Service, staff: Visitor
 ) -> None:
     empty = await staff.get("/pets/new")
-    assert form_of(empty, "Add the animal").fields["status"] == "available"
+    assert form_of(empty, "Add the pet").fields["status"] == "available"
     page = await staff.submit("/pets", **BELLA | {"categoryId": "dOGS", "status": ""})
-    kept = form_of(page, "Add the animal").fields
+    kept = form_of(page, "Add the pet").fields
     assert (kept["name"], kept["categoryId"], kept["status"]) == ("", "Dogs", "")
-    assert "Bella is in the store: animal 1." in words(page)
+    assert "Bella is in the store: pet 1." in words(page)
     assert "Bella is deleted." in words(await succeed(staff, page, "Undo"))
     assert await stored(service, staff) == []
 
@@ -97,7 +97,7 @@ async def test_the_form_is_ready_for_the_next_animal_after_adding_one(
 
 
 def added_last(page: httpx.Response) -> list[str]:
-    """Return what the page tells of the animals that were added last."""
+    """Return what the page tells of the pets that were added last."""
     panel = page.text.partition('<section class="panel" id="added"')[2].partition("</section>")[0]
     lines = [part.partition("</li>")[0] for part in panel.split("<li ")[1:]]
     return [
@@ -114,28 +114,28 @@ async def test_the_last_ten_that_the_person_added_stand_below_each_with_undo(
     for number in range(11):
         await staff.submit("/pets", **BELLA | {"name": f"Rex {number}"})
     page = await other.submit("/pets", **BELLA)
-    assert added_last(page) == ["Bella Dogs, animal 12 just now Undo for Bella"]
+    assert added_last(page) == ["Bella Dogs, pet 12 just now Undo for Bella"]
     service.clock.advance(120)
     page = await staff.get("/pets/new")
     assert added_last(page) == [
-        f"Rex {number} Dogs, animal {number + 1} 2 minutes ago Undo for Rex {number}"
+        f"Rex {number} Dogs, pet {number + 1} 2 minutes ago Undo for Rex {number}"
         for number in range(10, 0, -1)
     ]
     assert '<a href="/console/pets/11"><bdi>Rex 10</bdi></a>' in page.text
     undone = await succeed(staff, page, "Undo for Rex 10")
     assert undone.url.path == "/console/pets/new"
     assert "Rex 10 is deleted." in words(undone)
-    kept = form_of(undone, "Add the animal").fields
+    kept = form_of(undone, "Add the pet").fields
     assert (kept["categoryId"], kept["status"]) == ("Dogs", "available")
     assert added_last(undone)[0].startswith("Rex 9 ")
 
 
-async def test_an_added_animal_that_somebody_changed_has_no_undo(
+async def test_an_added_pet_that_somebody_changed_has_no_undo(
     service: Service, staff: Visitor, other: Visitor
 ) -> None:
     page = await staff.submit("/pets", **BELLA)
     await succeed(other, await other.get("/pets/1"), "Save", name="Rex")
-    assert added_last(await staff.get("/pets/new")) == ["Rex Dogs, animal 1 just now"]
+    assert added_last(await staff.get("/pets/new")) == ["Rex Dogs, pet 1 just now"]
     refused = await press(staff, page, "Undo for Bella")
     assert refused.status_code == 412
     assert [pet["name"] for pet in await stored(service, staff)] == ["Rex"]
@@ -165,10 +165,10 @@ async def test_an_invalid_search_shows_the_error_and_keeps_the_input(
     assert field in {"cursor", "status"} or f'value="{typed}"' in page.text
 
 
-async def test_animals_are_found_by_status_category_number_and_name(
+async def test_pets_are_found_by_status_category_number_and_name(
     service: Service, staff: Visitor
 ) -> None:
-    assert "There are no animals yet." in (await staff.get("/pets")).text
+    assert "There are no pets yet." in (await staff.get("/pets")).text
     await staff.submit("/pets", **BELLA | {"name": "Mr. D\u00e4rcy"})
     await service.store.write(create_pets([NewPet("Rex", 2, "sold")]))
     page = (await staff.get("/pets")).text
@@ -182,18 +182,18 @@ async def test_animals_are_found_by_status_category_number_and_name(
         assert "<bdi>Mr. D\u00e4rcy</bdi>" in page
         assert "<bdi>Dogs</bdi>" in page
         assert "Rex" not in page
-    assert "No animal matches." in (await staff.get("/pets", name="x")).text
+    assert "No pet matches." in (await staff.get("/pets", name="x")).text
 
 
-async def test_a_number_in_the_name_field_offers_the_animal_with_that_id(staff: Visitor) -> None:
+async def test_a_number_in_the_name_field_offers_the_pet_with_that_id(staff: Visitor) -> None:
     await added(staff)
     page = (await staff.get("/pets", name="1")).text
-    assert '<a href="/console/pets/1" autofocus>Animal 1: <bdi>Bella</bdi></a>' in page
-    assert "No animal matches." not in page
+    assert '<a href="/console/pets/1" autofocus>Pet 1: <bdi>Bella</bdi></a>' in page
+    assert "No pet matches." not in page
     for number in ("2", "9" * 19):
         found = await staff.get("/pets", name=number)
         assert found.status_code == 200
-        assert f"Animal {number}:" not in found.text
+        assert f"Pet {number}:" not in found.text
 
 
 async def test_the_first_match_of_a_search_takes_the_focus(staff: Visitor) -> None:
@@ -208,7 +208,7 @@ async def test_the_first_match_of_a_search_takes_the_focus(staff: Visitor) -> No
     assert focused not in (await staff.get("/pets", status="available")).text
 
 
-async def test_the_status_filter_finds_animals_without_a_status(
+async def test_the_status_filter_finds_pets_without_a_status(
     service: Service, staff: Visitor
 ) -> None:
     pets = [NewPet("Rex", 1, "sold"), *(NewPet(f"Bella {number:02}", 1) for number in range(51))]
@@ -243,14 +243,14 @@ async def test_a_short_page_with_a_next_page_says_that_there_is_more(
     many = [NewPet("Bella", 1, "available")] * (MAX_SCANNED + 100)
     await service.store.write(create_pets(many))
     page = (await staff.get("/pets", name="bella", status="sold")).text
-    assert "No match so far, and there are more animals to look through" in page
+    assert "No match so far, and there are more pets to look through" in page
     assert 'rel="next"' in page
 
 
-# One animal
+# One pet
 
 
-async def test_an_unknown_animal_is_not_found(staff: Visitor) -> None:
+async def test_an_unknown_pet_is_not_found(staff: Visitor) -> None:
     for response in (
         await staff.get("/pets/7"),
         await staff.post("/pets/7", **BELLA),
@@ -258,15 +258,15 @@ async def test_an_unknown_animal_is_not_found(staff: Visitor) -> None:
         await staff.post("/pets/7/delete", version="x"),
     ):
         assert response.status_code == 404
-        assert "There is no animal 7; somebody may have deleted it" in words(response)
+        assert "There is no pet 7; somebody may have deleted it" in words(response)
 
 
-async def test_rights_decide_what_the_page_of_an_animal_offers(
+async def test_rights_decide_what_the_page_of_a_pet_offers(
     service: Service, staff: Visitor
 ) -> None:
-    assert '<a href="/console/pets">All animals</a>' in (await added(staff)).text
+    assert '<a href="/console/pets">All pets</a>' in (await added(staff)).text
     reader = await only(service, "pets:read")
-    assert "Add an animal" not in (await reader.get("/pets")).text
+    assert "Add a pet" not in (await reader.get("/pets")).text
     page = await reader.get("/pets/1")
     assert '<span class="category hue-1"><bdi>Dogs</bdi></span>' in page.text
     assert buttons_of(page) == []
@@ -315,7 +315,7 @@ async def test_a_refused_change_keeps_the_input_and_the_version(staff: Visitor) 
 
 
 async def test_only_edited_fields_are_changed(service: Service, staff: Visitor) -> None:
-    # The field shows no line break; it must not vanish because somebody sold the animal.
+    # The field shows no line break; it must not vanish because somebody sold the pet.
     body = {"name": "Bella\nthe Great", "categoryId": 1}
     await service.request("POST", "/v1/pets", staff.token, json=body)
     page = await staff.get("/pets/1")
@@ -330,7 +330,7 @@ async def test_an_unchanged_form_changes_nothing(service: Service, staff: Visito
     assert await history(service, staff) == ["pet.created"]
 
 
-async def test_undo_restores_the_animal(service: Service, staff: Visitor) -> None:
+async def test_undo_restores_the_pet(service: Service, staff: Visitor) -> None:
     await staff.submit("/categories", name="Cats")
     typed = {"name": "Rex", "categoryId": "Cats", "status": ""}
     changed = await succeed(staff, await added(staff), "Save", **typed)
@@ -359,9 +359,7 @@ async def test_undo_of_a_sale_restores_an_allowed_status(
     assert [pet["status"] for pet in await stored(service, staff)] == [after]
 
 
-async def test_undo_adds_a_deleted_animal_with_a_new_number(
-    service: Service, staff: Visitor
-) -> None:
+async def test_undo_adds_a_deleted_pet_with_a_new_number(service: Service, staff: Visitor) -> None:
     page = await succeed(staff, await added(staff), "Delete Bella")
     assert "Bella is deleted." in words(page)
     again = await succeed(staff, page, "Add it again, with a new number")
@@ -376,7 +374,7 @@ async def test_a_reservation_links_to_its_order(service: Service, staff: Visitor
     response = await press(staff, await added(staff), "Reserve")
     assert response.headers["location"] == "/console/orders/1"
     page = await staff.get("/pets/1")
-    assert "Order 1 reserves the animal." in words(page)
+    assert "Order 1 reserves the pet." in words(page)
     assert form_of(page, "Undo").path == "/orders/1/cancel"
     page = await staff.get("/pets/1")
     assert '<a href="/console/orders/1">Order 1</a>' in page.text
@@ -408,10 +406,10 @@ async def test_losing_the_race_for_a_reservation_shows_the_other_order(
     ("status", "said"),
     [
         ("sold", "test has just sold Bella."),
-        ("", "Only an available animal can be reserved."),
+        ("", "Only an available pet can be reserved."),
     ],
 )
-async def test_an_animal_that_is_no_longer_available_is_not_reserved(
+async def test_a_pet_that_is_no_longer_available_is_not_reserved(
     staff: Visitor, other: Visitor, status: str, said: str
 ) -> None:
     page = await added(staff)
@@ -421,7 +419,7 @@ async def test_an_animal_that_is_no_longer_available_is_not_reserved(
     assert said in words(lost)
 
 
-async def test_a_reserved_animal_cannot_be_sold_or_deleted(staff: Visitor) -> None:
+async def test_a_reserved_pet_cannot_be_sold_or_deleted(staff: Visitor) -> None:
     await press(staff, await added(staff), "Reserve")
     page = await staff.get("/pets/1")
     for refused in (
@@ -442,7 +440,7 @@ async def test_a_conflict_shows_the_other_change_and_keeps_the_input(
     await succeed(other, page, "Save", status="sold")
     refused = await press(staff, page, "Save", name="Bella II", status="")
     assert refused.status_code == 412
-    assert "Somebody else changed this animal while you were looking at it." in words(refused)
+    assert "Somebody else changed this pet while you were looking at it." in words(refused)
     assert conflict_of(refused, "Status") == ["available", "sold", "none"]
     assert '<a class="button quiet" href="/console/pets/1">Take theirs</a>' in refused.text
     assert [pet["name"] for pet in await stored(service, staff)] == ["Bella"]
@@ -492,7 +490,7 @@ async def test_a_conflict_names_the_order_that_was_placed_or_ended_meanwhile(
     assert ("Order" in words(refused)) is bool(told)
 
 
-async def test_deleting_an_animal_that_someone_changed_is_a_conflict(
+async def test_deleting_a_pet_that_someone_changed_is_a_conflict(
     service: Service, staff: Visitor, other: Visitor
 ) -> None:
     page = await added(staff)
@@ -505,27 +503,27 @@ async def test_deleting_an_animal_that_someone_changed_is_a_conflict(
     assert await stored(service, staff) == []
 
 
-async def test_an_animal_deleted_by_someone_else_can_be_added_again_from_the_form(
+async def test_a_pet_deleted_by_someone_else_can_be_added_again_from_the_form(
     service: Service, staff: Visitor, other: Visitor
 ) -> None:
     page = await added(staff)
     await succeed(other, page, "Delete Bella")
     refused = await press(staff, page, "Save", name="Rex")
     assert refused.status_code == 404
-    assert "test deleted this animal just now, while you were looking at it" in words(refused)
+    assert "test deleted this pet just now, while you were looking at it" in words(refused)
     shown = await succeed(staff, refused, "Add it again")
     assert shown.url.path == "/console/pets/2"
     assert await stored(service, staff) == [{"id": 2, **BELLA, "categoryId": 1, "name": "Rex"}]
 
 
 async def history(service: Service, visitor: Visitor) -> list[str]:
-    """Return the types of all events of animals and orders."""
+    """Return the types of all events of pets and orders."""
     page = await stored(service, visitor, "/v1/events")
     return [event["type"] for event in page if event["type"].startswith(("pet", "order"))]
 
 
 @pytest.mark.each_database
-async def test_a_double_click_adds_an_animal_once_with_any_form_id(
+async def test_a_double_click_adds_a_pet_once_with_any_form_id(
     service: Service, staff: Visitor
 ) -> None:
     form = BELLA | {"once": "a\0\x7f\ufffd"}

@@ -1,4 +1,4 @@
-"""Selling an animal over the counter in the console, and what its page says of the sale."""
+"""Selling a pet over the counter in the console, and what its page says of the sale."""
 
 import httpx
 import pytest
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("dogs")]
 
 @pytest.fixture
 async def grace(service: Service) -> Visitor:
-    """A clerk, in a shop with an available animal."""
+    """A clerk, in a shop with an available pet."""
     grace = await signed_in_person(service, "clerk", "Grace")
     await grace.submit("/pets", name="Bella", categoryId="1", status="available")
     return grace
@@ -25,7 +25,7 @@ async def sell(visitor: Visitor, **typed: str) -> httpx.Response:
 
 
 async def statuses(visitor: Visitor) -> tuple[str, str]:
-    """Return the status of the animal and that of its newest order, as their pages say them."""
+    """Return the status of the pet and that of its newest order, as their pages say them."""
     pages = [await visitor.get(path) for path in ("/pets/1", "/orders/1")]
     first, second = (page.text.partition('<span class="status ')[2] for page in pages)
     return first.partition('"')[0], second.partition('"')[0]
@@ -57,7 +57,7 @@ async def test_a_sale_is_undone_within_a_minute(grace: Visitor, clock: ManualClo
     assert await statuses(grace) == ("available", "cancelled")
 
 
-async def test_a_sale_is_also_undone_on_the_pages_of_animal_and_order(grace: Visitor) -> None:
+async def test_a_sale_is_also_undone_on_the_pages_of_pet_and_order(grace: Visitor) -> None:
     sold = await sell(grace)  # neither buyer nor price is required
     assert "Bella is sold: order 1." in words(sold)
     assert "To somebody unknown, by Grace: Order 1." in words(sold)
@@ -82,7 +82,7 @@ async def test_after_a_minute_a_sale_is_taken_back(grace: Visitor, clock: Manual
     assert await statuses(grace) == ("available", "delivered")
 
 
-async def test_an_undo_leaves_an_animal_that_was_sold_again(grace: Visitor) -> None:
+async def test_an_undo_leaves_a_pet_that_was_sold_again(grace: Visitor) -> None:
     sold = await sell(grace)
     await succeed(grace, await grace.get("/pets/1"), "Take back Bella")
     await sell(grace)
@@ -131,7 +131,7 @@ async def test_a_sale_that_was_taken_back_is_not_told_again(
     assert "stays delivered" not in words(page)
 
 
-async def test_an_animal_that_was_sold_when_it_was_added_tells_nothing_of_it(
+async def test_a_pet_that_was_sold_when_it_was_added_tells_nothing_of_it(
     grace: Visitor,
 ) -> None:
     await grace.submit("/pets", name="Rex", categoryId="1", status="sold")

@@ -1,4 +1,4 @@
-"""Search animals by the words of their names, and prepare animals for that."""
+"""Search pets by the words of their names, and prepare pets for that."""
 
 import asyncio
 import random
@@ -115,7 +115,7 @@ async def walk(
 
 
 def position(pet: Pet, text: str) -> tuple[str, str, int] | None:
-    """Return what sorts an animal, if a search finds it."""
+    """Return what sorts a pet, if a search finds it."""
     words, (*whole, beginning) = words_of(pet.name), words_of(text)
     size = len(whole)
     places = [
@@ -213,7 +213,7 @@ async def test_a_cursor_of_another_search_is_a_valid_position(
 # What a page costs
 
 
-async def test_a_page_reads_a_bounded_number_of_animals(store: Store) -> None:
+async def test_a_page_reads_a_bounded_number_of_pets(store: Store) -> None:
     size = 2 * MAX_SCANNED + 50
     await store.write(create_pets([NewPet("Bella", 1, "sold")] * size))
     last = await store.write(create_pet(NewPet("Bellatrix", 1, "available")))
@@ -318,7 +318,7 @@ async def walk_while_others_work(
     limit=st.integers(1, 3),
     changes=st.lists(st.lists(actions, max_size=4), max_size=6),
 )
-def test_animals_that_existed_throughout_are_found_exactly_once(
+def test_pets_that_existed_throughout_are_found_exactly_once(
     names: list[str], prefix: str, limit: int, changes: list[list[tuple[str, int]]]
 ) -> None:
     asyncio.run(walk_while_others_work(names, prefix, limit, changes))
@@ -376,7 +376,7 @@ async def test_searches_find_what_they_should_after_any_change(store: Store, see
         *("\ufb03" * 200 + " rex", "\ufdfa " * 100 + " ".join(f"w{n}" for n in range(10))),
     ],
 )
-async def test_no_word_of_a_deleted_or_renamed_animal_is_left(store: Store, name: str) -> None:
+async def test_no_word_of_a_deleted_or_renamed_pet_is_left(store: Store, name: str) -> None:
     await add(store, [name])
     await store.write(create_pets([NewPet(name, 1)]))
     assert await stored_words(store) >= {(key, 1) for key in word_keys_of(words_of(name))}

@@ -1,4 +1,4 @@
-"""Search animals by name, and list the newest first."""
+"""Search pets by name, and list the newest first."""
 
 from itertools import product
 from typing import Any
@@ -24,7 +24,7 @@ PETS = (
 
 @pytest.fixture
 async def token(service: Service) -> str:
-    """The token of a key without limits, of a store with a few animals."""
+    """The token of a key without limits, of a store with a few pets."""
     await service.store.write(create_pets(PETS))
     return (await service.issue()).token
 
@@ -185,7 +185,7 @@ async def test_a_change_shows_in_the_next_search(service: Service, token: str) -
     assert await walk(service, token, name="wal") == [[]]
 
 
-async def test_a_search_that_finds_one_animal_has_its_etag(service: Service, token: str) -> None:
+async def test_a_search_that_finds_one_pet_has_its_etag(service: Service, token: str) -> None:
     one = await service.request("GET", "/v1/pets/2", token)
     found = await get(service, token, name="rex", status="sold", categoryId=1)
     assert found.headers["ETag"] == one.headers["ETag"]

@@ -1,4 +1,4 @@
-"""Several animals changed or deleted at once, and that taken back."""
+"""Several pets changed or deleted at once, and that taken back."""
 
 import asyncio
 import re
@@ -27,21 +27,21 @@ async def grace(service: Service) -> Visitor:
 
 
 async def added(visitor: Visitor, *statuses: str) -> None:
-    """Add an animal with each status, named by its number."""
+    """Add a pet with each status, named by its number."""
     for number, status in enumerate(statuses, 1):
-        body = {"name": f"Animal {number}", "categoryId": "1", "status": status}
+        body = {"name": f"Pet {number}", "categoryId": "1", "status": status}
         await visitor.submit("/pets", **body, once=str(number))
 
 
 async def boxes(visitor: Visitor, **query: str) -> dict[int, str]:
-    """Return the values of the checkboxes of the list, by the ids of their animals."""
+    """Return the values of the checkboxes of the list, by the ids of their pets."""
     page = await visitor.get("/pets", **query)
     values = re.findall(r'<input class="pick" [^>]*name="pet" value="([^"]+)"', page.text)
     return {int(value.partition(".")[0]): value for value in values}
 
 
 async def send(visitor: Visitor, path: str, ids: list[int], **fields: str) -> httpx.Response:
-    """Select animals in the list, and send the form."""
+    """Select pets in the list, and send the form."""
     shown = await boxes(visitor)
     return await visitor.post(path, pet=[shown[pet_id] for pet_id in ids], **fields)
 
@@ -62,7 +62,7 @@ async def statuses(service: Service) -> list[str | None]:
 
 
 def reasons(page: httpx.Response) -> dict[int, str]:
-    """Return why animals were left as they are, by their ids."""
+    """Return why pets were left as they are, by their ids."""
     rows = re.findall(
         r'href="/console/pets/(\d+)">.*?</td>\s*<td[^>]*>(.*?)</td>', page.text, re.DOTALL
     )
@@ -78,13 +78,13 @@ async def test_each_row_of_the_list_has_a_labelled_checkbox(grace: Visitor) -> N
     page = await grace.get("/pets")
     assert [*await boxes(grace)] == [2, 1]
     assert page.text.count('form="selection"') == 2
-    assert 'aria-label="Select \u2068Animal 2\u2069, 2"' in page.text
+    assert 'aria-label="Select \u2068Pet 2\u2069, 2"' in page.text
     bar = form_to(page, PATH)
     assert bar.fields == {"back": "/pets", "status": "", "categoryId": ""}
     assert '<form class="selection selected" id="selection"' in page.text
 
 
-async def test_who_may_not_change_animals_has_no_checkboxes(service: Service) -> None:
+async def test_who_may_not_change_pets_has_no_checkboxes(service: Service) -> None:
     writer = await signed_in(service)
     await added(writer, "available")
     viewer = await signed_in_person(service, "viewer", "Vi")
@@ -102,20 +102,20 @@ async def test_who_may_not_change_animals_has_no_checkboxes(service: Service) ->
 
 
 @pytest.mark.each_database
-async def test_the_status_of_several_animals_changes_with_one_undo(
+async def test_the_status_of_several_pets_changes_with_one_undo(
     service: Service, grace: Visitor
 ) -> None:
     await added(grace, "available", "pending", "available", "available")
     page = await page_after(grace, await send(grace, PATH, [1, 2, 3], status="sold"))
-    assert "3 animals are sold." in words(page)
+    assert "3 pets are sold." in words(page)
     assert await statuses(service) == ["sold", "sold", "sold", "available"]
     await published_by(service)
     page = await press(grace, page, "Undo")
-    assert "2 animals are as before." in words(page)
+    assert "2 pets are as before." in words(page)
     assert reasons(page) == {2: "Sold can become available, not pending"}
     assert await statuses(service) == ["available", "sold", "available", "available"]
     page = await succeed(grace, page, "Redo")
-    assert "2 animals are as before." in words(page)
+    assert "2 pets are as before." in words(page)
     assert await statuses(service) == ["sold", "sold", "sold", "available"]
     await succeed(grace, page, "Undo")
     assert await statuses(service) == ["available", "sold", "available", "available"]
@@ -124,10 +124,10 @@ async def test_the_status_of_several_animals_changes_with_one_undo(
 @pytest.mark.parametrize(
     ("fields", "told", "expected"),
     [
-        ({"status": "none"}, "1 animal is without a status.", ("Animal 1", 1, None)),
-        ({"categoryId": " cats "}, "1 animal is changed.", ("Animal 1", 2, "available")),
-        ({"categoryId": "2"}, "1 animal is changed.", ("Animal 1", 2, "available")),
-        ({"categoryId": "2", "status": "sold"}, "1 animal is changed.", ("Animal 1", 2, "sold")),
+        ({"status": "none"}, "1 pet is without a status.", ("Pet 1", 1, None)),
+        ({"categoryId": " cats "}, "1 pet is changed.", ("Pet 1", 2, "available")),
+        ({"categoryId": "2"}, "1 pet is changed.", ("Pet 1", 2, "available")),
+        ({"categoryId": "2", "status": "sold"}, "1 pet is changed.", ("Pet 1", 2, "sold")),
     ],
 )
 async def test_status_and_category_can_be_changed(
@@ -139,7 +139,7 @@ async def test_status_and_category_can_be_changed(
     assert told in words(page)
     assert (await stored(service))[1] == expected
     await succeed(grace, page, "Undo")
-    assert (await stored(service))[1] == ("Animal 1", 1, "available")
+    assert (await stored(service))[1] == ("Pet 1", 1, "available")
 
 
 async def test_what_is_so_already_is_not_changed_and_pages_cost_no_requests(
@@ -149,9 +149,9 @@ async def test_what_is_so_already_is_not_changed_and_pages_cost_no_requests(
     await added(shop, "available", "sold", "available")
     before = await left_today(shop, service)
     page = await page_after(shop, await send(shop, PATH, [1, 2], status="sold"))
-    assert "1 animal is sold. 1 animal was sold already." in words(page)
+    assert "1 pet is sold. 1 pet was sold already." in words(page)
     page = await page_after(shop, await send(shop, PATH, [1, 2], categoryId="1"))
-    assert "2 animals were like that already." in words(page)
+    assert "2 pets were like that already." in words(page)
     assert "Undo" not in buttons_of(page)
     assert await left_today(shop, service) == before
 
@@ -166,35 +166,35 @@ async def test_what_could_not_be_done_is_listed_with_its_reason(grace: Visitor) 
     fields = {"pet": [*seen[:-1], reserved], "status": "pending"}
     page = await grace.post(PATH, **fields)
     assert page.status_code == 200
-    assert "2 animals are pending. 1 animal was pending already." in words(page)
-    assert "3 animals were left as they are" in words(page)
+    assert "2 pets are pending. 1 pet was pending already." in words(page)
+    assert "3 pets were left as they are" in words(page)
     assert reasons(page) == {
         2: "Somebody changed it meanwhile.",
         3: "Somebody deleted it.",
         5: "Sold can become available, not pending",
     }
-    assert "Animal 3" in words(page)
+    assert "Pet 3" in words(page)
     assert "Bella" in words(page)
     page = await succeed(grace, page, "Undo")
-    assert "2 animals are as before." in words(page)
+    assert "2 pets are as before." in words(page)
     page = await send(grace, PATH, [1], status="sold")
     assert reasons(page) == {1: "An order reserves it. Deliver or cancel the order first."}
-    assert "0 animals are sold." in words(page)
-    assert "1 animal was left as it is" in words(page)
+    assert "0 pets are sold." in words(page)
+    assert "1 pet was left as it is" in words(page)
     assert [each for each in buttons_of(page) if each == "Undo"] == []
 
 
 async def test_the_result_leads_back_to_the_list_as_it_was_filtered(grace: Visitor) -> None:
     await added(grace, "available", "available")
-    page = await grace.get("/pets", status="available", name="Animal")
+    page = await grace.get("/pets", status="available", name="Pet")
     bar = form_to(page, PATH)
-    assert bar.fields["back"] == "/pets?name=Animal&status=available"
+    assert bar.fields["back"] == "/pets?name=Pet&status=available"
     fields = bar.fields | {"pet": [*(await boxes(grace)).values()], "status": "sold"}
     done = await grace.post(PATH, **fields)
     target = done.headers["location"]
-    assert target == "/console/pets?name=Animal&status=available"
+    assert target == "/console/pets?name=Pet&status=available"
     undone = await press(grace, await page_after(grace, done), "Undo")
-    assert undone.headers["location"] == "/console/pets?name=Animal&status=available"
+    assert undone.headers["location"] == "/console/pets?name=Pet&status=available"
     for back in ("https://evil.example/", "//evil.example", "/pets\r\nx: y", "x"):
         done = await send(grace, PATH, [1], status="sold", back=back)
         assert done.headers["location"] == "/console/pets"
@@ -216,12 +216,12 @@ async def test_a_refused_change_keeps_the_selection_and_what_was_typed(
     asked = await send(grace, PATH, [1, 3], **fields)
     assert asked.status_code == 400
     assert said in words(asked)
-    assert "Animal 1" in words(asked)
-    assert "Animal 2" not in words(asked)
-    assert form_of(asked, "Change 2 animals").fields["categoryId"] == fields.get("categoryId", "")
+    assert "Pet 1" in words(asked)
+    assert "Pet 2" not in words(asked)
+    assert form_of(asked, "Change 2 pets").fields["categoryId"] == fields.get("categoryId", "")
     assert await statuses(service) == ["available"] * 3
-    page = await succeed(grace, asked, "Change 2 animals", status="sold", categoryId="")
-    assert "2 animals are sold." in words(page)
+    page = await succeed(grace, asked, "Change 2 pets", status="sold", categoryId="")
+    assert "2 pets are sold." in words(page)
     assert await statuses(service) == ["sold", "available", "sold"]
 
 
@@ -230,8 +230,8 @@ async def test_a_double_click_and_two_tabs_change_once(service: Service, grace: 
     shown = [*(await boxes(grace)).values()]
     clicks = (grace.post(PATH, pet=shown, status="sold") for _ in range(3))
     pages = [await page_after(grace, done) for done in await asyncio.gather(*clicks)]
-    told = sorted(words(page)[:25] for page in pages)
-    assert told == ["2 animals are sold. Undo "[:25], *["2 animals were sold alrea"] * 2]
+    told = sorted(words(page)[:22] for page in pages)
+    assert told == ["2 pets are sold. Undo "[:22], *["2 pets were sold alrea"] * 2]
     sql = "SELECT resource, actor, request_id FROM events WHERE type = 'pet.updated'"
     events = await service.store.read(Statement(sql))
     assert sorted(each[:2] for each in events) == [
@@ -249,7 +249,7 @@ async def test_an_undo_leaves_what_somebody_changed_since(service: Service, grac
     await grace.submit("/pets/1", name="Bella")
     await grace.submit("/pets/2/delete")
     left = await press(grace, page, "Undo")
-    assert "1 animal is as before." in words(left)
+    assert "1 pet is as before." in words(left)
     assert reasons(left) == {
         1: "Somebody changed it meanwhile.",
         2: "Somebody changed it meanwhile.",
@@ -266,12 +266,12 @@ async def test_an_undo_is_for_the_one_who_did_it_and_once(service: Service, grac
     assert await statuses(service) == ["sold"]
     await succeed(grace, page, "Undo")
     again = await succeed(grace, page, "Undo")
-    assert "1 animal was as before already." in words(again)
+    assert "1 pet was as before already." in words(again)
     sql = "SELECT count(*) FROM events WHERE type = 'pet.updated'"
     assert await service.store.read(Statement(sql)) == [(2,)]
 
 
-async def test_an_undo_needs_the_history_of_the_animals(service: Service, grace: Visitor) -> None:
+async def test_an_undo_needs_the_history_of_the_pets(service: Service, grace: Visitor) -> None:
     await added(grace, "available")
     page = await page_after(grace, await send(grace, PATH, [1], status="sold"))
     await service.store.write(do("DELETE FROM events"))
@@ -279,7 +279,7 @@ async def test_an_undo_needs_the_history_of_the_animals(service: Service, grace:
     assert reasons(left) == {1: "Its history is no longer kept"}
 
 
-async def test_an_undo_cannot_take_back_that_an_animal_was_added(
+async def test_an_undo_cannot_take_back_that_a_pet_was_added(
     service: Service, grace: Visitor
 ) -> None:
     await grace.client.post(
@@ -296,31 +296,31 @@ async def test_an_undo_cannot_take_back_that_an_animal_was_added(
 
 
 @pytest.mark.each_database
-async def test_several_animals_are_deleted_after_a_question_and_added_again(
+async def test_several_pets_are_deleted_after_a_question_and_added_again(
     service: Service, grace: Visitor
 ) -> None:
     await added(grace, "available", "", "sold")
     asked = await page_after(grace, await send(grace, PATH, [3, 2], delete="1", status="sold"))
-    assert "Delete 2 animals?" in words(asked)
-    assert "Animal 2" in words(asked)
-    assert "Animal 1" not in words(asked)
+    assert "Delete 2 pets?" in words(asked)
+    assert "Pet 2" in words(asked)
+    assert "Pet 1" not in words(asked)
     assert len(await stored(service)) == 3
-    page = await succeed(grace, asked, "Delete 2 animals")
-    assert "2 animals are deleted." in words(page)
+    page = await succeed(grace, asked, "Delete 2 pets")
+    assert "2 pets are deleted." in words(page)
     assert [*await stored(service)] == [1]
     await published_by(service)
     for _ in range(2):  # a second click adds nothing
         again = await succeed(grace, page, AGAIN)
-        assert "2 animals are in the store again, with a new number." in words(again)
+        assert "2 pets are in the store again, with a new number." in words(again)
         assert "Redo" not in buttons_of(again)
     assert await stored(service) == {
-        1: ("Animal 1", 1, "available"),
-        4: ("Animal 2", 1, None),
-        5: ("Animal 3", 1, "sold"),
+        1: ("Pet 1", 1, "available"),
+        4: ("Pet 2", 1, None),
+        5: ("Pet 3", 1, "sold"),
     }
 
 
-async def test_a_reserved_and_a_changed_animal_are_not_deleted(
+async def test_a_reserved_and_a_changed_pet_are_not_deleted(
     service: Service, grace: Visitor
 ) -> None:
     await added(grace, "available", "available", "available", "available")
@@ -328,8 +328,8 @@ async def test_a_reserved_and_a_changed_animal_are_not_deleted(
     asked = await page_after(grace, await send(grace, PATH, [1, 2, 3, 4], delete="1"))
     await grace.submit("/pets/2", name="Bella")
     await grace.submit("/pets/3/delete")
-    left = await press(grace, asked, "Delete 4 animals")
-    assert "1 animal is deleted. 1 animal was deleted already." in words(left)
+    left = await press(grace, asked, "Delete 4 pets")
+    assert "1 pet is deleted. 1 pet was deleted already." in words(left)
     assert reasons(left) == {
         1: "An order reserves it. Deliver or cancel the order first.",
         2: "Somebody changed it meanwhile.",
@@ -344,9 +344,9 @@ async def test_a_double_click_deletes_once_and_each_is_added_again(
         await grace.submit("/pets", name="Bella", categoryId="1", status="sold", once=once)
     shown = [*(await boxes(grace)).values()]
     clicks = await asyncio.gather(*(grace.post(DELETE, pet=shown) for _ in range(2)))
-    pages = {words(page)[:25]: page for page in [await page_after(grace, each) for each in clicks]}
-    assert sorted(pages) == ["2 animals are deleted. Ad", "2 animals were deleted al"]
-    await succeed(grace, pages["2 animals are deleted. Ad"], AGAIN)
+    pages = {words(page)[:22]: page for page in [await page_after(grace, each) for each in clicks]}
+    assert sorted(pages) == ["2 pets are deleted. Ad", "2 pets were deleted al"]
+    await succeed(grace, pages["2 pets are deleted. Ad"], AGAIN)
     assert [*await stored(service)] == [3, 4]
 
 
@@ -355,7 +355,7 @@ async def test_what_is_gone_before_the_question_is_told(grace: Visitor) -> None:
     response = await send(grace, PATH, [1], delete="1", back="/pets?status=available")
     await grace.submit("/pets/1/delete")
     asked = await page_after(grace, response)
-    assert "Somebody deleted these animals already." in words(asked)
+    assert "Somebody deleted these pets already." in words(asked)
     assert 'href="/console/pets?status=available">Back to the list' in asked.text
     assert buttons_of(asked) == []
 
@@ -370,11 +370,11 @@ async def test_a_full_page_is_changed_at_once_with_an_undo_for_all(
     shown = await boxes(grace)
     assert len(shown) == 50
     page = await page_after(grace, await send(grace, PATH, [*shown], status="sold"))
-    assert "50 animals are sold." in words(page)
+    assert "50 pets are sold." in words(page)
     page = await succeed(grace, page, "Undo")
-    assert "50 animals are as before." in words(page)
+    assert "50 pets are as before." in words(page)
     asked = await page_after(grace, await send(grace, PATH, [*shown], delete="1"))
-    page = await succeed(grace, asked, "Delete 50 animals")
+    page = await succeed(grace, asked, "Delete 50 pets")
     await succeed(grace, page, AGAIN)
     assert len(await stored(service)) == 50
 
@@ -382,17 +382,17 @@ async def test_a_full_page_is_changed_at_once_with_an_undo_for_all(
 @pytest.mark.parametrize(
     ("pets", "message"),
     [
-        ([], "Select an animal first"),
-        (["x"], "Select animals of the list"),
+        ([], "Select a pet first"),
+        (["x"], "Select pets of the list"),
         (["1"], ""),
         (["1.x"], ""),
-        ([".", "1.x"], "Select animals of the list"),
-        (["0.12345678"], "Select animals of the list"),
-        (["-1.12345678"], "Select animals of the list"),
-        (["\N{FULLWIDTH DIGIT ONE}.1"], "Select animals of the list"),
-        ([f"{2**63}.12345678"], "Select animals of the list"),
+        ([".", "1.x"], "Select pets of the list"),
+        (["0.12345678"], "Select pets of the list"),
+        (["-1.12345678"], "Select pets of the list"),
+        (["\N{FULLWIDTH DIGIT ONE}.1"], "Select pets of the list"),
+        ([f"{2**63}.12345678"], "Select pets of the list"),
         ([f"{2**63 - 1}.12345678"], ""),
-        ([f"{number}.x" for number in range(1, MAX_SELECTED + 2)], "Select at most 100 animals"),
+        ([f"{number}.x" for number in range(1, MAX_SELECTED + 2)], "Select at most 100 pets"),
         (["1.x"] * 150, ""),
         ([str(number) for number in range(1_000)], "expected at most 200 fields"),
         ([str(number) for number in range(10_000)], "expected at most 65536 bytes"),
@@ -411,7 +411,7 @@ async def test_a_hostile_selection_gets_a_clear_error(
     assert await statuses(service) == ["available"]
     asked = await grace.get(PATH)
     assert asked.status_code == 400
-    assert "Select an animal first" in words(asked)
+    assert "Select a pet first" in words(asked)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ async def walk(
     return pages
 
 
-async def test_the_pages_list_every_animal_once_in_order_of_id(store: Store) -> None:
+async def test_the_pages_list_every_pet_once_in_order_of_id(store: Store) -> None:
     await store.write(create_pets(NEWS))
     for limit in (1, 19, 20, 59, 60, 61, 100):
         pages = await walk(store, PetFilter(), limit)
@@ -107,7 +107,7 @@ async def test_a_reserved_pet_cannot_change_status_or_be_deleted(store: Store, s
 
 
 @pytest.mark.parametrize("moves", [("cancelled",), ("approved", "delivered")])
-async def test_an_ended_order_does_not_reserve_an_animal(
+async def test_an_ended_order_does_not_reserve_a_pet(
     store: Store, moves: tuple[OrderStatus, ...]
 ) -> None:
     await store.write(create_pet(BELLA))

@@ -1,4 +1,4 @@
-"""Reservations that have lapsed and were not settled in time: no change to their animal waits."""
+"""Reservations that have lapsed and were not settled in time: no change to their pet waits."""
 
 from collections.abc import AsyncIterator
 
@@ -24,7 +24,7 @@ IN_TIME = LAPSED - 1
 
 @pytest.fixture
 async def store(address: str) -> AsyncIterator[Store]:
-    """A store with an animal that the order 1 holds for a minute."""
+    """A store with a pet that the order 1 holds for a minute."""
     async with open_store(address) as store:
         await store.write(create_pet(NewPet("Bella", 7, "available")))
         await store.write(place_order(Change(PLACED_AT, reservation_minutes=1), OrderCreate(1)))
@@ -39,7 +39,7 @@ async def statuses_of_orders(store: Store, *order_ids: int) -> list[OrderStatus]
     return [(await get_order(store, order_id)).status for order_id in order_ids]
 
 
-async def test_another_buyer_can_order_the_animal_only_after_the_lapse(store: Store) -> None:
+async def test_another_buyer_can_order_the_pet_only_after_the_lapse(store: Store) -> None:
     with pytest.raises(PetNotAvailable):
         await store.write(place_order(Change(IN_TIME, reservation_minutes=1), OrderCreate(1)))
     order = await store.write(place_order(Change(LAPSED, reservation_minutes=1), OrderCreate(1)))
@@ -47,7 +47,7 @@ async def test_another_buyer_can_order_the_animal_only_after_the_lapse(store: St
     assert await get_inventory(store) == Inventory(pending=1)
 
 
-async def test_the_animal_changes_from_available_only_after_the_lapse(store: Store) -> None:
+async def test_the_pet_changes_from_available_only_after_the_lapse(store: Store) -> None:
     with pytest.raises(PetReserved):
         await store.write(update(PetPatch(status=None), IN_TIME))
     changed = await store.write(update(PetPatch(status=None), LAPSED))
@@ -67,7 +67,7 @@ async def test_a_change_of_another_field_returns_the_current_status(
     assert changed == Pet(1, "Max", 7, status) == await get_pet(store, 1)
 
 
-async def test_the_animal_can_be_deleted_only_after_the_lapse(store: Store) -> None:
+async def test_the_pet_can_be_deleted_only_after_the_lapse(store: Store) -> None:
     with pytest.raises(PetReserved):
         await store.write(delete_pet(Change(IN_TIME), 1))
     await store.write(delete_pet(Change(LAPSED), 1))
@@ -86,7 +86,7 @@ async def test_the_lapsed_order_is_cancelled(store: Store, status: OrderStatus) 
     assert await get_inventory(store) == Inventory(available=1)
 
 
-async def test_an_order_that_was_approved_in_time_still_reserves_the_animal(store: Store) -> None:
+async def test_an_order_that_was_approved_in_time_still_reserves_the_pet(store: Store) -> None:
     await store.write(update_order(Change(IN_TIME), 1, OrderPatch(status="approved")))
     for unit in (
         update(PetPatch(status="available"), LAPSED),
@@ -98,7 +98,7 @@ async def test_an_order_that_was_approved_in_time_still_reserves_the_animal(stor
     assert await statuses_of_orders(store, 1) == ["approved"]
 
 
-async def test_an_order_without_an_end_reserves_the_animal(store: Store) -> None:
+async def test_an_order_without_an_end_reserves_the_pet(store: Store) -> None:
     await store.write(place_order(Change(LAPSED), OrderCreate(1)))
     with pytest.raises(PetNotAvailable):
         await store.write(place_order(Change(10**15), OrderCreate(1)))

@@ -1,4 +1,4 @@
-"""Many buyers on real connections: each animal has one, whatever happens to the service."""
+"""Many buyers on real connections: each pet has one, whatever happens to the service."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -83,13 +83,13 @@ def deliverer(folder: Path, address: str, *options: str) -> Iterator[Deliverer]:
 
 
 def rename_all(name: str) -> Unit[None]:
-    """Change every animal."""
+    """Change every pet."""
     for pet_id in range(1, PETS + 1):
         yield from update_pet(Change(system_clock()), pet_id, PetPatch(name=name))
 
 
 async def change_all(store: Store) -> None:
-    """Add animals and change each several times."""
+    """Add pets and change each several times."""
     await store.write(create_pets([NewPet("0", 1, "available")] * PETS))
     for number in range(1, CHANGES):
         await store.write(rename_all(str(number)))
@@ -102,7 +102,7 @@ async def received(receiver: Receiver, count: int) -> None:
 
 
 def by_resource(receiver: Receiver) -> dict[str, list[str]]:
-    """Return the names in the events of each animal, in the order in which they first arrived."""
+    """Return the names in the events of each pet, in the order in which they first arrived."""
     names: dict[str, dict[str, None]] = {}
     for request in receiver.requests:
         event = request.verified(webhook_secrets(MASTER, 1, 1, None, 0)[0])

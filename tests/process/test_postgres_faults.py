@@ -55,7 +55,7 @@ def token(service: SharedService) -> str:
 
 @contextmanager
 def client_of(service: SharedService, token: str) -> Iterator[httpx.Client]:
-    """Give a client that adds animals, and waits for no response that hangs."""
+    """Give a client that adds pets, and waits for no response that hangs."""
     headers = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=f"{service.url}/v1", headers=headers, timeout=LONGEST) as client:
         assert within(30, lambda: works(client))

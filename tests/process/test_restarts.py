@@ -31,7 +31,7 @@ _PAUSE = 0.01  # leaves the machine some time for what is starting
 
 
 class Load(Callers):
-    """Threads that add animals, each of its own name, and look for them, until the block ends.
+    """Threads that add pets, each of its own name, and look for them, until the block ends.
 
     Every other thread makes a connection for each request. ``failures`` are requests that had
     another response than they should, or none.
@@ -46,7 +46,7 @@ class Load(Callers):
         super().__init__(self._go_on, _THREADS)
 
     def go_on(self, requests: int = 10) -> None:
-        """Wait until so many more animals were added."""
+        """Wait until so many more pets were added."""
         enough = len(self.names) + requests
         assert within(30, lambda: len(self.names) >= enough), self.failures
 
@@ -64,7 +64,7 @@ class Load(Callers):
                     self.failures.append(f"{error!r} (kept alive: {keep_alive})")
 
     def _add_and_look(self, client: httpx.Client) -> None:
-        name = f"animal {next(self._numbers)}"
+        name = f"pet {next(self._numbers)}"
         added = client.post("/pets", json={"name": name, "categoryId": 1})
         if added.status_code != 201:
             self.failures.append(f"POST {added.status_code} {added.text}")

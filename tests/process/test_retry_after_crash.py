@@ -124,7 +124,7 @@ def test_a_response_lost_with_its_connection_is_replayed_on_another(
 def shop_until_gone(
     server: ServerProcess, headers: dict[str, str], buyer: str, responses: dict[str, bytes]
 ) -> list[Sent]:
-    """Add animals and order each of them, until the service is gone; return what was sent.
+    """Add pets and order each of them, until the service is gone; return what was sent.
 
     The bodies of responses go into ``responses``.
     """

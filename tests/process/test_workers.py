@@ -57,7 +57,7 @@ def errors(server: ServerProcess) -> list[str]:
 
 
 def responds(client: httpx.Client) -> bool:
-    """Return whether an animal can be added and is there."""
+    """Return whether a pet can be added and is there."""
     added = client.post("/v1/pets", json={"name": "Bella", "categoryId": 1})
     assert added.status_code == 201
     assert client.get(added.headers["Location"]).json() == added.json()

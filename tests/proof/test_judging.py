@@ -36,7 +36,7 @@ FIRST, SECOND, THIRD, FOURTH = FEED
 def contradictions(
     pets: list[StoredPet], orders: list[StoredOrder], may_exist: frozenset[bool] = frozenset({True})
 ) -> str:
-    """Judge rows by these responses: an animal, an order for it, and unknown outcomes."""
+    """Judge rows by these responses: a pet, an order for it, and unknown outcomes."""
     ledger = Ledger(
         pet_tags={"rex": 1, "refused": REFUSED, "lost": None, "also lost": None},
         order_tags={"order": 5, "refused": REFUSED, "lost": None},
@@ -70,20 +70,20 @@ def test_a_store_that_matches_the_responses_has_no_contradiction(
 @pytest.mark.parametrize(
     ("pets", "orders", "said"),
     [
-        ([], [ORDER], "animal 1 is gone"),
-        ([REX._replace(category_id=9)], [ORDER], "animal 1 has category 9, expected one of [7, 8]"),
+        ([], [ORDER], "pet 1 is gone"),
+        ([REX._replace(category_id=9)], [ORDER], "pet 1 has category 9, expected one of [7, 8]"),
         ([REX, LOST._replace(tag="refused")], [ORDER], "(refused) is there though nobody was told"),
         ([REX, LOST._replace(tag="stray")], [ORDER], "(stray) is there though nobody was told"),
-        ([REX, LOST, LOST._replace(id=4)], [ORDER], "animal lost is there 2 times"),
+        ([REX, LOST, LOST._replace(id=4)], [ORDER], "pet lost is there 2 times"),
         ([REX, LOST], [ORDER], "of the batch ['lost', 'also lost'] only ['lost'] are there"),
-        ([REX, LOST._replace(tag="rex")], [ORDER], "animal rex was acknowledged as 1, and is 3"),
+        ([REX, LOST._replace(tag="rex")], [ORDER], "pet rex was acknowledged as 1, and is 3"),
         ([REX._replace(status="available")], [], "order 5 is gone"),
-        ([REX, *BATCH], [ORDER._replace(pet_id=3)], "order 5 is for animal 3, not 1"),
+        ([REX, *BATCH], [ORDER._replace(pet_id=3)], "order 5 is for pet 3, not 1"),
         ([REX], [ORDER._replace(status="cancelled")], "order 5 is cancelled, expected one of"),
         ([REX], [ORDER._replace(amount=4)], "order 5 is over 4, not 40"),
-        ([REX], [ORDER, ORDER._replace(id=6, tag="lost")], "animal 1 was sold 2 times"),
-        ([REX._replace(status="available")], [ORDER], "animal 1 is available, and its orders are"),
-        ([REX], [ORDER, StoredOrder(6, "lost", 9, "placed")], "animal 9 was deleted while an"),
+        ([REX], [ORDER, ORDER._replace(id=6, tag="lost")], "pet 1 was sold 2 times"),
+        ([REX._replace(status="available")], [ORDER], "pet 1 is available, and its orders are"),
+        ([REX], [ORDER, StoredOrder(6, "lost", 9, "placed")], "pet 9 was deleted while an"),
     ],
 )
 def test_a_store_that_differs_from_the_responses_is_a_contradiction(
@@ -92,9 +92,9 @@ def test_a_store_that_differs_from_the_responses_is_a_contradiction(
     assert said in contradictions(pets, orders)
 
 
-def test_an_animal_that_was_deleted_must_be_gone() -> None:
+def test_a_pet_that_was_deleted_must_be_gone() -> None:
     said = contradictions([REX], [ORDER], frozenset({False}))
-    assert said == "animal 1 is there after its deletion"
+    assert said == "pet 1 is there after its deletion"
 
 
 def test_sales_are_the_delivered_orders() -> None:

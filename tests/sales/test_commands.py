@@ -10,7 +10,7 @@ from support.shop import Shop
 
 @pytest.fixture
 def category(shop: Shop) -> int:
-    """A category in which an animal was sold."""
+    """A category in which a pet was sold."""
     category = 77_001
     pet = shop.ask("pets", "add", "Rex", "--category", category, "--status", "available")
     shop.succeed("orders", "sell", pet["id"], "--amount", 124_950)

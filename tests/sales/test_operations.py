@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def send(service: Service) -> Send:
-    """Sends requests to a store with an animal that was sold at noon (UTC) of 2026-12-01."""
+    """Sends requests to a store with a pet that was sold at noon (UTC) of 2026-12-01."""
     await service.store.write(create_pets([NewPet("Bella", 7, "available")]))
     send = await sender(service)
     body = {"petId": 1, "complete": True, "amount": 500}

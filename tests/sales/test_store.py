@@ -32,7 +32,7 @@ def at(day: int, hour: int, minute: int = 0, *, fold: int = 0) -> int:
 
 
 async def sell(store: Store, now: int, amount: int | None = None, **others: Any) -> int:
-    """Sell an animal over the counter; return the number of the order."""
+    """Sell a pet over the counter; return the number of the order."""
     currency, category = others.get("currency", "USD"), others.get("category", 1)
     (pet,) = await store.write(create_pets([NewPet("Bella", category, "available")]))
     new = OrderCreate(pet.id, amount=UNSET if amount is None else amount, complete=True)

@@ -66,7 +66,7 @@ def test_the_second_start_keeps_the_store_and_its_key(demo: Demo) -> None:
     assert len(response.json()) == 100
 
 
-def test_the_sample_animals_belong_to_registered_categories(demo: Demo) -> None:
+def test_the_sample_pets_belong_to_registered_categories(demo: Demo) -> None:
     headers = {"Authorization": f"Bearer {demo.token}"}
     categories = httpx.get(f"{demo.server.url}/v1/categories", headers=headers).json()
     pets = httpx.get(f"{demo.server.url}/v1/pets?limit=100", headers=headers).json()

@@ -65,10 +65,10 @@ async def demo(address: str, clock: ManualClock, **settings: Any) -> AsyncIterat
 
 
 @pytest.mark.each_database
-async def test_the_demo_has_animals_of_the_sample_file_and_orders_in_every_state(
+async def test_the_demo_has_pets_of_the_sample_file_and_orders_in_every_state(
     address: str, clock: ManualClock
 ) -> None:
-    text = (files("petstore.samples") / "animals.csv").read_text("utf-8")
+    text = (files("petstore.samples") / "pets.csv").read_text("utf-8")
     sample = [
         (row["name"], int(row["categoryId"]), row["status"] or None)
         for row in csv.DictReader(text.splitlines())

@@ -1,4 +1,4 @@
-"""Concurrent buyers that order random animals and record their responses."""
+"""Concurrent buyers that order random pets and record their responses."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ class Buyers:
             await self._buy()
 
     async def _buy(self) -> None:
-        """Order an animal; approve it, have it delivered, cancel it, or leave it at any point."""
+        """Order a pet; approve it, have it delivered, cancel it, or leave it at any point."""
         try:
             response = await self._client.post(
                 "/v1/store/orders", json={"petId": self._random.choice(self._pet_ids)}
@@ -82,9 +82,9 @@ async def everything(client: httpx.AsyncClient, path: str) -> AsyncIterator[dict
 
 
 async def assert_agreement(client: httpx.AsyncClient) -> dict[int, dict[str, Any]]:
-    """Check that animals, orders and inventory agree; return the orders by id.
+    """Check that pets, orders and inventory agree; return the orders by id.
 
-    Every animal must have been available at first, and moved by orders alone.
+    Every pet must have been available at first, and moved by orders alone.
     """
     orders = {order["id"]: order async for order in everything(client, "/v1/store/orders")}
     pets = [pet async for pet in everything(client, "/v1/pets")]

@@ -55,8 +55,8 @@ class Clerk:
         assert response.is_success, response.text
         return response.json() if response.content else None
 
-    def animal(self, **fields: Any) -> Any:
-        """Add an animal with a name of its own, and return it."""
+    def pet(self, **fields: Any) -> Any:
+        """Add a pet with a name of its own, and return it."""
         name = f"Hilda {uuid4().hex[:8]}"
         values = {"name": name, "categoryId": 1, "status": "available"}
         return self.call("POST", "/pets", **(values | fields))

@@ -28,7 +28,7 @@ class Client(httpx.Client):
         return self.get(f"/pets/{pet_id}")
 
     def add(self, **fields: object) -> dict[str, Any]:
-        """Add an animal, with a name and a category unless given, and return it."""
+        """Add a pet, with a name and a category unless given, and return it."""
         created = self.create_pet(**{"name": "Bella", "categoryId": 1, **fields})
         assert created.status_code == 201, created.text
         pet: dict[str, Any] = created.json()

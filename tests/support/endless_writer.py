@@ -1,4 +1,4 @@
-"""A process that adds animals to a SQLite file until it is killed, and what it acknowledged."""
+"""A process that adds pets to a SQLite file until it is killed, and what it acknowledged."""
 
 import subprocess
 import sys
@@ -27,7 +27,7 @@ class EndlessWriter:
             self._read(None)
 
     def wait_for(self, count: int) -> None:
-        """Wait until it has acknowledged ``count`` more animals."""
+        """Wait until it has acknowledged ``count`` more pets."""
         before = len(self.acknowledged)
         self._read(count)
         assert len(self.acknowledged) == before + count, "the writer has ended"

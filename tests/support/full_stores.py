@@ -38,7 +38,7 @@ from support.stores import do, open_store
 
 NOW = 1_800_000_000_000
 GRACE = Author("person/3", "r-1")
-ANIMALS = (
+PETS = (
     NewPet("Rex", 1, "available"),
     NewPet("日本語 \U0001f407 \"'\\\t\n", -(2**63), "sold"),
     NewPet("Ada", 2**63 - 1),
@@ -51,9 +51,9 @@ ANIMALS = (
 async def fill(store: SqliteStore) -> str:
     """Put something into every table of an empty store; return the token of a key that is valid.
 
-    The last animal was deleted, so no animal has the highest id ever assigned.
+    The last pet was deleted, so no pet has the highest id ever assigned.
     """
-    for pet in ANIMALS:
+    for pet in PETS:
         await store.write(create_pet(pet, strict_categories=False, by=GRACE))
     gone = await store.write(create_pet(NewPet("Gone", 1, "available"), strict_categories=False))
     await store.write(delete_pet(Change(NOW), gone.id))
@@ -132,7 +132,7 @@ def _full_file() -> tuple[bytes, str]:
 
 
 def contents(database: str) -> dict[str, list[tuple[Any, ...]]]:
-    """Return the rows of every table, and the animals of each status."""
+    """Return the rows of every table, and the pets of each status."""
     columns = columns_of(database)
     selects = {
         table.name: f"SELECT {', '.join(columns[table.name])} FROM {table.name}"  # noqa: S608
@@ -154,7 +154,7 @@ def assert_of_one_moment(
 ) -> None:
     """Check contents that were taken under the load of ``Buyers``.
 
-    The ``pets`` and ``orders`` that were acknowledged before are in them, and every animal agrees
+    The ``pets`` and ``orders`` that were acknowledged before are in them, and every pet agrees
     with its order and with the inventory.
     """
     statuses = {number: status for number, *_, status, _words in there["pets"]}

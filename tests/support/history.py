@@ -125,7 +125,7 @@ def contradictions(events: Iterable[Record], resources: dict[str, Record]) -> It
             yield f"{name} begins with {_before(event)}, and it was {known}"
         pet = f"pet/{data.get('petId')}"
         moved = (following or {}).get("type"), (following or {}).get("resource")
-        before = event.get("previous", {}).get("status")  # after a sale its animal is anybody's
+        before = event.get("previous", {}).get("status")  # after a sale its pet is anybody's
         if event["type"] in _MOVE_A_PET and before != "delivered" and moved != ("pet.updated", pet):
             yield f"{name} is followed by {moved}"
     for resource in sorted(told.keys() | resources.keys()):

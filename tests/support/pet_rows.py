@@ -1,4 +1,4 @@
-"""The rows of animals, as tests of the databases read them."""
+"""The rows of pets, as tests of the databases read them."""
 
 from petstore.databases.contract import Statement
 from petstore.pets.model import PETS
@@ -7,11 +7,11 @@ _SELECT = f"SELECT {PETS.columns} FROM pets"  # noqa: S608 - only names
 
 
 def select_pet(pet_id: int) -> Statement:
-    """Return the SELECT of one animal."""
+    """Return the SELECT of one pet."""
     return Statement(f"{_SELECT} WHERE id = ?1", (pet_id,), name="select_pet")
 
 
 def select_pets(count: int, after: int = 0) -> Statement:
-    """Return the SELECT of the first ``count`` animals with an id above ``after``."""
+    """Return the SELECT of the first ``count`` pets with an id above ``after``."""
     sql = f"{_SELECT} WHERE id > ?1 ORDER BY id LIMIT ?2"
     return Statement(sql, (after, count), name="select_pets")

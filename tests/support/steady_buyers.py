@@ -1,4 +1,4 @@
-"""Clients that add and order animals without pause, and record acknowledged changes."""
+"""Clients that add and order pets without pause, and record acknowledged changes."""
 
 from collections import Counter
 

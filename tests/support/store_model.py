@@ -157,7 +157,7 @@ class StoreModel:
             found = sorted(named, key=lambda record: (_key(record), record["id"]))
         return found[:limit]
 
-    # Animals
+    # Pets
 
     def _new_pets(self, _: int, body: Record) -> Record:
         self._check_category(body["categoryId"])

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: bodies, animals, tokens, and traces of requests."""
+"""Hypothesis strategies: bodies, pets, tokens, and traces of requests."""
 
 from typing import Any, NamedTuple
 
@@ -21,7 +21,7 @@ new_pets: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"name": pet_names, "categoryId": int64s},
     optional={"status": st.sampled_from(["available", "pending", "sold"])},
 )
-"""Bodies of animals that the service takes."""
+"""Bodies of pets that the service takes."""
 
 json_values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
@@ -38,7 +38,7 @@ pet_like_values: st.SearchStrategy[Any] = st.fixed_dictionaries(
         "note": json_values,
     },
 )
-"""Objects with the members of an animal, some of them of any value whatever."""
+"""Objects with the members of a pet, some of them of any value whatever."""
 
 
 class Step(NamedTuple):

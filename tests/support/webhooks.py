@@ -91,7 +91,7 @@ async def add_deliveries(
 
 
 def add_failed_deliveries(database: str, webhook_id: int, said: str, count: int = 1) -> None:
-    """Add deliveries of the newest animals, with what the receiver ``said``, to a running store."""
+    """Add deliveries of the newest pets, with what the receiver ``said``, to a running store."""
     with closing(apsw.Connection(database.removeprefix("sqlite:///"))) as connection:
         connection.set_busy_timeout(10_000)
         connection.execute(_FAILED, (webhook_id, said, count))

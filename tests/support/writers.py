@@ -1,4 +1,4 @@
-"""Clients that add animals without pause, and record acknowledged changes."""
+"""Clients that add pets without pause, and record acknowledged changes."""
 
 import httpx
 
@@ -11,7 +11,7 @@ _THREADS = 4
 class Writers(Callers):
     """Four threads that post to the service until it is gone, or the block ends.
 
-    ``acknowledged`` has the ids of the animals that got 201.
+    ``acknowledged`` has the ids of the pets that got 201.
     """
 
     def __init__(self, server: ServerProcess, token: str) -> None:

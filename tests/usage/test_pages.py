@@ -145,7 +145,7 @@ async def test_the_page_shows_the_fields_of_the_key_and_never_its_token(service:
     response = await owner.get("/usage/rotate")
     assert "Kennel &lt;i&gt;" in response.text
     words = text_of(response.text)
-    assert "Permissions see animals and categories Networks 127.0.0.0/8" in words
+    assert "Permissions see pets and categories Networks 127.0.0.0/8" in words
     assert "Token expires never" in words
     assert owner.token not in response.text
 

@@ -66,12 +66,12 @@ async def endpoint(store: Store, key_id: int, receiver: Receiver) -> Receiver:
 
 
 async def add_pets(store: Store, count: int = 1) -> None:
-    """Add animals; each is an event of a resource of its own."""
+    """Add pets; each is an event of a resource of its own."""
     await store.write(create_pets([BELLA] * count))
 
 
 async def rename(store: Store, pet_id: int, name: str) -> None:
-    """Change an animal, which is an event of the same resource as its creation."""
+    """Change a pet, which is an event of the same resource as its creation."""
     await store.write(update_pet(Change(0), pet_id, PetPatch(name=name)))
 
 

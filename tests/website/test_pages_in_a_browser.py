@@ -89,7 +89,7 @@ QUESTIONS = {
     "sync": "guides/keep-two-stores-equal",
     "pagination": "pagination",
     "paging": "pagination",
-    "quickstart": "tutorials/sell-an-animal-curl",
+    "quickstart": "tutorials/sell-a-pet-curl",
     "sandbox": "",
     "authentication": "authentication",
     "throttle": "limits",

@@ -17,7 +17,7 @@ from support.process import ServerProcess
 from support.waiting import within
 from website.samples import curl, python
 
-_ANIMALS = [{"name": f"Animal {number}", "categoryId": 1} for number in range(1, 21)]
+_PETS = [{"name": f"Pet {number}", "categoryId": 1} for number in range(1, 21)]
 _PERSON = 4  # the number of keys before person 5: people and keys share their ids
 _READS, _CHANGES = ("GET",), ("POST", "PATCH", "DELETE")
 
@@ -54,8 +54,8 @@ class Store:
         self.token = server.issue("enterprise", *scopes)
         headers = {"Authorization": f"Bearer {self.token}"}
         self.client = httpx.Client(base_url=self.url, headers=headers)
-        for animal in _ANIMALS:
-            self._add("/pets", animal | {"status": "available"})
+        for pet in _PETS:
+            self._add("/pets", pet | {"status": "available"})
         for number in range(1, 8):
             self._add("/categories", {"name": f"Category {number}"})
             self._add("/store/orders", {"petId": 10 + number})
@@ -79,7 +79,7 @@ class Store:
         return int(response.json()["id"])
 
     def release(self) -> None:
-        """Cancel the orders of the seventh animal, so that it can be changed."""
+        """Cancel the orders of the seventh pet, so that it can be changed."""
         for order in self.client.get("/store/orders", params={"petId": 7}).json():
             self.client.delete(f"/store/orders/{order['id']}")
 

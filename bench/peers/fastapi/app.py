@@ -56,7 +56,7 @@ class Model(BaseModel):
 
 
 class NewPet(Model):
-    """An animal to add. The default is not validated: a null that is sent is refused."""
+    """A pet to add. The default is not validated: a null that is sent is refused."""
 
     name: Name
     category_id: Int64
@@ -64,7 +64,7 @@ class NewPet(Model):
 
 
 class PetOut(Model):
-    """An animal."""
+    """A pet."""
 
     id: int
     name: str
@@ -94,7 +94,7 @@ class OrderOut(Model):
 
 
 class InventoryOut(Model):
-    """How many animals there are of each status."""
+    """How many pets there are of each status."""
 
     available: int = 0
     pending: int = 0
@@ -307,7 +307,7 @@ async def list_pets(
     ] = None,
     cursor: Cursor | None = None,
 ) -> Sequence[Pet]:
-    """Return a page of animals, by id."""
+    """Return a page of pets, by id."""
     statement = select(Pet).order_by(Pet.id).limit(limit + 1)
     if status is not None:
         statement = statement.where(Pet.status == status)
@@ -325,7 +325,7 @@ async def list_pets(
 
 @api.post("/pets", status_code=201, response_model=PetOut, response_model_exclude_none=True)
 async def create_pet(new: NewPet, response: Response, session: Writing) -> Pet:
-    """Add an animal."""
+    """Add a pet."""
     pet = Pet(name=new.name, category_id=new.category_id, status=new.status)
     session.add(pet)
     await session.commit()
@@ -337,7 +337,7 @@ async def create_pet(new: NewPet, response: Response, session: Writing) -> Pet:
 async def get_pet(
     pet_id: Annotated[PlainInt, Path(alias="petId", ge=0, le=INT64_MAX)], session: Reading
 ) -> Pet:
-    """Return one animal."""
+    """Return one pet."""
     pet = await session.get(Pet, pet_id)
     if pet is None:
         raise Problem(404, "not_found", f"there is no pet {pet_id}")
@@ -346,14 +346,14 @@ async def get_pet(
 
 @api.get("/store/inventory")
 async def get_inventory(session: Reading) -> InventoryOut:
-    """Return how many animals there are of each status."""
+    """Return how many pets there are of each status."""
     counts = select(Inventory.status, func.sum(Inventory.pets)).group_by(Inventory.status)
     return InventoryOut(**dict((await session.execute(counts)).tuples().all()))
 
 
 @api.post("/store/orders", status_code=201, response_model_exclude_none=True)
 async def place_order(new: NewOrder, response: Response, session: Writing) -> OrderOut:
-    """Reserve an available animal."""
+    """Reserve an available pet."""
     reserved = await session.scalar(
         update(Pet)
         .where(Pet.id == new.pet_id, Pet.status == "available")

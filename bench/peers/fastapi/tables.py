@@ -25,7 +25,7 @@ class Base(DeclarativeBase):
 
 
 class Pet(Base):
-    """An animal."""
+    """A pet."""
 
     __tablename__ = "pets"
 
@@ -36,7 +36,7 @@ class Pet(Base):
 
 
 class Inventory(Base):
-    """Counts of animals by status, kept by triggers: on PostgreSQL several rows of each status."""
+    """Counts of pets by status, kept by triggers: on PostgreSQL several rows of each status."""
 
     __tablename__ = "inventory"
 

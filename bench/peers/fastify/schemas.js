@@ -47,7 +47,7 @@ export const newOrder = {
   required: ['petId'],
   properties: {
     petId: INT64,
-    quantity: { const: 1, description: '1, for every animal is one of a kind' },
+    quantity: { const: 1, description: '1, for every pet is one of a kind' },
     shipDate: {
       type: 'string',
       format: 'date-time',

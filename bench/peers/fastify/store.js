@@ -48,7 +48,7 @@ export function openStore (path) {
   return {
     close: () => db.close(),
 
-    /** The first `count` animals that pass the filters, by id; `category` and `after` are BigInt. */
+    /** The first `count` pets that pass the filters, by id; `category` and `after` are BigInt. */
     listPets ({ status, category, after, count }) {
       const kind = category === undefined
         ? (status === undefined ? 'all' : 'status')
@@ -68,7 +68,7 @@ export function openStore (path) {
       return { id, name, categoryId, status }
     },
 
-    /** Reserve an available animal and return the order; or say in `refused` why it cannot be. */
+    /** Reserve an available pet and return the order; or say in `refused` why it cannot be. */
     placeOrder: db.transaction((petId, shipDate) => {
       if (reservePet.run(petId).changes === 0) {
         return { refused: pet.get(petId) ? 'not available' : 'unknown' }

@@ -208,7 +208,7 @@ async def list_pets(
     categoryId: CategoryId = None,  # noqa: N803 - the interface's own name
     cursor: Cursor = None,
 ) -> Response[list[Pet]]:
-    """Return a page of animals, by id."""
+    """Return a page of pets, by id."""
     after = None if cursor is None else int.from_bytes(urlsafe_b64decode(cursor + "="), signed=True)
     count = int(limit)
     pets = await state.store.list_pets(status, categoryId, after, count + 1)
@@ -221,14 +221,14 @@ async def list_pets(
 
 @post("/pets")
 async def create_pet(body: bytes, state: State) -> Response[Pet]:
-    """Add an animal."""
+    """Add a pet."""
     pet = await state.store.add_pet(decoded(decode_pet, body))
     return Response(pet, headers={"Location": f"/v1/pets/{pet.id}"})
 
 
 @get("/pets/{pet_id:str}", deprecated=True)
 async def get_pet(pet_id: str, state: State) -> Pet:
-    """Return one animal."""
+    """Return one pet."""
     is_id = DIGITS.fullmatch(pet_id) and int(pet_id) <= INT64_MAX
     pet = await state.store.get_pet(int(pet_id)) if is_id else None
     if pet is None:
@@ -238,14 +238,14 @@ async def get_pet(pet_id: str, state: State) -> Pet:
 
 @get("/store/inventory")
 async def get_inventory(state: State) -> Inventory:
-    """Return how many animals there are of each status."""
+    """Return how many pets there are of each status."""
     inventory: Inventory = await state.store.get_inventory()
     return inventory
 
 
 @post("/store/orders")
 async def place_order(body: bytes, state: State) -> Response[Order]:
-    """Reserve an available animal."""
+    """Reserve an available pet."""
     new: NewOrder = decoded(decode_order, body)
     now = datetime.now(UTC)
     end = now + RESERVATION

@@ -12,7 +12,7 @@ Moment = Annotated[datetime, Meta(tz=True)]
 
 
 class NewPet(Struct, rename="camel"):
-    """An animal to add."""
+    """A pet to add."""
 
     name: Name
     category_id: Int64
@@ -20,7 +20,7 @@ class NewPet(Struct, rename="camel"):
 
 
 class Pet(Struct, rename="camel"):
-    """An animal."""
+    """A pet."""
 
     id: int
     name: str
@@ -29,7 +29,7 @@ class Pet(Struct, rename="camel"):
 
 
 class Inventory(Struct):
-    """How many animals there are of each status."""
+    """How many pets there are of each status."""
 
     available: int = 0
     pending: int = 0

@@ -52,7 +52,7 @@ class Store:
     async def list_pets(
         self, status: str | None, category_id: int | None, after: int | None, count: int
     ) -> list[Pet]:
-        """Return the first ``count`` animals with an id above ``after``."""
+        """Return the first ``count`` pets with an id above ``after``."""
         wanted = {"status = ?": status, "category_id = ?": category_id, "id > ?": after}
         given = {term: value for term, value in wanted.items() if value is not None}
         where = f" WHERE {' AND '.join(given)}" if given else ""
@@ -60,15 +60,15 @@ class Store:
         return [_pet(row) for row in await self._read(sql, (*given.values(), count))]
 
     async def get_pet(self, pet_id: int) -> Pet | None:
-        """Return one animal, if it exists."""
+        """Return one pet, if it exists."""
         return next(map(_pet, await self._read(f"{_PETS} WHERE id = ?", (pet_id,))), None)
 
     async def get_inventory(self) -> Inventory:
-        """Return how many animals there are of each status."""
+        """Return how many pets there are of each status."""
         return Inventory(**dict(await self._read("SELECT status, pets FROM inventory", ())))
 
     async def add_pet(self, new: NewPet) -> Pet:
-        """Add an animal."""
+        """Add a pet."""
         status = None if new.status is UNSET else new.status
         async with self._turn:
             ((pet_id,),) = await self._write(
@@ -78,7 +78,7 @@ class Store:
         return Pet(pet_id, new.name, new.category_id, new.status)
 
     async def place_order(self, new: NewOrder, placed_at: int, reserved_until: int) -> int | None:
-        """Reserve an available animal and return the id of the order, or None if it is not one."""
+        """Reserve an available pet and return the id of the order, or None if it is not one."""
         async with self._turn:
             await self._write("BEGIN IMMEDIATE", ())
             try:

@@ -227,7 +227,7 @@ def test_more_ids_than_the_service_takes_are_asked_for_in_slices(
 
 
 @each_face
-def test_more_animals_than_the_service_takes_are_added_in_slices_with_one_key(face: Face) -> None:
+def test_more_pets_than_the_service_takes_are_added_in_slices_with_one_key(face: Face) -> None:
     news = [models.NewPet(name=f"P{number}", category_id=1) for number in range(201)]
     created = [response(201, [PET | {"id": slice_ + 7}]) for slice_ in range(3)]
 
@@ -475,7 +475,7 @@ def test_a_network_of_the_environment_that_cannot_be_used_is_named_and_not_shown
 
 
 class OnePet(BaseHTTPRequestHandler):
-    """Responds with an animal."""
+    """Responds with a pet."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -561,7 +561,7 @@ def test_an_async_client_can_be_used_in_another_event_loop(keeping_alive: str) -
 
 @contextmanager
 def over_tls(certificate: Path, key: Path) -> Iterator[str]:
-    """Serve animals over TLS; return the address."""
+    """Serve pets over TLS; return the address."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
     with ThreadingHTTPServer(("127.0.0.1", 0), OnePet) as server:

@@ -45,7 +45,7 @@ ALL = sorted(name_of(worker, number) for worker in range(WORKERS) for number in 
 
 
 async def create_with_tasks(service: Service, seconds: float, **settings: Any) -> SlowService:
-    """Let 50 tasks create animals by one client; return what the service has responded."""
+    """Let 50 tasks create pets by one client; return what the service has responded."""
     time = VirtualTime(WORKERS, service.clock.advance)
     slow = SlowService(service, time, seconds)
     client = AsyncClient(await token_of(service), transport=TaskTransport(slow), **settings)
@@ -60,7 +60,7 @@ async def create_with_tasks(service: Service, seconds: float, **settings: Any) -
 
 
 async def create_with_threads(service: Service, seconds: float, **settings: Any) -> SlowService:
-    """Let 50 threads create animals by one client; return what the service has responded."""
+    """Let 50 threads create pets by one client; return what the service has responded."""
     time = VirtualTime(WORKERS, service.clock.advance)
     slow = SlowService(service, time, seconds)
     client = Client(await token_of(service), transport=ThreadTransport(slow), **settings)

@@ -73,7 +73,7 @@ def use(request: pytest.FixtureRequest, server: ServerProcess, token: str) -> It
         runner.run(async_client.__aexit__(None, None, None))
 
 
-def test_an_animal_is_created_read_changed_and_deleted(use: Uses) -> None:
+def test_a_pet_is_created_read_changed_and_deleted(use: Uses) -> None:
     pet = use("pets.create", name="Bella", category_id=FREE)
     assert (pet.name, pet.category_id, pet.status) == ("Bella", FREE, None)
     assert use("pets.get", pet.id) == pet
@@ -99,7 +99,7 @@ def test_two_posts_with_one_idempotency_key_take_effect_once(use: Uses) -> None:
         use("pets.create", name="other", category_id=FREE, idempotency_key=name)
 
 
-def test_many_animals_are_added_at_once(use: Uses) -> None:
+def test_many_pets_are_added_at_once(use: Uses) -> None:
     news = [NewPet(name=f"P{n}", category_id=FREE) for n in range(99)]
     news.append(NewPet(name="Last", category_id=FREE, status="sold"))
     once = f"many-{type(use.client).__name__}"

@@ -31,7 +31,7 @@ from petstore_client import AsyncClient
 
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _PORT = re.compile(rb":\d*$")
-# A batch of animals with the longest names, in any language, is smaller, and has fewer values. The
+# A batch of pets with the longest names, in any language, is smaller, and has fewer values. The
 # SDK validates a message several times, and would hold everybody while it does that.
 _MAX_MESSAGE = 256 * 1024
 _MAX_VALUES = 2000

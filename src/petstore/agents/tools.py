@@ -88,7 +88,7 @@ class Tool:
             found, more = response.json(), {"version": response.headers.get("ETag")}
             if not self.result:
                 return dict(found)
-            if isinstance(found, list) and not self.items:  # an animal comes as a list of one
+            if isinstance(found, list) and not self.items:  # a pet comes as a list of one
                 (found,) = found
         return {self.result: found} | {name: value for name, value in more.items() if value}
 
@@ -125,7 +125,7 @@ TOOLS = (
     Tool("add_category", "createCategory", "categories.create", "category"),
     Tool(
         *("place_order", "placeOrder", "orders.place", "order"),
-        "With `complete` it is sold at once. A second order of an animal is refused.",
+        "With `complete` it is sold at once. A second order of a pet is refused.",
         destroys=True,
     ),
     Tool(

@@ -1,1 +1,1 @@
-"""Categories of animals."""
+"""Categories of pets."""

@@ -1,4 +1,4 @@
-"""Categories: the kinds of animals in a store."""
+"""Categories: the kinds of pets in a store."""
 
 from typing import Annotated
 

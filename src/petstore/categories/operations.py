@@ -15,7 +15,7 @@ from petstore.categories.store import (
 )
 from petstore.domain.cursors import BY_ID, BY_NAME
 from petstore.errors import CategoryInUse, CategoryNameTaken, InvalidParameter
-from petstore.events.changes import Extent
+from petstore.events.changes import PageRange
 from petstore.interface.operation import Call, Context, Result
 from petstore.interface.pages import Ids, PageQuery, cursor_of, page_result, search_text
 from petstore.interface.resource import Resource
@@ -47,7 +47,7 @@ async def _list(context: Context, call: Call[None, ListCategoriesQuery]) -> Resu
         return page_result(await search_categories(store, query.name, start, query.limit), BY_NAME)
     page = await list_categories(store, query.after, query.limit, query.id)
     ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
-    return page_result(page, extent=Extent.of("category", ids))
+    return page_result(page, extent=PageRange.of("category", ids))
 
 
 _CATEGORY = {"id": 13, "name": "Ferrets", "description": "Great and small."}
@@ -80,7 +80,7 @@ OPERATIONS = (
     ),
     _RESOURCE.delete(
         delete_category,
-        "Deletes a category without animals. Its `id` is not used again.",
+        "Deletes a category without pets. Its `id` is not used again.",
         errors=(CategoryInUse,),
     ),
 )

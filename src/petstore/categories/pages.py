@@ -5,7 +5,7 @@ from typing import Any
 from petstore.categories.model import Category
 from petstore.console.categories import categories_named, texts_of
 from petstore.console.forms import Field, FieldSet, optional, undo_fields
-from petstore.console.history import gone_page, history_of
+from petstore.console.history import deleted_page, history_of
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.console.templates import isolated
 from petstore.errors import InvalidParameter, NotFound, PetstoreError
@@ -55,7 +55,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
     try:
         found = await _get(visit)
     except NotFound as gone:
-        return gone_page(visit, await history_of(visit, f"category/{visit.path_id}"), gone)
+        return deleted_page(visit, await history_of(visit, f"category/{visit.path_id}"), gone)
     now = _FORM.texts(found.value)
     form = _FORM.shown(now, found.version, visit.form, error)
     return visit.page(

@@ -151,7 +151,7 @@ def require_category(category_id: int) -> Unit[None]:
 
 
 def require_categories(ids: Sequence[int]) -> Unit[None]:
-    """Keep the categories of new animals from being deleted until the unit of work ends."""
+    """Keep the categories of new pets from being deleted until the unit of work ends."""
     registered = yield from lock_categories(set(ids))
     unknown = [
         (place, unknown_category(category_id).message)

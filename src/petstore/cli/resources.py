@@ -178,7 +178,7 @@ def show_response(response: "Response[Any]", line: str, *, as_json: bool) -> Non
         click.echo(line)
         return
     members = response.json()
-    if isinstance(members, list):  # an animal comes in a list of one
+    if isinstance(members, list):  # a pet comes in a list of one
         members = members[0]
     print_json(members)
 

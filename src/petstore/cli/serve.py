@@ -27,7 +27,7 @@ _SOURCES = {ParameterSource.COMMANDLINE: "option", ParameterSource.ENVIRONMENT: 
     is_flag=True,
     envvar="PETSTORE_DEMO",
     show_envvar=True,
-    help="First fill an empty store with animals and orders; add a key and an administrator.",
+    help="First fill an empty store with pets and orders; add a key and an administrator.",
 )
 @click.option(
     "--check",

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.errors import CrossSiteRequest
 from petstore.http.messages import Request
-from petstore.sessions.model import STAYS, KnownBrowser, known_browser
+from petstore.sessions.model import STAYS, DeviceCookie, known_browser
 
 _SESSION = "petstore_console"
 _KNOWN = "petstore_known"
@@ -58,11 +58,11 @@ def no_cookie(root: str) -> bytes:
     return _set_cookie(_SESSION, "", root, 0)
 
 
-def known_of(request: Request, root: str) -> KnownBrowser:
+def known_of(request: Request, root: str) -> DeviceCookie:
     return known_browser(_cookie(request, _KNOWN, root))
 
 
-def known_cookie(browser: KnownBrowser, root: str) -> bytes:
+def known_cookie(browser: DeviceCookie, root: str) -> bytes:
     return _set_cookie(_KNOWN, browser.cookie, root, _KNOWN_LIFE)
 
 

@@ -1,4 +1,4 @@
-"""The category of an animal in forms: one of a list, or a name that is typed.
+"""The category of a pet in forms: one of a list, or a name that is typed.
 
 A person picks or types a name, or types a number.
 """
@@ -43,7 +43,7 @@ async def with_category(
 ) -> dict[str, Any]:
     """Return the body of an operation with the id of its category, or with why it has none.
 
-    A person has typed it. No animal gets a category that is not registered, unless an undo gives it
+    A person has typed it. No pet gets a category that is not registered, unless an undo gives it
     back. If the form adds a category, it is there now, unless something else is wrong with the
     body.
     """
@@ -64,7 +64,7 @@ async def with_category(
 async def with_category_filter(visit: PageRequest, body: dict[str, Any]) -> dict[str, Any]:
     """Return filters that a person typed with the id of the category, or with why it has none.
 
-    An animal may have a number that is not registered.
+    A pet may have a number that is not registered.
     """
     text = body.get(_NAME)
     if text is None:
@@ -138,7 +138,7 @@ async def category_form(visit: PageRequest, form: ShownForm, any_: str = "") -> 
     """Return a form whose category is one of a list, or is typed if they are many.
 
     ``any_`` is what the list of a filter has for all categories. A form that adds or changes an
-    animal has none, and may add a category.
+    pet has none, and may add a category.
     """
     names = await categories_named(visit, "", _FIRST)
     may_add = not any_ and visit.may("createCategory")

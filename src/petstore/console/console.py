@@ -13,7 +13,7 @@ from petstore.console.browsers import may_lack_cookie, require_same_origin, sess
 from petstore.console.forms import (
     EMPTY,
     Form,
-    PendingForm,
+    SavedForm,
     again_of,
     decode_form,
     decode_urlencoded,
@@ -251,7 +251,7 @@ class Console:
 
     async def _pending(
         self, page: ConsolePage, visit: PageRequest, receive: Receive, largest: int
-    ) -> PendingForm | None:
+    ) -> SavedForm | None:
         """Return the form of a request to send it again, ``None`` if that cannot be.
 
         A key or a password that a person typed is not kept, and neither is a file.

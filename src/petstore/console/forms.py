@@ -240,7 +240,7 @@ def in_words(name: str) -> str:
     return re.sub("[A-Z]", lambda capital: f" {capital[0].lower()}", name).capitalize()
 
 
-class PendingForm(NamedTuple):
+class SavedForm(NamedTuple):
     """A form to send again: the page that takes it, relative to the console, and its fields."""
 
     path: str
@@ -259,16 +259,16 @@ class PendingForm(NamedTuple):
         ]
 
 
-def again_of(path: str, form: Form) -> PendingForm:
-    return PendingForm(path, tuple(each for each in _pairs(form) if each[0] != "current"))
+def again_of(path: str, form: Form) -> SavedForm:
+    return SavedForm(path, tuple(each for each in _pairs(form) if each[0] != "current"))
 
 
-def kept_in(form: Form) -> PendingForm | None:
+def kept_in(form: Form) -> SavedForm | None:
     path = page_address(form.text(_PATH))
     if not path:
         return None
     fields = ((name, value) for name, value in _pairs(form) if name.startswith(_PREFIX))
-    return PendingForm(path, tuple((name.removeprefix(_PREFIX), value) for name, value in fields))
+    return SavedForm(path, tuple((name.removeprefix(_PREFIX), value) for name, value in fields))
 
 
 def page_address(address: str) -> str:

@@ -27,9 +27,9 @@ from petstore.pets.store import names_of_pets
 ON_A_PAGE = 20
 """How many events a page of a history has."""
 
-_NOUNS = {"pet": "animal", "category": "category"}
+_NOUNS = {"pet": "pet", "category": "category"}
 _WITHOUT_ID = {"service": "The service", "operator": "The operator"}
-_MOVE_AN_ANIMAL = {"order.placed", "order.delivered", "order.cancelled", "order.lapsed"}
+_MOVE_AN_PET = {"order.placed", "order.delivered", "order.cancelled", "order.lapsed"}
 _READ_AT_ONCE = 100
 
 
@@ -178,15 +178,15 @@ async def _newest(
 def _request_of(event: PastEvent) -> object:
     """Return what is the same in the events of one act: what a request did of one kind.
 
-    The event of an order is with that of its animal, which comes right after it.
+    The event of an order is with that of its pet, which comes right after it.
     """
-    is_move = event.type in _MOVE_AN_ANIMAL
+    is_move = event.type in _MOVE_AN_PET
     if event.request_id is None:
         return event.sequence + is_move
     return event.actor, event.request_id, "pet.updated" if is_move else event.type
 
 
-def gone_page(visit: PageRequest, history: History, gone: NotFound) -> Response:
+def deleted_page(visit: PageRequest, history: History, gone: NotFound) -> Response:
     """Return the page of a resource that is gone, with its history if that is kept.
 
     Raises:
@@ -209,8 +209,8 @@ async def lines_of(
     ids = {value for each in events for value in _category_ids(each)}
     categories = await names_of_categories(store, ids) if ids else {}
     begun = {each.data["petId"] for each in events if begins_order(each)}
-    animals = await names_of_pets(store, begun)
-    facts = SentenceFacts(visit.home, orders, categories, animals)
+    pets = await names_of_pets(store, begun)
+    facts = SentenceFacts(visit.home, orders, categories, pets)
     names = await _names(visit, events)
     return [
         HistoryLine(
@@ -231,17 +231,17 @@ async def is_by_order(visit: PageRequest, event: PastEvent) -> bool:
 
 
 async def _orders_before(visit: PageRequest, events: Iterable[PastEvent]) -> dict[int, PastEvent]:
-    """Return the events of the orders that changed animals, by the sequences of theirs.
+    """Return the events of the orders that changed pets, by the sequences of theirs.
 
-    The event of such an order is the one before that of its animal.
+    The event of such an order is the one before that of its pet.
     """
-    animals = {each.sequence: each for each in events}
-    found = await orders_at(visit.services.store, [sequence - 1 for sequence in animals])
+    pets = {each.sequence: each for each in events}
+    found = await orders_at(visit.services.store, [sequence - 1 for sequence in pets])
     orders = {each.sequence + 1: past_event(each) for each in found}
     return {
         sequence: order
         for sequence, order in orders.items()
-        if animals[sequence].resource == f"pet/{order.data.get('petId')}"
+        if pets[sequence].resource == f"pet/{order.data.get('petId')}"
     }
 
 
@@ -346,14 +346,14 @@ def past_event(event: Event) -> PastEvent:
 class SentenceFacts(NamedTuple):
     """What sentences tell beside the events themselves.
 
-    ``orders`` has the event of the order that changed an animal, by the sequence of the animal's.
-    ``categories`` and ``animals`` have names.
+    ``orders`` has the event of the order that changed a pet, by the sequence of the pet's.
+    ``categories`` and ``pets`` have names.
     """
 
     home: str
     orders: Mapping[int, PastEvent] = {}
     categories: Mapping[int, str] = {}
-    animals: Mapping[int, str] = {}
+    pets: Mapping[int, str] = {}
 
 
 def sentence(event: PastEvent, facts: SentenceFacts, *, names_it: bool = False) -> Markup:
@@ -388,10 +388,10 @@ def begins_order(event: PastEvent) -> bool:
 def _about_order(event: PastEvent, facts: SentenceFacts, it: Markup) -> Markup | None:
     """Return what happened to an order, ``None`` if the members that changed say it."""
     if begins_order(event):
-        animal = _animal(event.data.get("petId"), facts)
+        pet = _pet(event.data.get("petId"), facts)
         if event.type == "order.placed":
-            return Markup("placed {} for {}").format(it, animal)
-        return Markup("sold {} with {}").format(animal, it)
+            return Markup("placed {} for {}").format(it, pet)
+        return Markup("sold {} with {}").format(pet, it)
     if event.type == "order.lapsed":
         return Markup("cancelled {}, because nobody approved it in time").format(it)
     if event.type == "order.updated" and not event.previous:
@@ -469,9 +469,9 @@ def _link(event: PastEvent, facts: SentenceFacts) -> Markup:
     return Markup("the {} {}").format(kind, link) if kind in _IT else link
 
 
-def _animal(pet_id: Any, facts: SentenceFacts) -> Markup:
-    name = facts.animals.get(pet_id)
-    shown = Markup("animal {}").format(pet_id) if name is None else _value("name", name, facts)
+def _pet(pet_id: Any, facts: SentenceFacts) -> Markup:
+    name = facts.pets.get(pet_id)
+    shown = Markup("pet {}").format(pet_id) if name is None else _value("name", name, facts)
     return _linked("pet", pet_id, shown, facts)
 
 

@@ -32,7 +32,7 @@ def grouped(number: int) -> str:
 
 
 def count_in_words(count: int, noun: str, plural: str = "") -> str:
-    """Return how many there are, such as ``253 animals``: exactly up to ``MAX_COUNTED``."""
+    """Return how many there are, such as ``253 pets``: exactly up to ``MAX_COUNTED``."""
     more = "more than " if count > MAX_COUNTED else ""
     return (
         f"{more}{grouped(min(count, MAX_COUNTED))} {noun if count == 1 else plural or f'{noun}s'}"

@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from petstore.console.browsers import notice_cookie, notice_of, session_secret, time_zone_of
-from petstore.console.forms import EMPTY, FieldSet, Form, PendingForm, Texts, undo_fields
+from petstore.console.forms import EMPTY, FieldSet, Form, SavedForm, Texts, undo_fields
 from petstore.console.templates import Templates, begun
 from petstore.domain.decoding import convert
 from petstore.errors import (
@@ -247,7 +247,7 @@ class PageRequest(Struct):
     session: Session | None = None
     signed_in: Caller | None = None
     guessed: str = ""
-    again: PendingForm | None = None
+    again: SavedForm | None = None
     lost_file: bool = False
     cursor: str = ""
     renews_cookie: bool = False

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 from msgspec.structs import replace
 
 from petstore.console.browsers import device_of, known_cookie, known_of, no_cookie, session_cookie
-from petstore.console.forms import EMPTY, Form, PendingForm, kept_in, page_address
+from petstore.console.forms import EMPTY, Form, SavedForm, kept_in, page_address
 from petstore.console.page import (
     HOME,
     ConsolePage,
@@ -36,7 +36,7 @@ async def sign_in_page(
     status: int = 200,
     *,
     wanted: str = "",
-    again: PendingForm | None = None,
+    again: SavedForm | None = None,
     problem: str = "",
     typed: Form = EMPTY,
 ) -> Response:

@@ -51,8 +51,8 @@ _HEADERS: Headers = [
 
 
 SCOPE_WORDS: Mapping[Scope, str] = {
-    "pets:read": "See animals and categories",
-    "pets:write": "Add, change and delete animals and categories",
+    "pets:read": "See pets and categories",
+    "pets:write": "Add, change and delete pets and categories",
     "orders:read": "See orders and the inventory",
     "orders:write": "Place, approve, deliver and cancel orders",
     "webhooks:write": "Manage webhooks, which send events to programs",

@@ -59,7 +59,7 @@ async def _show(visit: PageRequest) -> Response:
         "today.html",
         placed=placed,
         approved=approved,
-        animals={pet.id: pet.name for pet in pets.values()},
+        pets={pet.id: pet.name for pet in pets.values()},
         sold=await _sold(visit),
         stock=await _stock(visit, _IN_A_LIST),
         in_a_list=_IN_A_LIST,
@@ -100,9 +100,9 @@ async def _sold(visit: PageRequest) -> _Sold:
 
 
 class _CategoryStock(NamedTuple):
-    """The animals of a category. What all categories beyond the first ones share has no ``id``.
+    """The pets of a category. What all categories beyond the first ones share has no ``id``.
 
-    In the ``chart``, the category with the most animals has the whole width.
+    In the ``chart``, the category with the most pets has the whole width.
     """
 
     id: int | None
@@ -112,7 +112,7 @@ class _CategoryStock(NamedTuple):
 
 
 class _Stock(NamedTuple):
-    """All animals with a status, and those of each category: the most to sell come first."""
+    """All pets with a status, and those of each category: the most to sell come first."""
 
     chart: Stacked
     categories: Sequence[_CategoryStock]
@@ -126,7 +126,7 @@ async def _stock(visit: PageRequest, named: int | None = None) -> _Stock:
     names = await visit.category_names(ids)
     scale = max((_total(each) for each in counts), default=0)
     return _Stock(
-        stacked("by-status", "Animals by status", "animals", "Status", _parts(found)),
+        stacked("by-status", "Pets by status", "pets", "Status", _parts(found)),
         [_stock_in(each, names, scale) for each in counts],
     )
 
@@ -137,7 +137,7 @@ def _stock_in(counts: CategoryCounts, names: dict[int, str], scale: int) -> _Cat
     else:
         category_id = counts.category_id
         name = names.get(category_id, f"category {category_id}")
-    chart = stacked("by-category", name, "animals", "Status", _parts(counts), scale)
+    chart = stacked("by-category", name, "pets", "Status", _parts(counts), scale)
     return _CategoryStock(category_id, name, counts, chart)
 
 

@@ -1,1 +1,1 @@
-"""Where animals, keys and counts are kept."""
+"""Where pets, keys and counts are kept."""

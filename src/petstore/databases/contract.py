@@ -8,7 +8,7 @@ On PostgreSQL units run concurrently, and each statement sees what was committed
 a unit locks the rows that it relies on (``/*pg FOR UPDATE */``), or leaves the decision to one
 statement with a condition (``UPDATE … WHERE status = 'available' RETURNING …``). All units lock in
 the same order, so that no two wait for each other: idempotency records, the revision of the keys,
-a key, its imports, its webhooks, their deliveries, orders, animals, categories.
+a key, its imports, its webhooks, their deliveries, orders, pets, categories.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
@@ -29,10 +29,10 @@ T = TypeVar("T")
 class Statement(Struct, frozen=True, gc=False):
     """One SQL statement and its parameters.
 
-    With ``gives_id``, the name of a table, it inserts one row there and returns the id. SQLite
+    With ``returns_id``, the name of a table, it inserts one row there and returns the id. SQLite
     tells the id afterwards. PostgreSQL gets it as one more parameter, the last one.
 
-    With ``may_wait``, or an id, the unit of work needs nothing that the statement finds, and has
+    With ``deferrable``, or an id, the unit of work needs nothing that the statement finds, and has
     locked the rows that it changes, unless they are new. PostgreSQL may run it together with others
     that may wait, of other names: in no order, and none of them sees what another one changes. A
     unit of such statements alone may share its transaction with others.
@@ -46,8 +46,8 @@ class Statement(Struct, frozen=True, gc=False):
     sql: str
     parameters: Sequence[Value] = ()
     by_id: bool = False
-    gives_id: str = ""
-    may_wait: bool = False
+    returns_id: str = ""
+    deferrable: bool = False
     name: str = "unnamed"
 
 

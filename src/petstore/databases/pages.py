@@ -181,12 +181,12 @@ def _page_sql(
         rows = f"LIMIT ?{number}{' + 2' if 'OFFSET' in limit else ''}"
         ranges = [page(kinds, numbers | {chosen: [each]}) for each in numbers[chosen]]
         parts = " UNION ALL ".join(
-            f"SELECT * FROM ({in_short(sql) if is_short else sql} {rows}) AS part"  # noqa: S608
+            f"SELECT * FROM ({limited_subquery(sql) if is_short else sql} {rows}) AS part"  # noqa: S608
             for sql in ranges
         )
         return f"SELECT * FROM ({parts}) AS parts ORDER BY {order} {limit}{number}"  # noqa: S608
     sql = page(kinds, numbers)
-    return f"{in_short(sql) if is_short else sql} {limit}{number}"
+    return f"{limited_subquery(sql) if is_short else sql} {limit}{number}"
 
 
 def _range_sql(
@@ -224,7 +224,10 @@ def _range_sql(
         return f"{select} {by_id}"
     in_index = index_range(
         [*single],
-        [unplanned(numbers[column][0], kind) if kind else "" for column, kind in single.items()],
+        [
+            opaque_parameter(numbers[column][0], kind) if kind else ""
+            for column, kind in single.items()
+        ],
         "id",
         after or str(LAST_ID if is_descending else 0),
         descending=is_descending,
@@ -253,7 +256,7 @@ def index_range(
     The index has one or two ``columns``, which must have these ``values``, and then ``key``. The
     rows are those with a ``key`` above ``after``, or below it if ``descending``, in this order, and
     below ``end`` if that is given. ``rest`` is a condition that no index serves. ``values`` are
-    SELECTs (see ``unplanned``); the last one may be empty, for no value.
+    SELECTs (see ``opaque_parameter``); the last one may be empty, for no value.
 
     With ``column = value`` any index on the key would have the order of the rows. The planner
     believes that a list of values may have several, and that compared rows are a ninth of those
@@ -279,7 +282,7 @@ def index_range(
     return f"WHERE {' AND '.join(filter(None, conditions))} ORDER BY {ordered}"
 
 
-def unplanned(number: int, kind: type = int) -> str:
+def opaque_parameter(number: int, kind: type = int) -> str:
     """Return a parameter of this ``kind`` whose value PostgreSQL does not know while it plans.
 
     Otherwise outdated statistics may tell it that hardly any row has the value.
@@ -287,7 +290,7 @@ def unplanned(number: int, kind: type = int) -> str:
     return f"(SELECT CAST(?{number} AS {'TEXT' if kind is str else 'BIGINT'}))"
 
 
-def in_short(select: str) -> str:
+def limited_subquery(select: str) -> str:
     """Return a SELECT whose LIMIT, which follows, is at most 101.
 
     PostgreSQL then finds that a plan for any limit is as good as one for this limit, and keeps it.
@@ -296,7 +299,7 @@ def in_short(select: str) -> str:
     return f"SELECT /*pg * FROM (SELECT */ {columns} /*pg LIMIT {SHORT + 1}) AS page */"  # noqa: S608
 
 
-def looked_up(join: str, table: str, name: str, key: str, value: str) -> str:
+def lateral_join(join: str, table: str, name: str, key: str, value: str) -> str:
     """Return a ``join`` of the row of ``table`` whose ``key`` is ``value``, under a ``name``.
 
     PostgreSQL looks it up for each row before it, and can neither begin with it nor read them all.

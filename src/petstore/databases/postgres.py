@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from petstore.clock import SECOND, Milliseconds
-from petstore.coalescing import Batches
+from petstore.coalescing import Batcher
 from petstore.databases.contract import Duplicate, Row, Statement, T, Unit, Value, as_unavailable
 from petstore.databases.migrations import Schema
 from petstore.databases.migrations.postgres import inspect, migrate
@@ -70,10 +70,10 @@ class UnitInProgress(Generic[T]):
         self._step(lambda: next(unit))
 
     async def defer(self, next_id: Callable[[str], Awaitable[int]]) -> None:
-        while (statement := self.statement) and (statement.gives_id or self._may_wait(statement)):
+        while (statement := self.statement) and (statement.returns_id or self._may_wait(statement)):
             rows: list[Row] = []
-            if statement.gives_id:
-                rows = [(await next_id(statement.gives_id),)]
+            if statement.returns_id:
+                rows = [(await next_id(statement.returns_id),)]
                 statement = replace(statement, parameters=(*statement.parameters, *rows[0]))
             self._waiting.append(statement)
             self._send(rows)
@@ -104,7 +104,7 @@ class UnitInProgress(Generic[T]):
 
     def _may_wait(self, statement: Statement) -> bool:
         # The order in which the parts of one statement run is not defined.
-        return statement.may_wait and all(each.name != statement.name for each in self._waiting)
+        return statement.deferrable and all(each.name != statement.name for each in self._waiting)
 
     def _send(self, rows: list[Row]) -> None:
         self._step(lambda: self._unit.send(rows))
@@ -125,13 +125,13 @@ class PostgresStore:
     def __init__(self, url: str, timeout: Milliseconds = 1500, connections: int = 10) -> None:
         self._timeout = timeout / SECOND
         self.connections = connections
-        self._versions = Batches[None, str](self._read_versions, _CALLS_AT_ONCE, connections)
-        self._ids = Batches[str, int](self._next_ids, _CALLS_AT_ONCE)
-        self._deferred: Callable[[str], Batches[Deferred, None]] = lru_cache(_SQL_AT_ONCE)(
-            lambda sql: Batches(partial(self._run_together, sql), _UNITS_AT_ONCE)
+        self._versions = Batcher[None, str](self._read_versions, _CALLS_AT_ONCE, connections)
+        self._ids = Batcher[str, int](self._next_ids, _CALLS_AT_ONCE)
+        self._deferred: Callable[[str], Batcher[Deferred, None]] = lru_cache(_SQL_AT_ONCE)(
+            lambda sql: Batcher(partial(self._run_together, sql), _UNITS_AT_ONCE)
         )
-        self._rows: Callable[[str], Batches[Value, list[Row]]] = lru_cache(_SQL_AT_ONCE)(
-            lambda sql: Batches(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, connections)
+        self._rows: Callable[[str], Batcher[Value, list[Row]]] = lru_cache(_SQL_AT_ONCE)(
+            lambda sql: Batcher(partial(self._read_by_ids, sql), _ROWS_AT_ONCE, connections)
         )
         self._units = 0
         self._reads_by_id = 0

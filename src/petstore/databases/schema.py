@@ -69,7 +69,7 @@ TABLES = (
     # With each import, all its rows are deleted.
     Table("imports", ("id",), "touched_at", IMPORTS_KEPT, at_once=1),
     Table("import_batches", ("import_id", "first")),
-    # The inventory follows from the animals, and the index follows from the events.
+    # The inventory follows from the pets, and the index follows from the events.
     Table("inventory", ("status",), is_copied=False),
     Table("category_inventory", ("category_id",), is_copied=False),
     Table("event_index", ("term", "sequence"), is_copied=False),

@@ -90,7 +90,7 @@ def file_has_webhooks(path: Path) -> bool:
         return bool(is_new and connection.execute("SELECT EXISTS (SELECT 1 FROM webhooks)").get)
 
 
-def put_log_away(path: Path) -> None:
+def checkpoint_and_remove_wal(path: Path) -> None:
     """Checkpoint the log and remove it, as the last process to close it does.
 
     Of processes that close it at the same moment, each may leave that to the other; and a process

@@ -169,7 +169,7 @@ class GroupCommit:
             statement = next(unit)
             while True:
                 rows = execute(statement.sql, statement.parameters).fetchall()
-                if statement.gives_id:
+                if statement.returns_id:
                     # RETURNING would open a table for the one row each time.
                     rows = [(self._connections.writer.last_insert_rowid(),)]
                 await slices.rest()

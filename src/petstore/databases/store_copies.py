@@ -82,7 +82,7 @@ async def _filling(url: str) -> AsyncIterator[Connection]:
         await connection.execute("BEGIN")
         await connection.execute(_TIMEOUTS)
         await connection.execute(f"LOCK TABLE {_NAMES} IN SHARE ROW EXCLUSIVE MODE")
-        # A call for every animal, and its dead rows, would make a large copy crawl.
+        # A call for every pet, and its dead rows, would make a large copy crawl.
         await connection.execute("ALTER TABLE pets DISABLE TRIGGER USER")
         yield connection
         await connection.execute("ALTER TABLE pets ENABLE TRIGGER USER")
@@ -118,7 +118,7 @@ async def _copy(
             await _continue_ids(source, target, name)
         selects[name], sent[name] = select, contents
         done += contents.rows
-    await _count_animals(target)
+    await _count_pets(target)
     for name, copied in sent.items():
         found = Contents()
         await target.execute(f"DECLARE pages CURSOR FOR {selects[name]}")
@@ -161,7 +161,7 @@ async def _continue_ids(source: apsw.Connection, target: Connection, name: str) 
     )
 
 
-async def _count_animals(target: Connection) -> None:
+async def _count_pets(target: Connection) -> None:
     statuses = get_args(PetStatus)
     counts = [f"sum(CASE status WHEN '{status}' THEN 1 ELSE 0 END)" for status in statuses]
     await target.execute(

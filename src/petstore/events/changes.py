@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from msgspec import UNSET, json
 
-from petstore.coalescing import SharedCalls
+from petstore.coalescing import SingleFlight
 from petstore.databases.contract import Row, Statement, Store
 from petstore.domain.decoding import integer_in
 from petstore.events.model import START, Position
@@ -29,7 +29,7 @@ _SELECT = (
 _decode = json.Decoder().decode
 
 
-class Extent(NamedTuple):
+class PageRange(NamedTuple):
     """What a page of a list shows, and what would show on it.
 
     ``source`` names the list. The page was read from these ``ids``, up to the first item of the
@@ -40,11 +40,11 @@ class Extent(NamedTuple):
     ids: range
 
     @classmethod
-    def of(cls, kind: str, ids: range, *filters: object) -> "Extent":
+    def of(cls, kind: str, ids: range, *filters: object) -> "PageRange":
         """Return the extent of a page of resources of this ``kind``.
 
-        ``filters`` are those of the list, unset ones too: status and category of animals, status
-        and animal of orders.
+        ``filters`` are those of the list, unset ones too: status and category of pets, status
+        and pet of orders.
         """
         named = zip(_FILTERS[kind], filters, strict=True)
         return cls(_source(kind, (None if value is UNSET else value for _, value in named)), ids)
@@ -55,7 +55,7 @@ class RecentChanges:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._reads = SharedCalls[object, None]()
+        self._reads = SingleFlight[object, None]()
         self._version: object = None
         self._ends = 0.0
         self._position = START
@@ -80,7 +80,7 @@ class RecentChanges:
             self.is_current = turns == self._turns
         return self.count
 
-    def show_on(self, page: Extent, since: int) -> bool:
+    def show_on(self, page: PageRange, since: int) -> bool:
         """Return whether a change after the first ``since`` may show on a page."""
         if since < self._forgotten:
             return True

@@ -73,7 +73,7 @@ DEPRECATED_USE = {
     "path": "/v1/pets/{petId}",
     "since": "2026-11-21T00:00:00Z",
     "sunset": "2030-12-05T00:00:00Z",
-    "use": "GET /v1/pets, with id for one animal or with status",
+    "use": "GET /v1/pets, with id for one pet or with status",
     "documentation": "/docs/operations/getPet",
     "calls": 312,
     "lastCalledAt": "2026-11-21T10:05:00Z",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from petstore.chores import PeriodicTask
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Statement, Store, Unit, Value, placeholder_list
-from petstore.databases.pages import LAST_ID, SHORT, index_range, unplanned
+from petstore.databases.pages import LAST_ID, SHORT, index_range, opaque_parameter
 from petstore.errors import CursorExpired
 from petstore.events.model import ADMIN_EVENT_TYPES, START, Event, EventType, Position
 from petstore.events.store import COLUMNS, event_of, last_position
@@ -222,7 +222,7 @@ async def _low(store: Reader, index: tuple[str, Value] | None, before: int) -> i
 
 
 def _unplanned(column: str, number: int) -> str:
-    return unplanned(number, int if column == "key_id" else str)
+    return opaque_parameter(number, int if column == "key_id" else str)
 
 
 def _index_range(

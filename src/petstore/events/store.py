@@ -69,7 +69,7 @@ def record(now: Milliseconds, *events: NewEvent, by: Author = SERVICE) -> Statem
             *by,
         )
     sql = _insert(len(events))
-    return Statement(sql, values, may_wait=True, name=_RECORDED)
+    return Statement(sql, values, deferrable=True, name=_RECORDED)
 
 
 def _passes(_: object) -> None:

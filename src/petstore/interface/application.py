@@ -26,7 +26,7 @@ from petstore.errors import (
     RateLimitExceeded,
     Unavailable,
 )
-from petstore.events.changes import Extent
+from petstore.events.changes import PageRange
 from petstore.http.messages import Headers, Receive, Request, Response
 from petstore.interface.authentication import (
     authenticate,
@@ -451,7 +451,7 @@ class Application:
         key: Caller,
         target: Target,
         call: Call[Any, Any],
-    ) -> tuple[Response, Extent | None]:
+    ) -> tuple[Response, PageRange | None]:
         result = await execute(operation, self._context(exchange, key), call)
         return encode_result(operation, target, result), result.extent
 

@@ -33,7 +33,7 @@ MAX_UPLOAD = 8 * 2**20
 _SLOWEST_UPLOAD = 65_536
 _PIECE = 65_536
 _JSON = b"application/json"
-# With every character escaped, 100 animals with the longest names are not five times as large.
+# With every character escaped, 100 pets with the longest names are not five times as large.
 _LIST_FACTOR = 8
 _PATCHES = (_JSON, MERGE_PATCH.encode("ascii"))
 

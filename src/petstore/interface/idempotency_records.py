@@ -99,7 +99,7 @@ def _once(attempt: Attempt, unit: Unit[bytes], now: int) -> Unit[IdempotencyReco
     yield Statement(
         "UPDATE idempotency_records SET answer = ?1 WHERE key_id = ?2 AND idempotency_key = ?3",
         (response, *name),
-        may_wait=True,
+        deferrable=True,
         name="update_idempotency_record",
     )
     return IdempotencyRecord(response, is_replay=False)

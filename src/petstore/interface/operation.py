@@ -15,7 +15,7 @@ from petstore.databases.contract import Store, Unit
 from petstore.databases.private_files import SecretFile
 from petstore.deprecations.model import DeprecatedOperation
 from petstore.errors import Gone, MissingKey, PetstoreError
-from petstore.events.changes import Extent
+from petstore.events.changes import PageRange
 from petstore.events.feed import Client, Feed
 from petstore.events.model import Author
 from petstore.events.store import Change
@@ -177,7 +177,7 @@ class Result(Struct, Generic[Value], frozen=True):
     location: str = ""
     waited: float = 0.0
     response: Response | None = None
-    extent: Extent | None = None
+    extent: PageRange | None = None
     total: int | None = None
 
     @property

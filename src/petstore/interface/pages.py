@@ -17,8 +17,8 @@ from petstore.domain.fields import NO_U0000, Int64
 from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.words import MatchPosition
 from petstore.errors import InvalidParameter
-from petstore.events.changes import Extent, RecentChanges
-from petstore.generations import Generations
+from petstore.events.changes import PageRange, RecentChanges
+from petstore.generations import TwoGenerationCache
 from petstore.http.messages import Response
 from petstore.interface.operation import Result, Values
 
@@ -133,7 +133,7 @@ class PageQuery(Struct, frozen=True):
 def page_result(
     page: Page[Any] | Matches[Any],
     form: CursorForm[Any] = BY_ID,
-    extent: Extent | None = None,
+    extent: PageRange | None = None,
     total: int | None = None,
 ) -> Result[Any]:
     """Return a page, and the cursor of the position that the next one starts after.
@@ -241,7 +241,7 @@ _OVERHEAD = 1792  # what a page takes beside its text
 _Asked: TypeAlias = tuple[str, str, bytes]
 """What a GET asks for: the URL of the service, which the links of a page have, path and query."""
 
-_Read: TypeAlias = Callable[[], Awaitable[tuple[Response, Extent | None]]]
+_Read: TypeAlias = Callable[[], Awaitable[tuple[Response, PageRange | None]]]
 """Makes a response, and says what it shows. One without an extent is not kept."""
 
 
@@ -249,7 +249,7 @@ class _CachedPage(Struct):
     """A response, what it shows, and the number of the changes that were known to leave it."""
 
     response: Response
-    extent: Extent
+    extent: PageRange
     checked: int
 
 
@@ -262,7 +262,7 @@ class ResponseCache:
 
     def __init__(self, store: Store, generation_bytes: int = _GENERATION_BYTES) -> None:
         self._changes = RecentChanges(store)
-        self._pages = Generations(generation_bytes, _size)
+        self._pages = TwoGenerationCache(generation_bytes, _size)
 
     async def get(self, target: _Asked, read: _Read) -> Response:
         """Return the response to a GET; ``read`` makes it if it is not in the cache."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from petstore.clock import DAY, Clock, rfc3339
-from petstore.coalescing import SharedCalls
+from petstore.coalescing import SingleFlight
 from petstore.databases.contract import Store
 from petstore.errors import NotFound
 from petstore.http.messages import Request, Response
@@ -49,7 +49,7 @@ class HealthPages:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._is_retiring = False
-        self._checks: SharedCalls[None, None] = SharedCalls()
+        self._checks: SingleFlight[None, None] = SingleFlight()
 
     def shut_down(self) -> None:
         """Report 503 from now on: the process stops soon."""

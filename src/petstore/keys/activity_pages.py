@@ -10,7 +10,7 @@ from petstore.http.messages import Response
 _ON_A_PAGE = 20
 _OFFERED = 100
 _ADMIN = "key"
-_KINDS = {"pet": "animals", "order": "orders", "category": "categories", _ADMIN: "keys and people"}
+_KINDS = {"pet": "pets", "order": "orders", "category": "categories", _ADMIN: "keys and people"}
 
 
 def _filters(actors: dict[str, str]) -> FieldSet:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from petstore.chores import PeriodicTask
 from petstore.clock import Clock
-from petstore.coalescing import SharedCalls
+from petstore.coalescing import SingleFlight
 from petstore.databases.contract import Reader, Row, Statement, Unit
 from petstore.keys.model import Caller, Environment, digest, is_token
 from petstore.keys.store import COLUMNS, caller_of
@@ -61,7 +61,7 @@ class ApiKeyCache:
         self._clock = clock
         self.environment: Environment = environment
         self._known: dict[bytes, Caller] = {}
-        self._look_ups: SharedCalls[bytes, Caller | None] = SharedCalls()
+        self._look_ups: SingleFlight[bytes, Caller | None] = SingleFlight()
         self._seen: set[bytes] = set()  # of tokens that were issued, so there are not too many
         self._revision = -1
         self._on_change = on_change
@@ -98,7 +98,7 @@ class ApiKeyCache:
             self._revision = revision
             self._known = {}
             # A look-up from before the refresh is not shared: its row may be stale.
-            self._look_ups = SharedCalls()
+            self._look_ups = SingleFlight()
             self._on_change()
 
     def _usable(self, key: Caller | None) -> Caller | None:

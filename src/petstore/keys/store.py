@@ -22,7 +22,7 @@ from petstore.databases.contract import (
     placeholder_list,
     placeholders,
 )
-from petstore.databases.pages import Page, looked_up, read_page
+from petstore.databases.pages import Page, lateral_join, read_page
 from petstore.domain.plans import UNLIMITED, PlanName
 from petstore.errors import (
     BeyondOwnRights,
@@ -59,7 +59,7 @@ SELECT_KEYS = (
     f"SELECT {', '.join(f'k.{name}' for name in COLUMNS)},"  # noqa: S608 - only names
     " (SELECT seen_at FROM callers WHERE callers.id = k.id), r.used_at, r.banned_at,"
     " r.banned_until, k.token_ends"
-    f" FROM api_keys k {looked_up('LEFT JOIN', 'rate_limits', 'r', 'key_id', 'k.id')}"
+    f" FROM api_keys k {lateral_join('LEFT JOIN', 'rate_limits', 'r', 'key_id', 'k.id')}"
 )
 
 

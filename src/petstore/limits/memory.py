@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from petstore.clock import MINUTE, Clock, Milliseconds
 from petstore.domain.plans import UNLIMITED, Limits
-from petstore.generations import Generations
+from petstore.generations import TwoGenerationCache
 from petstore.keys.model import Caller
 from petstore.limits.contract import (
     NEVER,
@@ -130,7 +130,7 @@ class MemoryLimiter:
         self._rules = rules
         # Apart, or a flood of addresses would have wrong passwords forgotten.
         self._minutes: dict[str, MinuteLimiter[str]] = {}
-        self._states: Generations[int, State] = Generations()
+        self._states: TwoGenerationCache[int, State] = TwoGenerationCache()
         self._turned_at = clock()
         self._unsaved = UnsavedStates(store)
         self.bans = 0

@@ -13,7 +13,7 @@ from msgspec import UNSET, json, msgpack
 from petstore.chores import PeriodicTask
 from petstore.clock import DAY, Clock, Milliseconds
 from petstore.databases.contract import Row, Statement, Store, Unit, placeholder_list
-from petstore.databases.pages import unplanned
+from petstore.databases.pages import opaque_parameter
 from petstore.domain.names import name_key, plain_key
 from petstore.events.model import SERVICE, Author
 from petstore.events.store import record
@@ -56,7 +56,7 @@ def forget_batch(before: Milliseconds, now: Milliseconds) -> Unit[int]:
     rows = yield Statement(
         f"SELECT {ORDERS.columns} FROM orders"  # noqa: S608 - only names
         " WHERE coalesce(buyer, note, cancel_reason) IS NOT NULL"
-        f" AND {_CLOSED_AT} < /*sqlite*/ ?1 /*end*/ /*pg {unplanned(1)} */"
+        f" AND {_CLOSED_AT} < /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
         f" ORDER BY {_CLOSED_AT} LIMIT ?2 /*pg FOR UPDATE SKIP LOCKED */",
         (before, _BATCH),
         name="lock_orders_with_old_buyers",
@@ -87,7 +87,7 @@ async def forget_buyer(store: Store, buyer: str, clock: Clock, by: Author) -> Fo
 
 def _forget_some(buyer: str, after: int, now: Milliseconds, by: Author) -> Unit[list[Order]]:
     """Remove a buyer from some orders; return them, and those with other marks, as they were."""
-    key = unplanned(1, str)
+    key = opaque_parameter(1, str)
     rows = yield Statement(
         f"SELECT {ORDERS.columns} FROM orders WHERE buyer_key IS NOT NULL"  # noqa: S608 - only names
         " AND /*sqlite*/ buyer_key = ?1 AND id > ?2 /*end*/"

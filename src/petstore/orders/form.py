@@ -32,13 +32,13 @@ def sale_form(currency: str) -> FieldSet:
 
 
 def new_order_form(currency: str) -> FieldSet:
-    animal = Field(
-        *("petId", "Animal"),
+    pet = Field(
+        *("petId", "Pet"),
         show=lambda order: str(order.pet_id),
         hint="A number, or any word of the name.",
         attributes={"aria-required": "true"},
     )
-    return FieldSet(animal, _BUYER, _price(currency), _SHIP_DATE, _NOTE)
+    return FieldSet(pet, _BUYER, _price(currency), _SHIP_DATE, _NOTE)
 
 
 def order_form(order: Order, currency: str) -> FieldSet:
@@ -81,7 +81,7 @@ _SHIP_DATE = Field("shipDate", "Ship date", shown_ship_date, utc_moment, "moment
 
 
 class Sale(NamedTuple):
-    """What is known of a sale: perhaps its ``order``, and who sold the animal.
+    """What is known of a sale: perhaps its ``order``, and who sold the pet.
 
     ``who`` is empty if that is no longer kept. ``can_be_undone`` is whether the order can still be
     cancelled.
@@ -94,18 +94,18 @@ class Sale(NamedTuple):
 
 
 async def latest_order(visit: PageRequest, pet: Pet) -> Order | None:
-    """Return the newest order of an animal. No other one can be open."""
+    """Return the newest order of a pet. No other one can be open."""
     latest = {"petId": pet.id, "sort": "-id", "limit": 1}
     orders: Sequence[Order] = (await visit.execute("listOrders", query=latest)).value
     return orders[0] if orders else None
 
 
 async def sale_of(visit: PageRequest, pet: Pet, history: History) -> Sale | None:
-    """Return how a sold animal was sold, ``None`` if it is not sold or nothing is known."""
+    """Return how a sold pet was sold, ``None`` if it is not sold or nothing is known."""
     if pet.status != "sold":
         return None
     line, order = history.change_of("status"), await latest_order(visit, pet)
-    # Somebody may have taken the animal back since, and marked it as sold.
+    # Somebody may have taken the pet back since, and marked it as sold.
     if (
         order is None
         or not order.delivered_at

@@ -1,4 +1,4 @@
-"""Orders: one animal, one buyer."""
+"""Orders: one pet, one buyer."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -15,27 +15,27 @@ from petstore.pets.model import PetStatus
 OrderStatus: TypeAlias = Literal["placed", "approved", "delivered", "cancelled"]
 
 MAX_AMOUNT = 10**12
-"""The highest price of an animal."""
+"""The highest price of a pet."""
 
 _UNDO_TIME = timedelta(minutes=1)
 """How long after a sale over the counter the order can be cancelled."""
 
-OrderedPetId = Annotated[Int64, Meta(description="Identifier of the animal.")]
+OrderedPetId = Annotated[Int64, Meta(description="Identifier of the pet.")]
 
 Quantity = Annotated[
     int,
     Meta(
         ge=1,
         le=1,
-        description="Always 1, because every animal is unique.",
-        extra={"expected": "1, because every animal is unique"},
+        description="Always 1, because every pet is unique.",
+        extra={"expected": "1, because every pet is unique"},
     ),
 ]
 
 ShipDate = Annotated[Moment, Meta(description="When to ship it (RFC 3339).")]
 
 Buyer = Annotated[
-    str, printable_text(200, "Who buys the animal. 1 to 200 characters. No event has it.")
+    str, printable_text(200, "Who buys the pet. 1 to 200 characters. No event has it.")
 ]
 
 Note = Annotated[
@@ -96,10 +96,10 @@ _MOVES: OrderMoves = {
 _MOVES_OF_SALES: OrderMoves = {**_MOVES, "delivered": ("cancelled",)}
 
 OPEN_STATUSES = tuple(status for status, following in _MOVES.items() if following)
-"""The statuses of an order that reserves its animal."""
+"""The statuses of an order that reserves its pet."""
 
 PET_AFTER: dict[OrderStatus, PetStatus] = {"delivered": "sold", "cancelled": "available"}
-"""The status of an animal after its order ends."""
+"""The status of a pet after its order ends."""
 
 PERSONAL = {"buyer": "buyer", "note": "note", "cancel_reason": "cancelReason"}
 """What events do not have, by the names in JSON."""
@@ -120,7 +120,7 @@ class OrderCreate(Struct, frozen=True, rename="camel"):
     complete: Annotated[
         bool,
         Meta(
-            description="`true` sells the animal at once: the order is delivered, the animal sold.",
+            description="`true` sells the pet at once: the order is delivered, the pet sold.",
             extra={"expected": "true or false"},
         ),
     ] = False

@@ -8,7 +8,7 @@ from petstore.clock import milliseconds
 from petstore.domain.cursors import BY_ID, BY_NAME, MAX_COUNTED, NEWEST_FIRST
 from petstore.domain.fields import Int64, Moment
 from petstore.errors import IllegalTransition, OrderClosed, PetNotAvailable, UnknownPet
-from petstore.events.changes import Extent
+from petstore.events.changes import PageRange
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Result, Success
 from petstore.interface.pages import (
@@ -38,7 +38,7 @@ class ListOrdersQuery(PageQuery, frozen=True, rename="camel"):
 
     cursor: Annotated[str, cursor_of(BY_ID, NEWEST_FIRST, BY_NAME)] | UnsetType = UNSET
     status: Annotated[StatusOfOrder, Meta(description="Filters by status.")] | UnsetType = UNSET
-    pet_id: Annotated[Int64, Meta(description="Filters by animal.")] | UnsetType = UNSET
+    pet_id: Annotated[Int64, Meta(description="Filters by pet.")] | UnsetType = UNSET
     buyer: (
         Annotated[
             str,
@@ -71,7 +71,7 @@ async def _list(context: Context, call: Call[None, ListOrdersQuery]) -> Result[l
     total = await count_orders(store, wanted, MAX_COUNTED + 1) if query.count is True else None
     if query.placed_before is not UNSET:
         return page_result(page, form, total=total)
-    shown = Extent.of("order", page.ids, query.status, query.pet_id)
+    shown = PageRange.of("order", page.ids, query.status, query.pet_id)
     return page_result(page, form, shown, total)
 
 
@@ -116,12 +116,12 @@ OPERATIONS = (
     _RESOURCE.create(
         place_order,
         OrderCreate,
-        "Reserves an `available` animal: it becomes `pending`. If several buyers order the same"
-        " animal, only one succeeds. An order that is not approved by `reservedUntil` is cancelled,"
-        " and the animal is available again. With `complete` the animal is sold at once: the order"
-        " is `delivered`, and the animal becomes `sold`.",
+        "Reserves an `available` pet: it becomes `pending`. If several buyers order the same"
+        " pet, only one succeeds. An order that is not approved by `reservedUntil` is cancelled,"
+        " and the pet is available again. With `complete` the pet is sold at once: the order"
+        " is `delivered`, and the pet becomes `sold`.",
         id="placeOrder",
-        summary="Order an animal",
+        summary="Order a pet",
         handler=_place,
         body_example={"petId": 7, "buyer": "Jane Doe", "amount": 24900},
         errors=(UnknownPet, PetNotAvailable),
@@ -131,7 +131,7 @@ OPERATIONS = (
         update_order,
         OrderPatch,
         "`placed` can become `approved` or `cancelled`; `approved` can become `delivered` or"
-        " `cancelled`. The animal of a delivered order becomes `sold`, and the animal of a"
+        " `cancelled`. The pet of a delivered order becomes `sold`, and the pet of a"
         " cancelled order becomes `available`. An order that was sold over the counter"
         " (`complete`) can be cancelled within a minute of `deliveredAt`. A null removes"
         " `shipDate`, `buyer`, `note` or `amount`. `note` can change at any time, the others while"
@@ -143,7 +143,7 @@ OPERATIONS = (
     ),
     _RESOURCE.delete(
         cancel_order,
-        "Cancels an order that is not delivered; its animal becomes `available`. The order can"
+        "Cancels an order that is not delivered; its pet becomes `available`. The order can"
         " still be read. Cancelling it again has no effect.",
         id="cancelOrder",
         summary="Cancel an order",

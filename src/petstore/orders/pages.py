@@ -45,27 +45,27 @@ _IN_A_LANE: dict[OrderStatus, int] = {
     "cancelled": 10,
 }
 _BOARD = {"board": "/orders"} | {status: f"/orders?status={status}" for status in _IN_A_LANE}
-# A number alone, or as pages name an order or an animal.
-_NUMBER = re.compile(r"(?P<kind>order|animal|) ?#?(?P<number>[0-9]+)", re.IGNORECASE)
+# A number alone, or as pages name an order or a pet.
+_NUMBER = re.compile(r"(?P<kind>order|pet|) ?#?(?P<number>[0-9]+)", re.IGNORECASE)
 _NOTHING_FOUND = (
     "Nothing is found. Type the number of an order, the beginning of the name of its buyer, or a"
-    " word of the name of its animal."
+    " word of the name of its pet."
 )
 _TOO_LATE_TO_UNDO = (
-    "A sale can be undone for one minute. To take the animal back later, use Take back on its page."
+    "A sale can be undone for one minute. To take the pet back later, use Take back on its page."
 )
 
 
 class _Card(NamedTuple):
-    """An order as pages show it, and its animal if it exists and the person may see it."""
+    """An order as pages show it, and its pet if it exists and the person may see it."""
 
     order: Order
     pet: Pet | None
     now: datetime
 
     @property
-    def animal(self) -> str:
-        return f"animal {self.order.pet_id}" if self.pet is None else self.pet.name
+    def pet_name(self) -> str:
+        return f"pet {self.order.pet_id}" if self.pet is None else self.pet.name
 
     @property
     def is_available(self) -> bool:
@@ -104,7 +104,7 @@ class _Lane(NamedTuple):
 class _OrderSearch(NamedTuple):
     """What a person may mean by a number or a name: one order, or those that ``wanted`` filters.
 
-    ``others`` are animals that they may mean as well. ``told`` says what is not found.
+    ``others`` are pets that they may mean as well. ``told`` says what is not found.
     """
 
     wanted: Texts
@@ -115,11 +115,11 @@ class _OrderSearch(NamedTuple):
 
 async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Response:
     form = _FILTERS.new(visit.form, error)
-    search, lanes, animals = _OrderSearch(form.typed), list[_Lane](), list[Pet]()
+    search, lanes, meant = _OrderSearch(form.typed), list[_Lane](), list[Pet]()
     if error is None:
         search = await _search(visit, form.typed)
-        animals += await _animals(visit, search.wanted["petId"])
-        lanes += await _lanes(visit, search, animals)
+        meant += await _pets(visit, search.wanted["petId"])
+        lanes += await _lanes(visit, search, meant)
     pets = [card.pet for lane in lanes for card in lane.cards if card.pet is not None]
     return visit.page(
         "orders.html",
@@ -127,7 +127,7 @@ async def _board(visit: PageRequest, error: PetstoreError | None = None) -> Resp
         lanes=lanes,
         form=form,
         search=search,
-        animals=animals,
+        meant=meant,
         names=await visit.category_names({pet.category_id for pet in pets}),
     )
 
@@ -140,43 +140,41 @@ async def _search(visit: PageRequest, wanted: Texts) -> _OrderSearch:
         return await _search_number(visit, named["kind"].lower(), named["number"], others)
     if len(typed) > MAX_SEARCHED:
         return _OrderSearch(_NO_FILTERS, told=_NOTHING_FOUND)
-    animals = await _animals(visit, typed)
+    meant = await _pets(visit, typed)
     query = {"buyer": typed, "status": wanted["status"] or None, "limit": 1}
     found = await visit.execute("listOrders", query=query)
     if found.value or found.next:  # with a status, a page looks at some orders only
-        return _OrderSearch({**others, "buyer": typed}, others=animals)
-    if animals:
+        return _OrderSearch({**others, "buyer": typed}, others=meant)
+    if meant:
         return _OrderSearch({**others, "petId": typed})
     return _OrderSearch(_NO_FILTERS, told=_NOTHING_FOUND)
 
 
 async def _search_number(visit: PageRequest, kind: str, number: str, others: Texts) -> _OrderSearch:
-    of_animal = {**others, "petId": number}
-    if kind == "animal":
-        return _OrderSearch(of_animal)
+    of_pet = {**others, "petId": number}
+    if kind == "pet":
+        return _OrderSearch(of_pet)
     pet = None if kind == "order" else await visit.find_pet(typed_id(number))
     try:
         order = (await visit.execute("getOrder", path_id=typed_id(number) or 0)).value
     except NotFound:
         told = f"There is no order {number}."
-        return _OrderSearch(_NO_FILTERS if pet is None else of_animal, told=told)
+        return _OrderSearch(_NO_FILTERS if pet is None else of_pet, told=told)
     return _OrderSearch(_NO_FILTERS, order, () if pet is None else [pet])
 
 
-async def _lanes(
-    visit: PageRequest, search: _OrderSearch, animals: Sequence[Pet]
-) -> Sequence[_Lane]:
+async def _lanes(visit: PageRequest, search: _OrderSearch, meant: Sequence[Pet]) -> Sequence[_Lane]:
     wanted = search.wanted
     if search.order is not None:
         return [_Lane("", await _cards(visit, [search.order]), "", "")]
     is_missing = search.told and not wanted["petId"]
-    if is_missing or (wanted["petId"] and len(animals) != 1):
+    if is_missing or (wanted["petId"] and len(meant) != 1):
         return ()
     if not any(wanted.values()):
         return [await _lane(visit, status, limit) for status, limit in _IN_A_LANE.items()]
     filters: dict[str, Any] = {
         "status": wanted["status"] or None,
-        "petId": animals[0].id if animals else None,
+        "petId": meant[0].id if meant else None,
         "buyer": wanted["buyer"] or None,
         "cursor": visit.form.text("cursor") or None,
     }
@@ -199,12 +197,12 @@ async def _lane(
     return _Lane(status, await _cards(visit, found.value), found.next, shown)
 
 
-async def _animals(visit: PageRequest, typed: str, status: str | None = None) -> Sequence[Pet]:
-    """Return the animals that a typed number may mean, or a whole name, or words of names."""
+async def _pets(visit: PageRequest, typed: str, status: str | None = None) -> Sequence[Pet]:
+    """Return the pets that a typed number may mean, or a whole name, or words of names."""
     if (pet_id := typed_id(typed)) is not None:
         pet = await visit.find_pet(pet_id)
-        # The orders of an animal that is gone are still there.
-        return [Pet(pet_id, f"animal {pet_id}", 0) if pet is None else pet]
+        # The orders of a pet that is gone are still there.
+        return [Pet(pet_id, f"pet {pet_id}", 0) if pet is None else pet]
     if not 0 < len(typed) <= MAX_SEARCHED:
         return ()
     query = {"name": typed, "status": status, "limit": _MOST_NAMED}
@@ -250,18 +248,18 @@ async def _move(visit: PageRequest, status: OrderStatus) -> Response:
 
 def _told(card: _Card, version: str, seen: str) -> Notice:
     """Return what to say of an order that has just moved; ``seen`` is its status before."""
-    order, animal = card.order, isolated(card.animal)
+    order, pet = card.order, isolated(card.pet_name)
     if order.status == "approved":
-        return Notice(f"Order {order.id} for {animal} is approved. It has no time limit now.")
+        return Notice(f"Order {order.id} for {pet} is approved. It has no time limit now.")
     if order.status == "delivered":
-        return Notice(f"Order {order.id} is delivered. {animal} is sold.")
+        return Notice(f"Order {order.id} is delivered. {pet} is sold.")
     if seen == "delivered":
-        text = f"The sale of {animal} is undone: order {order.id} is cancelled."
-        return Notice(f"{text} {animal} is available again." if card.is_available else text)
+        text = f"The sale of {pet} is undone: order {order.id} is cancelled."
+        return Notice(f"{text} {pet} is available again." if card.is_available else text)
     texts = new_order_form("").texts(order)
     fields = {**texts, "shipDate": exact(order.ship_date), "once": version}
     return Notice(
-        f"Order {order.id} is cancelled. {animal} is available again.",
+        f"Order {order.id} is cancelled. {pet} is available again.",
         Undo("/orders", fields, "Reserve again"),
     )
 
@@ -321,7 +319,7 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
     typed = form.typed["petId"]
     pet_id = typed_id(typed)
     pet = await visit.find_pet(pet_id)
-    animals = await _animals(visit, typed, "available") if pet_id is None else ()
+    meant = await _pets(visit, typed, "available") if pet_id is None else ()
     if error is not None:
         form = form._replace(problem=_refused(error, typed, pet) or fields.problem(error))
     minutes = visit.services.reservation_minutes
@@ -330,7 +328,7 @@ async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Respon
         error=error,
         form=form,
         pet=pet,
-        animals=animals,
+        meant=meant,
         lasts=duration(timedelta(minutes=minutes)) if minutes else "",
     )
 
@@ -348,50 +346,50 @@ async def _place(visit: PageRequest) -> Response:
     (card,) = await _cards(visit, [placed.value])
     path = f"/orders/{card.order.id}"
     notice = Notice(
-        f"Order {card.order.id} is placed. {isolated(card.animal)} is reserved.",
+        f"Order {card.order.id} is placed. {isolated(card.pet_name)} is reserved.",
         Undo(f"{path}/cancel", card.seen, "Cancel it"),
     )
     return await visit.redirect(_page_after(visit, card.order), notice)
 
 
 async def _ordered(visit: PageRequest, typed: str) -> int | InvalidBody:
-    """Return the id of the animal that a person wants to order, or why it is not clear."""
+    """Return the id of the pet that a person wants to order, or why it is not clear."""
     pet_id = typed_id(visit.form.text("chosen")) or typed_id(typed)
     if pet_id is not None:
         return pet_id
-    animals = await _animals(visit, typed, "available")
-    if len(animals) == 1:
-        return animals[0].id
-    if animals:
-        msg = "petId: several available animals are named so; choose one of them"
+    meant = await _pets(visit, typed, "available")
+    if len(meant) == 1:
+        return meant[0].id
+    if meant:
+        msg = "petId: several available pets are named so; choose one of them"
     elif typed:
-        msg = "petId: no available animal has this number or a name that begins so"
+        msg = "petId: no available pet has this number or a name that begins so"
     else:
-        msg = "petId: expected the number of an animal"
+        msg = "petId: expected the number of a pet"
     return InvalidBody(msg)
 
 
 def _refused(error: PetstoreError, pet_id: str, pet: Pet | None) -> Problem | None:
     if isinstance(error, UnknownPet):
-        text = f"There is no animal {pet_id}."
+        text = f"There is no pet {pet_id}."
     elif isinstance(error, PetNotAvailable) and pet is not None:
         status = pet.status or "without a status"
-        text = f"{isolated(pet.name)} is {status} now. Only an available animal can be reserved."
+        text = f"{isolated(pet.name)} is {status} now. Only an available pet can be reserved."
     else:
         return None
-    return Problem("petId", text, "Animal")
+    return Problem("petId", text, "Pet")
 
 
 # The forms
 
 _FILTERS = FieldSet(
     Field(
-        *("find", "Order, animal or buyer"),
+        *("find", "Order, pet or buyer"),
         type="search",
         attributes={"placeholder": "number or name"},
     ),
     STATUS_FILTER,
-    Field("petId", "Animal", type="search", attributes={"placeholder": "name or number"}),
+    Field("petId", "Pet", type="search", attributes={"placeholder": "name or number"}),
     Field("buyer", "Buyer", type="search", attributes={"placeholder": "begins with"}),
 )
 _NO_FILTERS = dict.fromkeys(_FILTERS.labels, "")

@@ -16,10 +16,10 @@ from petstore.databases.pages import (
     Matches,
     Page,
     found,
-    in_short,
+    limited_subquery,
+    opaque_parameter,
     read_count,
     read_page,
-    unplanned,
 )
 from petstore.domain.names import end_of_prefix, plain_key
 from petstore.domain.words import MatchPosition, position_at_start
@@ -109,7 +109,7 @@ async def _placed_before(store: Reader, moment: datetime) -> Below:
     before = milliseconds_up(moment)
     later = Statement(
         "SELECT id FROM orders WHERE placed_at >= /*sqlite*/ ?1 /*end*/"  # noqa: S608
-        f" /*pg {unplanned(1)} */ ORDER BY placed_at, id LIMIT 1",
+        f" /*pg {opaque_parameter(1)} */ ORDER BY placed_at, id LIMIT 1",
         (before + _CLOCK_SKEW,),
         name="select_later_order",
     )
@@ -230,7 +230,7 @@ def _change(change: Change, order_id: int, changed_from: Callable[[Order], Order
     yield Statement(
         _UPDATE,
         (*ORDERS.values(changed, _CHANGING), _buyer_key(changed), order_id),
-        may_wait=True,
+        deferrable=True,
         name="update_order",
     )
     events = [order_event(_event_type(stored, order, changed), changed, stored)]
@@ -316,7 +316,7 @@ def _refuse(pet_id: int) -> Unit[None]:
     sql = "SELECT status FROM pets WHERE id = ?1"
     rows = yield Statement(sql, (pet_id,), name="select_pet_status")
     if not rows:
-        msg = f"petId: expected an existing animal; there is no pet {pet_id}"
+        msg = f"petId: expected an existing pet; there is no pet {pet_id}"
         raise UnknownPet(msg)
     ((status,),) = rows
     if status != "available":  # otherwise it has just become available
@@ -332,12 +332,12 @@ def _buyer_key(order: Order) -> str | None:
 MAX_SCANNED = 2_000
 """The most orders that one page of a search looks at."""
 
-# As for the names of animals (petstore.pets.search).
+# As for the names of pets (petstore.pets.search).
 _AFTER = (
     "/*sqlite*/ (buyer_key, id) > (?2, ?3 COLLATE BINARY) /*end*/"
-    f" /*pg (buyer_key, id) > ({unplanned(2, str)}, ?3) */"
+    f" /*pg (buyer_key, id) > ({opaque_parameter(2, str)}, ?3) */"
 )
-_BEFORE_END = f" AND buyer_key < /*sqlite*/ ?4 /*end*/ /*pg {unplanned(4, str)} */"
+_BEFORE_END = f" AND buyer_key < /*sqlite*/ ?4 /*end*/ /*pg {opaque_parameter(4, str)} */"
 _CHUNK = 200
 
 
@@ -378,7 +378,7 @@ def _select_by_buyer(prefix: str, after: MatchPosition | None, limit: int) -> St
         f"SELECT {ORDERS.columns}, buyer_key FROM orders WHERE {conditions} ORDER BY buyer_key, id"  # noqa: S608
     )
     return Statement(
-        f"{in_short(sql) if limit <= SHORT + 1 else sql} LIMIT ?1",
+        f"{limited_subquery(sql) if limit <= SHORT + 1 else sql} LIMIT ?1",
         (limit, key, order_id, end) if end else (limit, key, order_id),
         name="search_orders",
     )

@@ -13,8 +13,8 @@ from petstore.keys.model import ROLES, Role
 from petstore.people.model import INVITATION_LIFE, Person
 
 _ROLES: dict[Role, str] = {
-    "viewer": "Viewer: sees animals and orders",
-    "clerk": "Clerk: sees and changes animals and orders",
+    "viewer": "Viewer: sees pets and orders",
+    "clerk": "Clerk: sees and changes pets and orders",
     "manager": "Manager: as a clerk, and manages webhooks for programs",
     "administrator": "Administrator: everything, people and keys too",
 }

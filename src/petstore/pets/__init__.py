@@ -1,1 +1,1 @@
-"""Animals: list, find, add, change, delete, import and export."""
+"""Pets: list, find, add, change, delete, import and export."""

@@ -1,4 +1,4 @@
-"""Animals, as docs/pets.md describes them."""
+"""Pets, as docs/pets.md describes them."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias, get_args
@@ -46,7 +46,7 @@ _MOVES: dict[PetStatus, tuple[PetStatus | None, ...]] = {
 
 
 class NewPet(Struct, frozen=True, rename="camel"):
-    """An animal to add."""
+    """A pet to add."""
 
     name: PetName
     category_id: CategoryId
@@ -54,7 +54,7 @@ class NewPet(Struct, frozen=True, rename="camel"):
 
 
 class PetPatch(Struct, frozen=True, rename="camel"):
-    """Changes to an animal (RFC 7396); a ``status`` of null removes it."""
+    """Changes to a pet (RFC 7396); a ``status`` of null removes it."""
 
     name: PetName | UnsetType = UNSET
     category_id: CategoryId | UnsetType = UNSET
@@ -62,7 +62,7 @@ class PetPatch(Struct, frozen=True, rename="camel"):
 
 
 class Pet(Struct, frozen=True, rename="camel"):
-    """An animal of the store. ``status`` is absent when it was never given."""
+    """A pet of the store. ``status`` is absent when it was never given."""
 
     id: Id
     name: PetName
@@ -77,7 +77,7 @@ EXPORTED = (*("id", "name", "categoryId", "category"), *Pet.__struct_encode_fiel
 
 
 class PetFilter(Struct, frozen=True):
-    """The filters of a list of animals. Unset fields do not filter; ``ids`` has up to 100 items."""
+    """The filters of a list of pets. Unset fields do not filter; ``ids`` has up to 100 items."""
 
     status: PetStatus | UnsetType = UNSET
     category_id: int | UnsetType = UNSET
@@ -93,15 +93,15 @@ class PetFilter(Struct, frozen=True):
 
 
 class StatusCounts(Struct, frozen=True, rename="camel"):
-    """The number of animals of each status."""
+    """The number of pets of each status."""
 
-    available: Annotated[int, Meta(description="Animals that can be ordered.")] = 0
-    pending: Annotated[int, Meta(description="Animals that are reserved.")] = 0
-    sold: Annotated[int, Meta(description="Animals that are sold.")] = 0
+    available: Annotated[int, Meta(description="Pets that can be ordered.")] = 0
+    pending: Annotated[int, Meta(description="Pets that are reserved.")] = 0
+    sold: Annotated[int, Meta(description="Pets that are sold.")] = 0
 
 
 class CategoryCounts(StatusCounts, frozen=True):
-    """The number of animals of each status in a category."""
+    """The number of pets of each status in a category."""
 
     category_id: (
         Annotated[
@@ -109,7 +109,7 @@ class CategoryCounts(StatusCounts, frozen=True):
             Meta(
                 description=(
                     "The category. Absent in the last row if there are more than 1,000 categories:"
-                    " it counts the animals of all the others."
+                    " it counts the pets of all the others."
                 )
             ),
         ]
@@ -118,14 +118,14 @@ class CategoryCounts(StatusCounts, frozen=True):
 
 
 class Inventory(StatusCounts, frozen=True):
-    """The number of animals of each status."""
+    """The number of pets of each status."""
 
     categories: (
         Annotated[
             list[CategoryCounts],
             Meta(
                 description=(
-                    "The same by category, by ascending id: categories that have animals with a"
+                    "The same by category, by ascending id: categories that have pets with a"
                     " status. Only with `by=category`."
                 )
             ),

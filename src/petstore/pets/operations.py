@@ -9,7 +9,7 @@ from petstore.domain.cursors import BY_ID, BY_NAME, MAX_COUNTED, NEWEST_FIRST
 from petstore.domain.fields import Int64
 from petstore.domain.words import keys_of_each
 from petstore.errors import IllegalTransition, InvalidParameter, PetReserved, UnknownCategory
-from petstore.events.changes import Extent
+from petstore.events.changes import PageRange
 from petstore.interface.idempotency import change
 from petstore.interface.operation import (
     BASE,
@@ -59,7 +59,7 @@ class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
             bool,
             Meta(
                 description=(
-                    "`false` for the animals without a status, `true` for those with one. Cannot be"
+                    "`false` for the pets without a status, `true` for those with one. Cannot be"
                     " `false` together with `status`."
                 ),
                 extra={"expected": "true or false"},
@@ -73,7 +73,7 @@ class ListPetsQuery(PageQuery, frozen=True, rename="camel"):
         Annotated[
             str,
             search_text(
-                "Only animals with a word in their name that begins with this text, ignoring case"
+                "Only pets with a word in their name that begins with this text, ignoring case"
                 " and marks on letters, sorted by that word, then by name and `id`. A text of"
                 " several words finds names with these words one after the other."
             ),
@@ -100,7 +100,7 @@ async def _list(context: Context, call: Call[None, ListPetsQuery]) -> Result[lis
     page = await list_pets(store, wanted, query.start(form), limit, newest_first=newest_first)
     ids = range(min(query.id), max(query.id) + 1) if query.id else page.ids
     # With or without a status is no filter of an extent: whatever changes among the ids shows.
-    shown = Extent.of("pet", ids, query.status, query.category_id)
+    shown = PageRange.of("pet", ids, query.status, query.category_id)
     total = None
     if query.count is True:
         total = await count_pets(store, wanted, MAX_COUNTED + 1)
@@ -147,7 +147,7 @@ OPERATIONS = (
         _list,
         ListPetsQuery,
         "Returns a paginated list of animals, by ascending `id`. With `sort=-id` the newest come"
-        " first; with `name` the animals are sorted by the word that matches. If there are more,"
+        " first; with `name` the pets are sorted by the word that matches. If there are more,"
         ' the `Link` header has the address of the next page with `rel="next"`; the last page has'
         " none. With `name`, a page may be shorter than `limit`, or even empty, and still have a"
         " next page.",
@@ -165,15 +165,15 @@ OPERATIONS = (
         "createPets",
         "POST",
         "/pets/batch",
-        "Add many animals",
-        "Adds up to 100 animals, all of them or none, and returns them in the same order. They are"
-        " on disk before the response is sent. It costs as many requests as it has animals: one of"
+        "Add many pets",
+        "Adds up to 100 pets, all of them or none, and returns them in the same order. They are"
+        " on disk before the response is sent. It costs as many requests as it has pets: one of"
         " the minute, and all of the day. If some are invalid, the message of the error names the"
         " place of each, counted from 0, as in `[3].name: expected …`.",
         _create_batch,
         Success(
             201,
-            "The animals, with the ids the service assigned.",
+            "The pets, with the ids the service assigned.",
             list[Pet],
             [_PET, {"id": 8, **_OSKAR}],
         ),
@@ -185,13 +185,13 @@ OPERATIONS = (
     _RESOURCE.get(
         get_pet,
         "Returns one animal by identifier. Deprecated, to be removed on 5 December 2030: use"
-        " `GET /pets` with the `status` filter instead, or with the `id` filter for one animal.",
+        " `GET /pets` with the `status` filter instead, or with the `id` filter for one pet.",
         deprecation=Deprecation(
             since=datetime(2026, 11, 21, tzinfo=UTC),
             sunset=datetime(2030, 12, 5, tzinfo=UTC),
             documentation="/docs/operations/getPet",
             successor=f"{BASE}/pets",
-            use=f"GET {BASE}/pets, with id for one animal or with status",
+            use=f"GET {BASE}/pets, with id for one pet or with status",
         ),
     ),
     _RESOURCE.update(
@@ -199,22 +199,24 @@ OPERATIONS = (
         PetPatch,
         "A `status` of null removes the status. `available` can become `pending`, `sold` or none;"
         " `pending` can become `available` or `sold`; `sold` can become `available`; none can"
-        " become any status. While an open order reserves the animal, its status cannot change.",
+        " become any status. While an open order reserves the pet, its status cannot change.",
         example=_PET | {"status": "sold"},
         body_example={"status": "sold"},
+        summary="Change a pet",
         errors=(UnknownCategory, IllegalTransition, PetReserved),
     ),
     _RESOURCE.delete(
         delete_pet,
-        "Deletes an animal, unless an open order reserves it. Its `id` is not used again.",
+        "Deletes a pet, unless an open order reserves it. Its `id` is not used again.",
+        summary="Delete a pet",
         errors=(PetReserved,),
     ),
     _RESOURCE.row(
         "getInventory",
         "GET",
         "/store/inventory",
-        "Count the animals",
-        "Returns the number of animals of each status. With `by=category` it also returns the"
+        "Count the pets",
+        "Returns the number of pets of each status. With `by=category` it also returns the"
         " counts of each category, up to 1,000 of them.",
         _get_inventory,
         Success(200, "The counts.", Inventory, {"available": 112, "pending": 3, "sold": 40}),

@@ -1,4 +1,4 @@
-"""The pages of animals: find, add, change, sell, reserve, delete, count."""
+"""The pages of pets: find, add, change, sell, reserve, delete, count."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from petstore.console.forms import (
     typed_id,
     undo_fields,
 )
-from petstore.console.history import History, gone_page, history_of, is_by_order, newest_events
+from petstore.console.history import History, deleted_page, history_of, is_by_order, newest_events
 from petstore.console.numbers import money_in_words, shown_count
 from petstore.console.page import ConsolePage, Notice, PageRequest, Undo, change_notice
 from petstore.console.templates import isolated
@@ -61,7 +61,7 @@ SELECTION_FORM = FieldSet(
     choice("status", "Status", ("", "leave as it is"), *_STATUS_CHOICES[1:], parse=optional),
     _CATEGORY_FILTER,
 )
-"""What several selected animals get at once; an empty field leaves them as they are."""
+"""What several selected pets get at once; an empty field leaves them as they are."""
 
 
 def _form(
@@ -93,11 +93,11 @@ def _form(
 
 FORM = _form()
 TABLE = FORM.only("name", "status", "categoryId")
-"""The fields that tables of animals show."""
+"""The fields that tables of pets show."""
 
 
 class _Added(NamedTuple):
-    """An animal that the caller added at a time, and how to undo that while it is unchanged."""
+    """A pet that the caller added at a time, and how to undo that while it is unchanged."""
 
     pet: Pet
     category: str
@@ -116,7 +116,7 @@ async def _list(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         is_whole = not (found.next or visit.form.text("cursor"))
         if found.total is not None or is_whole:  # a search with more than a page is not counted
             count = len(found.value) if found.total is None else found.total
-            total = shown_count(count, "animal")
+            total = shown_count(count, "pet")
         suggested = await visit.find_pet(typed_id(wanted["name"]))
     return visit.page(
         "pets.html",
@@ -153,7 +153,7 @@ async def _list_query(visit: PageRequest) -> dict[str, Any]:
 
 
 async def _new(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the form of a new animal. A ``NotFound`` means that its predecessor was deleted."""
+    """Return the form of a new pet. A ``NotFound`` means that its predecessor was deleted."""
     history = None
     if isinstance(error, NotFound):
         form = FORM.anew(visit.form, error)
@@ -201,7 +201,7 @@ async def _create(visit: PageRequest) -> Response:
     pet: Pet = created.value
     category = added_category(visit)
     where = f", in the new category {isolated(category)}" if category else ""
-    text = f"{isolated(pet.name)} is in the store: animal {pet.id}{where}."
+    text = f"{isolated(pet.name)} is in the store: pet {pet.id}{where}."
     notice = Notice(text, _undo_of(pet))
     if visit.form.text("again"):
         return await visit.redirect(f"/pets/{pet.id}", notice)
@@ -214,7 +214,7 @@ async def _next_to(visit: PageRequest, pet: Pet) -> str:
 
 
 async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Response:
-    """Return the page of an animal. If it was deleted meanwhile, offer to add what was typed."""
+    """Return the page of a pet. If it was deleted meanwhile, offer to add what was typed."""
     if isinstance(error, NotFound | UnknownPet):
         return await _new(visit, _not_found(visit))
     try:
@@ -224,7 +224,7 @@ async def _show(visit: PageRequest, error: PetstoreError | None = None) -> Respo
         event = history.last
         if event is not None and event.type == "pet.deleted" and visit.may("createPet"):
             history = history.with_undo(await _again(visit, converted(event.data, Pet)))
-        return gone_page(visit, history, gone)
+        return deleted_page(visit, history, gone)
     pet: Pet = found.value
     fields = _form(await visit.category_names([pet.category_id]))
     now = fields.texts(pet)
@@ -293,7 +293,7 @@ def _undo_of_change(pet: Pet, before: Texts, now: Texts) -> Undo:
 
 
 async def _undo_of_last(visit: PageRequest, history: History, pet: Pet) -> Undo | None:
-    """Return what undoes the last change of an animal, unless an order made it."""
+    """Return what undoes the last change of a pet, unless an order made it."""
     event = history.last
     if event is None or event.type != "pet.updated" or event.data != to_builtins(pet):
         return None
@@ -308,7 +308,7 @@ async def _reserve(visit: PageRequest) -> Response:
     placed = await visit.execute("placeOrder", {"petId": visit.path_id})
     order: Order = placed.value
     undo = Undo(f"/orders/{order.id}/cancel", {"version": placed.version, "seen": order.status})
-    notice = Notice(f"Order {order.id} reserves the animal.", undo)
+    notice = Notice(f"Order {order.id} reserves the pet.", undo)
     return await visit.redirect(f"/orders/{order.id}", notice)
 
 
@@ -319,7 +319,7 @@ async def _sell(visit: PageRequest) -> Response:
     sold = await visit.execute("placeOrder", {"petId": visit.path_id, "complete": True, **sale})
     order: Order = sold.value
     pet = await visit.find_pet(order.pet_id)
-    name = isolated(pet.name) if pet else f"animal {order.pet_id}"
+    name = isolated(pet.name) if pet else f"pet {order.pet_id}"
     price = "" if order.amount is UNSET else f" for {money_in_words(order.amount, currency)}"
     to = "" if order.buyer is UNSET else f" to {isolated(order.buyer)}"
     seen = {"version": sold.version, "seen": order.status, "back": "pet"}
@@ -340,12 +340,12 @@ async def _delete(visit: PageRequest) -> Response:
 
 
 def version_of(pet: Pet) -> str:
-    """Return the version of an animal, short: it tells what a person saw from what is there now."""
+    """Return the version of a pet, short: it tells what a person saw from what is there now."""
     return Result(pet).version[1 : 1 + _VERSION]
 
 
 def box_of(pet: Pet) -> str:
-    """Return the value of the checkbox of an animal: its id, and the version that is shown."""
+    """Return the value of the checkbox of a pet: its id, and the version that is shown."""
     return f"{pet.id}.{version_of(pet)}"
 
 
@@ -373,7 +373,7 @@ def _resource(visit: PageRequest) -> str:
 
 
 def _not_found(visit: PageRequest) -> NotFound:
-    return NotFound(f"there is no animal {visit.path_id}; somebody may have deleted it")
+    return NotFound(f"there is no pet {visit.path_id}; somebody may have deleted it")
 
 
 async def _download(visit: PageRequest) -> Response:

@@ -10,7 +10,13 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from petstore.databases.contract import Reader, Row, Statement, Value
-from petstore.databases.pages import SHORT, Matches, in_short, looked_up, unplanned
+from petstore.databases.pages import (
+    SHORT,
+    Matches,
+    lateral_join,
+    limited_subquery,
+    opaque_parameter,
+)
 from petstore.domain.names import MAX_SEARCH_KEY, end_of_prefix
 from petstore.domain.words import (
     MAX_WORD,
@@ -29,16 +35,16 @@ from petstore.pets.store import list_pets
 from petstore.time_slices import TimeSlices
 
 MAX_SCANNED = 2_000
-"""The most animals that one page of a search looks at."""
+"""The most pets that one page of a search looks at."""
 
 # The text of the words of the name.
 _TEXT = "CASE words WHEN '' THEN name_key ELSE words END"
 _BY_NAME = f"SELECT {PETS.columns}, name_key, {_TEXT}, 0 FROM pets"  # noqa: S608 - only names
 _BY_WORD = (
     f"SELECT p.{', p.'.join(Pet.__struct_fields__)}, word_key, {_TEXT}, 1"  # noqa: S608
-    f" FROM pet_words {looked_up('JOIN', 'pets', 'p', 'id', 'pet_id')}"
+    f" FROM pet_words {lateral_join('JOIN', 'pets', 'p', 'id', 'pet_id')}"
 )
-# The columns of an animal in a row; then come its key, text, and whether that is the key of a word.
+# The columns of a pet in a row; then come its key, text, and whether that is the key of a word.
 _PET = len(Pet.__struct_fields__)
 _CHUNK = 200
 _CONTROL = re.compile(r"[\0-\x1f]")
@@ -54,7 +60,7 @@ class _Range(NamedTuple):
 
 
 class _NameSearch:
-    """What a search asks for, and where the animals are that it may find."""
+    """What a search asks for, and where the pets are that it may find."""
 
     def __init__(self, text: str) -> None:
         self._text = SearchText(words_of(text))
@@ -87,7 +93,7 @@ class _NameSearch:
         return self.position_of(row), row[-1]
 
     def finds(self, pet: Pet, row: Row) -> bool:
-        """Return whether the search finds the animal of a row, and finds it there."""
+        """Return whether the search finds the pet of a row, and finds it there."""
         key, text, is_of_words = row[_PET:]
         words = _words_in(text, pet.name)
         place = self._text.place_in(words)
@@ -96,7 +102,7 @@ class _NameSearch:
         return bool(key == self._key_of(words, place))
 
     def position_in(self, name: str, pet_id: int) -> MatchPosition | None:
-        """Return the position of an animal with a name, ``None`` if the search does not find it."""
+        """Return the position of a pet with a name, ``None`` if the search does not find it."""
         words = words_of(name)
         place = self._text.place_in(words)
         if not place:
@@ -142,7 +148,7 @@ async def search_pets(
     """Return the first ``limit`` pets behind ``after`` with a word that begins with ``text``.
 
     Neither case nor marks on letters matter. A text of several words finds names with these words
-    one after the other. One page looks at ``MAX_SCANNED`` animals at most. So with filters it may
+    one after the other. One page looks at ``MAX_SCANNED`` pets at most. So with filters it may
     have fewer than ``limit``, even none, while there is a next one.
     """
     search = _NameSearch(text)
@@ -170,7 +176,7 @@ async def search_pets(
             return Matches(found, None)
         if scanned >= MAX_SCANNED:
             return Matches(found, after)
-        size = _CHUNK  # the animals were found by other words of theirs, and more may have been
+        size = _CHUNK  # the pets were found by other words of theirs, and more may have been
 
 
 async def _search_ids(
@@ -203,13 +209,14 @@ def _select_ranges(ranges: list[_Range], limit: int) -> Statement:
         # Without a collation, SQLite would look up the key alone, and pass over the ids.
         conditions = (
             f"/*sqlite*/ ({key}, {pet_id}) > (?{number}, ?{number + 1} COLLATE BINARY) /*end*/"
-            f" /*pg ({key}, {pet_id}) > ({unplanned(number, str)}, ?{number + 1}) */"
+            f" /*pg ({key}, {pet_id}) > ({opaque_parameter(number, str)}, ?{number + 1}) */"
         )
         if end:
             last = number + 2
-            conditions += f" AND {key} < /*sqlite*/ ?{last} /*end*/ /*pg {unplanned(last, str)} */"
+            end_pg = opaque_parameter(last, str)
+            conditions += f" AND {key} < /*sqlite*/ ?{last} /*end*/ /*pg {end_pg} */"
         select = _BY_WORD if is_of_words else _BY_NAME
         sql = f"{select} WHERE {conditions} ORDER BY {key}, {pet_id}"
-        selects.append(f"{in_short(sql) if limit <= SHORT + 1 else sql} LIMIT ?1")
+        selects.append(f"{limited_subquery(sql) if limit <= SHORT + 1 else sql} LIMIT ?1")
     every = " UNION ALL ".join(f"SELECT * FROM ({select}) AS found" for select in selects)  # noqa: S608
     return Statement(every, parameters, name="search_pets")

@@ -1,6 +1,6 @@
-"""The pages that change or delete several animals at once, and take that back.
+"""The pages that change or delete several pets at once, and take that back.
 
-Each animal is changed by the operation of the interface, as its own page does. What cannot be done
+Each pet is changed by the operation of the interface, as its own page does. What cannot be done
 is listed with its reason, and keeps nothing else from being done.
 """
 
@@ -35,7 +35,7 @@ from petstore.pets.model import Pet
 from petstore.pets.pages import SELECTION_FORM, box_of, selection_form, version_of
 
 MAX_SELECTED = 100
-"""How many animals can be selected, as many as a list of the interface has at most."""
+"""How many pets can be selected, as many as a list of the interface has at most."""
 
 _ID = re.compile("[1-9][0-9]{0,18}")
 _AGAIN = "Add them again, with new numbers"
@@ -44,12 +44,12 @@ _REASONS: dict[type[PetstoreError], str] = {
     PreconditionFailed: "Somebody changed it meanwhile.",
     PetReserved: "An order reserves it. Deliver or cancel the order first.",
 }
-# After one of them, the other animals would meet the same.
+# After one of them, the other pets would meet the same.
 _STOPS = (RateLimitExceeded, Unavailable)
 
 
 class _Left(NamedTuple):
-    """An animal that was left as it is, and the reason."""
+    """A pet that was left as it is, and the reason."""
 
     pet_id: int
     name: str
@@ -57,7 +57,7 @@ class _Left(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """What became of several animals: the ids of those that changed, and that needed no change."""
+    """What became of several pets: the ids of those that changed, and that needed no change."""
 
     done: list[int]
     same: list[int]
@@ -71,7 +71,7 @@ class _Outcome(NamedTuple):
         ):
             if ids or (ids is self.done and not self.same):
                 verb = verbs[len(ids) != 1]
-                parts.append(f"{count_in_words(len(ids), 'animal')} {verb} {what}.")
+                parts.append(f"{count_in_words(len(ids), 'pet')} {verb} {what}.")
         return " ".join(parts)
 
 
@@ -106,7 +106,7 @@ async def _change(visit: PageRequest) -> Response:
 
     async def change(pet_id: int) -> bool:
         if pet_id not in pets:
-            msg = "there is no such animal"
+            msg = "there is no such pet"
             raise NotFound(msg)
         pet = pets[pet_id]
         members = to_builtins(pet)
@@ -152,8 +152,8 @@ async def _delete(visit: PageRequest) -> Response:
     return await _told(visit, outcome, outcome.text("deleted", "deleted"), _AGAIN)
 
 
-# Undo. What was done is in the events of the animals: the last one of each is of the request that
-# is taken back, or somebody has changed the animal since.
+# Undo. What was done is in the events of the pets: the last one of each is of the request that
+# is taken back, or somebody has changed the pet since.
 
 
 async def _undo(visit: PageRequest) -> Response:
@@ -173,7 +173,7 @@ async def _undo(visit: PageRequest) -> Response:
 
 
 async def _take_back(visit: PageRequest, pet_id: int) -> bool:
-    """Undo what a request did to an animal; return whether it was not undone before."""
+    """Undo what a request did to a pet; return whether it was not undone before."""
     wanted = (visit.author.actor, visit.form.text("request"))
     found = await newest_events(visit, 2, resource=f"pet/{pet_id}")
     if not found:
@@ -183,7 +183,7 @@ async def _take_back(visit: PageRequest, pet_id: int) -> bool:
     if earlier and _is_of(earlier[0], wanted) and last.data == earlier[0].members_before:
         return False
     if not _is_of(last, wanted):
-        msg = "somebody has changed the animal since"
+        msg = "somebody has changed the pet since"
         raise PreconditionFailed(msg)
     version = Result(converted(last.data, Pet)).version
     if last.type == "pet.deleted":
@@ -205,7 +205,7 @@ def _is_of(event: PastEvent, author: tuple[str, str]) -> bool:
 def _selected_in(form: Form) -> Mapping[int, str]:
     boxes = dict.fromkeys(form.all("pet"))
     if not boxes:
-        msg = "select an animal first"
+        msg = "select a pet first"
         raise InvalidBody(msg)
     parts = [box.partition(".") for box in boxes]
     versions = [version for _, _, version in parts]
@@ -214,11 +214,11 @@ def _selected_in(form: Form) -> Mapping[int, str]:
 
 def _ids_in(texts: Sequence[str]) -> list[int]:
     if len(texts) > MAX_SELECTED:
-        msg = f"select at most {MAX_SELECTED} animals at a time"
+        msg = f"select at most {MAX_SELECTED} pets at a time"
         raise InvalidBody(msg)
     numbers = [int(text) if _ID.fullmatch(text) else 0 for text in texts]
     if not all(0 < number <= INT64_MAX for number in numbers):
-        msg = "select animals of the list"
+        msg = "select pets of the list"
         raise InvalidBody(msg)
     return numbers
 
@@ -226,7 +226,7 @@ def _ids_in(texts: Sequence[str]) -> list[int]:
 async def _each(
     ids: Sequence[int], pets: Mapping[int, Pet], act: Callable[[int], Awaitable[bool]]
 ) -> _Outcome:
-    """Do something with each animal. ``act`` returns whether there was anything to do."""
+    """Do something with each pet. ``act`` returns whether there was anything to do."""
     outcome = _Outcome([], [], [])
     for place, pet_id in enumerate(ids):
         try:
@@ -264,7 +264,7 @@ async def _pets(visit: PageRequest, ids: Collection[int]) -> dict[int, Pet]:
 
 def _seen(pet: Pet, seen: str) -> str:
     if version_of(pet) != seen:
-        msg = "somebody has changed the animal"
+        msg = "somebody has changed the pet"
         raise PreconditionFailed(msg)
     return Result(pet).version
 

@@ -132,7 +132,7 @@ def create_pet(change: Change, new: NewPet) -> Unit[Pet]:
         yield from require_category(new.category_id)
     keys = keys_of(new.name)
     values = (*PETS.values(new, _GIVEN), *keys.values)
-    ((pet_id,),) = yield Statement(_INSERT_ONE, values, gives_id="pets", name="insert_pet")
+    ((pet_id,),) = yield Statement(_INSERT_ONE, values, returns_id="pets", name="insert_pet")
     if keys.word_keys:
         yield from _inserted_words([(pet_id, keys.word_keys)])
     pet = Pet(pet_id, *astuple(new))
@@ -176,7 +176,7 @@ def update_pet(change: Change, pet_id: int, patch: PetPatch) -> Unit[Pet]:
         yield from require_category(changed.category_id)
     if changed != pet:
         values = (*PETS.values(changed, _GIVEN), pet_id)
-        yield Statement(_UPDATE, values, may_wait=True, name="update_pet")
+        yield Statement(_UPDATE, values, deferrable=True, name="update_pet")
         if changed.name != pet.name:
             # The database has deleted the words of the old name.
             keys = keys_of(changed.name)
@@ -194,7 +194,7 @@ def delete_pet(change: Change, pet_id: int) -> Unit[None]:
     pet = yield from _locked(change, pet_id)
     yield from _require_no_order(pet_id)
     sql = "DELETE FROM pets WHERE id = ?1"
-    yield Statement(sql, (pet_id,), may_wait=True, name="delete_pet")
+    yield Statement(sql, (pet_id,), deferrable=True, name="delete_pet")
     yield change.record(resource_event("pet.deleted", pet))
 
 
@@ -264,7 +264,7 @@ def _inserted_words(keys: Iterable[tuple[int, Sequence[str]]]) -> Iterator[State
     for start in range(0, len(values), 2 * _WORDS_AT_ONCE):
         some = values[start : start + 2 * _WORDS_AT_ONCE]
         sql = _insert_words(len(some) // 2)
-        yield Statement(sql, some, may_wait=True, name="insert_pet_words")
+        yield Statement(sql, some, deferrable=True, name="insert_pet_words")
 
 
 @cache

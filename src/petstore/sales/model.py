@@ -47,7 +47,7 @@ class SalesRow(Struct, frozen=True, rename="camel"):
             CategoryId,
             Meta(
                 description=(
-                    "The category of the animals when they were sold. Absent by day, for sales"
+                    "The category of the pets when they were sold. Absent by day, for sales"
                     " whose category is not known, and for those of all categories after the first"
                     " 1,000."
                 )
@@ -88,7 +88,7 @@ class DayRange(NamedTuple):
         return start_of(self.last + _ONE_DAY, self.zone)
 
 
-class Stretch(NamedTuple):
+class DayRun(NamedTuple):
     """Up to seven days of 24 hours in a row, or one day of another length."""
 
     first: date
@@ -143,10 +143,10 @@ def start_of(day: date, zone: ZoneInfo) -> Milliseconds:
     return milliseconds(datetime(day.year, day.month, day.day, tzinfo=zone))
 
 
-def stretches(days: DayRange) -> Iterator[Stretch]:
+def stretches(days: DayRange) -> Iterator[DayRun]:
     """Yield the days in few stretches: within one, a day is found by division."""
     first, *others = (
-        Stretch(day, start_of(day, days.zone), start_of(day + _ONE_DAY, days.zone))
+        DayRun(day, start_of(day, days.zone), start_of(day + _ONE_DAY, days.zone))
         for day in days.days
     )
     stretch = first
@@ -159,6 +159,6 @@ def stretches(days: DayRange) -> Iterator[Stretch]:
     yield stretch
 
 
-def _may_grow(stretch: Stretch) -> bool:
+def _may_grow(stretch: DayRun) -> bool:
     length = stretch.end - stretch.start
     return 0 < length < _IN_A_STRETCH * DAY and length % DAY == 0

@@ -12,8 +12,8 @@ from msgspec import UNSET
 
 from petstore.clock import DAY, Milliseconds
 from petstore.databases.contract import Reader, Statement
-from petstore.databases.pages import unplanned
-from petstore.sales.model import MAX_CATEGORIES, By, DayRange, SalesRow, Stretch, stretches
+from petstore.databases.pages import opaque_parameter
+from petstore.sales.model import MAX_CATEGORIES, By, DayRange, DayRun, SalesRow, stretches
 from petstore.time_slices import TimeSlices
 
 # A sum of amounts may exceed an int64, but neither of these parts does.
@@ -25,8 +25,8 @@ _NUMBERS = (
 )
 _RANGE = (
     "FROM orders WHERE delivered_at IS NOT NULL"
-    f" AND delivered_at >= /*sqlite*/ ?1 /*end*/ /*pg {unplanned(1)} */"
-    f" AND delivered_at < /*sqlite*/ ?2 /*end*/ /*pg {unplanned(2)} */"
+    f" AND delivered_at >= /*sqlite*/ ?1 /*end*/ /*pg {opaque_parameter(1)} */"
+    f" AND delivered_at < /*sqlite*/ ?2 /*end*/ /*pg {opaque_parameter(2)} */"
 )
 
 _Key: TypeAlias = tuple[date | None, int | None, str]
@@ -86,7 +86,7 @@ def _select_by_category(start: Milliseconds, end: Milliseconds) -> Statement:
     )
 
 
-def _select_by_day(stretch: Stretch) -> Statement:
+def _select_by_day(stretch: DayRun) -> Statement:
     return Statement(
         # A day that is not of 24 hours stands alone.
         "SELECT CASE WHEN CAST(?3 AS BIGINT) > 1 THEN (delivered_at - ?1) / 86400000 ELSE 0 END"

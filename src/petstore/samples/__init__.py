@@ -1,1 +1,1 @@
-"""The animals of the demo store."""
+"""The pets of the demo store."""

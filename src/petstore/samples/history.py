@@ -36,7 +36,7 @@ _RESERVED = 24 * 60  # minutes
 # The store is open now, and was on each day at this time and in the hours before.
 _OPEN: Milliseconds = 9 * HOUR
 _ARRIVAL: Milliseconds = 16 * HOUR
-_FIRST_ANIMALS, _ANIMALS_A_WEEK, _WEEKS = 165, 11, 8
+_FIRST_PETS, _PETS_A_WEEK, _WEEKS = 165, 11, 8
 _SALES, _SALES_TODAY, _DAYS_OF_SALES = 120, 3, 54
 _WEEKDAYS = (3, 3, 4, 4, 6, 9, 1)  # on a Saturday three times as many come as on a Monday
 _LAPSED = 6
@@ -54,7 +54,7 @@ class Staff(NamedTuple):
 
 
 def record_history(staff: Staff, settings: Settings, now: Milliseconds) -> Unit[None]:
-    """Let an empty store live until ``now``: its animals get their status, most by an order."""
+    """Let an empty store live until ``now``: its pets get their status, most by an order."""
     ids = []
     for name in (_SAMPLES / "categories.txt").read_text("utf-8").splitlines():
         category = yield from create_category(Change(now - LENGTH), CategoryCreate(name))
@@ -72,10 +72,10 @@ class _History:
         self._random = Random("petstore")  # noqa: S311 - no secret
         words = tomllib.loads((_SAMPLES / "history.toml").read_text("utf-8"))
         self._prices, self._texts = [*words["prices"].values()], words["texts"]
-        lines = (_SAMPLES / "animals.csv").read_text("utf-8").splitlines()
+        lines = (_SAMPLES / "pets.csv").read_text("utf-8").splitlines()
         rows = [{name: text for name, text in row.items() if text} for row in DictReader(lines)]
-        self._animals = [convert(row, NewPet, strict=False) for row in rows]
-        # By the number of the animal in the file.
+        self._planned = [convert(row, NewPet, strict=False) for row in rows]
+        # By the number of the pet in the file.
         self._pets: list[Pet] = []
         self._orders: dict[int, int] = {}
 
@@ -85,9 +85,9 @@ class _History:
         for at, numbers in self._arrivals():
             arriving = [
                 replace(
-                    self._animals[number],
-                    category_id=categories[self._animals[number].category_id - 1],
-                    status="available" if number in ordered else self._animals[number].status,
+                    self._planned[number],
+                    category_id=categories[self._planned[number].category_id - 1],
+                    status="available" if number in ordered else self._planned[number].status,
                 )
                 for number in numbers
             ]
@@ -98,14 +98,14 @@ class _History:
         yield from self._ended_orders()
 
     def _arrivals(self) -> Iterator[tuple[Milliseconds, range]]:
-        first, count = 0, _FIRST_ANIMALS
+        first, count = 0, _FIRST_PETS
         for week in range(_WEEKS + 1):
-            end = len(self._animals) if week == _WEEKS else first + count
+            end = len(self._planned) if week == _WEEKS else first + count
             yield self._arrival(first), range(first, end)
-            first, count = end, _ANIMALS_A_WEEK
+            first, count = end, _PETS_A_WEEK
 
     def _arrival(self, number: int) -> Milliseconds:
-        week = min(_WEEKS, max(0, number - _FIRST_ANIMALS + _ANIMALS_A_WEEK) // _ANIMALS_A_WEEK)
+        week = min(_WEEKS, max(0, number - _FIRST_PETS + _PETS_A_WEEK) // _PETS_A_WEEK)
         return self._now - LENGTH + _ARRIVAL + (week * 7 + 2 * (week > 0)) * DAY
 
     def _chosen_sales(self) -> dict[Milliseconds, int]:
@@ -147,10 +147,10 @@ class _History:
             yield at, self._place(number, self._new_order(number), at, minutes)
 
     def _ended_orders(self) -> Iterator[_Step]:
-        """Yield orders that were cancelled or have lapsed: their animals are available again."""
+        """Yield orders that were cancelled or have lapsed: their pets are available again."""
         ends = [*self._texts["reasons"], *[""] * _LAPSED]
         self._random.shuffle(ends)
-        there = [number for number in self._with_status("available") if number < _FIRST_ANIMALS]
+        there = [number for number in self._with_status("available") if number < _FIRST_PETS]
         for number, reason in zip(self._random.sample(there, len(ends)), ends, strict=True):
             at = self._now - self._hours(50, 1250)
             yield at, self._place(number, self._new_order(number), at)
@@ -172,7 +172,7 @@ class _History:
         return at + max(0, (self._now - at) % DAY - _OPEN)
 
     def _new_order(self, number: int) -> OrderCreate:
-        price = self._prices[self._animals[number].category_id - 1]
+        price = self._prices[self._planned[number].category_id - 1]
         price = round(price * self._random.uniform(0.8, 1.4) / _PRICE_STEP) * _PRICE_STEP
         return OrderCreate(
             0,
@@ -191,11 +191,11 @@ class _History:
         return round(self._random.uniform(low, high) * HOUR)
 
     def _with_status(self, status: str) -> list[int]:
-        return [number for number, pet in enumerate(self._animals) if pet.status == status]
+        return [number for number, pet in enumerate(self._planned) if pet.status == status]
 
-    def _arrive(self, at: Milliseconds, animals: Sequence[NewPet]) -> Unit[None]:
+    def _arrive(self, at: Milliseconds, arriving: Sequence[NewPet]) -> Unit[None]:
         by = self._staff.manager if self._pets else SERVICE
-        self._pets += yield from create_pets(Change(at, by), animals)
+        self._pets += yield from create_pets(Change(at, by), arriving)
 
     def _place(
         self,

@@ -18,7 +18,7 @@ import uvloop
 from petstore.app import create_registry, open_log, serve_settings
 from petstore.backends import require_secret, secret_file_of, store_at
 from petstore.clock import SECOND
-from petstore.databases.sqlite import put_log_away
+from petstore.databases.sqlite import checkpoint_and_remove_wal
 from petstore.errors import LostFiles, PetstoreError
 from petstore.http.server import require_room
 from petstore.observability.metrics import CONNECTIONS, CONNECTIONS_MAX
@@ -70,7 +70,7 @@ class Service:
         finally:
             # Workers that close the database at the same moment leave its log to each other.
             if file:
-                put_log_away(file)
+                checkpoint_and_remove_wal(file)
             log.close()
 
     def _serve(self, worker_id: int, link: Link) -> None:

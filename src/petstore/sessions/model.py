@@ -72,7 +72,7 @@ class Session(NamedTuple):
     device: Device
 
 
-class KnownBrowser(NamedTuple):
+class DeviceCookie(NamedTuple):
     """Who has signed in with a browser, as its cookie says: a mark for each password."""
 
     id: str = ""
@@ -87,20 +87,20 @@ class KnownBrowser(NamedTuple):
         mark = _mark_of(self.id, credential)
         return any(compare_digest(mark, known) for known in self.marks)
 
-    def with_mark(self, credential: bytes) -> "KnownBrowser":
+    def with_mark(self, credential: bytes) -> "DeviceCookie":
         """Return it as it is once somebody has signed in: the last ones are remembered."""
         browser_id = self.id or secrets.token_urlsafe(16)
         mark = _mark_of(browser_id, credential)
         others = (known for known in self.marks if known != mark)
-        return KnownBrowser(browser_id, (*others, mark)[-MAX_MARKS:])
+        return DeviceCookie(browser_id, (*others, mark)[-MAX_MARKS:])
 
 
-def known_browser(cookie: str) -> KnownBrowser:
+def known_browser(cookie: str) -> DeviceCookie:
     """Return what the value of a cookie says."""
     if not _COOKIE.fullmatch(cookie):
-        return KnownBrowser()
+        return DeviceCookie()
     browser_id, *marks = cookie.split(_SEPARATOR)
-    return KnownBrowser(browser_id, tuple(marks))
+    return DeviceCookie(browser_id, tuple(marks))
 
 
 def _mark_of(browser_id: str, credential: bytes) -> str:

@@ -27,7 +27,7 @@ from petstore.sessions.model import (
     FRESH,
     Browser,
     Device,
-    KnownBrowser,
+    DeviceCookie,
     Session,
     login_digest,
 )
@@ -104,7 +104,7 @@ class Sessions:
         return SignedIn(key, await self._store.write(unit), credential, browser.stays)
 
     async def sign_in(
-        self, login: str, password: str, address: str, browser: Browser, known: KnownBrowser
+        self, login: str, password: str, address: str, browser: Browser, known: DeviceCookie
     ) -> SignedIn:
         """Begin a session with a password. Whatever is wrong, it costs as much."""
         if not has_length(password):  # no password is: it costs no hash, and counts for no login

@@ -13,7 +13,7 @@ import msgspec
 
 from petstore.chores import PeriodicTask, attempt, background
 from petstore.clock import SECOND, Clock, Milliseconds
-from petstore.coalescing import Batches
+from petstore.coalescing import Batcher
 from petstore.databases.contract import Store
 from petstore.events.store import newest_position, publish_all, read_event
 from petstore.keys.model import Environment
@@ -101,7 +101,7 @@ class Deliverer:
         self.attempts: set[asyncio.Task[None]] = set()
         self._owner = secrets.token_hex(8)
         # What arrives during a write is in the next one: an outcome to save, or one to let wait.
-        self._changes: Batches[Outcome | DueDelivery, None] = Batches(
+        self._changes: Batcher[Outcome | DueDelivery, None] = Batcher(
             self._write, _MAX_SAVED_AT_ONCE
         )
         self._queues: dict[int, _Queue] = {}

@@ -13,7 +13,15 @@ from msgspec import UNSET, UnsetType
 
 from petstore.clock import SECOND, Milliseconds, rfc3339_milliseconds
 from petstore.databases.contract import Reader, Row, Statement, Unit, placeholder_list
-from petstore.databases.pages import LAST_ID, SHORT, Page, found, in_short, index_range, unplanned
+from petstore.databases.pages import (
+    LAST_ID,
+    SHORT,
+    Page,
+    found,
+    index_range,
+    limited_subquery,
+    opaque_parameter,
+)
 from petstore.databases.retention import are_first
 from petstore.errors import EventNotKept
 from petstore.events.model import EventType, NewEvent, readable_by
@@ -38,7 +46,7 @@ DELIVERY_COLUMNS = (
 
 _BEFORE = (
     "/*sqlite*/ WHERE webhook_id = ?1 AND id < ?2 ORDER BY id DESC /*end*/"
-    f" /*pg {index_range(['webhook_id'], [unplanned(1)], 'id', '?2', descending=True)} */"
+    f" /*pg {index_range(['webhook_id'], [opaque_parameter(1)], 'id', '?2', descending=True)} */"
 )
 _INSERT = (
     "INSERT INTO webhook_deliveries"
@@ -125,7 +133,7 @@ async def list_deliveries(
     sql = f"SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries {_BEFORE}"  # noqa: S608 - only names
     rows = await store.read(
         Statement(
-            f"{in_short(sql) if width <= SHORT else sql} LIMIT ?3",
+            f"{limited_subquery(sql) if width <= SHORT else sql} LIMIT ?3",
             (webhook_id, LAST_ID if before is None else before, width),
             name="select_deliveries",
         )

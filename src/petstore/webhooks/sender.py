@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 
 import httptools
 
-from petstore.coalescing import SharedCalls, settle
+from petstore.coalescing import SingleFlight, settle
 from petstore.errors import ForbiddenAddress
 from petstore.webhooks.model import Address, Network, check_target
 
@@ -52,7 +52,7 @@ class Resolver:
     """Resolves names, each in a thread. Requests for one name share the look-up in progress."""
 
     def __init__(self) -> None:
-        self._look_ups: SharedCalls[str, list[Address]] = SharedCalls()
+        self._look_ups: SingleFlight[str, list[Address]] = SingleFlight()
 
     async def __call__(self, host: str) -> list[Address]:
         """Return the addresses of ``host``."""

@@ -1,4 +1,4 @@
-"""Prints what happened to animals and orders."""
+"""Prints what happened to pets and orders."""
 
 import os
 

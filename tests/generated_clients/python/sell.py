@@ -1,4 +1,4 @@
-"""Adds animals, pages through them and sells one; prints what it saw as JSON."""
+"""Adds pets, pages through them and sells one; prints what it saw as JSON."""
 
 import json
 import os
@@ -25,7 +25,7 @@ client = AuthenticatedClient(
 
 
 def add(name: str, category_id: int, idempotency_key: str) -> int:
-    """Add an animal; safe to repeat with the same key."""
+    """Add a pet; safe to repeat with the same key."""
     body = NewPet(name=name, category_id=category_id, status=PetStatus.AVAILABLE)
     pet = create_pet.sync(client=client, body=body, idempotency_key=idempotency_key)
     assert isinstance(pet, Pet), pet
@@ -33,7 +33,7 @@ def add(name: str, category_id: int, idempotency_key: str) -> int:
 
 
 def pages(category_id: int) -> Iterator[list[Pet]]:
-    """Yield the animals of a category, page by page."""
+    """Yield the pets of a category, page by page."""
     cursor: str | None = ""
     while cursor is not None:
         page = list_pets.sync_detailed(

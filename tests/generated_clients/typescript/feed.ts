@@ -1,4 +1,4 @@
-// Prints what happened to animals and orders.
+// Prints what happened to pets and orders.
 import { client } from './client/client.gen.ts';
 import { listEvents, type Event, type OrderEvent, type PetEvent } from './client/index.ts';
 

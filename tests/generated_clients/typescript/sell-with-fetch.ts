@@ -1,4 +1,4 @@
-// Sells an animal with the types of openapi-typescript and the client openapi-fetch.
+// Sells a pet with the types of openapi-typescript and the client openapi-fetch.
 import createClient from 'openapi-fetch';
 import type { paths } from './paths.ts';
 import { fetchWithRetry } from './retry.ts';

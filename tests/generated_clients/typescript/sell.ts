@@ -1,11 +1,11 @@
-// Adds animals, pages through them and sells one; prints what it saw as JSON.
+// Adds pets, pages through them and sells one; prints what it saw as JSON.
 import { client } from './client/client.gen.ts';
 import { createCategory, createPet, listPets, placeOrder, type Pet } from './client/index.ts';
 import { fetchWithRetry } from './retry.ts';
 
 client.setConfig({ auth: process.env.PETSTORE_KEY, fetch: fetchWithRetry });
 
-/** Add an animal; safe to repeat with the same key. */
+/** Add a pet; safe to repeat with the same key. */
 async function add(name: string, categoryId: number, idempotencyKey: string): Promise<number> {
   const { data: pet } = await createPet({
     body: { name, categoryId, status: 'available' },
@@ -15,7 +15,7 @@ async function add(name: string, categoryId: number, idempotencyKey: string): Pr
   return pet.id;
 }
 
-/** Yield the animals of a category, page by page. */
+/** Yield the pets of a category, page by page. */
 async function* pages(categoryId: number): AsyncGenerator<Pet[]> {
   let cursor: string | undefined;
   do {

@@ -8,11 +8,11 @@ from petstore_client.models import Order, Pet
 
 
 class PetById(Resource[D]):
-    """One animal, by the list of animals: the operation ``getPet`` is deprecated."""
+    """One pet, by the list of pets: the operation ``getPet`` is deprecated."""
 
     @operation
     def get(self, pet_id: int) -> Call[Pet]:
-        """Return an animal.
+        """Return a pet.
 
         Raises:
             NotFound: there is none with this id.
@@ -35,7 +35,7 @@ class OrderSteps(Resource[D]):
 
     @operation
     def deliver(self, order_id: int, *, if_match: str | None = None) -> Call[Order]:
-        """Mark an approved order as delivered and return it: the animal is sold.
+        """Mark an approved order as delivered and return it: the pet is sold.
 
         Raises:
             OutcomeUnknown: the connection broke, or the service failed, after it was sent.

@@ -88,7 +88,7 @@ class UnknownEventType(BadRequest, code="unknown_event_type"):
 
 
 class UnknownPet(BadRequest, code="unknown_pet"):
-    """The body names an animal that does not exist."""
+    """The body names a pet that does not exist."""
 
 
 class BeyondOwnRights(Forbidden, code="beyond_own_rights"):
@@ -108,7 +108,7 @@ class KeyEnded(Conflict, code="api_key_ended"):
 
 
 class CategoryInUse(Conflict, code="category_in_use"):
-    """Animals belong to the category, so it cannot be deleted."""
+    """Pets belong to the category, so it cannot be deleted."""
 
 
 class CategoryNameTaken(Conflict, code="category_name_taken"):
@@ -148,11 +148,11 @@ class PersonDisabled(Conflict, code="person_disabled"):
 
 
 class PetNotAvailable(Conflict, code="pet_not_available"):
-    """The animal is not available, so it cannot be ordered."""
+    """The pet is not available, so it cannot be ordered."""
 
 
 class PetReserved(Conflict, code="pet_reserved"):
-    """An open order reserves the animal, so its status cannot change, and it cannot be deleted."""
+    """An open order reserves the pet, so its status cannot change, and it cannot be deleted."""
 
 
 class SecretAlreadyShown(Conflict, code="secret_already_shown"):

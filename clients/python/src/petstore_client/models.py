@@ -27,7 +27,7 @@ PetStatus: TypeAlias = Literal["available", "pending", "sold"]
 
 
 class Pet(Versioned, frozen=True, kw_only=True):
-    """An animal of the store. ``status`` is ``None`` when it was never given.
+    """A pet of the store. ``status`` is ``None`` when it was never given.
 
     Attributes:
         id: Unique identifier, assigned by the service on creation.
@@ -43,14 +43,14 @@ class Pet(Versioned, frozen=True, kw_only=True):
 
 
 class CategoryCounts(Model, frozen=True, kw_only=True):
-    """The number of animals of each status in a category.
+    """The number of pets of each status in a category.
 
     Attributes:
-        available: Animals that can be ordered. By default ``0``.
-        pending: Animals that are reserved. By default ``0``.
-        sold: Animals that are sold. By default ``0``.
+        available: Pets that can be ordered. By default ``0``.
+        pending: Pets that are reserved. By default ``0``.
+        sold: Pets that are sold. By default ``0``.
         category_id: The category. Absent in the last row if there are more than 1,000
-            categories: it counts the animals of all the others.
+            categories: it counts the pets of all the others.
     """
 
     available: int = 0
@@ -136,14 +136,14 @@ class Order(Versioned, frozen=True, kw_only=True):
 
     Attributes:
         id: Unique identifier, assigned by the service on creation.
-        pet_id: Identifier of the animal.
-        quantity: Always 1, because every animal is unique.
+        pet_id: Identifier of the pet.
+        quantity: Always 1, because every pet is unique.
         status: The status of the order.
         complete: Whether the order is delivered.
         placed_at: When the order was placed.
         ship_date: When to ship it (RFC 3339).
         reserved_until: When the reservation lapses, unless the order is approved.
-        buyer: Who buys the animal. 1 to 200 characters. No event has it.
+        buyer: Who buys the pet. 1 to 200 characters. No event has it.
         note: What the staff should know. 1 to 1000 characters, line breaks included,
             without U+0000. No event has it.
         amount: The price, in the smallest unit of the currency, such as cents.
@@ -180,9 +180,9 @@ class SalesRow(Model, frozen=True, kw_only=True):
         amount: The sum of their amounts; an order without an amount adds nothing.
         currency: The currency of the amount (ISO 4217): that of the store when it was set.
         day: The day. Only by day.
-        category_id: The category of the animals when they were sold. Absent by day, for
-            sales whose category is not known, and for those of all categories after the
-            first 1,000.
+        category_id: The category of the pets when they were sold. Absent by day, for sales
+            whose category is not known, and for those of all categories after the first
+            1,000.
     """
 
     orders: int
@@ -449,14 +449,14 @@ class KeyDeprecatedUse(DeprecatedUse, frozen=True, kw_only=True):
 
 
 class Inventory(Model, frozen=True, kw_only=True):
-    """The number of animals of each status.
+    """The number of pets of each status.
 
     Attributes:
-        available: Animals that can be ordered. By default ``0``.
-        pending: Animals that are reserved. By default ``0``.
-        sold: Animals that are sold. By default ``0``.
-        categories: The same by category, by ascending id: categories that have animals with
-            a status. Only with ``by=category``.
+        available: Pets that can be ordered. By default ``0``.
+        pending: Pets that are reserved. By default ``0``.
+        sold: Pets that are sold. By default ``0``.
+        categories: The same by category, by ascending id: categories that have pets with a
+            status. Only with ``by=category``.
     """
 
     available: int = 0
@@ -677,7 +677,7 @@ class Import(Versioned, frozen=True, kw_only=True):
 
 
 class NewPet(Model, frozen=True, kw_only=True, omit_defaults=True):
-    """An animal to add.
+    """A pet to add.
 
     Attributes:
         name: The animal's name. 1 to 255 characters, not only white space, without U+0000.

@@ -61,19 +61,19 @@ class Pets(PetById[D]):
         """List animals.
 
         Iterates over animals, by ascending ``id``. With ``sort=-id`` the newest come first;
-        with ``name`` the animals are sorted by the word that matches. Your key needs the scope
+        with ``name`` the pets are sorted by the word that matches. Your key needs the scope
         ``pets:read``.
 
         Args:
             status: Filters by availability status.
-            has_status: ``false`` for the animals without a status, ``true`` for those with one.
+            has_status: ``false`` for the pets without a status, ``true`` for those with one.
                 Cannot be ``false`` together with ``status``.
             category_id: Filters by category.
             id: Filters by identifier; may be repeated, up to 100 times.
-            name: Only animals with a word in their name that begins with this text, ignoring
-                case and marks on letters, sorted by that word, then by name and ``id``. A text
-                of several words finds names with these words one after the other. Cannot be
-                used together with ``sort``, and has no U+0000.
+            name: Only pets with a word in their name that begins with this text, ignoring case
+                and marks on letters, sorted by that word, then by name and ``id``. A text of
+                several words finds names with these words one after the other. Cannot be used
+                together with ``sort``, and has no U+0000.
             sort: The order: ``id`` (the default), or ``-id`` for the newest first.
             count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001
                 if there are more than 10,000.
@@ -112,13 +112,13 @@ class Pets(PetById[D]):
     def create_many(
         self, pets: Iterable[NewPet], *, idempotency_key: str | None = None
     ) -> Call[Items[Pet]]:
-        """Add many animals.
+        """Add many pets.
 
-        Adds up to 100 animals, all of them or none, and returns them in the same order. They
-        are on disk before the response is sent. It costs as many requests as it has animals:
-        one of the minute, and all of the day. If some are invalid, the message of the error
-        names the place of each, counted from 0, as in ``[3].name: expected …``. Your key needs
-        the scope ``pets:write``.
+        Adds up to 100 pets, all of them or none, and returns them in the same order. They are
+        on disk before the response is sent. It costs as many requests as it has pets: one of
+        the minute, and all of the day. If some are invalid, the message of the error names the
+        place of each, counted from 0, as in ``[3].name: expected …``. Your key needs the scope
+        ``pets:write``.
 
         Args:
             pets: At least one. Each 100 of them are a request, all of which or none are added.
@@ -147,13 +147,13 @@ class Pets(PetById[D]):
         status: PetStatus | UnsetType | None = UNSET,
         if_match: str | None = None,
     ) -> Call[Pet]:
-        """Change an animal.
+        """Change a pet.
 
         Changes what you name (RFC 7396). A ``status`` of ``None`` removes the status.
         ``available`` can become ``pending``, ``sold`` or none; ``pending`` can become
         ``available`` or ``sold``; ``sold`` can become ``available``; none can become any
-        status. While an open order reserves the animal, its status cannot change. Your key
-        needs the scope ``pets:write``.
+        status. While an open order reserves the pet, its status cannot change. Your key needs
+        the scope ``pets:write``.
 
         Args:
             pet_id: The ``id`` of the pet.
@@ -166,7 +166,7 @@ class Pets(PetById[D]):
             UnknownCategory: The body names an unregistered category, and this store accepts
                 only registered ones.
             IllegalTransition: The requested status cannot follow the current one.
-            PetReserved: An open order reserves the animal, so its status cannot change, and it
+            PetReserved: An open order reserves the pet, so its status cannot change, and it
                 cannot be deleted.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
@@ -174,17 +174,17 @@ class Pets(PetById[D]):
 
     @operation
     def delete(self, pet_id: int, *, if_match: str | None = None) -> Call[None]:
-        """Delete an animal.
+        """Delete a pet.
 
-        Deletes an animal, unless an open order reserves it. Its ``id`` is not used again. Your
-        key needs the scope ``pets:write``.
+        Deletes a pet, unless an open order reserves it. Its ``id`` is not used again. Your key
+        needs the scope ``pets:write``.
 
         Args:
             pet_id: The ``id`` of the pet.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
-            PetReserved: An open order reserves the animal, so its status cannot change, and it
+            PetReserved: An open order reserves the pet, so its status cannot change, and it
                 cannot be deleted.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
@@ -196,9 +196,9 @@ class InventoryCounts(Resource[D]):
 
     @operation
     def get(self, *, by: Literal["category"] | None = None) -> Call[Inventory]:
-        """Count the animals.
+        """Count the pets.
 
-        Returns the number of animals of each status. With ``by=category`` it also returns the
+        Returns the number of pets of each status. With ``by=category`` it also returns the
         counts of each category, up to 1,000 of them. Your key needs the scope ``orders:read``.
 
         Args:
@@ -293,15 +293,15 @@ class Categories(Resource[D]):
     def delete(self, category_id: int, *, if_match: str | None = None) -> Call[None]:
         """Delete a category.
 
-        Deletes a category without animals. Its ``id`` is not used again. Your key needs the
-        scope ``pets:write``.
+        Deletes a category without pets. Its ``id`` is not used again. Your key needs the scope
+        ``pets:write``.
 
         Args:
             category_id: The ``id`` of the category.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
-            CategoryInUse: Animals belong to the category, so it cannot be deleted.
+            CategoryInUse: Pets belong to the category, so it cannot be deleted.
             OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
         return called(NoneType, "deleteCategory", "DELETE", "/categories/{category_id}", locals())
@@ -497,7 +497,7 @@ class Orders(OrderSteps[D]):
 
         Args:
             status: Filters by status.
-            pet_id: Filters by animal.
+            pet_id: Filters by pet.
             buyer: Only orders whose buyer begins with this text, ignoring case and marks on
                 letters, sorted by buyer and then ``id``. Cannot be used together with ``sort``,
                 and has no U+0000.
@@ -523,29 +523,29 @@ class Orders(OrderSteps[D]):
         complete: bool | None = None,
         idempotency_key: str | None = None,
     ) -> Call[Order]:
-        """Order an animal.
+        """Order a pet.
 
-        Reserves an ``available`` animal: it becomes ``pending``. If several buyers order the
-        same animal, only one succeeds. An order that is not approved by ``reserved_until`` is
-        cancelled, and the animal is available again. With ``complete`` the animal is sold at
-        once: the order is ``delivered``, and the animal becomes ``sold``. Your key needs the
-        scope ``orders:write``.
+        Reserves an ``available`` pet: it becomes ``pending``. If several buyers order the same
+        pet, only one succeeds. An order that is not approved by ``reserved_until`` is
+        cancelled, and the pet is available again. With ``complete`` the pet is sold at once:
+        the order is ``delivered``, and the pet becomes ``sold``. Your key needs the scope
+        ``orders:write``.
 
         Args:
-            pet_id: Identifier of the animal.
-            quantity: Always 1, because every animal is unique. By default ``1``.
+            pet_id: Identifier of the pet.
+            quantity: Always 1, because every pet is unique. By default ``1``.
             ship_date: When to ship it (RFC 3339).
-            buyer: Who buys the animal. 1 to 200 characters. No event has it.
+            buyer: Who buys the pet. 1 to 200 characters. No event has it.
             note: What the staff should know. 1 to 1000 characters, line breaks included,
                 without U+0000. No event has it.
             amount: The price, in the smallest unit of the currency, such as cents.
-            complete: ``true`` sells the animal at once: the order is delivered, the animal
-                sold. By default ``False``.
+            complete: ``true`` sells the pet at once: the order is delivered, the pet sold. By
+                default ``False``.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
 
         Raises:
-            UnknownPet: The body names an animal that does not exist.
-            PetNotAvailable: The animal is not available, so it cannot be ordered.
+            UnknownPet: The body names a pet that does not exist.
+            PetNotAvailable: The pet is not available, so it cannot be ordered.
         """
         return called(Order, "placeOrder", "POST", "/store/orders", locals())
 
@@ -578,9 +578,9 @@ class Orders(OrderSteps[D]):
         """Approve, deliver or cancel an order, or change it otherwise.
 
         Changes what you name (RFC 7396). ``placed`` can become ``approved`` or ``cancelled``;
-        ``approved`` can become ``delivered`` or ``cancelled``. The animal of a delivered order
-        becomes ``sold``, and the animal of a cancelled order becomes ``available``. An order
-        that was sold over the counter (``complete``) can be cancelled within a minute of
+        ``approved`` can become ``delivered`` or ``cancelled``. The pet of a delivered order
+        becomes ``sold``, and the pet of a cancelled order becomes ``available``. An order that
+        was sold over the counter (``complete``) can be cancelled within a minute of
         ``delivered_at``. A ``None`` removes ``ship_date``, ``buyer``, ``note`` or ``amount``.
         ``note`` can change at any time, the others while the order is placed or approved. A
         ``cancel_reason`` comes with the status ``cancelled``. Your key needs the scope
@@ -590,8 +590,8 @@ class Orders(OrderSteps[D]):
             order_id: The ``id`` of the order.
             status: The status of the order.
             ship_date: When to ship it (RFC 3339).
-            quantity: Always 1, because every animal is unique.
-            buyer: Who buys the animal. 1 to 200 characters. No event has it.
+            quantity: Always 1, because every pet is unique.
+            buyer: Who buys the pet. 1 to 200 characters. No event has it.
             note: What the staff should know. 1 to 1000 characters, line breaks included,
                 without U+0000. No event has it.
             amount: The price, in the smallest unit of the currency, such as cents.
@@ -609,7 +609,7 @@ class Orders(OrderSteps[D]):
     def cancel(self, order_id: int, *, if_match: str | None = None) -> Call[None]:
         """Cancel an order.
 
-        Cancels an order that is not delivered; its animal becomes ``available``. The order can
+        Cancels an order that is not delivered; its pet becomes ``available``. The order can
         still be read. Cancelling it again has no effect. Your key needs the scope
         ``orders:write``.
 

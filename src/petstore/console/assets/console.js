@@ -187,7 +187,7 @@ async function refresh() {
     if (isInUse(old)) isWhole = false;
     else morph(old, fresh);
   }
-  countSelected(); // a selected animal may be gone
+  countSelected(); // a selected pet may be gone
   if (active !== document.activeElement && active.isConnected) active.focus({preventScroll: true});
   return isWhole;
 }

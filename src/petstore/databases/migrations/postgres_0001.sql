@@ -15,7 +15,7 @@ CREATE INDEX pets_by_category ON pets (category_id, id);
 CREATE INDEX pets_by_category_and_status ON pets (category_id, status, id);
 CREATE INDEX pets_by_name ON pets (name_key, id);
 
--- Where a search finds an animal, beside the beginning of its name: the words of the name after its
+-- Where a search finds a pet, beside the beginning of its name: the words of the name after its
 -- first, each with the name, and for texts of several words what follows such a word, after a space
 -- (domain/words.py).
 CREATE TABLE pet_words (
@@ -81,7 +81,7 @@ CREATE TRIGGER pet_deleted AFTER DELETE ON pets FOR EACH ROW EXECUTE FUNCTION co
 CREATE TRIGGER pet_moved AFTER UPDATE OF status ON pets
     FOR EACH ROW WHEN (OLD.status IS DISTINCT FROM NEW.status) EXECUTE FUNCTION count_pet();
 
--- How many animals there are of each status in each category: changes, each a row of its own, as in
+-- How many pets there are of each status in each category: changes, each a row of its own, as in
 -- the inventory. What has gathered of a category is summed up now and then.
 CREATE TABLE category_inventory (
     category_id BIGINT NOT NULL,
@@ -140,9 +140,9 @@ CREATE TABLE categories (
     description TEXT
 );
 
--- An order outlives its animal. reserved_until is there while it is placed, if it can lapse. buyer_key is
+-- An order outlives its pet. reserved_until is there while it is placed, if it can lapse. buyer_key is
 -- the same for names that differ in case and marks alone (domain/names.py). category_id is that of the
--- animal at the time of delivery.
+-- pet at the time of delivery.
 CREATE TABLE orders (
     id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     pet_id BIGINT NOT NULL,

@@ -15,7 +15,7 @@ CREATE INDEX pets_by_category ON pets (category_id);
 CREATE INDEX pets_by_category_and_status ON pets (category_id, status);
 CREATE INDEX pets_by_name ON pets (name_key);
 
--- Where a search finds an animal, beside the beginning of its name: the words of the name after its
+-- Where a search finds a pet, beside the beginning of its name: the words of the name after its
 -- first, each with the name, and for texts of several words what follows such a word, after a space
 -- (domain/words.py).
 CREATE TABLE pet_words (
@@ -52,7 +52,7 @@ BEGIN
     );
 END;
 
--- How many animals there are of each status, kept by triggers: nobody counts the table.
+-- How many pets there are of each status, kept by triggers: nobody counts the table.
 CREATE TABLE inventory (
     status TEXT PRIMARY KEY,
     pets INTEGER NOT NULL
@@ -76,7 +76,7 @@ BEGIN
     UPDATE inventory SET pets = pets - 1 WHERE status = OLD.status;
 END;
 
--- How many animals there are of each status in each category, kept by triggers like the inventory.
+-- How many pets there are of each status in each category, kept by triggers like the inventory.
 CREATE TABLE category_inventory (
     category_id INTEGER PRIMARY KEY,
     available INTEGER NOT NULL,
@@ -228,9 +228,9 @@ CREATE TABLE categories (
     description TEXT
 ) STRICT;
 
--- An order outlives its animal. reserved_until is there while it is placed, if it can lapse. buyer_key is
+-- An order outlives its pet. reserved_until is there while it is placed, if it can lapse. buyer_key is
 -- the same for names that differ in case and marks alone (domain/names.py). category_id is that of the
--- animal at the time of delivery.
+-- pet at the time of delivery.
 CREATE TABLE orders (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     pet_id INTEGER NOT NULL,
@@ -257,7 +257,7 @@ CREATE INDEX orders_by_end ON orders (reserved_until) WHERE reserved_until IS NO
 CREATE INDEX orders_by_buyer ON orders (buyer_key) WHERE buyer_key IS NOT NULL;
 CREATE INDEX orders_by_placing ON orders (placed_at);
 
--- One animal, one buyer: the database itself refuses a second.
+-- One pet, one buyer: the database itself refuses a second.
 CREATE UNIQUE INDEX open_orders ON orders (pet_id) WHERE status IN ('placed', 'approved');
 
 -- The sales, with all that their numbers need.

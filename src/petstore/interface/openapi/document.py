@@ -21,7 +21,7 @@ from petstore.interface.pages import PageQuery
 
 _INTERFACE_VERSION = "1.0.0"
 
-_DESCRIPTION = """List, filter, add and sell the animals of a store.
+_DESCRIPTION = """List, filter, add and sell the pets of a store.
 
 Every operation needs an API key. The operator of the store issues it with `petstore keys create`.
 
@@ -33,10 +33,10 @@ A POST with an `Idempotency-Key` takes effect once, even if you send it several 
 JavaScript rounds integers above 2^53 - 1. The service assigns ids from 1 upwards, and does not
 reach that number. You choose each `categoryId` yourself: keep it below."""
 _TAGS = {
-    "Pets": "The animals a store offers.",
+    "Pets": "The pets a store offers.",
     "Events": "Changes in the store, and events about your key.",
-    "Categories": "Categories of animals.",
-    "Store": "Orders and the inventory. An order reserves one animal for one buyer.",
+    "Categories": "Categories of pets.",
+    "Store": "Orders and the inventory. An order reserves one pet for one buyer.",
     "Imports": "Files of pets, added to the store and undone.",
     "Keys": "API keys. These operations need the scope `keys:admin`.",
     "People": "People who work in the console. These operations need the scope `keys:admin`.",

@@ -1,7 +1,7 @@
 """The cost of refused and odd requests, as multiples of a list.
 
 The application runs in process on a fresh SQLite file, without a server: this is the cost of the
-API alone. A list is the one of the comparison: 20 animals, the same page each time, from memory.
+API alone. A list is the one of the comparison: 20 pets, the same page each time, from memory.
 The requests alternate, so a busy machine slows all of them. Each number is the minimum of the
 rounds, in CPU time of the serving thread. On a quiet core a list takes some 10 µs.
 
@@ -131,8 +131,8 @@ async def _measurements(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, t
 
 def _requests() -> Iterator[Dear]:
     yield Dear("a list", query=b"status=available&limit=20")
-    yield Dear("an animal", path="/v1/pets/1")
-    yield Dear("no such animal", path="/v1/pets/99")
+    yield Dear("a pet", path="/v1/pets/1")
+    yield Dear("no such pet", path="/v1/pets/99")
     yield from _of_queries()
     yield from _of_fields()
     yield from _of_paths()

@@ -15,12 +15,12 @@ def got(request: pytest.FixtureRequest, client: Client) -> httpx.Response:
 
 
 @pytest.mark.parametrize("pet_id", [0, 2**63 - 1, 2**63, -1, "Bella", "1.0", "%31", "1 "])
-def test_an_animal_that_does_not_exist_is_not_found(client: Client, pet_id: object) -> None:
+def test_a_pet_that_does_not_exist_is_not_found(client: Client, pet_id: object) -> None:
     client.add()
     assert client.get_pet(pet_id).status_code == 404
 
 
-def test_an_animal_is_returned_by_its_identifier(client: Client) -> None:
+def test_a_pet_is_returned_by_its_identifier(client: Client) -> None:
     pet, other = client.add(name="Bella"), client.add(name="Oskar", status="sold")
     for added in (pet, other):
         response = client.get_pet(added["id"])
@@ -37,7 +37,7 @@ def test_the_sunset_of_the_operation_is_5_december_2030(got: httpx.Response) -> 
     assert (removed.year, removed.month, removed.day) == (2030, 12, 5)
 
 
-def test_the_response_links_to_the_list_of_animals(got: httpx.Response) -> None:
+def test_the_response_links_to_the_list_of_pets(got: httpx.Response) -> None:
     assert got.links["successor-version"]["url"] == str(got.request.url.copy_with(path="/v1/pets"))
 
 

@@ -16,13 +16,13 @@ def test_a_body_that_is_not_a_new_pet_is_refused(client: Client, body: str) -> N
     assert client.post("/pets", content=body, headers=headers).status_code == 400
 
 
-def test_a_refused_animal_is_not_added(client: Client) -> None:
+def test_a_refused_pet_is_not_added(client: Client) -> None:
     before = client.add()["id"]
     client.create_pet(name="Bella", categoryId="none")
     assert client.get_pet(before + 1).status_code == 404
 
 
-def test_adding_an_animal_returns_201_and_its_id(client: Client) -> None:
+def test_adding_a_pet_returns_201_and_its_id(client: Client) -> None:
     created = client.create_pet(name="Oskar", categoryId=2, status="pending")
     assert created.status_code == 201
     pet = created.json()

@@ -12,26 +12,24 @@ STATUSES = ["available", "pending", "sold"]
 
 
 @pytest.fixture(scope="module")
-def animals() -> list[dict[str, Any]]:
-    """The animals of the store in this module: more than the largest page."""
+def pets() -> list[dict[str, Any]]:
+    """The pets of the store in this module: more than the largest page."""
     kinds: list[dict[str, Any]] = [{}, *({"status": status} for status in STATUSES)]
     return [
-        {"name": f"Animal {number}", "categoryId": number % 3, **kinds[number % 4]}
+        {"name": f"Pet {number}", "categoryId": number % 3, **kinds[number % 4]}
         for number in range(120)
     ]
 
 
 @pytest.fixture(scope="module")
-def shop(
-    tmp_path_factory: pytest.TempPathFactory, animals: list[dict[str, Any]]
-) -> Iterator[Client]:
-    """A client of a service that holds ``animals`` and nothing else."""
+def shop(tmp_path_factory: pytest.TempPathFactory, pets: list[dict[str, Any]]) -> Iterator[Client]:
+    """A client of a service that holds ``pets`` and nothing else."""
     server = ServerProcess(tmp_path_factory.mktemp("shop"))
     try:
         server.wait_until_ready()
         with Client(server.url, server.issue()) as client:
-            for animal in animals:
-                client.add(**animal)
+            for pet in pets:
+                client.add(**pet)
             yield client
     finally:
         server.stop()
@@ -58,29 +56,29 @@ def test_an_unknown_status_filter_is_refused(shop: Client, status: str) -> None:
     assert shop.list_pets(status=status).status_code == 400
 
 
-def test_a_list_is_an_array_of_pets(shop: Client, animals: list[dict[str, Any]]) -> None:
+def test_a_list_is_an_array_of_pets(shop: Client, pets: list[dict[str, Any]]) -> None:
     listed = shop.list_pets(limit=100)
     assert listed.status_code == 200
     pets = listed.json()
     assert isinstance(pets, list)
-    assert all({**pet, "id": 0} in [{**animal, "id": 0} for animal in animals] for pet in pets)
+    assert all({**pet, "id": 0} in [{**each, "id": 0} for each in pets] for pet in pets)
     assert len({pet["id"] for pet in pets}) == len(pets)
 
 
-def test_a_list_without_a_limit_has_20_animals(shop: Client) -> None:
+def test_a_list_without_a_limit_has_20_pets(shop: Client) -> None:
     assert len(shop.list_pets().json()) == 20
 
 
 @pytest.mark.parametrize("limit", [1, 19, 20, 21, 99, 100])
-def test_a_list_has_as_many_animals_as_its_limit(shop: Client, limit: int) -> None:
+def test_a_list_has_as_many_pets_as_its_limit(shop: Client, limit: int) -> None:
     assert len(shop.list_pets(limit=limit).json()) == limit
 
 
 @pytest.mark.parametrize("status", STATUSES)
-def test_the_status_filter_lists_only_animals_of_that_status(
-    shop: Client, animals: list[dict[str, Any]], status: str
+def test_the_status_filter_lists_only_pets_of_that_status(
+    shop: Client, pets: list[dict[str, Any]], status: str
 ) -> None:
-    wanted = [animal for animal in animals if animal.get("status") == status]
+    wanted = [pet for pet in pets if pet.get("status") == status]
     listed = shop.list_pets(status=status, limit=100).json()
     assert names(listed) == names(wanted)
     assert len(listed) == len(wanted)
@@ -91,6 +89,6 @@ def test_the_status_filter_works_with_a_limit(shop: Client) -> None:
     assert [pet["status"] for pet in listed] == ["sold"] * 3
 
 
-def test_without_the_status_filter_all_animals_are_listed(shop: Client) -> None:
+def test_without_the_status_filter_all_pets_are_listed(shop: Client) -> None:
     listed = shop.list_pets(limit=100).json()
     assert {pet.get("status") for pet in listed} == {None, *STATUSES}

@@ -1,0 +1,42 @@
+"""One word for one thing, the one that readers know."""
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+WORDS = {
+    "animal": "pet",
+    "by itself": "automatically",
+    "holder": "owner",
+    "mend": "fix",
+    "mended": "fixed",
+}
+"""The words that pages and templates do not have, each with the one to use."""
+
+EVERYWHERE = ("animal",)
+"""Those that code, tests and messages do not have either, but to quote interface.md."""
+
+QUOTED = re.compile(
+    # interface.md has these sentences, and its words stay.
+    r"(paginated list of|[Ll]ist|Iterates over|Maximum number of) animals|([Aa]dd|Get|an) an? ?animal"
+    r"|new animal|one animal by|animal's name|the animal belongs|animal to retrieve"
+    r'|an animal"|"animals?"|\W_?animales'
+)
+
+
+def test_the_words_of_the_project_are_the_usual_ones() -> None:
+    names = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()  # noqa: S607
+    found = []
+    for name in names:
+        is_prose = name.endswith((".md", ".html")) and not name.startswith(
+            ("docs/decisions", "bench")
+        )
+        if not (is_prose or name.endswith((".py", ".ts", ".js"))) or name == "tests/test_words.py":
+            continue
+        text = QUOTED.sub("", (ROOT / name).read_text("utf-8"))
+        words = WORDS if is_prose else EVERYWHERE
+        found += [
+            (name, word) for word in words if re.search(rf"\b{word}s?\b", text, re.IGNORECASE)
+        ]
+    assert found == []
