@@ -19,8 +19,9 @@ EVERYWHERE = ("animal",)
 
 QUOTED = re.compile(
     # interface.md has these sentences, and its words stay.
-    r"(paginated list of|[Ll]ist|Iterates over|Maximum number of) animals|([Aa]dd|Get|an) an? ?animal"
-    r"|new animal|one animal by|animal's name|the animal belongs|animal to retrieve"
+    r"(paginated list of|[Ll]ist|Iterates over|Maximum number of) animals"
+    r"|([Aa]dd|Get) an animal|new animal|one animal by|animal's name|the animal belongs"
+    r"|animal to retrieve"
     r'|an animal"|"animals?"|\W_?animales'
 )
 
