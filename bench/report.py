@@ -31,7 +31,7 @@ the services take turns, and another one begins. Figures are medians; brackets h
   that writes. 1,000 API keys share the requests. Both windows of each key count and never fill.
 - Every request has an `X-Request-Id` and a `traceparent` of its own, and a random key. *list* is
   one of the first 50 pages of 20 pets, of one of three statuses and one of 30 categories. *deep
-  page* is a page of 11 to 29 pets after the 50,000th. *get* is a random pet. *create* adds an
+  page* is a page of 11 to 29 pets after the 50,000th. *get* is a random pet. *create* adds a
   pet with a random name. *mix* is 90 % lists, 8 % gets and 2 % creates. *place order* orders
   another pet each time.
 - *same list* is the exception: one page, asked for again and again with the same bytes.

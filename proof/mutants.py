@@ -34,11 +34,10 @@ Table: TypeAlias = Mapping[str, Sequence[str]]
 
 _NAMES = sorted(
     f"{path.parent.name}/{path.stem}"
-    for pattern in ("domain/[!_]*.py", "*/model.py", "*/secrets.py")
+    for pattern in ("domain/[!_]*.py", "*/model.py", "*/secrets.py", "webhooks/signing.py")
     for path in ROOT.glob(f"src/petstore/{pattern}")
 )
-_NAMES += ["http/parser", "limits/decide"]
-_NAMES += ["limits/memory", "generations", "server_urls", "webhooks/signing"]
+_NAMES += ["http/parser", "limits/decide", "limits/memory", "generations", "server_urls"]
 _OTHER_TESTS = {
     "generations": ["test_generations"],
     "limits/memory": ["limits/test_minutes"],

@@ -17,6 +17,11 @@ WORDS = {
 EVERYWHERE = ("animal",)
 """Those that code, tests and messages do not have either, but to quote interface.md."""
 
+DATA = {"tests/test_words.py", "docs/importing.md", "src/petstore/imports/columns.py"} | {
+    "tests/imports/test_columns.py"
+}
+"""Files with the words themselves, and with those of people's own files."""
+
 QUOTED = re.compile(
     # interface.md has these sentences, and its words stay.
     r"(paginated list of|[Ll]ist|Iterates over|Maximum number of) animals"
@@ -33,7 +38,7 @@ def test_the_words_of_the_project_are_the_usual_ones() -> None:
         is_prose = name.endswith((".md", ".html")) and not name.startswith(
             ("docs/decisions", "bench")
         )
-        if not (is_prose or name.endswith((".py", ".ts", ".js"))) or name == "tests/test_words.py":
+        if not (is_prose or name.endswith((".py", ".ts", ".js"))) or name in DATA:
             continue
         text = QUOTED.sub("", (ROOT / name).read_text("utf-8"))
         words = WORDS if is_prose else EVERYWHERE

@@ -26,7 +26,7 @@ _PROMISE = (
     "After the kill every acknowledged change is there, and no refused one. A change without a"
     " response was made once or not at all, and a retry with an `Idempotency-Key` makes it once."
     " No pet has two buyers. The inventory matches the rows. A client that follows the events"
-    " sees each change exactly once and in order. The service recovers by itself."
+    " sees each change exactly once and in order. The service recovers automatically."
 )
 _METHOD = (
     "48 clients add, change, order, sell and delete pets; several want the same one. After 0.2"

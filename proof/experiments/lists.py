@@ -140,7 +140,7 @@ EXPERIMENTS = [
         " process responds.",
         f"{_WRITERS} clients add, rename and delete pets of {_SHELVES} categories, and"
         f" {_READERS} list them by category, status and order. The name of a pet has the number"
-        " of its change. Before each list, its client notes which changes are acknowledged; an"
+        " of its change. Before each list, its client notes which changes are acknowledged; a"
         " pet with a lower number, one that was deleted and one that is missing break the"
         " promise.",
         run,

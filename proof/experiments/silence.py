@@ -204,7 +204,7 @@ EXPERIMENTS = [
         "silent parts",
         "While PostgreSQL is silent, every request gets a response: 503 within 2 s if it needs"
         " the database. While Redis is silent, nothing fails. While one process hangs, the other"
-        " one serves. Everything recovers by itself, and no acknowledged change is lost.",
+        " one serves. Everything recovers automatically, and no acknowledged change is lost.",
         "24 clients send requests. Meanwhile, for 3 s each, PostgreSQL, Redis or one of two"
         " processes gets SIGSTOP, or a proxy in front of PostgreSQL or Redis swallows everything;"
         " connections that have lost bytes stay silent for ever. A response may take half a second"

@@ -39,9 +39,9 @@ SETTINGS = ImportSettings("UTF-8", [], 100, COLUMNS, ImportMapping(0, 1, 2, 3), 
         ("name,categoryId,status,id", ImportMapping(0, 1, 2, 3)),
         ("STATUS, category_id ,Pet-Name,ID", ImportMapping(2, 1, 0)),
         ("Weight (kg),Name (as called),Espèce", ImportMapping(1, 2)),
-        ("species,type,breed,title,pet", ImportMapping(4, 0)),
+        ("species,type,breed,title,animal", ImportMapping(4, 0)),
         ("Nmae,Speices,Stauts,ident", ImportMapping()),  # nothing is guessed
-        ("inv_name,owner name,pet id", ImportMapping()),
+        ("inv_name,owner name,animal id", ImportMapping()),
         ("name,Name,species,status,Status", ImportMapping(category_id=2)),  # two of one name
     ],
 )

@@ -84,7 +84,8 @@ def test_a_busy_service_is_asked_until_it_takes_the_file(
     busy = [error(503, Retry_After=7)] * 5
     with odd_service(*busy, sent, response(200, b"line,reason\n")) as service:
         assert "1 pet to add" in Shop(service.url, "a-key").succeed("pets", "import", file)
-    assert waits == [7] * 5
+    assert len(waits) == 5
+    assert all(7 <= seconds <= 8 for seconds in waits)  # a later one may add to it
     assert len({asked.fields["idempotency-key"] for asked in service.asked[:6]}) == 1
 
 

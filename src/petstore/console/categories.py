@@ -137,7 +137,7 @@ def _quoted(text: str) -> str:
 async def category_form(visit: PageRequest, form: ShownForm, any_: str = "") -> ShownForm:
     """Return a form whose category is one of a list, or is typed if they are many.
 
-    ``any_`` is what the list of a filter has for all categories. A form that adds or changes an
+    ``any_`` is what the list of a filter has for all categories. A form that adds or changes a
     pet has none, and may add a category.
     """
     names = await categories_named(visit, "", _FIRST)

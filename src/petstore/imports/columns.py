@@ -23,13 +23,13 @@ Meaning: TypeAlias = Literal["available", "pending", "sold", "none"]
 # What a column is called, the surest names first; ``word_key`` is how they are compared.
 COLUMN_NAMES: Mapping[str, Sequence[str]] = {
     "name": (
-        "name", "pet name", "pet name", "pet", "pet", "title",
+        "name", "pet name", "animal name", "pet", "animal", "title",
         "Tiername", "Tier", "Titel",
-        "nombre", "nombre del pet", "mascota", "título", "nome", "nom", "titre", "naam",
+        "nombre", "nombre del animal", "mascota", "título", "nome", "nom", "titre", "naam",
         "navn", "hundenes navn", "imię", "кличка", "имя", "名前",
     ),
     "category_id": (
-        "category id", "category", "category name", "categories", "species", "pet type",
+        "category id", "category", "category name", "categories", "species", "animal type",
         "pet type", "product category", "type", "kind",
         "Kategorie", "Tierart", "Art", "categoría", "especie", "tipo", "specie", "catégorie",
         "espèce", "soort", "kategori", "dyreart", "kategoria",
@@ -37,7 +37,7 @@ COLUMN_NAMES: Mapping[str, Sequence[str]] = {
         "breed", "Rasse", "raza", "raça", "razza", "race", "ras", "hunderace", "rasa", "порода",
     ),
     "status": (
-        "status", "pet status", "pet status", "adoption status", "availability", "state",
+        "status", "pet status", "animal status", "adoption status", "availability", "state",
         "Zustand", "Verfügbarkeit", "estado", "disponibilidad", "stato", "situação", "statut",
         "état", "stan", "статус", "状態",
     ),
