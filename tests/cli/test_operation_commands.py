@@ -23,7 +23,7 @@ AT = "2026-12-01T12:00:00Z"
 class Changes(Struct, rename="camel"):
     """What a change of a made-up resource may have."""
 
-    name: Annotated[str, Meta(description="The `name` of the pet. Long.")] | UnsetType = UNSET
+    name: Annotated[str, Meta(description="The `name` of the animal. Long.")] | UnsetType = UNSET
     category_id: Annotated[int, Meta(description="Its category.")] | UnsetType = UNSET
     colour: Annotated[Literal["red", "blue"], Meta(description="Colour.")] | UnsetType = UNSET
     weight: Annotated[int, Meta(ge=1, le=9, description="Weight.")] | UnsetType | None = UNSET
@@ -45,7 +45,7 @@ def change(monkeypatch: pytest.MonkeyPatch) -> click.Command:
         method="PATCH",
         path="/pets/{petId}",
         tag="Pets",
-        summary="Change a pet",
+        summary="Change an animal",
         description="",
         handler=never,
         scope="pets:write",

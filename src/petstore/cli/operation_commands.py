@@ -308,4 +308,4 @@ def _python_name(name: str) -> str:
 def _plain(text: str) -> str:
     """Return a text of the table in the words of the command line."""
     text = text.replace("`", "")
-    return re.sub("([Aa])n pet", r"\1 pet", text).replace("pet", "pet")
+    return re.sub("([Aa])n animal", r"\1 pet", text).replace("animal", "pet")
