@@ -27,9 +27,7 @@ from petstore.pets.store import names_of_pets
 ON_A_PAGE = 20
 """How many events a page of a history has."""
 
-_NOUNS = {"pet": "pet", "category": "category"}
 _WITHOUT_ID = {"service": "The service", "operator": "The operator"}
-_MOVE_AN_PET = {"order.placed", "order.delivered", "order.cancelled", "order.lapsed"}
 _READ_AT_ONCE = 100
 
 
@@ -180,7 +178,7 @@ def _request_of(event: PastEvent) -> object:
 
     The event of an order is with that of its pet, which comes right after it.
     """
-    is_move = event.type in _MOVE_AN_PET
+    is_move = event.type in _BY_ORDER
     if event.request_id is None:
         return event.sequence + is_move
     return event.actor, event.request_id, "pet.updated" if is_move else event.type
@@ -194,9 +192,8 @@ def deleted_page(visit: PageRequest, history: History, gone: NotFound) -> Respon
     """
     if not history.lines:
         raise NotFound(gone.message)
-    kind, _, number = history.resource.partition("/")
     path = visit.home + visit.request.path.removeprefix(HOME)
-    name = f"{_NOUNS[kind]} {number}"
+    name = history.resource.replace("/", " ")
     return visit.page("gone.html", error=gone, history=history, path=path, name=name)
 
 
