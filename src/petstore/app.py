@@ -11,7 +11,6 @@ from petstore.clock import Clock, system_clock
 from petstore.console.console import Console
 from petstore.databases.contract import Store
 from petstore.databases.retention import RetentionDays, pruning
-from petstore.events.search import listing
 from petstore.events.store import publishing
 from petstore.interface.application import Application, HttpRules, Pages, RequestHooks
 from petstore.interface.bodies import BodyReader
@@ -106,7 +105,7 @@ def chores_of(settings: Settings, services: Services, bodies: BodyReader) -> lis
         "history_days": settings.history_days,
     }
     return [
-        publishing(store) if is_postgres(settings.database) else listing(store),
+        *([publishing(store)] if is_postgres(settings.database) else []),
         # Reservations that lapsed during a stop are free before the first request.
         services.reservations.chore,
         PeriodicTask(

@@ -179,8 +179,6 @@ FILL = {
         " iif(n % 2, 'pet/7', 'pet/' || n), '{}', iif(n % 2, 'key/7', 'person/' || n),"
         " iif(n % 100, NULL, -1)"
     ),
-    "event_index (sequence, term)": "n, iif(n % 2, 'pet/7', 'pet/' || n)",
-    "event_index (term, sequence)": "iif(n % 2, 'by key/7', 'by person/' || n), n",
     "webhooks (key_id, url, types, created_at, enabled, secret_version, position, failures,"
     " environment)": ("1 + n % 3, 'https://shop.example', '', 0, 1, 1, 4000, 0, 'production'"),
     "webhook_deliveries (webhook_id, sequence, event_id, type, resource, state, created_at,"
@@ -551,7 +549,6 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connec
     with connection:
         for table, values in FILL.items():
             connection.execute(f"INSERT INTO {table} {NUMBERS} SELECT {values} FROM numbers")  # noqa: S608
-        connection.execute("INSERT INTO event_index VALUES ('', 3990)")
     yield connection
     connection.close()
 

@@ -1,15 +1,12 @@
 """Searches of the feed: each event once and in order, at the cost of what is wanted alone."""
 
-import asyncio
-from collections.abc import AsyncIterator, Collection
-from pathlib import Path
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 
 from petstore.clock import DAY, Milliseconds
-from petstore.databases.contract import Row, Statement, Store, Unit
-from petstore.databases.sqlite import SqliteStore
+from petstore.databases.contract import Store, Unit
 from petstore.errors import CursorExpired
 from petstore.events.model import (
     ADMIN_EVENT_TYPES,
@@ -20,12 +17,12 @@ from petstore.events.model import (
     NewEvent,
     Position,
 )
-from petstore.events.search import EventFilter, FeedPage, list_all, read_events
+from petstore.events.search import EventFilter, FeedPage, read_events
 from petstore.events.store import last_position, newest_position, record
 from support.changes import NOW
 from support.history import published, read_feed
 from support.retention import prune_table
-from support.stores import do, open_store
+from support.stores import do
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
@@ -42,12 +39,10 @@ def recorded(*events: NewEvent, by: Author = GRACE, now: Milliseconds = NOW) -> 
         yield record(now, *events[first : first + 100], by=by)
 
 
-async def happened(store: Store, *events: NewEvent, is_listed: bool = True) -> None:
-    """Put events into the feed; if not ``is_listed``, they were committed a moment ago."""
+async def happened(store: Store, *events: NewEvent) -> None:
+    """Put events into the feed."""
     await store.write(recorded(*events))
     await published(store)
-    if is_listed and isinstance(store, SqliteStore):
-        await list_all(store)
 
 
 async def walked(
@@ -80,14 +75,9 @@ def sequences(found: Any) -> list[Any]:
 # In the order of the feed
 
 
-@pytest.mark.parametrize("is_listed", [True, False])
-async def test_the_events_of_a_resource_are_read_in_order_over_all_pages(
-    store: Store,
-    is_listed: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
+async def test_the_events_of_a_resource_are_read_in_order_over_all_pages(store: Store) -> None:
     resources = ["pet/1", "pet/11", "pet/1", "order/1", "pet/1", "pet/2", "pet/1", "pet/1"]
-    await happened(store, *map(told, resources[:4]))
-    await happened(store, *map(told, resources[4:]), is_listed=is_listed)
+    await happened(store, *map(told, resources))
     assert sequences(await walked(store)) == [1, 3, 5, 7, 8]
     for limit in (1, 3, 5, 100):
         assert sequences(await walked(store, limit=limit)) == [1, 3, 5, 7, 8]
@@ -103,14 +93,13 @@ async def test_an_empty_page_leads_behind_the_newest_event_of_the_feed(store: St
     assert page == FeedPage([], await newest_position(store), is_last=True)
     again = await read_feed(store, EVENT_TYPES, 1, page.position, 2, "pet/1")
     assert again == ([], page.position, True)
-    await happened(store, told("pet/1"), is_listed=False)
+    await happened(store, told("pet/1"))
     assert sequences(await walked(store, after=page.position)) == [3]
 
 
 async def test_the_events_of_a_resource_are_filtered_by_type_and_key(store: Store) -> None:
     events = [told(), told(kind="pet.deleted"), told(key_id=2), told(key_id=1), told()]
-    await happened(store, *events[:4])
-    await happened(store, *events[4:], is_listed=False)
+    await happened(store, *events)
     assert sequences(await walked(store)) == [1, 2, 4, 5]
     assert sequences(await walked(store, types=["pet.deleted"])) == [2]
     assert await walked(store, types=[]) == []
@@ -122,16 +111,6 @@ async def test_a_search_looks_at_a_bounded_number_of_events_of_the_resource(stor
     assert (first.events, first.position.sequence, first.is_last) == ([], SEARCHED, False)
     second = await read_feed(store, ["pet.deleted"], 1, first.position, 2, "pet/1")
     assert (sequences(second.events), second.is_last) == ([SEARCHED + 6], True)
-
-
-async def test_a_search_looks_at_a_bounded_number_of_events_that_are_new(store: Store) -> None:
-    await happened(store, told())
-    await happened(store, *[told("pet/2")] * (SEARCHED + 5), told(), is_listed=False)
-    first = await read_feed(store, EVENT_TYPES, 1, None, 5, "pet/1")
-    if isinstance(store, SqliteStore):
-        assert (sequences(first.events), first.position.sequence) == ([1], SEARCHED + 1)
-        assert not first.is_last
-    assert sequences(await walked(store, limit=5)) == [1, SEARCHED + 7]
 
 
 async def test_the_cursor_of_a_deleted_event_is_expired_for_a_resource_too(store: Store) -> None:
@@ -166,14 +145,9 @@ def of(resource: str = "", actor: str = "", types: Collection[str] = EVENT_TYPES
     return EventFilter(types, (1, 1), resource, actor)
 
 
-@pytest.mark.parametrize("is_listed", [True, False])
-async def test_the_newest_events_come_first_over_all_pages(
-    store: Store,
-    is_listed: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
+async def test_the_newest_events_come_first_over_all_pages(store: Store) -> None:
     resources = ["pet/1", "pet/11", "pet/1", "order/1", "pet/1", "pet/2", "pet/1", "pet/1"]
-    await happened(store, *map(told, resources[:4]))
-    await happened(store, *map(told, resources[4:]), is_listed=is_listed)
+    await happened(store, *map(told, resources))
     for limit in (1, 3, 4, 8, 100):
         assert sequences(await newest(store, of(), limit=limit)) == [8, 7, 6, 5, 4, 3, 2, 1]
         assert sequences(await newest(store, of("pet/1"), limit=limit)) == [8, 7, 5, 3, 1]
@@ -188,18 +162,14 @@ async def test_the_newest_events_come_first_over_all_pages(
 async def test_what_an_actor_did_is_read_in_order_too(store: Store) -> None:
     await happened(store, told(), told())
     await store.write(recorded(told(), by=Author("key/3")))
-    await happened(store, told("pet/2"), is_listed=False)
+    await happened(store, told("pet/2"))
     assert sequences(await walked(store, "", actor="key/3")) == [3]
     assert sequences(await walked(store, "", actor="person/2")) == [1, 2, 4]
     assert sequences(await walked(store, "pet/1", actor="person/2")) == [1, 2]
 
 
-@pytest.mark.parametrize("is_listed", [True, False])
-async def test_a_search_backwards_looks_at_a_bounded_number_of_events(
-    store: Store,
-    is_listed: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
-    await happened(store, told(kind="pet.deleted"), *[told()] * (SEARCHED + 5), is_listed=is_listed)
+async def test_a_search_backwards_looks_at_a_bounded_number_of_events(store: Store) -> None:
+    await happened(store, told(kind="pet.deleted"), *[told()] * (SEARCHED + 5))
     for wanted in (of("pet/1", types=["pet.deleted"]), of(types=["pet.deleted"])):
         first = await read_events(store, wanted, None, 2, newest_first=True)
         assert (first.events, first.position.sequence, first.is_last) == ([], 7, False)
@@ -230,7 +200,7 @@ async def aged(store: Store) -> Store:
     keys = [told(f"key/{number}", "key.updated", -1) for number in (1, 2)]
     await happened(store, told(), keys[0], told(), keys[1], told())
     await store.write(recorded(told(), now=NOW + DAY))
-    await happened(store, keys[0], is_listed=False)
+    await happened(store, keys[0])
     while await store.write(prune_table("events", NOW + 1)):
         pass
     return store
@@ -271,63 +241,3 @@ async def test_nobody_else_sees_the_events_of_administrators(aged: Store) -> Non
         for others in ({"resource": "key/1"}, {"types": ["key.updated"]}):
             assert await newest(aged, wanted._replace(**others)) == []
             assert await followed(aged, wanted._replace(**others)) == []
-
-
-# The index of events, which SQLite alone has
-
-
-@pytest.fixture
-async def file(database: Path) -> AsyncIterator[Store]:
-    async with open_store(database) as store:
-        yield store
-
-
-async def listed(file: Store) -> list[Row]:
-    """Return the index without what the one author of these tests did."""
-    select = (
-        "SELECT term, sequence FROM event_index WHERE term <> 'by person/2' ORDER BY term, sequence"
-    )
-    return await file.read(Statement(select))
-
-
-async def test_new_events_are_listed_in_batches_and_once(file: Store) -> None:
-    await happened(file, *[told()] * 1100, told("pet/2"))
-    assert await listed(file) == [
-        ("", 1101),
-        *(("pet/1", number) for number in range(1, 1101)),
-        ("pet/2", 1101),
-    ]
-    await list_all(file)
-    assert len(await listed(file)) == 1102
-
-
-async def test_two_processes_list_each_event_once(database: Path, file: Store) -> None:
-    await happened(file, *[told()] * 1100, is_listed=False)
-    async with open_store(database) as other:
-        await asyncio.gather(*map(list_all, (file, other) * 3))
-    assert len(await listed(file)) == 1101
-
-
-async def test_events_that_are_deleted_are_listed_no_more(file: Store) -> None:
-    await happened(file, *[told()] * 3)
-    await happened(file, told("pet/2"), is_listed=False)
-    assert await file.write(prune_table("events", NOW + 1)) == 3
-    assert await listed(file) == [("", 3)]
-    await list_all(file)
-    assert await listed(file) == [("", 4), ("pet/2", 4)]
-
-
-async def test_events_are_listed_by_author_and_for_administrators(file: Store) -> None:
-    await happened(file, told(key_id=7), told(key_id=-1))
-    rows = await file.read(
-        Statement("SELECT term, sequence FROM event_index ORDER BY term, sequence")
-    )
-    assert rows == [
-        ("", 2),
-        ("by person/2", 1),
-        ("by person/2", 2),
-        ("for -1", 2),
-        *[("pet/1", 1), ("pet/1", 2)],
-    ]
-    await file.write(do("DELETE FROM events WHERE sequence = 2"))
-    assert len(await listed(file)) == 2

@@ -7,7 +7,6 @@ import pytest
 
 from petstore.clock import DAY, SECOND
 from petstore.events.model import IN_FEED, Position
-from petstore.events.search import list_all
 from petstore.events.store import newest_position
 from support.keys import change, unban
 from support.passwords import add_with_password
@@ -212,7 +211,6 @@ async def test_what_a_person_did_long_ago_is_found_at_once(service: Service, ada
     sql = f"INSERT INTO events {numbers} SELECT i, printf('evt_%024x', i), 'pet.updated', ?1"
     sql += ", 'pet/1', NULL, '{}', '{}', 'key/9', NULL FROM n"
     await service.store.write(do(sql, service.clock(), first))
-    await list_all(service.store)
     assert told(await ada.get("/activity", actor=f"person/{ada.key_id}"))[0] == "Ada added Bella"
     page = await ada.get("/activity", kind="category")
     assert "Nothing was found so far." in words(page)

@@ -69,15 +69,14 @@ TABLES = (
     # With each import, all its rows are deleted.
     Table("imports", ("id",), "touched_at", IMPORTS_KEPT, at_once=1),
     Table("import_batches", ("import_id", "first")),
-    # The inventory follows from the pets, and the index follows from the events.
+    # The inventory follows from the pets.
     Table("inventory", ("status",), is_copied=False),
     Table("category_inventory", ("category_id",), is_copied=False),
-    Table("event_index", ("term", "sequence"), is_copied=False),
     Table("events_outbox", ("position",), is_copied=False),
 )
 """All tables, a referenced table before the one that refers to it: rows are copied in this order.
 
-SQLite has no ``events_outbox``, and PostgreSQL no ``event_index``.
+SQLite has no ``events_outbox``.
 """
 
 TABLES_BY_NAME = {table.name: table for table in TABLES}

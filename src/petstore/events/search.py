@@ -1,31 +1,17 @@
-"""Search events: all of them, or those of a resource, an author or the administrators.
-
-PostgreSQL finds those by an index. SQLite finds them in ``event_index``, to which ``list_all`` adds
-events soon after their commit: a change need not pay for an index. Those that are not there yet are
-among the last ones of the feed.
-"""
+"""Search events: all of them, or by an index those of a resource, an author or administrators."""
 
 from collections.abc import Collection
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 
-from petstore.chores import PeriodicTask
 from petstore.clock import Milliseconds
-from petstore.databases.contract import Reader, Statement, Store, Unit, Value, placeholder_list
+from petstore.databases.contract import Reader, Statement, Value, placeholder_list
 from petstore.databases.pages import LAST_ID, SHORT, index_range, opaque_parameter
 from petstore.errors import CursorExpired
 from petstore.events.model import ADMIN_EVENT_TYPES, START, Event, EventType, Position
 from petstore.events.store import COLUMNS, event_of, last_position
 
 _SEARCHED_AT_ONCE = 2000
-_LISTED_AT_ONCE = 500
-_LISTED = "coalesce((SELECT sequence FROM event_index WHERE term = ''), 0)"
-_SELECTED = f"sequence, {COLUMNS}"
-_COLUMNS = ", ".join(f"e.{column}" for column in COLUMNS.split(", "))
-_TERMS = {"resource": "{}", "actor": "'by ' || {}", "key_id": "'for ' || {}"}
-"""The term in ``event_index`` of the value of a column."""
-
-_BEYOND = f"LIMIT 1 OFFSET {_SEARCHED_AT_ONCE - 1}"
 
 
 class EventFilter(NamedTuple):
@@ -83,7 +69,9 @@ async def read_events(
         ((start,),) = await store.read(Statement(select, name="select_start_of_feed"))
         first = start - 1
     index = wanted.indexed
-    beyond = first + _SEARCHED_AT_ONCE if index is None else await _end(store, index, first)
+    beyond = first + _SEARCHED_AT_ONCE  # the feed has no gaps
+    if index is not None:
+        beyond = await _bound(store, index, first, newest_first=False)
     end = await last_position(store, beyond)
     found = await _read(store, wanted, first, end.sequence, limit)
     if after is not None:  # asked last: the first events may just be deleted
@@ -104,7 +92,7 @@ async def _read_newest(
         # What was deleted since has nothing before it that is left.
         if is_other or last > (await last_position(store, LAST_ID)).sequence:
             raise _expired()
-    low = await _low(store, wanted.indexed, last)
+    low = await _bound(store, wanted.indexed, last, newest_first=True)
     found = await _read(store, wanted, low, last, limit, newest_first=True)
     if len(found) > limit:
         return FeedPage(found[:limit], _behind(found[limit - 1]), is_last=False)
@@ -157,80 +145,60 @@ async def _read(
 
 @lru_cache(maxsize=256)
 def _select(column: str, types: str, is_by: bool, newest_first: bool) -> str:  # noqa: FBT001 - a key
-    above, below, order = (">=", "<", " DESC") if newest_first else (">", "<=", "")
+    above, below = (">=", "<") if newest_first else (">", "<=")
+    start, end, until = ("?2", "?1", above) if newest_first else ("?1", "?2", below)
     wanted = f"type IN ({types}) AND (key_id IS NULL OR key_id IN (?4, ?5))"
     if is_by:
         wanted += " AND actor = ?7"
-    part = f"sequence {above} ?1 AND sequence {below} ?2"
     if not column:
+        order = " DESC" if newest_first else ""
         return (
-            f"SELECT {_SELECTED} FROM events WHERE {part} AND {wanted}"  # noqa: S608 - only names
-            f" ORDER BY sequence{order} LIMIT ?3"
+            f"SELECT sequence, {COLUMNS} FROM events WHERE sequence {above} ?1"  # noqa: S608 - only names
+            f" AND sequence {below} ?2 AND {wanted} ORDER BY sequence{order} LIMIT ?3"
         )
-    # SQLite: in the order of the index, which has the sequence of each event.
-    indexed = (
-        f"SELECT i.sequence, {_COLUMNS} FROM event_index i"  # noqa: S608
-        " CROSS JOIN events e ON e.sequence = i.sequence"
-        f" WHERE i.term = {_TERMS[column].format('?6')} AND i.{part.replace('AND ', 'AND i.')}"
-    )
-    value = _unplanned(column, 6)
-    start, end = ("?2", "?1") if newest_first else ("?1", "?2")
-    rest = f"({column}, sequence) {above if newest_first else below} ({value}, {end}) AND {wanted}"
-    found = _index_range(column, value, start, rest, descending=newest_first)
+    found = _indexed(column, 6, start, f"{until} {end}", wanted, descending=newest_first)
     return (
-        f"SELECT /*sqlite*/ {_SELECTED} FROM ({indexed}) WHERE {wanted} UNION ALL"  # noqa: S608
-        f" SELECT {_SELECTED} FROM events WHERE sequence > {_LISTED} AND {part}"
-        f" AND {column} = ?6 AND {wanted} ORDER BY sequence{order} /*end*/"
-        f" /*pg * FROM (SELECT {_SELECTED} FROM events {found} LIMIT {SHORT + 1}) AS page */"
-        " LIMIT ?3"
+        f"SELECT /*pg * FROM (SELECT */ sequence, {COLUMNS} FROM events {found}"  # noqa: S608
+        f" /*pg LIMIT {SHORT + 1}) AS page */ LIMIT ?3"
     )
 
 
-async def _end(store: Reader, index: tuple[str, Value], after: int) -> int:
-    """Return how far a search after a place goes: few events of an index, and few new ones."""
-    column, value = index
-    found = _index_range(column, _unplanned(column, 1), "?2")
-    sql = (
-        f"SELECT /*sqlite*/ min(max({_LISTED}, ?2) + {_SEARCHED_AT_ONCE}, coalesce("  # noqa: S608
-        f"(SELECT sequence FROM event_index WHERE term = {_TERMS[column].format('?1')}"
-        f" AND sequence > ?2 ORDER BY sequence {_BEYOND}), {LAST_ID})) /*end*/"
-        f" /*pg coalesce((SELECT sequence FROM events {found} {_BEYOND}), {LAST_ID}) */"
-    )
-    ((end,),) = await store.read(Statement(sql, (value, after), name="select_end_of_search"))
-    return int(end)
+async def _bound(
+    store: Reader, index: tuple[str, Value] | None, start: int, *, newest_first: bool
+) -> int:
+    """Return the place at which a search ends that begins at ``start``.
 
-
-async def _low(store: Reader, index: tuple[str, Value] | None, before: int) -> int:
-    """Return how far down a search before a place goes, 0 if to the oldest event."""
-    newest = f"ORDER BY sequence DESC {_BEYOND}"
+    It is that of the event after as many as one search looks at, else behind or before all events.
+    """
+    beyond, order, end = ("<", " DESC", 0) if newest_first else (">", "", LAST_ID)
     if index is None:
-        sql = f"SELECT coalesce((SELECT sequence FROM events WHERE sequence < ?1 {newest}), 0)"  # noqa: S608
-        values: tuple[Value, ...] = (before,)
+        found, values = f"WHERE sequence {beyond} ?1 ORDER BY sequence{order}", [start]
     else:
-        column, value = index
-        found = _index_range(column, _unplanned(column, 1), "?2", descending=True)
-        sql = (
-            "SELECT /*sqlite*/ max(coalesce((SELECT sequence FROM event_index"  # noqa: S608
-            f" WHERE term = {_TERMS[column].format('?1')} AND sequence < ?2 {newest}), 0),"
-            f" coalesce((SELECT sequence FROM events WHERE sequence > {_LISTED}"
-            f" AND sequence < ?2 {newest}), 0)) /*end*/"
-            f" /*pg coalesce((SELECT sequence FROM events {found} {_BEYOND}), 0) */"
-        )
-        values = (value, before)
-    ((low,),) = await store.read(Statement(sql, values, name="select_end_of_search"))
-    return int(low)
+        found = _indexed(index[0], 2, "?1", descending=newest_first)
+        values = [start, index[1]]
+    nth = f"SELECT sequence FROM events {found} LIMIT 1 OFFSET {_SEARCHED_AT_ONCE - 1}"  # noqa: S608
+    select = Statement(f"SELECT coalesce(({nth}), {end})", values, name="select_end_of_search")
+    return int((await store.read(select))[0][0])
 
 
-def _unplanned(column: str, number: int) -> str:
-    return opaque_parameter(number, int if column == "key_id" else str)
-
-
-def _index_range(
-    column: str, value: str, after: str, rest: str = "", *, descending: bool = False
+def _indexed(
+    column: str, number: int, start: str, end: str = "", rest: str = "", *, descending: bool = False
 ) -> str:
-    if column == "key_id":  # the condition of the index
-        rest = f"{rest} AND key_id < 0".removeprefix(" AND ")
-    return index_range([column], [value], "sequence", after, descending=descending, rest=rest)
+    """Return the WHERE and the ORDER BY of events with the value of a parameter in a column.
+
+    ``end`` is an operator and a place.
+    """
+    rest = " AND ".join(filter(None, (rest, "key_id < 0" if column == "key_id" else "")))
+    beyond, order = ("<", " DESC") if descending else (">", "")
+    conditions = [f"{column} = ?{number}", f"sequence {beyond} {start}"]
+    conditions += [f"sequence {end}"] if end else []
+    plain = f"WHERE {' AND '.join(filter(None, (*conditions, rest)))} ORDER BY sequence{order}"
+    value = opaque_parameter(number, int if column == "key_id" else str)
+    if end:
+        operator, _, place = end.partition(" ")
+        rest = f"({column}, sequence) {operator} ({value}, {place}) AND {rest}"
+    in_index = index_range([column], [value], "sequence", start, descending=descending, rest=rest)
+    return f"/*sqlite*/ {plain} /*end*/ /*pg {in_index} */"
 
 
 def _behind(event: Event) -> Position:
@@ -251,49 +219,10 @@ def count_since(since: Milliseconds, resource: str, kind: EventType, actor: str)
     Events that are not in the feed yet count too.
     """
     return Statement(
-        "SELECT count(*) FROM ("  # noqa: S608 - only names
-        "SELECT /*sqlite*/ e.type, e.actor, e.at FROM event_index i"
-        " CROSS JOIN events e ON e.sequence = i.sequence WHERE i.term = ?1 UNION ALL"
-        f" SELECT type, actor, at FROM events WHERE sequence > {_LISTED} AND resource = ?1 /*end*/"
-        " /*pg type, actor, at FROM events WHERE resource = ?1 UNION ALL"
+        "SELECT count(*) FROM ("
+        "SELECT type, actor, at FROM events WHERE resource = ?1 /*pg UNION ALL"
         " SELECT type, actor, at FROM events_outbox WHERE resource = ?1 */"
         ") AS found WHERE type = ?2 AND actor = ?3 AND at >= ?4",
         (resource, kind, actor, since),
         name="count_events",
     )
-
-
-async def list_all(store: Store) -> None:
-    """Add what is new in the feed to ``event_index`` (SQLite alone)."""
-    import asyncio  # here, so that `petstore --help` is instant
-
-    new = f"SELECT 1 FROM events WHERE sequence > {_LISTED} LIMIT 1"  # noqa: S608
-    pending = Statement(new, name="select_unlisted_event")
-    while await store.read(pending):
-        await store.write(_list_some())
-        await asyncio.sleep(0)
-
-
-def listing(store: Store) -> PeriodicTask:
-    """Return what adds events to ``event_index`` soon after their commit (SQLite alone)."""
-    return PeriodicTask(partial(list_all, store), 0.25, "cannot list events in their index")
-
-
-def _list_some() -> Unit[None]:
-    rows = yield Statement(
-        "WITH new AS MATERIALIZED (SELECT sequence, resource, actor, key_id FROM events"  # noqa: S608
-        f" WHERE sequence > {_LISTED} ORDER BY sequence LIMIT ?1)"
-        " INSERT INTO event_index (term, sequence) SELECT resource, sequence FROM new"
-        " UNION ALL SELECT 'by ' || actor, sequence FROM new WHERE actor IS NOT NULL"
-        " UNION ALL SELECT 'for ' || key_id, sequence FROM new WHERE key_id < 0"
-        " RETURNING sequence",
-        (_LISTED_AT_ONCE,),
-        name="insert_event_index",
-    )
-    if rows:  # or another process was faster
-        yield Statement("DELETE FROM event_index WHERE term = ''", name="delete_listed")
-        yield Statement(
-            "INSERT INTO event_index (term, sequence) VALUES ('', ?1)",
-            (max(row[0] for row in rows),),
-            name="insert_listed",
-        )

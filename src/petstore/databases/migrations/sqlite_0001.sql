@@ -297,6 +297,11 @@ CREATE TABLE events (
     request_id TEXT
 ) STRICT;
 
+-- The history of a resource, what an actor did, and the events of administrators.
+CREATE INDEX events_by_resource ON events (resource);
+CREATE INDEX events_by_actor ON events (actor);
+CREATE INDEX events_by_key ON events (key_id) WHERE key_id < 0;
+
 -- Every event from this one on is kept; before it, only events of administrators are.
 CREATE TABLE feed_start (
     one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -456,18 +461,3 @@ CREATE TABLE import_batches (
     pets TEXT NOT NULL DEFAULT '[]',
     PRIMARY KEY (import_id, first)
 ) STRICT;
-
--- The events of each resource, those that each actor caused ('by person/2') and those of administrators
--- ('for -1'), up to the sequence in the row without a term. Events come here soon after their commit: a
--- change must not pay for more indexes.
-CREATE TABLE event_index (
-    term TEXT NOT NULL,
-    sequence INTEGER NOT NULL,
-    PRIMARY KEY (term, sequence)
-) STRICT, WITHOUT ROWID;
-
-CREATE TRIGGER event_deleted AFTER DELETE ON events
-BEGIN
-    DELETE FROM event_index WHERE sequence = OLD.sequence
-        AND term IN (OLD.resource, 'by ' || OLD.actor, 'for ' || OLD.key_id);
-END;
