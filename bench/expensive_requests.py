@@ -83,9 +83,10 @@ async def _measurements(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, t
     from petstore.app import create_app
     from petstore.backends import create_limiter, database_of
     from petstore.clock import system_clock
+    from petstore.events.store import Change
     from petstore.http.messages import Request
     from petstore.keys.model import SCOPES, KeyFields
-    from petstore.keys.store import Principal, create_key
+    from petstore.keys.store import create_key
     from petstore.logs import RequestLog
     from petstore.settings import Settings
 
@@ -107,9 +108,7 @@ async def _measurements(url: str, nowhere: BinaryIO, rounds: int) -> dict[str, t
         return await app(request, _nothing)
 
     async with app.lifespan():
-        issued = await store.write(
-            create_key(wanted, settings.environment, Principal(now=system_clock()))
-        )
+        issued = await store.write(create_key(wanted, settings.environment, Change(system_clock())))
         always[b"authorization"] = b"Bearer " + issued.token.encode()
         for number in range(20):
             pet = b'{"name":"Pet %d","categoryId":1,"status":"available"}' % number

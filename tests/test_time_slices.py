@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from petstore.databases.contract import Store
-from petstore.keys.operations import search_keys
+from petstore.keys.store import search_keys
 from petstore.pets.model import PetFilter
 from petstore.pets.search import search_pets
 from petstore.sales.model import day_range

@@ -32,7 +32,7 @@ from petstore.errors import (
 from petstore.events.store import Change
 from petstore.interface.idempotency_records import Attempt, IdempotencyRecord, SafeRetries
 from petstore.keys.model import DEFAULT_SCOPES, Caller
-from petstore.keys.store import Principal, revoke_key
+from petstore.keys.store import revoke_key
 from petstore.orders import store as orders
 from petstore.orders.model import Order, OrderCreate, OrderFilter, OrderPatch
 from petstore.orders.reservations import Reservations
@@ -289,7 +289,7 @@ async def test_two_administrators_cannot_revoke_each_other(
         assert kinds(outcomes) == {MissingScope}  # the second has just been revoked itself
         left = one if isinstance(outcomes[1], MissingScope) else two
         assert left.caller is not None
-        await stores[0].write(revoke_key(left.caller.id, Principal(now=clock())))
+        await stores[0].write(revoke_key(left.caller.id, OPERATOR.at(clock())))
 
 
 async def test_two_administrators_cannot_disable_each_other(

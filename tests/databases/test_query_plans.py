@@ -54,7 +54,6 @@ from petstore.interface.operations import OPERATIONS
 from petstore.keys.cache import ApiKeyCache, find_key
 from petstore.keys.model import Caller, new_token
 from petstore.keys.notices import KeyNotices
-from petstore.keys.operations import search_keys
 from petstore.keys.store import (
     COLUMNS,
     change_key,
@@ -62,6 +61,7 @@ from petstore.keys.store import (
     list_keys,
     rotate_key,
     rotate_own_key,
+    search_keys,
     values_of,
 )
 from petstore.limits.database import StoredRateLimits
@@ -405,7 +405,7 @@ def signing_in() -> Iterator[Unit[Any]]:
     yield find_account(7)
     yield find_account_by_login("grace", "production")
     yield any_person("production")
-    yield create_invitation(7, NOW)
+    yield create_invitation(OPERATOR, 7)
     yield find_invited("secret", "production", NOW)
     yield take_invitation("secret")
 

@@ -9,10 +9,11 @@ from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.databases.retention import prune_all
 from petstore.databases.schema import TABLES_BY_NAME
-from petstore.events.model import EVENT_TYPES
+from petstore.events.model import EVENT_TYPES, OPERATOR
+from petstore.events.store import Change
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller
-from petstore.keys.store import Principal, rotate_key
+from petstore.keys.store import rotate_key
 from support.changes import NOW, create_pets
 from support.full_stores import PETS
 from support.history import events_after, published
@@ -23,7 +24,7 @@ from support.stores import do, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.each_database]
 
-ME = Principal()
+ME = Change(0, OPERATOR)
 BATCH = TABLES_BY_NAME["usage"].at_once
 
 

@@ -379,7 +379,7 @@ def test_an_owner_rotates_the_own_key_with_an_hour_of_grace(server: ServerProces
     new = rotated.stdout.strip()
     assert [status(server, each) for each in (token, new)] == [200, 200]
     refused = Shop(server.url, token).fail("rotate-key", status=ExitStatus.KEY)
-    assert "only its newest token can do that" in refused
+    assert "this token was replaced; use the newest token" in refused
     ended = Shop(server.url, new)("rotate-key", "--grace", "0s")
     assert "The old token has ended. The new token is shown" in ended.stderr
     last = ended.stdout.strip()

@@ -86,7 +86,7 @@ async def test_a_leaked_old_token_cannot_lock_the_owner_out_in_its_grace_period(
         message = assert_error(
             await rotate_own(service, owner.token, json=body), 403, "beyond_own_rights"
         )
-        assert "only its newest token can do that" in message
+        assert "this token was replaced; use the newest token" in message
     assert await statuses(service, owner.token, new) == [200, 200]
     assert await rotations(service, owner.id) == [f"key {owner.id}"]
 

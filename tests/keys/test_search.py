@@ -3,7 +3,7 @@
 import pytest
 
 from petstore.databases.contract import Store
-from petstore.keys.operations import search_keys
+from petstore.keys.store import search_keys
 from support.keys import issue, rotate
 from support.manual_clock import ManualClock
 
@@ -86,7 +86,7 @@ async def test_a_token_that_was_found_leads_to_its_key_after_rotations_too(
 async def test_every_key_is_on_one_page(
     store: Store, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr("petstore.keys.operations._AT_ONCE", 2)
+    monkeypatch.setattr("petstore.keys.store._SEARCHED_AT_ONCE", 2)
     await add(store, clock, *(f"key {'ab'[number % 2]}" for number in range(8)))
     assert await found(store, clock, limit=limit) == [1, 2, 3, 4, 5, 6, 7, 8]
     assert await found(store, clock, "key a", limit) == [1, 3, 5, 7]

@@ -15,8 +15,8 @@ from petstore.errors import (
     NotFound,
 )
 from petstore.events.model import Author
+from petstore.events.store import Change
 from petstore.keys.model import SCOPES
-from petstore.keys.store import Principal
 from petstore.people.accounts import find_account
 from petstore.people.model import Person
 from petstore.people.store import (
@@ -60,11 +60,11 @@ async def sign_in(store: Store, clock: ManualClock, person_id: int) -> Session:
     return session
 
 
-async def person_principal(store: Store, person_id: int, clock: ManualClock) -> Principal:
+async def person_principal(store: Store, person_id: int, clock: ManualClock) -> Change:
     """Return a person as one who changes people in a session."""
     session = await sign_in(store, clock, person_id)
     author = Author(f"person/{session.caller.id}")
-    return Principal(author, session.caller, credential=session.credential)
+    return Change(0, author, caller=session.caller, credential=session.credential)
 
 
 class TestAdding:

@@ -8,8 +8,8 @@ import pytest
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.databases.retention import prune_all
+from petstore.events.store import Change
 from petstore.keys.model import Caller, digest
-from petstore.keys.store import Principal
 from petstore.people.accounts import find_account
 from petstore.people.model import FIRST, INVITATION_LIFE, Account
 from petstore.sessions.model import Browser, Device, Session, known_browser
@@ -131,8 +131,8 @@ async def test_an_invitation_ends_when_its_maker_no_longer_administers(
 
 
 async def invitation(by: Door, person_id: int) -> str:
-    principal = Principal(caller=by.who, credential=by.credential)
-    return await by.store.write(create_invitation(person_id, by.clock(), principal))
+    change = Change(by.clock(), caller=by.who, credential=by.credential)
+    return await by.store.write(create_invitation(change, person_id))
 
 
 async def invitee(door: Door, link: str, environment: Any = "production") -> int | None:
@@ -234,8 +234,8 @@ async def test_an_invitation_works_once_within_72_hours_in_its_environment(
     store: Store, clock: ManualClock, grace: Door
 ) -> None:
     person_id = grace.who.id
-    first = await store.write(create_invitation(person_id, clock()))
-    link = await store.write(create_invitation(person_id, clock()))
+    first = await store.write(create_invitation(Change(clock()), person_id))
+    link = await store.write(create_invitation(Change(clock()), person_id))
     assert await invitee(grace, first) is None  # a newer one ends it
     assert await invitee(grace, link, "staging") is None
     clock.advance(INVITATION_LIFE / SECOND - 1)
@@ -245,7 +245,7 @@ async def test_an_invitation_works_once_within_72_hours_in_its_environment(
         True,
     ]
     assert await invitee(grace, link) is None
-    late = await store.write(create_invitation(person_id, clock()))
+    late = await store.write(create_invitation(Change(clock()), person_id))
     clock.advance(INVITATION_LIFE / SECOND)
     assert await invitee(grace, late) is None
 
@@ -264,7 +264,7 @@ async def test_ended_sessions_and_invitations_are_pruned(
     store: Store, clock: ManualClock, grace: Door
 ) -> None:
     await grace.sign_in()
-    await store.write(create_invitation(grace.who.id, clock()))
+    await store.write(create_invitation(Change(clock()), grace.who.id))
     clock.advance(INVITATION_LIFE / SECOND + 10 * 60 + 1)
     await prune_all(store, clock, DAYS_KEPT)
     for table in ("console_sessions", "invitations"):

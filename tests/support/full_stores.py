@@ -14,10 +14,10 @@ from petstore.clock import DAY, HOUR
 from petstore.databases.private_files import create
 from petstore.databases.sqlite import SqliteStore
 from petstore.databases.store_copies import COPIED
-from petstore.events.model import Author
+from petstore.events.model import OPERATOR, Author
 from petstore.events.store import Change
 from petstore.keys.model import KeyFields
-from petstore.keys.store import Principal, create_key, revoke_key, rotate_key
+from petstore.keys.store import create_key, revoke_key, rotate_key
 from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
 from petstore.orders.model import OrderCreate, OrderPatch
@@ -75,7 +75,7 @@ async def fill(store: SqliteStore) -> str:
     await store.write(new_import(1, b"digest of a file", NOW))
     key = await stored_key(store, 1)
     await store.write(begin_session(key, b"digest of a token", NOW, Browser()))
-    await store.write(create_invitation(1, NOW))
+    await store.write(create_invitation(Change(NOW), 1))
     counter = Counter(store, lambda: NOW)
     counter.count("deprecated", 1, "getPet", NOW // HOUR, (NOW, b"shop/1", "r1"))
     await counter.save()
@@ -99,7 +99,7 @@ async def fill(store: SqliteStore) -> str:
 
 
 async def _keys(store: SqliteStore) -> str:
-    me = Principal(now=NOW)
+    me = Change(NOW, OPERATOR)
     new = KeyFields[int]("app", "pro", allowed_networks=("203.0.113.0/24",))
     await store.write(create_key(new, "production", me))
     rotated = await store.write(rotate_key(1, DAY, me))

@@ -5,11 +5,12 @@ from typing import Any
 
 from petstore.clock import Clock, Milliseconds
 from petstore.databases.contract import Row, Statement, Store
+from petstore.events import model
 from petstore.events.model import Author
+from petstore.events.store import Change
 from petstore.keys.cache import find_key
 from petstore.keys.model import Caller, Environment, Key, KeyFields, KeyWithToken, digest
 from petstore.keys.store import (
-    Principal,
     caller_of,
     change_key,
     create_key,
@@ -19,7 +20,7 @@ from petstore.keys.store import (
     unban_key,
 )
 
-OPERATOR = Principal()
+OPERATOR = Change(0, model.OPERATOR)
 
 
 def new_key(**wanted: Any) -> KeyFields[Milliseconds]:
@@ -31,7 +32,7 @@ async def issue(
     store: Store,
     clock: Clock,
     *,
-    by: Principal = OPERATOR,
+    by: Change = OPERATOR,
     environment: Environment = "production",
     **wanted: Any,
 ) -> KeyWithToken:
@@ -40,7 +41,7 @@ async def issue(
 
 
 async def change(
-    store: Store, clock: Clock, key_id: int, *, by: Principal = OPERATOR, **changes: Any
+    store: Store, clock: Clock, key_id: int, *, by: Change = OPERATOR, **changes: Any
 ) -> Key:
     """Change what is named of a key."""
     unit = change_key(key_id, changes, by.at(clock()))
@@ -48,18 +49,18 @@ async def change(
 
 
 async def rotate(
-    store: Store, clock: Clock, key_id: int, grace: Milliseconds = 0, *, by: Principal = OPERATOR
+    store: Store, clock: Clock, key_id: int, grace: Milliseconds = 0, *, by: Change = OPERATOR
 ) -> KeyWithToken:
     """Issue a new token for a key."""
     return await store.write(rotate_key(key_id, grace, by.at(clock())))
 
 
-async def revoke(store: Store, clock: Clock, key_id: int, *, by: Principal = OPERATOR) -> Key:
+async def revoke(store: Store, clock: Clock, key_id: int, *, by: Change = OPERATOR) -> Key:
     """End a key."""
     return await store.write(revoke_key(key_id, by.at(clock())))
 
 
-async def unban(store: Store, clock: Clock, key_id: int, *, by: Principal = OPERATOR) -> Key:
+async def unban(store: Store, clock: Clock, key_id: int, *, by: Change = OPERATOR) -> Key:
     """Lift the ban of a key."""
     return await store.write(unban_key(key_id, by.at(clock())))
 
@@ -70,13 +71,14 @@ async def stored_key(store: Store, key_id: int) -> Caller:
     return caller_of(row)
 
 
-async def actor(store: Store, clock: Clock, **wanted: Any) -> Principal:
+async def actor(store: Store, clock: Clock, **wanted: Any) -> Change:
     """Create a key in ``store`` and return it as one that changes keys."""
     issued = await issue(store, clock, **wanted)
     key = await stored_key(store, issued.id)
     credential = digest(issued.token.encode("ascii"))
-    return Principal(
-        *(Author(f"key/{key.id}"), key),
+    return Change(
+        *(0, Author(f"key/{key.id}")),
+        caller=key,
         find_caller=partial(find_key, credential),
         credential=credential,
     )

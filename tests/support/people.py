@@ -4,8 +4,9 @@ from typing import Any
 
 from petstore.clock import Clock
 from petstore.databases.contract import Statement, Store, Unit
+from petstore.events.store import Change
 from petstore.keys.model import Caller, Environment, Role
-from petstore.keys.store import Principal, new_caller
+from petstore.keys.store import new_caller
 from petstore.people.accounts import find_account
 from petstore.people.model import Person, PersonCreate
 from petstore.people.store import Added, add_person, change_person, find_person, invite_person
@@ -18,7 +19,7 @@ async def add(
     store: Store,
     clock: Clock,
     *,
-    by: Principal = OPERATOR,
+    by: Change = OPERATOR,
     environment: Environment = "production",
     **wanted: Any,
 ) -> Added:
@@ -64,13 +65,13 @@ async def set_some_password(store: Store, person_id: int, hashed: str = "no hash
 
 
 async def alter(
-    store: Store, clock: Clock, person_id: int, *, by: Principal = OPERATOR, **changes: Any
+    store: Store, clock: Clock, person_id: int, *, by: Change = OPERATOR, **changes: Any
 ) -> Person:
     """Change what is named of a person."""
     return await store.write(change_person(person_id, changes, by.at(clock())))
 
 
-async def invite(store: Store, clock: Clock, person_id: int, *, by: Principal = OPERATOR) -> Added:
+async def invite(store: Store, clock: Clock, person_id: int, *, by: Change = OPERATOR) -> Added:
     """Make an invitation for a person."""
     return await store.write(invite_person(person_id, by.at(clock())))
 

@@ -41,7 +41,7 @@ WEBHOOK = {
 }
 """A webhook."""
 
-_KEY = {
+KEY = {
     "id": 4,
     "name": "Till 2",
     "plan": "pro",
@@ -57,7 +57,7 @@ _KEY = {
     "expiresAt": None,
     "lastUsedAt": None,
 }
-_PERSON = {
+PERSON = {
     "id": 6,
     "name": "Grace Hopper",
     "login": "grace@shop.example",
@@ -95,14 +95,14 @@ _DATA: dict[EventType, dict[str, Any]] = {
     "category.created": _CATEGORY,
     "category.updated": _CATEGORY,
     "category.deleted": _CATEGORY,
-    "key.created": _KEY,
-    "key.updated": _KEY,
-    "key.rotated": _KEY,
-    "key.revoked": _KEY | {"state": "revoked"},
-    "key.unbanned": _KEY,
-    "person.created": _PERSON,
-    "person.updated": _PERSON | {"role": "manager"},
-    "person.invited": _PERSON,
+    "key.created": KEY,
+    "key.updated": KEY,
+    "key.rotated": KEY,
+    "key.revoked": KEY | {"state": "revoked"},
+    "key.unbanned": KEY,
+    "person.created": PERSON,
+    "person.updated": PERSON | {"role": "manager"},
+    "person.invited": PERSON,
     "key.limit_near": {
         "keyId": 4,
         "percent": 80,

@@ -171,11 +171,11 @@ async def _bound(
     It is that of the event after as many as one search looks at, else behind or before all events.
     """
     beyond, order, end = ("<", " DESC", 0) if newest_first else (">", "", LAST_ID)
-    if index is None:
-        found, values = f"WHERE sequence {beyond} ?1 ORDER BY sequence{order}", [start]
-    else:
+    values: list[Value] = [start]
+    found = f"WHERE sequence {beyond} ?1 ORDER BY sequence{order}"
+    if index is not None:
         found = _indexed(index[0], 2, "?1", descending=newest_first)
-        values = [start, index[1]]
+        values.append(index[1])
     nth = f"SELECT sequence FROM events {found} LIMIT 1 OFFSET {_SEARCHED_AT_ONCE - 1}"  # noqa: S608
     select = Statement(f"SELECT coalesce(({nth}), {end})", values, name="select_end_of_search")
     return int((await store.read(select))[0][0])

@@ -35,6 +35,7 @@ from petstore.events.model import (
     actor_of,
     new_event_id,
 )
+from petstore.keys.model import Caller, Environment
 
 COLUMNS = "id, type, at, resource, key_id, data, previous, actor, request_id"
 _WIDTH = 9
@@ -79,8 +80,12 @@ def _passes(_: object) -> None:
 class Change(NamedTuple):
     """What units of work of a change have in common: its moment, its author, and its conditions.
 
-    ``check`` raises an error if the resource is another version than the client expects. The rest
-    are rules of the store.
+    ``check`` raises an error if the resource is another version than the client expects. The next
+    three are rules of the store.
+
+    A ``caller`` may do only what its scopes allow; without one, everything is allowed. ``address``
+    is where its client is. ``find_caller`` finds it once more by what the client has shown, a token
+    or a session, if that is still valid. ``credential`` is the digest of what it ends with.
     """
 
     now: Milliseconds
@@ -89,6 +94,18 @@ class Change(NamedTuple):
     strict_categories: bool = False
     reservation_minutes: int = 0
     currency: str = "USD"
+    caller: Caller | None = None
+    address: str = ""
+    find_caller: "Callable[[], Unit[Caller | None]] | None" = None
+    credential: bytes | None = None
+
+    @property
+    def environment(self) -> Environment | None:
+        """The environment whose keys and people it sees; ``None`` is all of them."""
+        return self.caller.environment if self.caller else None
+
+    def at(self, now: Milliseconds) -> "Change":
+        return self._replace(now=now)
 
     def record(self, *events: NewEvent) -> Statement:
         return record(self.now, *events, by=self.by)

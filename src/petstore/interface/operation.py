@@ -25,7 +25,6 @@ from petstore.interface.idempotency_records import Attempt, SafeRetries
 from petstore.interface.messages import JSON, NO_CONDITIONS, Conditions, encode_json, entity_tag
 from petstore.keys.cache import ApiKeyCache, find_key
 from petstore.keys.model import Caller, Scope, digest
-from petstore.keys.store import Principal
 from petstore.limits.admission import Admission
 from petstore.limits.contract import RateLimiter
 from petstore.orders.reservations import Reservations
@@ -110,23 +109,19 @@ class Context(Struct, frozen=True):
     def change(self) -> Change:
         """What a unit of work of the call has to know of it."""
         services = self.services
-        return Change(
+        change = Change(
             services.clock(),
             self.author,
             self.conditions.check,
             services.strict_categories,
             services.reservation_minutes,
             services.currency,
+            self.caller,
+            self.address,
         )
-
-    @property
-    def principal(self) -> Principal:
-        """The caller as one who changes keys or people."""
-        now, check = self.services.clock(), self.conditions.check
         if self.caller.kind == "operator":
-            return Principal(self.author, self.caller, now=now, check=check)
-        found = self.find_caller_in_unit, self.credential
-        return Principal(self.author, self.caller, self.address, *found, now, check)
+            return change
+        return change._replace(find_caller=self.find_caller_in_unit, credential=self.credential)
 
     @property
     def credential(self) -> bytes:

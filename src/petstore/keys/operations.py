@@ -7,10 +7,9 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from petstore.clock import SECOND, Milliseconds, milliseconds
-from petstore.databases.contract import Reader, T, Unit
-from petstore.databases.pages import Page, read_page
+from petstore.databases.contract import T, Unit
 from petstore.domain.fields import given_fields
-from petstore.domain.names import MAX_SEARCHED, name_key
+from petstore.domain.names import MAX_SEARCHED
 from petstore.domain.networks import canonical_networks
 from petstore.errors import (
     BeyondOwnRights,
@@ -21,6 +20,7 @@ from petstore.errors import (
     TooManyRotations,
     Unavailable,
 )
+from petstore.events.examples import KEY
 from petstore.interface.authentication import invalid_key, require_network
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Result, Success
@@ -29,7 +29,6 @@ from petstore.interface.resource import Resource
 from petstore.keys.model import (
     LONGEST_LIFE,
     Caller,
-    Environment,
     Key,
     KeyCreate,
     KeyFields,
@@ -38,8 +37,6 @@ from petstore.keys.model import (
 )
 from petstore.keys.store import (
     MAX_OWN_ROTATIONS,
-    SELECT_KEYS,
-    StoredKey,
     change_key,
     create_key,
     get_key,
@@ -47,10 +44,9 @@ from petstore.keys.store import (
     revoke_key,
     rotate_key,
     rotate_own_key,
-    stored_key,
+    search_keys,
     unban_key,
 )
-from petstore.time_slices import TimeSlices
 
 
 class Rotation(Struct, frozen=True, rename="camel"):
@@ -101,7 +97,7 @@ async def _list(context: Context, call: Call[None, ListKeysQuery]) -> Result[lis
 
 async def _create(context: Context, call: Call[KeyCreate, None]) -> Result[KeyWithToken]:
     new = KeyFields(**_wanted(call.body, context.services.clock()))
-    unit = create_key(new, context.caller.environment, context.principal)
+    unit = create_key(new, context.caller.environment, context.change)
     told = "the first request created key {id} and showed its token; rotate the key to get another"
     return await change(context, unit, shown_once=told)
 
@@ -113,26 +109,26 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Key]:
 
 async def _update(context: Context, call: Call[Struct, None]) -> Result[Key]:
     changes = _wanted(call.body, context.services.clock())
-    return await _change(context, change_key(call.path_id, changes, context.principal))
+    return await _change(context, change_key(call.path_id, changes, context.change))
 
 
 async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
-    unit = rotate_key(call.path_id, call.body.grace_seconds * SECOND, context.principal)
+    unit = rotate_key(call.path_id, call.body.grace_seconds * SECOND, context.change)
     return await _change(context, unit, shown_once=_ROTATED)
 
 
 async def _rotate_own(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
     grace, find_own = call.body.grace_seconds * SECOND, partial(_find_own, context)
-    unit = rotate_own_key(grace, find_own, context.credential, context.principal)
+    unit = rotate_own_key(grace, find_own, context.credential, context.change)
     return await _change(context, unit, shown_once=_ROTATED)
 
 
 async def _revoke(context: Context, call: Call[None, None]) -> Result[Key]:
-    return await _change(context, revoke_key(call.path_id, context.principal))
+    return await _change(context, revoke_key(call.path_id, context.change))
 
 
 async def _unban(context: Context, call: Call[None, None]) -> Result[Key]:
-    return await _change(context, unban_key(call.path_id, context.principal))
+    return await _change(context, unban_key(call.path_id, context.change))
 
 
 async def _change(context: Context, unit: Unit[T], *, shown_once: str | None = None) -> Result[T]:
@@ -165,22 +161,7 @@ def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:
     return wanted
 
 
-_KEY = {
-    "id": 4,
-    "name": "Till 2",
-    "plan": "pro",
-    "perMinute": 300,
-    "perDay": 10000,
-    "scopes": ["orders:read", "orders:write", "pets:read", "pets:write"],
-    "allowedNetworks": ["203.0.113.0/24"],
-    "environment": "production",
-    "tokenEnds": "0000",
-    "state": "active",
-    "bannedUntil": None,
-    "createdAt": "2026-11-21T10:00:00Z",
-    "expiresAt": None,
-    "lastUsedAt": None,
-}
+_KEY = KEY | {"allowedNetworks": ["203.0.113.0/24"], "tokenEnds": "0000"}
 _ISSUED = _KEY | {"token": "ps_live_" + 38 * "0"}
 
 _RESOURCE = Resource(
@@ -259,43 +240,3 @@ OPERATIONS = (
         tagged=False,
     ),
 )
-
-
-_AT_ONCE = 100
-
-
-async def search_keys(
-    store: Reader,
-    environment: Environment,
-    text: str,
-    after: int | None,
-    limit: int,
-    now: Milliseconds,
-) -> Page[Key]:
-    """Return the first ``limit`` keys with an id above ``after``, by id.
-
-    These are the keys with every word of ``text`` in their name, with that number, or with a token
-    that ends as ``text`` does. A search reads keys until it has found enough.
-    """
-    wanted, slices = name_key(text).split(), TimeSlices()
-    await slices.begin()
-    found: list[Key] = []
-    start: int | None = after or 0
-    while start is not None and len(found) <= limit:
-        filters = {"environment": environment}
-        page = await read_page(
-            store, "search_keys", SELECT_KEYS, filters, start, _AT_ONCE, stored_key
-        )
-        found += [key.shown(now) for key in page.items if _matches(key, text, wanted)]
-        start = page.next_after
-        await slices.rest()
-    return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
-
-
-def _matches(stored: StoredKey, text: str, words: list[str]) -> bool:
-    key = stored.key
-    return (
-        words == [str(key.id)]
-        or all(word in name_key(key.name) for word in words)
-        or text.rstrip().endswith(tuple(stored.token_ends.split()))
-    )

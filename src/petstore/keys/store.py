@@ -6,7 +6,6 @@ recording an event.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
@@ -23,6 +22,7 @@ from petstore.databases.contract import (
     placeholders,
 )
 from petstore.databases.pages import Page, lateral_join, read_page
+from petstore.domain.names import name_key
 from petstore.domain.plans import UNLIMITED, PlanName
 from petstore.errors import (
     BeyondOwnRights,
@@ -33,9 +33,9 @@ from petstore.errors import (
     NotFound,
     TooManyRotations,
 )
-from petstore.events.model import OPERATOR, AdminEventType, Author, NewEvent, admin_event
+from petstore.events.model import AdminEventType, admin_event
 from petstore.events.search import count_since
-from petstore.events.store import record
+from petstore.events.store import Change
 from petstore.keys.model import (
     Caller,
     CallerKind,
@@ -48,9 +48,12 @@ from petstore.keys.model import (
     new_token,
 )
 from petstore.limits.contract import NEVER
+from petstore.time_slices import TimeSlices
 
 MAX_OWN_ROTATIONS = 5
 """How often a key may rotate itself on one day (UTC)."""
+
+_SEARCHED_AT_ONCE = 100
 
 COLUMNS = ("id", *(name for name in Caller.__struct_fields__ if name not in {"id", "role"}))
 """The columns of a key in SQL, of which the first is its id."""
@@ -77,10 +80,10 @@ class StoredKey(NamedTuple):
     token_ends: str
 
     def shown(self, now: Milliseconds) -> Key:
-        """Return the key as its managers see it at ``now``."""
         key, until = self.key, self.banned_until
         unbanned_at = key.unbanned_at or NEVER
         is_banned = until is not None and now < until and (self.banned_at or NEVER) > unbanned_at
+        used_at = max(self.used_at or 0, self.seen_at or 0)
         per_minute, per_day = (None if each == UNLIMITED else each for each in key.limits)
         return Key(
             *(key.id, key.name, key.plan, per_minute, per_day),
@@ -89,48 +92,14 @@ class StoredKey(NamedTuple):
             environment=key.environment,
             token_ends=self.token_ends.partition(" ")[0],
             state=key.state(now),
-            banned_until=_time(until if is_banned else None),
+            banned_until=utc_second(until) if is_banned and until else None,
             created_at=utc_second(key.created_at),
-            expires_at=_time(key.expires_at),
-            last_used_at=_time(max(self.used_at or 0, self.seen_at or 0) or None),
+            expires_at=utc_second(key.expires_at) if key.expires_at else None,
+            last_used_at=utc_second(used_at) if used_at else None,
         )
 
 
-def _passes(_: object) -> None:
-    """Let a change begin with any version of its key or person."""
-
-
-class Principal(NamedTuple):
-    """Who changes keys or people ``now``: the operator at the command line, or a ``caller``.
-
-    ``check`` raises an error if the key or person is another version than the client expects.
-    Events name the ``author``. ``address`` is where the client of the ``caller`` is.
-    ``find_caller`` finds the caller once more by what the client has shown, a token or a session,
-    if that is still valid. The ``credential`` is the digest of what it ends with (see ``Session``).
-    """
-
-    author: Author = OPERATOR
-    caller: Caller | None = None
-    address: str = ""
-    find_caller: Callable[[], Unit[Caller | None]] | None = None
-    credential: bytes | None = None
-    now: Milliseconds = 0
-    check: Callable[[Any], None] = _passes
-
-    def at(self, now: Milliseconds) -> "Principal":
-        return self._replace(now=now)
-
-    def record(self, event: NewEvent) -> Statement:
-        return record(self.now, event, by=self.author)
-
-    @property
-    def environment(self) -> Environment | None:
-        """The environment whose keys it sees; ``None`` is all of them."""
-        return self.caller.environment if self.caller else None
-
-
 async def get_key(store: Reader, key_id: int, environment: Environment | None, clock: Clock) -> Key:
-    """Return one key, or raise ``NotFound`` (see ``found``)."""
     return found(await store.read(select_key(key_id)), key_id, environment).shown(clock())
 
 
@@ -145,15 +114,50 @@ async def list_keys(
     )
 
 
+async def search_keys(
+    store: Reader,
+    environment: Environment,
+    text: str,
+    after: int | None,
+    limit: int,
+    now: Milliseconds,
+) -> Page[Key]:
+    """Return the first ``limit`` keys with an id above ``after``, by id.
+
+    These are the keys with every word of ``text`` in their name, with that number, or with a token
+    that ends as ``text`` does. A search reads keys until it has found enough.
+    """
+    words, slices = name_key(text).split(), TimeSlices()
+
+    def matches(stored: StoredKey) -> bool:
+        key = stored.key
+        return (
+            words == [str(key.id)]
+            or all(word in name_key(key.name) for word in words)
+            or text.rstrip().endswith(tuple(stored.token_ends.split()))
+        )
+
+    await slices.begin()
+    found: list[Key] = []
+    start: int | None = after or 0
+    while start is not None and len(found) <= limit:
+        page = await read_page(
+            *(store, "search_keys", SELECT_KEYS, {"environment": environment}, start),
+            *(_SEARCHED_AT_ONCE, stored_key),
+        )
+        found += [stored.shown(now) for stored in page.items if matches(stored)]
+        start = page.next_after
+        await slices.rest()
+    return Page(found[:limit], found[limit - 1].id if len(found) > limit else None)
+
+
 async def names_of_callers(store: Reader, ids: Collection[int]) -> dict[int, str]:
-    """Return the names of these keys and people."""
     wanted = f"WHERE id IN ({placeholder_list(1, ids)})"
     sql = f"SELECT id, name FROM api_keys {wanted} UNION ALL SELECT id, name FROM people {wanted}"  # noqa: S608 - only parameters
     return dict(await store.read(Statement(sql, tuple(ids), name="select_names_of_callers")))
 
 
 def select_key(key_id: int) -> Statement:
-    """Return the SELECT of one key, with what the limiter has saved about it."""
     return Statement(f"{SELECT_KEYS} WHERE k.id = ?1", (key_id,), name="select_key")
 
 
@@ -175,12 +179,10 @@ def caller_of(row: Row) -> Caller:
 
 
 def stored_key(row: Row) -> StoredKey:
-    """Return the key in a row of ``SELECT_KEYS``."""
     return StoredKey(caller_of(row), *row[len(COLUMNS) :])
 
 
 def values_of(key: KeyFields[Milliseconds]) -> dict[str, Value]:
-    """Return the fields of a key as the database stores them."""
     scopes, networks = " ".join(sorted(key.scopes)), " ".join(key.allowed_networks)
     return asdict(key) | {"scopes": scopes, "allowed_networks": networks}
 
@@ -193,56 +195,76 @@ def new_caller(kind: CallerKind) -> Statement:
 
 
 def create_key(
-    new: KeyFields[Milliseconds], environment: Environment, by: Principal
+    new: KeyFields[Milliseconds], environment: Environment, change: Change
 ) -> Unit[KeyWithToken]:
     _check_own_limits(new.plan, new.per_minute, new.per_day)
-    by = yield from begin_change(by)
+    change = yield from begin_change(change)
     ((key_id,),) = yield new_caller("key")
-    values = {"id": key_id, "environment": environment, "created_at": by.now} | values_of(new)
+    values = {"id": key_id, "environment": environment, "created_at": change.now} | values_of(new)
     yield Statement(
         f"INSERT INTO api_keys ({', '.join(values)}) VALUES {placeholders(len(values))}",  # noqa: S608 - only names
         tuple(values.values()),
         name="insert_key",
     )
-    stored = yield from _read(key_id, by)
-    if by.caller is not None:
-        check_rights(by.caller, stored.key)
-    return (yield from _issue_token("key.created", stored, None, by))
+    stored = found((yield select_key(key_id)), key_id, change.environment)
+    if change.caller is not None:
+        check_rights(change.caller, stored.key)
+    return (yield from _issue_token("key.created", stored, None, change))
 
 
-def change_key(key_id: int, changes: Mapping[str, Any], by: Principal) -> Unit[Key]:
+def change_key(key_id: int, changes: Mapping[str, Any], change: Change) -> Unit[Key]:
     """Change fields of a key, by their names in ``KeyFields``.
 
     A key that leaves enterprise loses its own limits.
     """
 
-    def change(stored: StoredKey) -> Caller:
+    def changed(stored: StoredKey) -> Caller:
         key = stored.key
         is_enterprise = changes.get("plan", key.plan) == "enterprise"
         lost = {} if is_enterprise else {"per_minute": None, "per_day": None}
-        changed = replace(key, **{**lost, **changes})
-        _check_own_limits(changed.plan, changed.per_minute, changed.per_day)
-        return changed
+        after = replace(key, **{**lost, **changes})
+        _check_own_limits(after.plan, after.per_minute, after.per_day)
+        return after
 
-    return (yield from _change(key_id, "key.updated", change, by))
+    return (yield from _change(key_id, "key.updated", changed, change))
 
 
-def rotate_key(key_id: int, grace: Milliseconds, by: Principal) -> Unit[KeyWithToken]:
+def revoke_key(key_id: int, change: Change) -> Unit[Key]:
+    """End a key, for good. Revoking it again changes nothing."""
+
+    def revoked(stored: StoredKey) -> Caller:
+        return replace(stored.key, revoked_at=stored.key.revoked_at or change.now)
+
+    return (yield from _change(key_id, "key.revoked", revoked, change))
+
+
+def unban_key(key_id: int, change: Change) -> Unit[Key]:
+    """Lift the ban of a key, and forget how often it was banned before."""
+
+    def unbanned(stored: StoredKey) -> Caller:
+        # Later than the ban and any unban before, whatever their clocks, so it counts, and once.
+        latest = max(stored.banned_at or 0, stored.key.unbanned_at or 0)
+        return replace(stored.key, unbanned_at=max(change.now, latest + 1))
+
+    return (yield from _change(key_id, "key.unbanned", unbanned, change))
+
+
+def rotate_key(key_id: int, grace: Milliseconds, change: Change) -> Unit[KeyWithToken]:
     """Issue a new token for a key; the old one is valid for ``grace``."""
-    by = yield from begin_change(by)
-    stored = yield from _read(key_id, by)
-    key, shown = stored.key, stored.shown(by.now)
-    by.check(shown)
+    change = yield from begin_change(change)
+    stored = found((yield select_key(key_id)), key_id, change.environment)
+    key, shown = stored.key, stored.shown(change.now)
+    change.check(shown)
     if shown.state != "active":
         msg = f"key {key.id} is {shown.state}; only an active key can be rotated"
         raise KeyEnded(msg)
-    if by.caller is not None:
-        check_rights(by.caller, key)
-    return (yield from _rotate(stored, grace, by))
+    if change.caller is not None:
+        check_rights(change.caller, key)
+    return (yield from _rotate(stored, grace, change))
 
 
 def rotate_own_key(
-    grace: Milliseconds, find_own: Callable[[], Unit[Caller]], token: bytes, by: Principal
+    grace: Milliseconds, find_own: Callable[[], Unit[Caller]], token: bytes, change: Change
 ) -> Unit[KeyWithToken]:
     """Issue a new token for the key of a client, which needs no scope for it.
 
@@ -258,42 +280,21 @@ def rotate_own_key(
         name="select_newest_token",
     )
     if not newest:
-        msg = "this token ends soon, because the key was rotated: only its newest token can do that"
+        msg = "this token was replaced; use the newest token"
         raise BeyondOwnRights(msg)
-    today = by.now // DAY  # rotations by others are free
+    today = change.now // DAY  # rotations by others are free
     ((rotations,),) = yield count_since(
-        today * DAY, f"key/{key.id}", "key.rotated", by.author.actor
+        today * DAY, f"key/{key.id}", "key.rotated", change.by.actor
     )
     if rotations >= MAX_OWN_ROTATIONS:
-        seconds = seconds_up((today + 1) * DAY - by.now)
+        seconds = seconds_up((today + 1) * DAY - change.now)
         msg = (
             f"this key has rotated itself {MAX_OWN_ROTATIONS} times today, the maximum: wait"
             f" {seconds} seconds, or ask an administrator of the keys"
         )
         raise TooManyRotations(msg, {"Retry-After": str(seconds)})
     stored = found((yield select_key(key.id)), key.id, key.environment)
-    return (yield from _rotate(stored, grace, by))
-
-
-def revoke_key(key_id: int, by: Principal) -> Unit[Key]:
-    """End a key, for good. Revoking it again changes nothing."""
-
-    def revoke(stored: StoredKey) -> Caller:
-        key = stored.key
-        return key if key.revoked_at is not None else replace(key, revoked_at=by.now)
-
-    return (yield from _change(key_id, "key.revoked", revoke, by))
-
-
-def unban_key(key_id: int, by: Principal) -> Unit[Key]:
-    """Lift the ban of a key, and forget how often it was banned before."""
-
-    def unban(stored: StoredKey) -> Caller:
-        # Later than the ban and any unban before, whatever their clocks, so it counts, and once.
-        latest = max(stored.banned_at or 0, stored.key.unbanned_at or 0)
-        return replace(stored.key, unbanned_at=max(by.now, latest + 1))
-
-    return (yield from _change(key_id, "key.unbanned", unban, by))
+    return (yield from _rotate(stored, grace, change))
 
 
 def count_up_revision() -> Statement:
@@ -303,71 +304,65 @@ def count_up_revision() -> Statement:
     )
 
 
-def _change(
-    key_id: int,
-    kind: AdminEventType,
-    change: Callable[[StoredKey], Caller],
-    by: Principal,
-) -> Unit[Key]:
-    by, now = (yield from begin_change(by)), by.now
-    stored = yield from _read(key_id, by)
-    by.check(stored.shown(now))
-    before, after = stored.key, change(stored)
-    if after == before:
-        return stored.shown(now)
-    if by.caller is not None:
-        # A longer life extends all rights of the key. A key that has ended has no rights left.
-        check_rights(by.caller, after, before if after.end <= before.end else None)
-        stays = _administers(after, now) and after.end >= before.end
-        if after.id == by.caller.id:
-            stays = stays and after.works_from(by.address)
-        if _administers(before, now) and not stays and by.caller.kind != "operator":
-            yield from _require_other_admin_key(before)
-    values = values_of(after)
-    changed = ", ".join(f"{name} = ?{number}" for number, name in enumerate(COLUMNS[1:], 2))
-    yield Statement(
-        f"UPDATE api_keys SET {changed} WHERE id = ?1",  # noqa: S608 - only names
-        tuple(values[name] for name in COLUMNS),
-        name="update_key",
-    )
-    shown = stored._replace(key=after).shown(now)
-    yield by.record(admin_event(kind, shown.environment, shown, stored.shown(now)))
-    return shown
-
-
-def begin_change(by: Principal) -> Unit[Principal]:
-    """Count up the revision, and return the principal with its caller as it is now.
+def begin_change(change: Change) -> Unit[Change]:
+    """Count up the revision, and return the change with its caller as it is now.
 
     Raises:
-        MissingScope: the actor's token or session has ended since the request began, or its key
+        MissingScope: the caller's token or session has ended since the request began, or its key
             or person has lost the scope or the network.
     """
     yield count_up_revision()
-    if by.find_caller is None:
-        return by
-    key = yield from by.find_caller()
-    if key is None or not _administers(key, by.now) or not key.works_from(by.address):
-        msg = f"{by.author.actor.replace('/', ' ')} may no longer administer keys"
+    if change.find_caller is None:
+        return change
+    key = yield from change.find_caller()
+    if key is None or not _administers(key, change.now) or not key.works_from(change.address):
+        msg = f"{change.by.actor.replace('/', ' ')} may no longer administer keys"
         raise MissingScope(msg)
-    return by._replace(caller=key)
+    return change._replace(caller=key)
 
 
-def _read(key_id: int, by: Principal) -> Unit[StoredKey]:
-    return found((yield select_key(key_id)), key_id, by.environment)
+def _change(
+    key_id: int, kind: AdminEventType, changed: Callable[[StoredKey], Caller], change: Change
+) -> Unit[Key]:
+    change = yield from begin_change(change)
+    stored = found((yield select_key(key_id)), key_id, change.environment)
+    now, shown = change.now, stored.shown(change.now)
+    change.check(shown)
+    before, after = stored.key, changed(stored)
+    if after == before:
+        return shown
+    if change.caller is not None:
+        # A longer life extends all rights of the key. A key that has ended has no rights left.
+        check_rights(change.caller, after, before if after.end <= before.end else None)
+        stays = _administers(after, now) and after.end >= before.end
+        if after.id == change.caller.id:
+            stays = stays and after.works_from(change.address)
+        if _administers(before, now) and not stays and change.caller.kind != "operator":
+            yield from _require_other_admin_key(before)
+    values = values_of(after)
+    columns = ", ".join(f"{name} = ?{number}" for number, name in enumerate(COLUMNS[1:], 2))
+    yield Statement(
+        f"UPDATE api_keys SET {columns} WHERE id = ?1",  # noqa: S608 - only names
+        tuple(values[name] for name in COLUMNS),
+        name="update_key",
+    )
+    is_now = stored._replace(key=after).shown(now)
+    yield change.record(admin_event(kind, is_now.environment, is_now, shown))
+    return is_now
 
 
-def _rotate(stored: StoredKey, grace: Milliseconds, by: Principal) -> Unit[KeyWithToken]:
+def _rotate(stored: StoredKey, grace: Milliseconds, change: Change) -> Unit[KeyWithToken]:
     yield Statement(
         "UPDATE api_key_tokens SET expires_at = ?1"
         " WHERE key_id = ?2 AND (expires_at IS NULL OR expires_at > ?1)",
-        (by.now + grace, stored.key.id),
+        (change.now + grace, stored.key.id),
         name="end_tokens",
     )
-    return (yield from _issue_token("key.rotated", stored, stored.shown(by.now), by))
+    return (yield from _issue_token("key.rotated", stored, stored.shown(change.now), change))
 
 
 def _issue_token(
-    kind: AdminEventType, stored: StoredKey, before: Key | None, by: Principal
+    kind: AdminEventType, stored: StoredKey, before: Key | None, change: Change
 ) -> Unit[KeyWithToken]:
     token = new_token(stored.key.environment)
     yield Statement(
@@ -381,8 +376,8 @@ def _issue_token(
         (stored.key.id, token[-4:]),
         name="update_token_ends",
     )
-    shown = stored._replace(token_ends=token[-4:]).shown(by.now)
-    yield by.record(admin_event(kind, shown.environment, shown, before))
+    shown = stored._replace(token_ends=token[-4:]).shown(change.now)
+    yield change.record(admin_event(kind, shown.environment, shown, before))
     return KeyWithToken(**asdict(shown), token=token)
 
 
@@ -411,7 +406,3 @@ def _check_own_limits(plan: PlanName, per_minute: int | None, per_day: int | Non
         if value is not None and plan != "enterprise":
             msg = f"{name}: only a key of the plan enterprise has its own limits, not {plan}"
             raise InvalidBody(msg)
-
-
-def _time(moment: Milliseconds | None) -> datetime | None:
-    return None if moment is None else utc_second(moment)

@@ -13,6 +13,7 @@ from petstore.errors import (
     PersonDisabled,
     SecretAlreadyShown,
 )
+from petstore.events.examples import PERSON
 from petstore.interface.idempotency import change
 from petstore.interface.operation import Call, Context, Result, Success
 from petstore.interface.pages import PageQuery, limit_of, page_result
@@ -49,7 +50,7 @@ class ListDevicesQuery(Struct, frozen=True):
 
 async def _create(context: Context, call: Call[PersonCreate, None]) -> Result[PersonWithInvitation]:
     own = context.caller.environment
-    return await _invited(context, add_person(call.body, context.principal, own))
+    return await _invited(context, add_person(call.body, context.change, own))
 
 
 async def _get(context: Context, call: Call[None, None]) -> Result[Person]:
@@ -59,11 +60,11 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Person]:
 
 async def _update(context: Context, call: Call[PersonPatch, None]) -> Result[Person]:
     changes = given_fields(call.body)
-    return await change(context, change_person(call.path_id, changes, context.principal))
+    return await change(context, change_person(call.path_id, changes, context.change))
 
 
 async def _invite(context: Context, call: Call[None, None]) -> Result[PersonWithInvitation]:
-    return await _invited(context, invite_person(call.path_id, context.principal))
+    return await _invited(context, invite_person(call.path_id, context.change))
 
 
 async def _list_devices(
@@ -75,7 +76,7 @@ async def _list_devices(
 
 
 async def _end_device(context: Context, call: Call[None, None]) -> Result[None]:
-    unit = end_device_of(call.path_id, call.child_id, context.principal)
+    unit = end_device_of(call.path_id, call.child_id, context.change)
     return await change(context, unit)
 
 
@@ -88,15 +89,7 @@ async def _invited(context: Context, unit: Unit[Added]) -> Result[PersonWithInvi
     return await change(context, shown, shown_once=told)
 
 
-_PERSON = {
-    "id": 5,
-    "name": "Grace Hopper",
-    "login": "grace@shop.example",
-    "role": "clerk",
-    "state": "active",
-    "createdAt": "2026-11-21T10:00:00Z",
-    "lastSeenAt": "2026-11-24T08:30:00Z",
-}
+_PERSON = PERSON | {"id": 5, "state": "active", "lastSeenAt": "2026-11-24T08:30:00Z"}
 _INVITED = _PERSON | {
     "state": "invited",
     "lastSeenAt": None,

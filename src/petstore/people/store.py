@@ -15,8 +15,9 @@ from petstore.databases.pages import Page, read_page
 from petstore.domain.names import name_key
 from petstore.errors import BeyondOwnRights, LastAdministrator, LoginTaken, NotFound, PersonDisabled
 from petstore.events.model import AdminEventType, admin_event
+from petstore.events.store import Change
 from petstore.keys.model import Caller, Environment
-from petstore.keys.store import Principal, begin_change, new_caller
+from petstore.keys.store import begin_change, new_caller
 from petstore.people.accounts import (
     SELECT_ACCOUNTS,
     account_of,
@@ -70,50 +71,50 @@ async def list_people(
     )
 
 
-def add_person(new: PersonCreate, by: Principal, environment: Environment) -> Unit[Added]:
-    by = yield from begin_change(by)
+def add_person(new: PersonCreate, change: Change, environment: Environment) -> Unit[Added]:
+    change = yield from begin_change(change)
     yield from _require_free_login(new.login)
     ((person_id,),) = yield new_caller("person")
     yield Statement(
         "INSERT INTO people (id, name, login, login_key, role, environment, created_at)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        (person_id, new.name, new.login, name_key(new.login), new.role, environment, by.now),
+        (person_id, new.name, new.login, name_key(new.login), new.role, environment, change.now),
         name="insert_person",
     )
-    person = yield from read_person(person_id, by.environment)
-    yield record_person("person.created", person, None, by)
-    return (yield from _invite(person, by))
+    person = yield from read_person(person_id, change.environment)
+    yield record_person("person.created", person, None, change)
+    return (yield from _invite(person, change))
 
 
-def invite_person(person_id: int, by: Principal) -> Unit[Added]:
+def invite_person(person_id: int, change: Change) -> Unit[Added]:
     """Make a link with which a person sets a password; earlier ones end.
 
     The password until now works until the link is used.
     """
-    by = yield from begin_change(by)
-    person = yield from read_person(person_id, by.environment)
-    by.check(person.shown)
+    change = yield from begin_change(change)
+    person = yield from read_person(person_id, change.environment)
+    change.check(person.shown)
     if person.state == "disabled":
         msg = f"person {person_id} is disabled; enable the account first"
         raise PersonDisabled(msg)
-    return (yield from _invite(person, by))
+    return (yield from _invite(person, change))
 
 
-def change_person(person_id: int, changes: Mapping[str, Any], by: Principal) -> Unit[Person]:
+def change_person(person_id: int, changes: Mapping[str, Any], change: Change) -> Unit[Person]:
     """Change fields of a person, by their names in ``PersonPatch``.
 
     Who is disabled is signed out, and their links end, with those that they have made.
     """
-    by = yield from begin_change(by)
-    before = yield from read_person(person_id, by.environment)
-    by.check(before.shown)
-    after = before.changed(changes, by.now)
+    change = yield from begin_change(change)
+    before = yield from read_person(person_id, change.environment)
+    change.check(before.shown)
+    after = before.changed(changes, change.now)
     if after == before:
         return before.shown
     is_enabled = before.state == "disabled" and after.state != "disabled"
     gets_more = is_enabled or not after.caller.scopes <= before.caller.scopes
-    if by.caller is not None and (gets_more or after.login != before.login):
-        check_role(by.caller, after.caller)
+    if change.caller is not None and (gets_more or after.login != before.login):
+        check_role(change.caller, after.caller)
     if before.administers and not after.administers:
         yield from _require_other_administrator(before.caller)
     if name_key(after.login) != name_key(before.login):
@@ -131,7 +132,7 @@ def change_person(person_id: int, changes: Mapping[str, Any], by: Principal) -> 
     if after.state == "disabled" and before.state != "disabled":
         yield delete_invitations(person_id)
         yield from end_sessions(person_id)
-    yield record_person("person.updated", after, before, by)
+    yield record_person("person.updated", after, before, change)
     return after.shown
 
 
@@ -143,16 +144,16 @@ async def list_devices_of(
     return [*map(_shown_device, await read_unit(store, list_devices(person_id, now)))]
 
 
-def end_device_of(person_id: int, device_id: int, by: Principal) -> Unit[None]:
+def end_device_of(person_id: int, device_id: int, change: Change) -> Unit[None]:
     """Sign a person out on a device."""
-    by = yield from begin_change(by)
-    yield from read_person(person_id, by.environment)
-    devices = yield from list_devices(person_id, by.now)
+    change = yield from begin_change(change)
+    yield from read_person(person_id, change.environment)
+    devices = yield from list_devices(person_id, change.now)
     device = next((each for each in devices if each.id == device_id), None)
     if device is None:
         msg = f"person {person_id} is not signed in on device {device_id}"
         raise NotFound(msg)
-    by.check(_shown_device(device))
+    change.check(_shown_device(device))
     yield from end_sessions(person_id, only=device.digest)
 
 
@@ -171,20 +172,20 @@ def read_person(person_id: int, environment: Environment | None) -> Unit[Account
 
 
 def record_person(
-    kind: AdminEventType, person: Account, before: Account | None, by: Principal
+    kind: AdminEventType, person: Account, before: Account | None, change: Change
 ) -> Statement:
     was = None if before is None else before.shown
-    return by.record(admin_event(kind, person.caller.environment, person.shown, was))
+    return change.record(admin_event(kind, person.caller.environment, person.shown, was))
 
 
-def _invite(person: Account, by: Principal) -> Unit[Added]:
-    if by.caller is not None:
-        if by.caller.id == person.caller.id:
+def _invite(person: Account, change: Change) -> Unit[Added]:
+    if change.caller is not None:
+        if change.caller.id == person.caller.id:
             msg = "this is your own account: change your password there"
             raise BeyondOwnRights(msg)
-        check_role(by.caller, person.caller)
-    secret = yield from create_invitation(person.caller.id, by.now, by)
-    yield record_person("person.invited", person, person, by)
+        check_role(change.caller, person.caller)
+    secret = yield from create_invitation(change, person.caller.id)
+    yield record_person("person.invited", person, person, change)
     return Added(person.shown, secret)
 
 

@@ -15,11 +15,11 @@ from petstore.databases.contract import Row, Statement, Store, Unit, upsert
 from petstore.databases.private_files import create
 from petstore.databases.schema import TABLES_BY_NAME
 from petstore.errors import LoginTaken, WebhooksNotConfigured
-from petstore.events.model import START, Author
-from petstore.events.store import newest_position, publish_all
+from petstore.events.model import OPERATOR, START, Author
+from petstore.events.store import Change, newest_position, publish_all
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Environment, KeyFields
-from petstore.keys.store import Principal, create_key
+from petstore.keys.store import create_key
 from petstore.people.accounts import find_account_by_login
 from petstore.people.model import Account, PersonCreate
 from petstore.people.store import add_person
@@ -33,7 +33,7 @@ from petstore.webhooks.deliveries import DueDelivery, Outcome, save_progress
 from petstore.webhooks.model import WebhookCreate, next_attempt
 from petstore.webhooks.store import create_webhook
 
-_BY = Principal()
+_BY = Change(0, OPERATOR)
 _STAFF = (
     PersonCreate("Amina Diallo", "amina@petstore.example", "manager"),
     PersonCreate("Jonas Lindqvist", "jonas@petstore.example", "clerk"),
@@ -74,7 +74,7 @@ async def prepare_demo(store: Store, settings: Settings, clock: Clock = system_c
             await _add_webhook(store, settings, account.caller, now)
     link, ways_back = "", _ways_back(account, settings)
     if account.password is None and account.caller.state(now) == "active":
-        link = await store.write(create_invitation(account.caller.id, now))
+        link = await store.write(create_invitation(_BY.at(now), account.caller.id))
     return Demo(token, link, ways_back)
 
 

@@ -7,12 +7,13 @@ from typing import NamedTuple
 from petstore.clock import MINUTE, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Statement, Store, Unit
 from petstore.errors import InvalidBody, InvalidKey, MissingKey
-from petstore.events.model import Author
+from petstore.events.model import OPERATOR, Author
+from petstore.events.store import Change
 from petstore.interface.authentication import look_up, require_network
 from petstore.interface.messages import limit_reached, require_admitted
 from petstore.interface.operation import Services
 from petstore.keys.model import Caller, Environment, digest
-from petstore.keys.store import Principal, count_up_revision
+from petstore.keys.store import count_up_revision
 from petstore.limits.admission import PASSWORD, PASSWORD_OF_NETWORK
 from petstore.limits.memory import network_of
 from petstore.people.accounts import (
@@ -175,7 +176,7 @@ class Sessions:
             if not (yield from take_invitation(secret)):
                 return None
             if first is not None:
-                added = yield from add_person(first, Principal(now=now), environment)
+                added = yield from add_person(first, Change(now, OPERATOR), environment)
                 account = yield from _read_account(added.person.id)
             return (yield from _set_password(account, hashed, now, browser, request_id))
 
@@ -244,7 +245,7 @@ async def invite_first(store: Store, environment: Environment, clock: Clock = sy
     """Return the secret of a link for the first person of a store, empty if it has people."""
     if await read_unit(store, any_person(environment)):
         return ""
-    return await store.write(create_invitation(FIRST, clock()))
+    return await store.write(create_invitation(Change(clock()), FIRST))
 
 
 def _read_account(person_id: int) -> Unit[Account]:
@@ -277,7 +278,7 @@ def _set_password(
     )
     yield from end_sessions(caller.id)
     yield delete_invitations(caller.id)
-    by = Principal(Author(caller.actor, request_id), now=now)
+    by = Change(now, Author(caller.actor, request_id))
     yield record_person("person.updated", after, before, by)
     secret = yield from begin_session(caller, after.credential, now, browser)
     return SignedIn(caller, secret, after.credential, browser.stays)
@@ -290,5 +291,5 @@ def _renamed(digest: bytes, name: str, now: Milliseconds, request_id: str) -> Un
     yield Statement(
         "UPDATE people SET name = ?1 WHERE id = ?2", (name, caller.id), name="update_own_name"
     )
-    by = Principal(Author(caller.actor, request_id), now=now)
+    by = Change(now, Author(caller.actor, request_id))
     yield record_person("person.updated", before.changed({"name": name}, now), before, by)

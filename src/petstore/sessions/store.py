@@ -9,9 +9,10 @@ from hashlib import sha256
 from petstore.clock import Milliseconds
 from petstore.databases.contract import Reader, Row, Statement, T, Unit
 from petstore.databases.retention import are_first
+from petstore.events.store import Change
 from petstore.keys.cache import find_key
 from petstore.keys.model import Caller, Environment
-from petstore.keys.store import Principal, count_up_revision
+from petstore.keys.store import count_up_revision
 from petstore.people.accounts import any_person, find_account
 from petstore.people.model import FIRST, INVITATION_LIFE, Account, first_account
 from petstore.sessions.model import Browser, Device, Session, expiry
@@ -22,7 +23,6 @@ MAX_SESSIONS = 100
 A script that signs in again and again must not fill the database.
 """
 
-_OPERATOR = Principal()
 _SECRET_LENGTH = 32  # bytes
 _DEVICE = "digest, device, created_at, used_at, expires_at, stays"
 
@@ -148,20 +148,20 @@ def end_sessions(caller_id: int, *, kept: bytes = b"", only: bytes = b"") -> Uni
     )
 
 
-def create_invitation(person_id: int, now: Milliseconds, by: Principal = _OPERATOR) -> Unit[str]:
+def create_invitation(change: Change, person_id: int) -> Unit[str]:
     """Create a link that sets the password of a person once, and return its secret.
 
     It ends with the credential of its maker, and earlier ones of the person end.
     """
     yield delete_invitations(person_id)
-    secret, maker = _new_secret(), by.caller
+    secret, maker = _new_secret(), change.caller
     made_with: Row = (None, None, None)
-    if maker is not None and by.credential is not None:
-        made_with = (maker.kind, maker.id, by.credential)
+    if maker is not None and change.credential is not None:
+        made_with = (maker.kind, maker.id, change.credential)
     yield Statement(
         "INSERT INTO invitations (digest, person_id, expires_at, kind, caller_id, credential)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        (_digest(secret), person_id, now + INVITATION_LIFE, *made_with),
+        (_digest(secret), person_id, change.now + INVITATION_LIFE, *made_with),
         name="insert_invitation",
     )
     return secret
