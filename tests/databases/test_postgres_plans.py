@@ -456,7 +456,7 @@ def test_queries_beside_lists_read_few_rows(planner: Planner, reads: Reads) -> N
 def test_a_recovery_finds_its_beginning_in_few_blocks(planner: Planner) -> None:
     found = FOUND | {"select_oldest_event": [(1,)], "select_newest_event": [(ROWS,)]}
     for since, at in ((5, 5), (LAST_ID, 0)):
-        unit = recover(Change(0), 2, since, 1)
+        unit = recover(Change(0), 2, since)
         write = methodcaller("write", unit)
         *search, _ = statements_of(write, found | {"select_time_of_event": [(at,)]})
         assert sum(statement.name == "select_time_of_event" for statement in search) > 10
@@ -474,7 +474,7 @@ def test_what_a_webhook_has_missed_is_found_in_few_blocks(failing: Planner) -> N
             ],
         }
         recovering = webhook(2)._replace(recovered_to=after, position=after + 20)
-        for unit in (recover_batch("", recovering, 0), retry(Change(0), 2, 9, 1)):
+        for unit in (recover_batch("", recovering, 0), retry(Change(0), 2, 9)):
             for statement in statements_of(methodcaller("write", unit), found):
                 # Ten rows are added, each to the indexes of the table.
                 failing.require_few_blocks(statement, 600 if "recovered" in statement.name else 150)

@@ -144,17 +144,17 @@ async def test_a_recovery_whose_processes_are_killed_sends_everything_once_and_i
     async with receiving() as receiver:
         key_id = await issue_with_webhooks(store, system_clock)
         await add_webhook(store, key_id, receiver.url)
-        await store.write(change_webhook(Change(0), 1, WebhookPatch(enabled=False), key_id))
+        await store.write(change_webhook(Change(0), 1, WebhookPatch(enabled=False)))
         await change_all(store)
         await publish(store)
-        await store.write(change_webhook(Change(0), 1, WebhookPatch(enabled=True), key_id))
-        await store.write(recover(Change(0), 1, 0, key_id))
+        await store.write(change_webhook(Change(0), 1, WebhookPatch(enabled=True)))
+        await store.write(recover(Change(0), 1, 0))
         for kills in range(1, KILLS + 1):
             with deliverer(tmp_path, address):
                 await received(receiver, kills * PETS * CHANGES // (KILLS + 1))
             # Else the next one waits until the lease has ended.
             await store.write(do("UPDATE webhooks SET leased_by = NULL, leased_until = NULL"))
-            await store.write(recover(Change(0), 1, 0, key_id))
+            await store.write(recover(Change(0), 1, 0))
         with deliverer(tmp_path, address):
 
             async def is_recovered() -> bool:

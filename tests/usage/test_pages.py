@@ -207,7 +207,7 @@ async def test_a_token_in_its_grace_period_cannot_rotate_its_key(
     await rotate(service.store, service.clock, staff.key_id, 60 * MINUTE)
     page = await staff.post("/usage/rotate", **OLD_TOKEN_KEEPS)
     assert page.status_code == 403
-    assert "this token was replaced; use the newest token" in page.text
+    assert "token was replaced; use the newest token" in page.text
 
 
 async def test_the_page_says_when_the_key_can_rotate_itself_again(service: Service) -> None:

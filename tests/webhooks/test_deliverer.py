@@ -510,8 +510,9 @@ async def test_a_410_disables_the_webhook_at_once(
     assert logged_members(caplog)["error"] == "the receiver responded with 410 Gone, not 2xx"
 
 
+@pytest.mark.usefixtures("key_id")
 async def test_a_410_loses_no_event_of_concurrent_attempts(
-    store: Store, clock: ManualClock, key_id: int, endpoint: Receiver
+    store: Store, clock: ManualClock, endpoint: Receiver
 ) -> None:
     is_gone = asyncio.Event()
 
@@ -529,8 +530,8 @@ async def test_a_410_loses_no_event_of_concurrent_attempts(
         is_gone.set()
         await saved(store, 2)
         endpoint.behaviour = saying(OK)
-        await store.write(change_webhook(Change(0), 1, WebhookPatch(enabled=True), key_id))
-        await store.write(recover(Change(0), 1, 0, key_id))
+        await store.write(change_webhook(Change(0), 1, WebhookPatch(enabled=True)))
+        await store.write(recover(Change(0), 1, 0))
         clock.advance(6)
         await settled(store, 4)
     # The third event tells that the webhook was disabled.
@@ -546,7 +547,7 @@ async def test_missed_events_of_each_webhook_are_sent_in_turn_and_in_order(
         await publish_all(store)
     await store.write(do("UPDATE webhooks SET position = 30"))
     for webhook_id in (1, 2):
-        await store.write(recover(Change(0), webhook_id, 0, key_id))
+        await store.write(recover(Change(0), webhook_id, 0))
     async with delivering(store, clock):
         await settled(store, 60)
     for webhook_id in (1, 2):

@@ -32,6 +32,19 @@ async def create(visitor: Visitor, **wanted: Any) -> httpx.Response:
     return response
 
 
+async def test_the_owner_of_a_key_that_manages_keys_sees_its_own_webhooks_alone(
+    service: Service,
+) -> None:
+    await create(await signed_in(service))
+    owner = await owner_of_key(service)
+    await create(owner, description="Mine")
+    page = await owner.get("/webhooks")
+    assert "Mine" in page.text
+    assert "Till" not in page.text
+    assert (await owner.get("/webhooks/1")).status_code == 404
+    assert (await owner.post("/webhooks/1/disable")).status_code == 404
+
+
 def value(page: httpx.Response, name: str) -> str:
     """Return the value of the first hidden field of this name."""
     found = re.search(rf'name="{name}" value="([^"]*)"', page.text)

@@ -1,6 +1,7 @@
 """Events that are sent to a webhook again: that of one delivery, and all that it has missed."""
 
 import pytest
+from msgspec.structs import replace
 
 from petstore.clock import DAY, SECOND, Milliseconds
 from petstore.databases.contract import Store
@@ -29,7 +30,7 @@ async def key(store: Store) -> Caller:
 
 
 async def begin(store: Store, key: Caller, since: Milliseconds = 0, webhook_id: int = 1) -> None:
-    await store.write(recover(Change(0), webhook_id, since, key.id))
+    await store.write(recover(Change(0, caller=key), webhook_id, since))
 
 
 async def recover_part(store: Store, webhook_id: int = 1) -> int | None:
@@ -54,7 +55,7 @@ async def recovered(
 
 
 async def retried(store: Store, key: Caller, delivery_id: int, webhook_id: int = 1) -> Delivery:
-    return await store.write(retry(Change(NOW), webhook_id, delivery_id, key.id))
+    return await store.write(retry(Change(NOW, caller=key), webhook_id, delivery_id))
 
 
 # All that was missed
@@ -201,6 +202,7 @@ async def test_an_event_that_is_pending_becomes_due_and_has_no_second_delivery(
 async def test_a_webhook_or_delivery_of_another_key_is_not_found(store: Store, key: Caller) -> None:
     other = await issue_key(store)
     await add_webhook(store, other)
+    key, other = (replace(each, scopes=frozenset({"webhooks:write"})) for each in (key, other))
     await add_events(store, [NOW])
     await add_deliveries(store, 2, "failed")
     for caller, webhook_id, delivery_id, missing in (

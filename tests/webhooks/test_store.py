@@ -38,7 +38,7 @@ async def key(store: Store) -> Caller:
 
 
 async def change(store: Store, key: Caller, patch: WebhookPatch, webhook_id: int = 1) -> None:
-    await store.write(change_webhook(Change(0), webhook_id, patch, key.id))
+    await store.write(change_webhook(Change(0, caller=key), webhook_id, patch))
 
 
 async def column(store: Store, name: str, webhook_id: int = 1) -> Any:
@@ -64,7 +64,7 @@ async def test_each_key_can_have_up_to_16_webhooks(store: Store, key: Caller) ->
     with pytest.raises(TooManyWebhooks, match=r"^this key has 16 webhooks, the maximum"):
         await add_webhook(store, key)
     await add_webhook(store, other)
-    await store.write(delete_webhook(Change(0), 1, key.id))
+    await store.write(delete_webhook(Change(0), 1))
     assert (await add_webhook(store, key)).webhook.id == 18
 
 
@@ -127,13 +127,13 @@ async def test_a_test_is_an_event_that_only_the_key_of_the_webhook_can_read(
     store: Store, key: Caller
 ) -> None:
     await add_webhook(store, key, "order.placed")
-    event_id = await store.write(record_test(Change(NOW), 1, key.id))
+    test = await store.write(record_test(Change(NOW), 1))
     await publish(store)
     (row,) = await store.read(Statement("SELECT id, type, resource, key_id, at FROM events"))
-    assert row == (event_id, "webhook.test", "webhook/1", key.id, NOW)
+    assert row == (test.event_id, "webhook.test", "webhook/1", key.id, NOW)
     await change(store, key, OFF)
     with pytest.raises(WebhookDisabled, match=r"^webhook 1 is disabled; enable it first$"):
-        await store.write(record_test(Change(NOW), 1, key.id))
+        await store.write(record_test(Change(NOW), 1))
 
 
 # Deliveries

@@ -380,9 +380,12 @@ class PageRequest(Struct):
         once = self.form.text("once") if once is None else once
         version = self.form.text("version") if if_match is None else if_match
         tag = "" if is_read else version
+        caller = self.caller
+        if caller.kind == "key":  # its owner sees what is its own alone
+            caller = replace(caller, scopes=caller.scopes - {"keys:admin"})
         context = Context(
             services=self.services,
-            caller=self.caller,
+            caller=caller,
             address=self.client,
             root=self.root,
             request_id=self.id,

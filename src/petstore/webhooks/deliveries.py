@@ -146,13 +146,13 @@ async def list_deliveries(
     return Page(page, rows[-1][0] if len(rows) == width else None)
 
 
-def retry(change: Change, webhook_id: int, delivery_id: int, key_id: int) -> Unit[Delivery]:
+def retry(change: Change, webhook_id: int, delivery_id: int) -> Unit[Delivery]:
     """Send the event of a delivery again.
 
     Return the delivery that sends it: the pending one of this event, which becomes due now, or else
     a new one.
     """
-    yield from lock_enabled(change, webhook_id, key_id)
+    yield from lock_enabled(change, webhook_id)
     rows = yield Statement(
         "SELECT sequence, event_id FROM webhook_deliveries WHERE id = ?1 AND webhook_id = ?2",
         (delivery_id, webhook_id),
@@ -179,12 +179,12 @@ def retry(change: Change, webhook_id: int, delivery_id: int, key_id: int) -> Uni
     return delivery_of(made[0])
 
 
-def recover(change: Change, webhook_id: int, since: Milliseconds, key_id: int) -> Unit[Webhook]:
+def recover(change: Change, webhook_id: int, since: Milliseconds) -> Unit[Webhook]:
     """Begin to send a webhook again what failed or was never sent ``since``.
 
     The process that delivers to the webhook does the rest (``recover_batch``).
     """
-    webhook = yield from lock_enabled(change, webhook_id, key_id)
+    webhook = yield from lock_enabled(change, webhook_id)
     before = (yield from _first_since(since)) - 1
     yield Statement(
         "UPDATE webhooks SET recovered_to = ?2"

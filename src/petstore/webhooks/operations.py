@@ -50,8 +50,8 @@ from petstore.webhooks.store import (
     has_webhooks,
     list_webhooks,
     record_test,
+    require_own,
     rotate_webhook,
-    sees_all,
 )
 
 
@@ -96,19 +96,6 @@ class ListDeliveriesQuery(PageQuery, frozen=True):
     ) = UNSET
 
 
-async def _require_own(context: Context, webhook_id: int) -> int:
-    caller = context.caller
-    if sees_all(caller):
-        owner = (await get_webhook(context.services.store, webhook_id, caller)).owner
-        if owner.id != caller.id:
-            msg = (
-                f"webhook {webhook_id} belongs to {owner.type} {owner.id}, which alone can do this;"
-                " you can disable it"
-            )
-            raise NotOwner(msg)
-    return caller.id
-
-
 async def _list(context: Context, call: Call[None, ListWebhooksQuery]) -> Result[list[Webhook]]:
     query, store = call.query, context.services.store
     failing = query.failing is not UNSET
@@ -134,71 +121,57 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Webhook]:
 
 
 async def _update(context: Context, call: Call[WebhookPatch, None]) -> Result[Webhook]:
-    patch, caller, services = call.body, context.caller, context.services
-    if patch == WebhookPatch(enabled=False) and sees_all(caller):
-        owner = (await get_webhook(services.store, call.path_id, caller)).owner.id
-    else:
-        owner = await _require_own(context, call.path_id)
+    patch = call.body
     if patch.url is not UNSET:
-        check_url(patch.url, services.webhook_networks)
+        check_url(patch.url, context.services.webhook_networks)
     if patch.types is not UNSET:
-        _check_types(patch.types, caller)
-    unit = change_webhook(context.change, call.path_id, patch, owner, is_told=owner != caller.id)
-    return await change(context, unit)
+        _check_types(patch.types, context.caller)
+    return await change(context, change_webhook(context.change, call.path_id, patch))
 
 
 async def _delete(context: Context, call: Call[None, None]) -> Result[None]:
-    own = await _require_own(context, call.path_id)
-    result = await change(context, delete_webhook(context.change, call.path_id, own))
+    result = await change(context, delete_webhook(context.change, call.path_id))
     while await context.services.store.write(delete_deliveries(call.path_id)):
         pass  # there may be many, so they are deleted in batches
     return result
 
 
 async def _rotate(context: Context, call: Call[SecretRotation, None]) -> Result[WebhookWithSecret]:
-    services, own = context.services, await _require_own(context, call.path_id)
-    try:
-        show = partial(_with_secret, services.webhook_secret.read())
-    except WebhooksNotConfigured:
-        await get_webhook(services.store, call.path_id, context.caller)  # or it is not found
-        raise
-    grace = call.body.grace_seconds * SECOND
-    unit = rotate_webhook(context.change, call.path_id, grace, own)
+    # First, so that a webhook that is not there is not found.
+    require_own(
+        await get_webhook(context.services.store, call.path_id, context.caller), context.caller
+    )
+    show = partial(_with_secret, context.services.webhook_secret.read())
+    unit = rotate_webhook(context.change, call.path_id, call.body.grace_seconds * SECOND)
     told = "the first request rotated webhook {id} and showed its secret; rotate it to get another"
     return await change(context, mapped(unit, show), shown_once=told)
 
 
 async def _test(context: Context, call: Call[None, None]) -> Result[WebhookTest]:
-    own = await _require_own(context, call.path_id)
-    return await change(
-        context, mapped(record_test(context.change, call.path_id, own), WebhookTest)
-    )
+    return await change(context, record_test(context.change, call.path_id))
 
 
 async def _list_deliveries(
     context: Context, call: Call[None, ListDeliveriesQuery]
 ) -> Result[list[Delivery]]:
     store, query = context.services.store, call.query
-    await _require_own(context, call.path_id)
-    await get_webhook(store, call.path_id, context.caller)
+    require_own(await get_webhook(store, call.path_id, context.caller), context.caller)
     page = await list_deliveries(store, call.path_id, query.state, query.after, query.limit)
     return page_result(page)
 
 
 async def _retry(context: Context, call: Call[None, None]) -> Result[Delivery]:
-    own = await _require_own(context, call.path_id)
-    return await change(context, retry(context.change, call.path_id, call.child_id, own))
+    return await change(context, retry(context.change, call.path_id, call.child_id))
 
 
 async def _recover(context: Context, call: Call[Recovery, None]) -> Result[Webhook]:
-    own = await _require_own(context, call.path_id)
     since = milliseconds(call.body.since)
-    return await change(context, recover(context.change, call.path_id, since, own))
+    return await change(context, recover(context.change, call.path_id, since))
 
 
-def _check_types(types: Collection[str], key: Caller) -> None:
+def _check_types(types: Collection[str], caller: Caller) -> None:
     for kind in known_types(types):
-        require_scope(key, scope_of(kind), f" to read {kind}")
+        require_scope(caller, scope_of(kind), f" to read {kind}")
 
 
 def _with_secret(master: bytes, issued: IssuedSecret) -> WebhookWithSecret:

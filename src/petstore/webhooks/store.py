@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from petstore.clock import SECOND, Milliseconds, utc_second
 from petstore.databases.contract import Reader, Row, Statement, Unit, placeholder_list
 from petstore.databases.pages import Page, found, read_page
-from petstore.errors import TooManyWebhooks, WebhookDisabled
+from petstore.errors import NotOwner, TooManyWebhooks, WebhookDisabled
 from petstore.events.model import EventType, NewEvent, readable_types
 from petstore.events.store import Change
 from petstore.keys.model import ROLES, Caller, Environment, Scope
@@ -27,6 +27,7 @@ from petstore.webhooks.model import (
     WebhookCreate,
     WebhookOwner,
     WebhookPatch,
+    WebhookTest,
     known_types,
     wanted_types,
 )
@@ -42,6 +43,7 @@ LEASE: Milliseconds = 15 * SECOND  # how long a lease lasts unless it is renewed
 _SELECT = f"SELECT {COLUMNS} FROM webhooks"  # noqa: S608 - only names
 _FAILING = f"(failures >= {NOTICED_FAILURES} OR disabled_reason IS NOT NULL)"
 _NEWEST = "(SELECT coalesce(max(sequence), 0) FROM events)"
+_DISABLE = WebhookPatch(enabled=False)
 _VERSION_BITS = 62
 _LEASED_AT_ONCE = 50
 _SCOPES = " ".join(
@@ -94,19 +96,15 @@ class IssuedSecret(NamedTuple):
     version: int
 
 
-def sees_all(caller: Caller) -> bool:
-    return "keys:admin" in caller.scopes
-
-
 def _seen_by(caller: Caller) -> tuple[str, int | str]:
     """Return a column, and the value that it has in the webhooks that a caller sees."""
-    return ("environment", caller.environment) if sees_all(caller) else ("key_id", caller.id)
+    sees_all = "keys:admin" in caller.scopes
+    return ("environment", caller.environment) if sees_all else ("key_id", caller.id)
 
 
 async def list_webhooks(
     store: Reader, caller: Caller, after: int | None, limit: int, *, failing: bool = False
 ) -> Page[Webhook]:
-    """Return the first ``limit`` webhooks with an id above ``after``, by ascending id."""
     column, value = _seen_by(caller)
     table = f"(SELECT * FROM webhooks WHERE {_FAILING}) AS webhooks" if failing else "webhooks"  # noqa: S608 - only names
     select = f"SELECT {COLUMNS} FROM {table}"  # noqa: S608 - only names
@@ -159,14 +157,24 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
     return IssuedSecret(webhook_of(rows[0]), version)
 
 
-def change_webhook(
-    change: Change, webhook_id: int, patch: WebhookPatch, key_id: int, *, is_told: bool = False
-) -> Unit[Webhook]:
+def require_own(webhook: Webhook, caller: Caller | None) -> None:
+    """Refuse to do more to the webhook of another caller than to disable it."""
+    owner = webhook.owner
+    if caller is not None and owner.id != caller.id:
+        msg = (
+            f"webhook {webhook.id} belongs to {owner.type} {owner.id}, which alone can do this;"
+            " you can disable it"
+        )
+        raise NotOwner(msg)
+
+
+def change_webhook(change: Change, webhook_id: int, patch: WebhookPatch) -> Unit[Webhook]:
     """Change a webhook, and return it. Enabled again, it resumes from now.
 
-    If it ``is_told``, an event says that somebody else disabled it.
+    An event tells the owner that an administrator has disabled it.
     """
-    webhook = yield from _locked(change, webhook_id, key_id)
+    webhook = yield from _locked(change, webhook_id, only_disables=patch == _DISABLE)
+    is_own = change.caller is None or webhook.owner.id == change.caller.id
     enabled = webhook.enabled if patch.enabled is UNSET else patch.enabled
     changed = replace(
         webhook,
@@ -197,19 +205,20 @@ def change_webhook(
             (webhook_id,),
             name="resume_webhook",
         )
-    if is_told:
-        disabled = NewEvent(
-            "webhook.disabled", f"webhook/{webhook_id}", changed, {"enabled": True}, key_id
-        )
-        yield change.record(disabled)
+    if not is_own:
+        yield change.record(_own_event("webhook.disabled", changed, {"enabled": True}))
     return changed
 
 
-def rotate_webhook(
-    change: Change, webhook_id: int, grace: Milliseconds, key_id: int
-) -> Unit[IssuedSecret]:
+def _own_event(
+    kind: EventType, webhook: Webhook, previous: dict[str, Any] | None = None
+) -> NewEvent:
+    return NewEvent(kind, f"webhook/{webhook.id}", webhook, previous, webhook.owner.id)
+
+
+def rotate_webhook(change: Change, webhook_id: int, grace: Milliseconds) -> Unit[IssuedSecret]:
     """Give a webhook a new secret. The one before signs too for ``grace``."""
-    webhook = yield from _locked(change, webhook_id, key_id)
+    webhook = yield from _locked(change, webhook_id)
     ((version,),) = yield Statement(
         "UPDATE webhooks SET secret_version = secret_version + 1, previous_secret_ends_at = ?2"
         " WHERE id = ?1 RETURNING secret_version",
@@ -219,21 +228,21 @@ def rotate_webhook(
     return IssuedSecret(webhook, version)
 
 
-def delete_webhook(change: Change, webhook_id: int, key_id: int) -> Unit[None]:
-    yield from _locked(change, webhook_id, key_id)
+def delete_webhook(change: Change, webhook_id: int) -> Unit[None]:
+    yield from _locked(change, webhook_id)
     yield Statement("DELETE FROM webhooks WHERE id = ?1", (webhook_id,), name="delete_webhook")
 
 
-def record_test(change: Change, webhook_id: int, key_id: int) -> Unit[str]:
-    webhook = yield from lock_enabled(change, webhook_id, key_id)
-    test = NewEvent("webhook.test", f"webhook/{webhook_id}", webhook, None, key_id)
-    insert = change.record(test)
+def record_test(change: Change, webhook_id: int) -> Unit[WebhookTest]:
+    insert = change.record(
+        _own_event("webhook.test", (yield from lock_enabled(change, webhook_id)))
+    )
     yield insert
-    return str(insert.parameters[0])
+    return WebhookTest(str(insert.parameters[0]))
 
 
-def lock_enabled(change: Change, webhook_id: int, key_id: int) -> Unit[Webhook]:
-    webhook = yield from _locked(change, webhook_id, key_id)
+def lock_enabled(change: Change, webhook_id: int) -> Unit[Webhook]:
+    webhook = yield from _locked(change, webhook_id)
     if not webhook.enabled:
         msg = f"webhook {webhook.id} is disabled; enable it first"
         raise WebhookDisabled(msg)
@@ -294,19 +303,21 @@ def release_leases(owner: str) -> Unit[None]:
 
 def webhook_of(row: Row) -> Webhook:
     webhook_id, url, types, description, enabled, reason, *moments, key_id, kind = row
-    times = (None if at is None else utc_second(at) for at in moments)
-    owner = WebhookOwner(kind, key_id)
-    given = [webhook_id, url, types.split(), description, bool(enabled), reason]
-    values: list[Any] = [*given, *times, owner]
+    values: list[Any] = [webhook_id, url, types.split(), description, bool(enabled), reason]
+    values += (None if at is None else utc_second(at) for at in moments)
+    values.append(WebhookOwner(kind, key_id))
     return Webhook(*values)
 
 
-def _locked(change: Change, webhook_id: int, key_id: int) -> Unit[Webhook]:
+def _locked(change: Change, webhook_id: int, *, only_disables: bool = False) -> Unit[Webhook]:
+    column, value = _seen_by(change.caller) if change.caller else ("id", webhook_id)
     rows = yield Statement(
-        f"{_SELECT} WHERE id = ?1 AND key_id = ?2 /*pg FOR UPDATE */",
-        (webhook_id, key_id),
+        f"{_SELECT} WHERE id = ?1 AND {column} = ?2 /*pg FOR UPDATE */",
+        (webhook_id, value),
         name="lock_webhook",
     )
     webhook = found(rows, webhook_of, "webhook", webhook_id)
+    if not only_disables:
+        require_own(webhook, change.caller)
     change.check(webhook)
     return webhook
