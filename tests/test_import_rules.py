@@ -62,7 +62,7 @@ def users_of(library: str) -> list[str]:
 
 
 RESOURCES = (
-    *("pets", "orders", "categories", "keys", "events", "webhooks", "usage", "deprecations"),
+    *("pets", "orders", "categories", "keys", "events", "webhooks", "usage"),
     *("sales", "sessions", "people", "imports"),
 )
 ORDER = (

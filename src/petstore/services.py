@@ -5,7 +5,6 @@ from functools import partial
 from petstore.clock import Clock
 from petstore.databases.contract import Store
 from petstore.databases.private_files import SecretFile
-from petstore.deprecations.operations import deprecated_operations
 from petstore.events.feed import Feed
 from petstore.events.store import publish_first
 from petstore.interface.idempotency_records import SafeRetries
@@ -17,6 +16,7 @@ from petstore.limits.contract import RateLimiter
 from petstore.orders.reservations import Reservations
 from petstore.settings import Settings, is_postgres
 from petstore.usage.counter import Counter
+from petstore.usage.operations import deprecated_operations
 
 # How often the feed is looked at while somebody waits: a query costs more on PostgreSQL.
 _FEED_SECONDS = (0.02, 0.05)

@@ -24,8 +24,6 @@ from petstore.databases.contract import Row, Statement
 from petstore.databases.pages import LAST_ID
 from petstore.databases.postgres import postgres_sql
 from petstore.databases.postgres_connection import connect
-from petstore.deprecations.operations import deprecated_operations
-from petstore.deprecations.store import list_uses
 from petstore.domain.words import MatchPosition, position_at_start
 from petstore.errors import CursorExpired
 from petstore.events.changes import RecentChanges
@@ -44,6 +42,8 @@ from petstore.pets.search import search_pets
 from petstore.pets.store import list_pets
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
+from petstore.usage.deprecated import list_uses
+from petstore.usage.operations import deprecated_operations
 from petstore.webhooks.deliveries import (
     DueDelivery,
     Outcome,

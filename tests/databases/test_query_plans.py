@@ -22,7 +22,6 @@ from petstore.databases.postgres import postgres_sql
 from petstore.databases.retention import prune
 from petstore.databases.schema import TABLES
 from petstore.databases.sqlite import SqliteStore
-from petstore.deprecations.operations import deprecated_operations
 from petstore.domain.words import MatchPosition, position_at_start
 from petstore.events.changes import RecentChanges
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, SERVICE, Position
@@ -103,7 +102,7 @@ from petstore.sessions.store import (
 )
 from petstore.settings import Settings
 from petstore.usage.counter import Counter
-from petstore.usage.operations import get_usage
+from petstore.usage.operations import deprecated_operations, get_usage
 from petstore.webhooks.deliveries import (
     DueDelivery,
     Outcome,

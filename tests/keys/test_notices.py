@@ -9,14 +9,13 @@ import pytest
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
 from petstore.databases.contract import Statement, Store, Unit
-from petstore.deprecations.model import DeprecatedOperation
-from petstore.deprecations.store import use_of
 from petstore.errors import Unavailable
 from petstore.events.store import publish_all
 from petstore.keys.notices import KeyNotices
 from petstore.limits.contract import State
 from petstore.limits.database import StoredRateLimits
 from petstore.usage.counter import Counter, first_hour
+from petstore.usage.deprecated import DeprecatedOperation, use_of
 from support.keys import change, issue, revoke, unban
 from support.manual_clock import ManualClock
 from support.stores import do

@@ -14,7 +14,6 @@ from petstore.cli.environment import KEY, refuse_mistyped
 from petstore.cli.options import JSON_OPTIONS, settings_options
 from petstore.cli.output import JsonFailure, SectionedGroup, drop_unwritten
 from petstore.cli.serve import deliver, report_failed_start, serve
-from petstore.deprecations.commands import deprecations
 from petstore.events.commands import events
 from petstore.imports.commands import imports
 from petstore.keys.commands import keys, rotate_own
@@ -23,7 +22,7 @@ from petstore.people.commands import people
 from petstore.pets.commands import inventory, pets
 from petstore.sales.commands import sales
 from petstore.settings import SettingError, Settings
-from petstore.usage.commands import usage
+from petstore.usage.commands import deprecations, usage
 from petstore.webhooks.commands import webhooks
 
 

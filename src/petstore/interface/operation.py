@@ -13,7 +13,6 @@ from msgspec import Struct
 from petstore.clock import Clock, Milliseconds, milliseconds
 from petstore.databases.contract import Store, Unit
 from petstore.databases.private_files import SecretFile
-from petstore.deprecations.model import DeprecatedOperation
 from petstore.errors import Gone, MissingKey, PetstoreError
 from petstore.events.changes import PageRange
 from petstore.events.feed import Client, Feed
@@ -31,6 +30,7 @@ from petstore.orders.reservations import Reservations
 from petstore.sessions.model import Session
 from petstore.sessions.store import find_session, find_session_in_unit
 from petstore.usage.counter import Counter
+from petstore.usage.deprecated import DeprecatedOperation
 from petstore.webhooks.model import Networks
 
 BASE = "/v1"

@@ -1,7 +1,6 @@
 """The operations of the interface. Routes, checks and documentation all come from here."""
 
 from petstore.categories import operations as categories
-from petstore.deprecations import operations as deprecations
 from petstore.events import operations as events
 from petstore.imports import operations as imports
 from petstore.interface.operation import Operation
@@ -22,7 +21,6 @@ OPERATIONS: tuple[Operation, ...] = (
     *events.OPERATIONS,
     *api_keys.OPERATIONS,
     *people.OPERATIONS,
-    *deprecations.OPERATIONS,
     *usage.OPERATIONS,
     *webhooks.OPERATIONS,
 )

@@ -16,8 +16,6 @@ from msgspec.structs import asdict
 from petstore.chores import PeriodicTask
 from petstore.clock import DAY, MINUTE, Clock, Milliseconds, rfc3339, utc
 from petstore.databases.contract import Row, Statement, Store, Unit, upsert
-from petstore.deprecations.model import DeprecatedOperation, DeprecationNoticeData
-from petstore.deprecations.store import select_uses, use_of
 from petstore.domain.plans import UNLIMITED
 from petstore.events.model import KeyEventType, NewEvent
 from petstore.events.store import record
@@ -25,6 +23,12 @@ from petstore.keys.model import KeyNoticeData
 from petstore.keys.store import COLUMNS, caller_of
 from petstore.limits.contract import NEVER
 from petstore.usage.counter import first_hour
+from petstore.usage.deprecated import (
+    DeprecatedOperation,
+    DeprecationNoticeData,
+    select_uses,
+    use_of,
+)
 
 _Name: TypeAlias = tuple[int, str, int]
 """The id of a key, what it is told, and the period in which it is told that once."""

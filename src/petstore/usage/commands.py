@@ -1,19 +1,27 @@
-"""``petstore usage``: what a key has used, and what is left."""
+"""``petstore usage`` and ``petstore deprecations``: what keys have used, and should not."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from petstore.cli.client import store_client_option
 from petstore.cli.operation_commands import OperationCommand
 from petstore.cli.output import print_json, printable
-from petstore.cli.resources import View, utc
+from petstore.cli.resources import View, csv_option, print_csv, utc
 from petstore.domain.plans import UNLIMITED
 
 if TYPE_CHECKING:  # imported where it is used, so that `petstore --help` is instant
-    from petstore_client import Response
-    from petstore_client.models import DeprecatedUse, RefusedRequests, Usage, UsageDay, UsageWindow
+    from petstore_client import Listed, Response
+    from petstore_client.models import (
+        DeprecatedUse,
+        KeyDeprecatedUse,
+        RefusedRequests,
+        Usage,
+        UsageDay,
+        UsageWindow,
+    )
 
 
 _WINDOWS: "View[tuple[str, UsageWindow]]" = View(
@@ -73,4 +81,51 @@ usage = OperationCommand(
     "usage.get",
     show=_show,
     help="Show what your key has used, and what is left. It costs nothing.",
+)
+
+_COLUMNS = (
+    *("keyId", "keyName", "operation", "method", "path", "since", "sunset", "use"),
+    *("documentation", "calls", "lastCalledAt", "lastUserAgent", "lastRequestId"),
+)
+
+_USES: "View[KeyDeprecatedUse]" = View(
+    {
+        "key": "key_id",
+        "name": "key_name",
+        "operation": "operation",
+        "calls": "calls",
+        "last called (UTC)": "last_called_at",
+        "user agent": "last_user_agent",
+        "request id": "last_request_id",
+        "ends": lambda use: use.sunset.date(),
+        "use": "use",
+    },
+    ("user agent", "request id", "use"),
+)
+
+
+def _show_deprecations(
+    listed: "Callable[..., Listed[KeyDeprecatedUse]]", *, as_csv: bool, **options: Any
+) -> None:
+    if not as_csv:
+        _USES.show_list(listed, **options)
+        return
+    if any(options.values()):
+        msg = "--csv lists all of them: expected no other option for a list beside it"
+        raise click.UsageError(msg)
+    print_csv(_COLUMNS, (use for page in listed().pages() for use in page.response.json()))
+
+
+deprecations = OperationCommand(
+    "deprecations",
+    "listDeprecations",
+    "keys.deprecations",
+    show=_show_deprecations,
+    options=[csv_option],
+    client=store_client_option,
+    help="""List the keys that called deprecated operations in the last 30 days.
+
+    With a key in PETSTORE_KEY that has the scope keys:admin, requests go to the service at --url.
+    Without one, the command works on the database itself.
+    """,
 )

@@ -1,5 +1,6 @@
-"""What a key has used, and what it may still use."""
+"""What a key has used and may still use, and which keys call deprecated operations."""
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from http import HTTPStatus
 from typing import Annotated, NamedTuple
@@ -8,18 +9,24 @@ from msgspec import Meta, Struct
 
 from petstore.clock import DAY, HOUR, utc
 from petstore.databases.contract import Statement
-from petstore.deprecations.model import DeprecatedUse
-from petstore.deprecations.store import use_of
 from petstore.domain.fields import open_list
 from petstore.domain.plans import PLANS
 from petstore.events.examples import DEPRECATED_USE
-from petstore.interface.operation import Call, Context, Operation, Result, Services, Success
+from petstore.interface.operation import BASE, Call, Context, Operation, Result, Services, Success
+from petstore.interface.pages import PageQuery, page_result
 from petstore.keys.model import SCOPES, Caller
 from petstore.keys.store import found, select_key
 from petstore.limits.contract import NEVER, Decision, State
 from petstore.limits.database import StoredRateLimits
 from petstore.limits.decide import describe
 from petstore.usage.counter import first_day, first_hour
+from petstore.usage.deprecated import (
+    DeprecatedOperation,
+    DeprecatedUse,
+    KeyDeprecatedUse,
+    list_uses,
+    use_of,
+)
 
 _REFUSED_HOURS = 7 * 24
 
@@ -110,6 +117,14 @@ async def get_usage(services: Services, key: Caller, decision: Decision) -> Usag
     )
     # The saved count of today may be half a second old. The limiter's is exact.
     requests = dict(await services.store.read(select)) | {today: decision.day_used}
+    calls: dict[str, tuple[int, str]] = {}
+    for name, _, more, latest in await services.counter.read(
+        "deprecated", key.id, first_hour(first_day(services.clock()))
+    ):
+        count, last = calls.get(name, (0, ""))
+        calls[name] = (count + more, max(last, latest))
+    refused_since = services.clock() // HOUR - _REFUSED_HOURS + 1
+    refused = await services.counter.read("refused", key.id, refused_since)
     banned = decision.verdict == "banned"
     return Usage(
         plan=key.plan,
@@ -119,18 +134,17 @@ async def get_usage(services: Services, key: Caller, decision: Decision) -> Usag
         days=[
             UsageDay(utc(day * DAY).date(), requests.get(day, 0)) for day in range(first, today + 1)
         ],
-        deprecated=await _deprecated_uses(services, key.id),
-        refused=await refused_requests(services, key.id),
+        deprecated=[
+            use_of(each, *calls[each.operation])
+            for each in services.deprecated
+            if each.operation in calls
+        ],
+        refused=[
+            RefusedRequests(utc(each.hour * HOUR), each.name or None, each.requests)
+            for each in refused
+        ],
         scopes=[scope for scope in SCOPES if scope in key.scopes],
     )
-
-
-async def refused_requests(services: Services, key_id: int) -> list[RefusedRequests]:
-    first = services.clock() // HOUR - _REFUSED_HOURS + 1
-    return [
-        RefusedRequests(utc(hour * HOUR), name or None, requests)
-        for name, hour, requests, _ in await services.counter.read("refused", key_id, first)
-    ]
 
 
 async def list_statuses(services: Services, key_id: int) -> list[StatusUse]:
@@ -141,16 +155,6 @@ async def list_statuses(services: Services, key_id: int) -> list[StatusUse]:
         status, more, days, last = uses.get(name, newest)
         uses[name] = StatusUse(status, requests + more, days + 1, last)
     return sorted(uses.values())
-
-
-async def _deprecated_uses(services: Services, key_id: int) -> list[DeprecatedUse]:
-    first = first_hour(first_day(services.clock()))
-    calls: dict[str, tuple[int, str]] = {}
-    for name, _, more, latest in await services.counter.read("deprecated", key_id, first):
-        count, last = calls.get(name, (0, ""))
-        calls[name] = (count + more, max(last, latest))
-    called = (each for each in services.deprecated if each.operation in calls)
-    return [use_of(each, *calls[each.operation]) for each in called]
 
 
 async def _get(context: Context, _: Call[None, None]) -> Result[Usage]:
@@ -168,6 +172,30 @@ async def _get_of_key(context: Context, call: Call[None, None]) -> Result[Usage]
     return Result(await get_usage(services, key, decision))
 
 
+def deprecated_operations(operations: Iterable[Operation]) -> tuple[DeprecatedOperation, ...]:
+    return tuple(
+        DeprecatedOperation(
+            operation=each.id,
+            method=each.method,
+            path=f"{BASE}{each.path}",
+            since=each.deprecation.since,
+            sunset=each.deprecation.sunset,
+            use=each.deprecation.use,
+            documentation=each.deprecation.documentation,
+        )
+        for each in operations
+        if each.deprecation is not None
+    )
+
+
+async def _list_deprecations(
+    context: Context, call: Call[None, PageQuery]
+) -> Result[list[KeyDeprecatedUse]]:
+    query, services, own = call.query, context.services, context.caller.environment
+    page = query.after, query.limit, services.clock()
+    return page_result(await list_uses(services.store, services.deprecated, own, *page))
+
+
 _USAGE = {
     "plan": "free",
     "minute": {"limit": 60, "remaining": 59, "reset": 1795262460},
@@ -180,6 +208,27 @@ _USAGE = {
 }
 
 OPERATIONS = (
+    Operation(
+        id="listDeprecations",
+        method="GET",
+        path="/deprecations",
+        tag="Keys",
+        summary="List calls of deprecated operations",
+        description=(
+            "Returns a page of the deprecated operations that keys of this environment called in"
+            " the last 30 days (UTC), sorted by key, with the last call of each."
+        ),
+        handler=_list_deprecations,
+        scope="keys:admin",
+        no_store=True,
+        query=PageQuery,
+        success=Success(
+            200,
+            "A page of deprecated operations in use.",
+            list[KeyDeprecatedUse],
+            [DEPRECATED_USE | {"keyId": 4, "keyName": "Till 2"}],
+        ),
+    ),
     Operation(
         id="getUsage",
         method="GET",

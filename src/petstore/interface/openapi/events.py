@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from petstore.deprecations.model import DeprecationNoticeData
 from petstore.events.examples import example_of
 from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, EventType, type_description
 from petstore.interface.openapi.schemas import TEXT, Schema, json_content, parameter, reference
 from petstore.keys.model import KeyNoticeData
 from petstore.orders.model import PERSONAL, Order
+from petstore.usage.deprecated import DeprecationNoticeData
 
 _NOTICES = {"deprecation": DeprecationNoticeData.__name__, "keyNotice": KeyNoticeData.__name__}
 _NULL = {"type": "null"}

@@ -6,7 +6,6 @@ from typing import Annotated, Any, TypeAlias, get_args, get_origin
 
 import msgspec
 
-from petstore.deprecations.model import DeprecationNoticeData
 from petstore.domain.decoding import MAX_ITEMS
 from petstore.domain.fields import INT64_MAX, INT64_MIN, NOT_BLANK, PRINTABLE, VISIBLE
 from petstore.domain.plans import PlanName
@@ -20,6 +19,7 @@ from petstore.orders.model import OrderStatus
 from petstore.people.model import PersonState
 from petstore.pets.model import Pet, PetStatus
 from petstore.sales.model import By
+from petstore.usage.deprecated import DeprecationNoticeData
 from petstore.webhooks.model import DeliveryState
 
 Schema: TypeAlias = dict[str, Any]

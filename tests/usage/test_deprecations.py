@@ -8,12 +8,11 @@ from msgspec.structs import replace
 from petstore.clock import DAY, MINUTE
 from petstore.databases.contract import Store
 from petstore.databases.pages import Page
-from petstore.deprecations.model import KeyDeprecatedUse
-from petstore.deprecations.operations import deprecated_operations
-from petstore.deprecations.store import list_uses
 from petstore.interface.operations import OPERATIONS
 from petstore.keys.model import SCOPES
 from petstore.usage.counter import Counter, first_hour
+from petstore.usage.deprecated import KeyDeprecatedUse, list_uses
+from petstore.usage.operations import deprecated_operations
 from support.error_body import assert_error
 from support.keys import issue
 from support.manual_clock import ManualClock

@@ -1,14 +1,15 @@
-"""The calls of deprecated operations by key."""
+"""Deprecated operations, and what keys have called of them."""
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
 
-from msgspec import json
+from msgspec import Meta, Struct, json
 from msgspec.structs import asdict
 
 from petstore.clock import Milliseconds, utc_second
 from petstore.databases.contract import Reader, Statement, Value, placeholder_list
 from petstore.databases.pages import Page
-from petstore.deprecations.model import DeprecatedOperation, DeprecatedUse, KeyDeprecatedUse
 from petstore.keys.model import Environment
 from petstore.usage.counter import first_day, first_hour
 
@@ -21,6 +22,44 @@ _SELECT = """SELECT c.key_id, c.name, (SELECT name FROM api_keys WHERE id = c.ke
     GROUP BY c.key_id, c.name ORDER BY c.key_id, c.name {limit}
 """
 
+Time = Annotated[datetime, Meta(tz=True)]
+
+
+class DeprecatedOperation(Struct, frozen=True, rename="camel"):
+    """A deprecated operation, and what to ``use`` instead."""
+
+    operation: Annotated[str, Meta(description="The id of the operation, such as `getPet`.")]
+    method: Annotated[str, Meta(description="Its method.")]
+    path: Annotated[str, Meta(description="The template of its path.")]
+    since: Annotated[Time, Meta(description="When it was deprecated.")]
+    sunset: Annotated[Time, Meta(description="When it ends.")]
+    use: Annotated[str, Meta(description="What to call instead.")]
+    documentation: Annotated[str, Meta(description="The address of the explanation.")]
+
+
+class DeprecatedUse(DeprecatedOperation, frozen=True):
+    """A deprecated operation that a key still calls."""
+
+    calls: Annotated[int, Meta(description="Calls in the last 30 days (UTC).")]
+    last_called_at: Annotated[Time, Meta(description="When it was last called.")]
+    last_user_agent: Annotated[
+        str, Meta(description="The `User-Agent` of the last call, up to 100 characters.")
+    ]
+    last_request_id: Annotated[str, Meta(description="The id of the last request.")]
+
+
+class DeprecationNoticeData(DeprecatedUse, frozen=True):
+    """A deprecated operation that a key has called: the data of an event for its holder."""
+
+    key_id: Annotated[int, Meta(description="The `id` of the key.")]
+
+
+class KeyDeprecatedUse(DeprecatedUse, frozen=True):
+    """A deprecated operation that a key still calls, with the key."""
+
+    key_id: Annotated[int, Meta(description="The `id` of the key.")]
+    key_name: Annotated[str, Meta(description="What the key is for.")]
+
 
 async def list_uses(
     store: Reader,
@@ -30,11 +69,7 @@ async def list_uses(
     limit: int,
     now: Milliseconds,
 ) -> Page[KeyDeprecatedUse]:
-    """Return the first ``limit`` saved uses after a position, of ``environment`` if given.
-
-    They are ordered by key and then by the id of the operation. Each key has one use of each of
-    ``operations`` that it called in the last 30 days.
-    """
+    """Return the first ``limit`` saved uses after a position, by key and then by operation."""
     numbers = {each.operation: number for number, each in enumerate(operations)}
     key_id, number = divmod(after or 0, _MAX_OPERATIONS)
     last = operations[number].operation if after is not None and number < len(operations) else ""

@@ -1,1 +1,0 @@
-"""Deprecated operations, and the keys that still call them."""
