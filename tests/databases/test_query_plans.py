@@ -77,8 +77,22 @@ from petstore.orders.store import (
     search_orders,
     update_order,
 )
-from petstore.people.accounts import any_person, find_account, find_account_by_login
-from petstore.people.store import change_person, end_device_of, find_person, list_people
+from petstore.people.store import (
+    any_person,
+    begin_session,
+    change_person,
+    create_invitation,
+    end_device_of,
+    end_sessions,
+    find_account,
+    find_account_by_login,
+    find_invited,
+    find_person,
+    find_session_in_unit,
+    list_devices,
+    list_people,
+    take_invitation,
+)
 from petstore.pets.model import NewPet, Pet, PetFilter, PetPatch, PetStatus
 from petstore.pets.search import search_pets
 from petstore.pets.store import (
@@ -91,15 +105,6 @@ from petstore.pets.store import (
 from petstore.sales.model import day_range
 from petstore.sales.store import get_sales
 from petstore.sessions.model import Browser
-from petstore.sessions.store import (
-    begin_session,
-    create_invitation,
-    end_sessions,
-    find_invited,
-    find_session_in_unit,
-    list_devices,
-    take_invitation,
-)
 from petstore.settings import Settings
 from petstore.usage.counter import Counter
 from petstore.usage.operations import deprecated_operations, get_usage

@@ -9,7 +9,7 @@ from petstore.clock import Milliseconds
 from petstore.databases.contract import Unit
 from petstore.events.model import NewEvent
 from petstore.events.store import record
-from petstore.sessions.store import end_sessions
+from petstore.people.store import end_sessions
 from support.people import alter, set_some_password
 from support.service import Service, running_service
 from support.visitor import Visitor, signed_in, words

@@ -6,8 +6,7 @@ import pytest
 
 from petstore.clock import DAY, SECOND
 from petstore.databases.contract import Statement
-from petstore.people.accounts import find_account
-from petstore.sessions.store import end_sessions, read_unit
+from petstore.people.store import end_sessions, find_account, read_unit
 from support.page_forms import form_to, press, succeed
 from support.passwords import (
     LOGIN,

@@ -4,8 +4,7 @@ import pytest
 
 from petstore.databases.contract import Store
 from petstore.keys.model import Environment
-from petstore.people.accounts import any_person, find_account_by_login
-from petstore.sessions.store import read_unit
+from petstore.people.store import any_person, find_account_by_login, read_unit
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.people import add

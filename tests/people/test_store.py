@@ -17,17 +17,20 @@ from petstore.errors import (
 from petstore.events.model import Author
 from petstore.events.store import Change
 from petstore.keys.model import SCOPES
-from petstore.people.accounts import find_account
 from petstore.people.model import Person
 from petstore.people.store import (
+    begin_session,
     change_person,
     end_device_of,
+    find_account,
     find_person,
+    find_session,
+    find_session_in_unit,
     invite_person,
     list_people,
+    read_unit,
 )
 from petstore.sessions.model import Browser, Session
-from petstore.sessions.store import begin_session, find_session, find_session_in_unit, read_unit
 from petstore.webhooks.store import active_webhooks
 from support.history import acts_on
 from support.keys import OPERATOR, actor, issue, rotate

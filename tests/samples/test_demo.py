@@ -15,10 +15,8 @@ import pytest
 from petstore.cli.serve import announce
 from petstore.clock import system_clock
 from petstore.keys.model import Environment, is_token
-from petstore.people.accounts import find_account_by_login
-from petstore.people.store import list_people
+from petstore.people.store import find_account_by_login, find_invited, list_people, read_unit
 from petstore.samples.demo import prepare_demo
-from petstore.sessions.store import find_invited, read_unit
 from petstore.settings import Settings
 from support.command import Command
 from support.keys import revoke

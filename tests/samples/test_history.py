@@ -18,11 +18,9 @@ from petstore.databases.contract import Statement, Store
 from petstore.databases.private_files import create
 from petstore.events.store import publish_all
 from petstore.keys.model import Caller
-from petstore.people.accounts import find_account_by_login
-from petstore.people.store import list_people
+from petstore.people.store import find_account_by_login, list_people, read_unit
 from petstore.pets.model import NewPet
 from petstore.samples.demo import prepare_demo
-from petstore.sessions.store import read_unit
 from petstore.settings import Settings, is_postgres
 from petstore.webhooks.deliveries import list_deliveries
 from petstore.webhooks.signing import text_of_master

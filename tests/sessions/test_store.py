@@ -10,16 +10,14 @@ from petstore.databases.contract import Statement, Store, Unit
 from petstore.databases.retention import prune_all
 from petstore.events.store import Change
 from petstore.keys.model import Caller, digest
-from petstore.people.accounts import find_account
 from petstore.people.model import FIRST, INVITATION_LIFE, Account
-from petstore.sessions.model import Browser, Device, Session, known_browser
-from petstore.sessions.operations import invite_first
-from petstore.sessions.store import (
+from petstore.people.store import (
     MAX_SESSIONS,
     begin_session,
     create_invitation,
     end_session,
     end_sessions,
+    find_account,
     find_invited,
     find_session,
     list_devices,
@@ -27,6 +25,8 @@ from petstore.sessions.store import (
     take_invitation,
     touch_session,
 )
+from petstore.sessions.model import Browser, Device, Session, known_browser
+from petstore.sessions.operations import invite_first
 from support.keys import change, issue, revoke, rotate, stored_key
 from support.manual_clock import ManualClock
 from support.people import add_active, alter, caller, set_some_password

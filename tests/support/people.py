@@ -7,10 +7,16 @@ from petstore.databases.contract import Statement, Store, Unit
 from petstore.events.store import Change
 from petstore.keys.model import Caller, Environment, Role
 from petstore.keys.store import new_caller
-from petstore.people.accounts import find_account
 from petstore.people.model import Person, PersonCreate
-from petstore.people.store import Added, add_person, change_person, find_person, invite_person
-from petstore.sessions.store import read_unit
+from petstore.people.store import (
+    Added,
+    add_person,
+    change_person,
+    find_account,
+    find_person,
+    invite_person,
+    read_unit,
+)
 from support.keys import OPERATOR
 from support.stores import do
 

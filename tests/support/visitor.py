@@ -8,9 +8,8 @@ from typing import Any
 import httpx
 
 from petstore.keys.model import ROLES, SCOPES, Role
-from petstore.people.accounts import find_account
+from petstore.people.store import begin_session, find_account, read_unit
 from petstore.sessions.model import Browser
-from petstore.sessions.store import begin_session, read_unit
 from support.people import insert
 from support.service import Service
 

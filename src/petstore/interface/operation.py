@@ -27,8 +27,8 @@ from petstore.keys.model import Caller, Scope, digest
 from petstore.limits.admission import Admission
 from petstore.limits.contract import RateLimiter
 from petstore.orders.reservations import Reservations
+from petstore.people.store import find_session, find_session_in_unit
 from petstore.sessions.model import Session
-from petstore.sessions.store import find_session, find_session_in_unit
 from petstore.usage.counter import Counter
 from petstore.usage.deprecated import DeprecatedOperation
 from petstore.webhooks.model import Networks

@@ -20,13 +20,17 @@ from petstore.events.store import Change, newest_position, publish_all
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Environment, KeyFields
 from petstore.keys.store import create_key
-from petstore.people.accounts import find_account_by_login
 from petstore.people.model import Account, PersonCreate
-from petstore.people.store import add_person
+from petstore.people.store import (
+    add_person,
+    create_invitation,
+    find_account_by_login,
+    note_use,
+    read_unit,
+)
 from petstore.pets.model import PetFilter
 from petstore.pets.store import list_pets
 from petstore.samples.history import LENGTH, Staff, record_history
-from petstore.sessions.store import create_invitation, note_use, read_unit
 from petstore.settings import Settings, is_postgres, masked, sqlite_path
 from petstore.usage.counter import first_day, first_hour, text_of
 from petstore.webhooks.deliveries import DueDelivery, Outcome, save_progress

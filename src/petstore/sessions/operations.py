@@ -16,14 +16,28 @@ from petstore.keys.model import Caller, Environment, digest
 from petstore.keys.store import count_up_revision
 from petstore.limits.admission import PASSWORD, PASSWORD_OF_NETWORK
 from petstore.limits.memory import network_of
-from petstore.people.accounts import (
-    any_person,
-    find_account,
-    find_account_by_login,
-)
 from petstore.people.model import FIRST, Account, PersonCreate
 from petstore.people.passwords import Passwords, check_password, has_length
-from petstore.people.store import add_person, read_person, record_person
+from petstore.people.store import (
+    add_person,
+    any_person,
+    begin_session,
+    create_invitation,
+    delete_invitations,
+    end_session,
+    end_sessions,
+    find_account,
+    find_account_by_login,
+    find_invited,
+    find_session,
+    find_session_in_unit,
+    list_devices,
+    read_person,
+    read_unit,
+    record_person,
+    take_invitation,
+    touch_session,
+)
 from petstore.sessions.model import (
     FRESH,
     Browser,
@@ -31,20 +45,6 @@ from petstore.sessions.model import (
     DeviceCookie,
     Session,
     login_digest,
-)
-from petstore.sessions.store import (
-    begin_session,
-    create_invitation,
-    delete_invitations,
-    end_session,
-    end_sessions,
-    find_invited,
-    find_session,
-    find_session_in_unit,
-    list_devices,
-    read_unit,
-    take_invitation,
-    touch_session,
 )
 
 _WRONG = "The login or the password is wrong. Check both. In the password, capital letters count."
@@ -74,13 +74,12 @@ class Sessions:
         self._passwords = Passwords()
 
     async def find(self, secret: str) -> Session | None:
-        """Return the session with this secret, as it is now."""
         if not secret:
             return None
         return await find_session(self._store, secret, self._environment, self._services.clock())
 
     async def touch(self, session: Session) -> bool:
-        """Note the use of a session once a minute, and return whether it did."""
+        """Note the use of a session once a minute; return whether it did."""
         now = self._services.clock()
         if now - session.device.used_at < MINUTE:
             return False
@@ -148,7 +147,6 @@ class Sessions:
                 raise
 
     async def find_invited(self, secret: str) -> Account | None:
-        """Return whom a link invites: it can set their password."""
         found = find_invited(secret, self._environment, self._services.clock())
         return await read_unit(self._store, found)
 
@@ -165,7 +163,7 @@ class Sessions:
         A store without people gets the ``first`` one. The result is ``None`` if the link has no use
         left.
         """
-        hashed = await self._hash(password)
+        hashed = await self._hash(password, goes_first=False)
         now, environment = self._services.clock(), self._environment
 
         def accepted() -> Unit[SignedIn | None]:
@@ -192,7 +190,7 @@ class Sessions:
         account = await self.read_account(session.caller.id)
         check_password(password, account.login)
         await self.confirm(session, current)
-        hashed, now = await self._hash(password), self._services.clock()
+        hashed, now = await self._hash(password, goes_first=True), self._services.clock()
         device = session.device
 
         def changed() -> Unit[SignedIn]:
@@ -204,7 +202,6 @@ class Sessions:
         return await self._store.write(changed())
 
     async def confirm(self, session: Session, password: str) -> None:
-        """Refuse whoever does not know the password of the person of a session."""
         account = await self.read_account(session.caller.id)
         async with self._attempt(account.login, "", session.device.digest.hex()):
             if not await self._passwords.verify(password, account.password):
@@ -212,21 +209,19 @@ class Sessions:
                 raise InvalidBody(msg)
 
     def is_fresh(self, session: Session) -> bool:
-        """Return whether a session is so new that nobody has to confirm it with the password."""
         return self._services.clock() - session.device.created_at <= FRESH
 
-    async def _hash(self, password: str) -> str:
-        with await self._services.admission.passwords.take(object()):
+    async def _hash(self, password: str, *, goes_first: bool) -> str:
+        turns = self._services.admission.passwords
+        with await turns.take(object(), goes_first=goes_first):
             return await self._passwords.hash(password)
 
     async def rename(self, session: Session, name: str, request_id: str) -> None:
-        """Give the person of a session another name."""
         if session.caller.name != name:  # else anybody could wake all long polls for nothing
             unit = _renamed(session.device.digest, name, self._services.clock(), request_id)
             await self._store.write(unit)
 
     async def devices(self, caller_id: int) -> list[Device]:
-        """Return where a caller is signed in, the last used first."""
         return await read_unit(self._store, list_devices(caller_id, self._services.clock()))
 
     async def end(self, secret: str) -> None:
