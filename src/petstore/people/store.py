@@ -40,7 +40,7 @@ from petstore.people.model import (
 from petstore.sessions.model import Browser, Device, Session, expiry
 
 MAX_SESSIONS = 100
-"""The maximum number of sessions of a caller: a new one ends the one that was not used for longest."""
+"""The maximum number of sessions of a caller; a new one ends the one used the longest ago."""
 
 _DEVICE = "digest, device, created_at, used_at, expires_at, stays"
 
