@@ -193,117 +193,16 @@ def test_an_outage_of_the_service_is_reported_once(capsys: pytest.CaptureFixture
         absence.end()
     assert slept == [1, 2, 4]
     assert capsys.readouterr().err == (
-        "The service does not respond. Waiting for the service.\nGoing on.\n"
+        "The service does not respond. Waiting for the service.\nThe service responds again.\n"
     )
 
 
-# Where it goes on
-
-
-SAVED = '{"cursor": "next"}\n'
-
-
-def target_of(state: Path, *options: str) -> str:
-    """Return what it requests first with a file of its state."""
-    with odd_service(feed(EVENT), error(403)) as service:
-        Shop(service.url, "a-key")("events", "listen", "--state", str(state), *options)
-    return service.asked[0].target
-
-
-def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    assert target_of(state) == "/v1/events?cursor=latest&limit=100"
-    assert target_of(tmp_path / "other", "--from-start") == "/v1/events?limit=100"
-    assert state.read_text() == SAVED
-    assert target_of(state, "--from-start") == "/v1/events?cursor=next&limit=100"
-
-
-def test_it_says_that_it_goes_on_and_not_from_the_start(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    state.write_text(SAVED)
-    with odd_service(error(403)) as service:
-        shop = Shop(service.url, "a-key")
-        told = shop("events", "listen", "--state", str(state), "--from-start").stderr
-        unprinted = tmp_path / "unprinted"
-        shop("events", "listen", "--state", str(unprinted))
-    assert not unprinted.exists()
-    going_on = f"{state}: going on from there; --from-start is for the first time"
-    assert told.splitlines()[0] == going_on
-
-
-def test_a_link_to_a_state_stays_and_its_target_is_replaced(tmp_path: Path) -> None:
-    state, link = tmp_path / "state", tmp_path / "link"
-    state.write_text(SAVED.replace("next", "first"))
-    link.symlink_to(state)
-    assert target_of(link) == "/v1/events?cursor=first&limit=100"
-    assert link.is_symlink()
-    assert state.read_text() == SAVED
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(b"", b"next\n", b"\xff", b'"next"', b"[" * 300, b'{"cursor": 7}', b'{"cursor": "a b"}'),
-        *(b'{"cursor": "next", "key": 1}', b'{"cursor": "%s"}' % (b"x" * 101), b" " * 10_000_000),
-    ],
-)
-def test_a_file_that_is_no_state_is_never_sent(tmp_path: Path, text: bytes) -> None:
-    state, link = tmp_path / "state", tmp_path / "link"
-    state.write_bytes(text)
-    link.symlink_to(state)
-    with odd_service() as service:
-        words = Shop(service.url, "a-key").fail(
-            *("events", "listen", "--state", str(link)), status=1
-        )
-    assert words == f"{link}: expected a file that --state wrote; choose another one"
-    assert service.asked == []
-    assert state.read_bytes() == text
-
-
-@pytest.mark.parametrize(
-    ("target", "reason"),
-    [
-        ("pipe", "expected a file that --state wrote; choose another one"),
-        ("/dev/null", "expected a file that --state wrote; choose another one"),
-        ("nothing", "it is a link that leads nowhere"),
-        ("link", "it is a link that leads nowhere"),
-        ("/proc/self/mem", "Input/output error"),
-        ("none/state", "it is a link that leads nowhere"),
-    ],
-)
-def test_what_is_no_regular_file_is_refused_as_state(
-    shop: Shop, tmp_path: Path, target: str, reason: str
-) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    link = tmp_path / "link"
-    link.symlink_to(target)
-    words = shop.fail("events", "listen", "--state", str(link), status=1)
-    assert words == f"{link}: {reason}"
-
-
-def test_a_state_that_cannot_be_saved_is_reported_in_one_line(tmp_path: Path) -> None:
-    state, part = tmp_path / "state", tmp_path / "state.part"
-    part.mkdir()
-    with odd_service(feed(EVENT)) as service:
-        result = Shop(service.url, "a-key")("events", "listen", "--state", str(state))
-    assert result.exit_code == 1
-    reason = "it is a link, or not your file; remove it"
-    assert result.stderr.splitlines()[-1] == f"Error: {part}: {reason}"
-
-
-@pytest.mark.parametrize("is_saved", [False, True])
-def test_an_expired_cursor_is_reported_with_how_to_begin_again(
-    tmp_path: Path, *, is_saved: bool
-) -> None:
-    state = tmp_path / "state"
-    state.write_text('{"cursor": "old"}')
-    options = ("--state", str(state)) if is_saved else ()
+def test_an_expired_cursor_is_reported_with_how_to_begin_again() -> None:
     with odd_service(error(410, "cursor_expired", "gone")) as service:
-        result = Shop(service.url, "a-key")("events", "listen", *options)
+        result = Shop(service.url, "a-key")("events", "listen")
     assert result.exit_code == 3
-    first = f"remove {state}; " if is_saved else ""
-    expected = "the events to go on from are not kept any more, or an older backup was restored: "
-    assert result.stderr.startswith(f"Error: {first}{expected}start again to listen from now on")
+    expected = "the next events are no longer kept, or an older backup was restored: start again"
+    assert result.stderr.startswith(f"Error: {expected} to listen from now on")
 
 
 # What it forwards
@@ -420,5 +319,5 @@ def test_no_event_is_lost_or_repeated_when_the_service_is_killed(
         assert [note for note in listener.notes if "receiver:" not in note][1:] == [
             "Listening for events; Ctrl-C ends it.",
             "The service does not respond. Waiting for the service.",
-            "Going on.",
+            "The service responds again.",
         ]

@@ -95,15 +95,31 @@ def _plain(schema: Any) -> Any:
     }
 
 
-def fitted(schema: Mapping[str, Any], value: Any, place: str = "") -> Any:
-    """Return a value as its schema has it; agents also send ``3.0`` or ``"3"`` for 3.
+def fitted(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments as the client library takes them; agents also send ``3.0`` or ``"3"`` for 3.
 
-    A null that is not in the schema is left out. The service checks the rest, such as sizes.
+    A null that is not in the schema is left out. The service checks the rest, such as sizes and
+    what is in a list.
     """
-    option = schema.get("anyOf", [schema])[0]
-    if value is None and _takes_null(schema):
-        return None
-    kind: str = option["type"]
+    properties, given = schema["properties"], {}
+    for name, value in arguments.items():
+        if name not in properties:
+            msg = f"{name[:60]}: unknown; expected {', '.join(properties) or 'no argument'}"
+            raise InvalidArguments(msg)
+        options = properties[name].get("anyOf", [properties[name]])
+        if value is not None:
+            given[name] = _fitted(name, options[0], value)
+        elif {"type": "null"} in options:
+            given[name] = None
+    for name in schema["required"]:
+        if name not in given:
+            msg = f"{name}: required"
+            raise InvalidArguments(msg)
+    return given
+
+
+def _fitted(name: str, schema: Mapping[str, Any], value: Any) -> Any:
+    kind: str = schema["type"]
     wanted: Any = _TYPES[kind]
     if isinstance(value, str) and kind != "string":
         with suppress(ValueError, RecursionError):
@@ -111,35 +127,11 @@ def fitted(schema: Mapping[str, Any], value: Any, place: str = "") -> Any:
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         value = int(value)
     if type(value) is not wanted:  # True is no integer
-        msg = f"{place}: expected a value of type {kind}"
+        msg = f"{name}: expected a value of type {kind}"
         raise InvalidArguments(msg)
-    if kind == "object":
-        return _fitted_object(option, value, f"{place}." if place else "")
     if kind == "array":
-        return [fitted(option["items"], each, f"{place}[{at}]") for at, each in enumerate(value)]
-    if "pattern" in option and not re.search(option["pattern"], value):
-        msg = f"{place}: expected a text of the form {option['pattern']}"
+        return [_fitted(f"{name}[{at}]", schema["items"], each) for at, each in enumerate(value)]
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        msg = f"{name}: expected a text of the form {schema['pattern']}"
         raise InvalidArguments(msg)
     return value
-
-
-def _fitted_object(schema: Mapping[str, Any], values: dict[str, Any], place: str) -> dict[str, Any]:
-    properties = schema["properties"]
-    unknown = next((name for name in values if name not in properties), None)
-    if unknown is not None:
-        msg = f"{place}{unknown[:60]}: unknown; expected {', '.join(properties) or 'no argument'}"
-        raise InvalidArguments(msg)
-    given = {
-        name: fitted(properties[name], value, f"{place}{name}")
-        for name, value in values.items()
-        if value is not None or _takes_null(properties[name])
-    }
-    for name in schema.get("required", ()):
-        if name not in given:
-            msg = f"{place}{name}: required"
-            raise InvalidArguments(msg)
-    return given
-
-
-def _takes_null(schema: Mapping[str, Any]) -> bool:
-    return {"type": "null"} in schema.get("anyOf", ())

@@ -1,11 +1,9 @@
 """``petstore events``: what happens in a running service, and each event to a local address."""
 
 import json
-import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
@@ -22,7 +20,7 @@ from petstore.cli.client import (
     service_option,
 )
 from petstore.cli.options import TEXT, SecretOption
-from petstore.cli.output import SectionedGroup, plain_failures, printable, replacing_text
+from petstore.cli.output import SectionedGroup, printable
 from petstore.clock import SECOND, system_clock
 from petstore.webhooks.signing import secret_of_text, secret_text, signed_headers
 
@@ -35,11 +33,9 @@ _ID = re.compile(r"[!-\-/-~]+")
 _SECRET_BYTES = 32
 _MAX_TEXT = 100
 _EXPIRED = (
-    "the events to go on from are not kept any more, or an older backup was restored: start again"
-    " to listen from now on, or with --from-start to begin with the oldest event that is kept"
+    "the next events are no longer kept, or an older backup was restored: start again to listen"
+    " from now on, or with --from-start to begin with the oldest event that is kept"
 )
-_CURSOR = re.compile(r"[!-~]{1,100}")
-_MAX_STATE = 200
 
 
 class Receiver:
@@ -51,7 +47,7 @@ class Receiver:
         self._seconds = seconds
 
     def send(self, event: Mapping[str, Any]) -> str:
-        """Send an event and return the status of the response, or why there is none."""
+        """Return the status of the response, or why there is none."""
         from http.client import HTTPConnection, HTTPException, HTTPSConnection
 
         if not _ID.fullmatch(event["id"]):
@@ -95,7 +91,7 @@ class OutageNotice:
 
     def end(self) -> None:
         if self._is_known:
-            click.echo("Going on.", err=True)
+            click.echo("The service responds again.", err=True)
         self._is_known = False
 
 
@@ -126,7 +122,7 @@ def events() -> None:
 @click.option(
     "--from-start",
     is_flag=True,
-    help="Begin with the oldest event that is kept, unless the file of --state has a place.",
+    help="Begin with the oldest event that is kept.",
 )
 @click.option(
     "--forward-to",
@@ -144,12 +140,6 @@ def events() -> None:
     callback=_secret,
     help="Signing secret. [default: a new one, printed at the start]",
 )
-@click.option(
-    "--state",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Save the position in this file, and resume from it on the next run.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print each event as JSON in one line.")
 @service_option
 def listen(
@@ -159,23 +149,16 @@ def listen(
     from_start: bool,
     receiver_url: str | None,
     secret: bytes | None,
-    state: Path | None,
     as_json: bool,
     service: str,
 ) -> None:
     """Print events as they happen, until Ctrl-C.
 
     It waits for a service that restarts, and for limits, and neither misses nor repeats an event.
-    With --state it goes on where it was. If it was killed, the events of one page may come again.
     """
     from petstore_client.errors import CursorExpired
 
-    with plain_failures():
-        saved = _saved(state)
-    if saved and from_start:
-        note = f"{state}: going on from there; --from-start is for the first time"
-        click.echo(printable(note), err=True)
-    cursor = saved or (None if from_start else "latest")
+    cursor = None if from_start else "latest"
     absence = OutageNotice()
     with client_of(service, absence.wait) as client:
         if receiver_url is not None and secret is None:
@@ -183,59 +166,17 @@ def listen(
             click.echo(f"Webhook signing secret: {secret_text(secret)}", err=True)
         receiver = Receiver(receiver_url, secret) if receiver_url and secret else None
         stream = client.events.follow(cursor=cursor, types=types or None, resource=resource)
-        pages = stream.pages()
         try:
-            page = next(pages)
-            click.echo("Listening for events; Ctrl-C ends it.", err=True)
-            while True:
+            for number, page in enumerate(stream.pages()):
+                if number == 0:
+                    click.echo("Listening for events; Ctrl-C ends it.", err=True)
                 absence.end()
                 for event in page.response.json():
-                    _hand_over(event, receiver, as_json=as_json)
-                if state is not None:
-                    _save(state, str(page.cursor))
-                page = next(pages)
+                    click.echo(json.dumps(event) if as_json else printable(_line(event)))
+                    if receiver is not None:
+                        click.echo(printable(f"  receiver: {receiver.send(event)}"), err=True)
         except CursorExpired:
-            before = "" if state is None else f"remove {printable(str(state))}; "
-            raise CommandFailure(before + _EXPIRED, ExitStatus.NOT_FOUND) from None
-
-
-def _saved(state: Path | None) -> str | None:
-    """Return the cursor in the file, ``None`` if there is no such file.
-
-    What is not a file that ``_save`` wrote may be anything, even a secret: no service gets it.
-    """
-    if state is None:
-        return None
-    from petstore.databases.private_files import obstacle
-
-    reason = obstacle(state)
-    if not reason and not state.exists():
-        return None
-    try:
-        if not reason and state.is_file():
-            with state.open("rb") as file:
-                saved = json.loads(file.read(_MAX_STATE + 1))
-            match saved:
-                case {"cursor": str(cursor), **others} if not others and _CURSOR.fullmatch(cursor):
-                    return cursor
-    except OSError as error:
-        reason = str(error.strerror)
-    except ValueError:
-        pass
-    reason = reason or "expected a file that --state wrote; choose another one"
-    raise click.ClickException(f"{printable(str(state))}: {reason}")  # noqa: EM102, TRY003
-
-
-def _save(state: Path, cursor: str) -> None:
-    """Replace the file; a link to it stays."""
-    with plain_failures(), replacing_text(Path(os.path.realpath(state))) as file:
-        file.write(json.dumps({"cursor": cursor}) + "\n")
-
-
-def _hand_over(event: Mapping[str, Any], receiver: Receiver | None, *, as_json: bool) -> None:
-    click.echo(json.dumps(event) if as_json else printable(_line(event)))
-    if receiver is not None:
-        click.echo(printable(f"  receiver: {receiver.send(event)}"), err=True)
+            raise CommandFailure(_EXPIRED, ExitStatus.NOT_FOUND) from None
 
 
 def _line(event: Mapping[str, Any]) -> str:

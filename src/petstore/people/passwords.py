@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from importlib.resources import files
 from threading import get_native_id
 from typing import TypeVar
 from unicodedata import normalize
@@ -22,30 +23,7 @@ MIN_LENGTH, MAX_LENGTH = 10, 200
 
 _THREADS = 2  # as many as have a turn
 _NICE = 5
-_COMMON = frozenset(
-    """
-    1234567890 0123456789 0987654321 9876543210 12345678910 123456789a 123456789q 1234567891
-    123456789abc 12345678901 1111111111 0000000000 1122334455 1231231231 123123123123 1212121212
-    1234512345 123456123456 12345qwert 1234567qwerty 1q2w3e4r5t 1q2w3e4r5t6y 1qaz2wsx3edc
-    1qaz2wsx3e q1w2e3r4t5 q1w2e3r4t5y6 qwertyuiop qwertyuiop123 qwertyuiop[] qwerty12345
-    qwerty123456 qwerty1234 qwertyqwerty qwert12345 qwertz12345 qwertzuiop azertyuiop asdfghjkl1
-    asdfghjkl; asdfasdfasdf asdfghjkl123 zxcvbnm123 zaq12wsxcde zaq1zaq1zaq1 1234qwerasdf
-    qazwsxedcrfv qweasdzxc123 qweasdzxcv abcdefghij abcdefghijk abcd123456 abc1234567 abc123abc123
-    abcdef1234 a123456789 a1234567890 aa12345678 aaaaaaaaaa xxxxxxxxxx password12 password123
-    password1234 password12345 password123! password1! password10 password11 password01 password99
-    password2025 password2026 passwordpassword p@ssw0rd123 p@ssword123 p@ssw0rd1234 passw0rd123
-    pa55word123 mypassword mypassword1 newpassword newpassword1 thepassword yourpassword
-    changeme123 changeme1234 changemenow letmein123 letmein1234 letmeinnow welcome123 welcome1234
-    welcome12345 iloveyou123 iloveyou12 iloveyou1234 iloveyouforever administrator admin12345
-    admin123456 administrator1 adminadmin adminadmin1 rootroot123 master12345 superman123
-    batman12345 football123 baseball123 basketball basketball1 baseball12 liverpool1 liverpool123
-    chelsea123 manchester arsenal123 michael123 jennifer123 charlie123 princess123 princess12
-    sunshine123 sunshine12 monkey12345 dragon12345 starwars123 pokemon123 computer123 internet123
-    secret12345 trustno1trustno1 correcthorsebatterystaple test123456 testtest123 test1234567
-    testpassword testtesttest temp123456 default123 guest12345 petstore123 petstore1234 hello12345
-    hellohello
-    """.split()  # noqa: SIM905 - many words
-)
+_COMMON = frozenset(files(__package__).joinpath("common_passwords.txt").read_text().split())
 
 T = TypeVar("T")
 
@@ -77,7 +55,6 @@ class Passwords:
         self._threads = ThreadPoolExecutor(_THREADS, "passwords", _yield_to_others)
 
     async def hash(self, password: str) -> str:
-        """Return the hash of a new password, which was checked."""
         return await self._run(partial(self._hasher.hash, _normalized(password)))
 
     async def verify(self, password: str, known: str | None) -> bool:

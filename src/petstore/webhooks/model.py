@@ -344,31 +344,13 @@ _EMBEDDING = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
 # Of IPv6, only this is global unicast (RFC 4291): not ::/96, 64:ff9b:1::/48, fc00::/7, fe80::/10,
 # fec0::/10 and multicast.
 _GLOBAL_IPV6 = IPv6Network("2000::/3")
-# Not for the public, by the special-purpose address registries of IANA.
+# Not for the public either, by the special-purpose address registries of IANA, but global to some
+# versions of Python: protocol assignments, relays of 6to4, 6to4 and Teredo (they embed IPv4), and
+# documentation.
 _SPECIAL: tuple[Network, ...] = tuple(
     map(
         ip_network,
-        (
-            "0.0.0.0/8",  # this network
-            "10.0.0.0/8",  # private
-            "100.64.0.0/10",  # shared by a carrier's clients
-            "127.0.0.0/8",  # loopback
-            "169.254.0.0/16",  # link-local; of clouds, the metadata of a machine
-            "172.16.0.0/12",  # private
-            "192.0.0.0/24",  # protocol assignments
-            "192.0.2.0/24",  # documentation
-            "192.88.99.0/24",  # relays of 6to4
-            "192.168.0.0/16",  # private
-            "198.18.0.0/15",  # benchmarks
-            "198.51.100.0/24",  # documentation
-            "203.0.113.0/24",  # documentation
-            "224.0.0.0/4",  # multicast
-            "240.0.0.0/4",  # reserved; the last address is broadcast
-            "2001::/23",  # protocol assignments; Teredo, which embeds IPv4, is 2001::/32
-            "2001:db8::/32",  # documentation
-            "2002::/16",  # 6to4, which embeds IPv4
-            "3fff::/20",  # documentation
-        ),
+        ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
     )
 )
 
@@ -378,8 +360,8 @@ def check_address(address: Address, networks: Collection[Network]) -> None:
     address = _unwrapped(address)
     if _is_in(address, networks):
         return
-    is_local = address.version == 6 and address not in _GLOBAL_IPV6  # noqa: PLR2004 - IPv6
-    if is_local or _is_in(address, _SPECIAL):
+    is_unicast = not address.is_multicast and (address.version == 4 or address in _GLOBAL_IPV6)  # noqa: PLR2004
+    if not (address.is_global and is_unicast) or _is_in(address, _SPECIAL):
         msg = "expected a public address; the operator can allow others with --webhook-network"
         raise ForbiddenAddress(msg)
 
