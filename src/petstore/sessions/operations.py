@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from petstore.clock import MINUTE, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Statement, Store, Unit
+from petstore.domain.networks import network_of
 from petstore.errors import InvalidBody, InvalidKey, MissingKey
 from petstore.events.model import Author
 from petstore.interface.authentication import look_up, require_network
@@ -14,7 +15,6 @@ from petstore.interface.operation import Services
 from petstore.keys.model import Caller, Environment, digest
 from petstore.keys.store import Principal, count_up_revision
 from petstore.limits.admission import PASSWORD, PASSWORD_OF_NETWORK
-from petstore.limits.memory import network_of
 from petstore.people.accounts import (
     any_person,
     find_account,
