@@ -180,7 +180,6 @@ LIBRARIES = {
     "argon2": ("petstore.people.passwords",),
     "asyncpg": OPENERS,
     "redis": ("petstore.redis_client",),
-    "prometheus_client": ("petstore.observability",),
     "opentelemetry": ("petstore.observability",),
     "python_calamine": ("petstore.imports.tables",),
     "httptools": ("petstore.http", "petstore.webhooks.sender"),

@@ -2,8 +2,9 @@
 
 import pytest
 
+from petstore.domain.networks import network_of
 from petstore.limits.contract import Budget, LimitWindow
-from petstore.limits.memory import MinuteLimiter, network_of
+from petstore.limits.memory import MinuteLimiter
 from support.manual_clock import ManualClock
 
 NOON = 20_788 * 86_400 + 43_200

@@ -19,10 +19,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from petstore import errors
 from petstore.agents.server import agent_server
+from petstore.domain.networks import client_address
 from petstore.http.messages import Receive, Request, Response
 from petstore.interface.authentication import bearer_token
 from petstore.interface.bodies import BodyReader
-from petstore.interface.client_address import client_address
 from petstore.interface.messages import error_response, refusal_response
 from petstore.limits.admission import Turns
 from petstore.server.listeners import http_server
@@ -132,7 +132,8 @@ class Endpoint:
         if (request.method, request.path) != ("POST", "/mcp"):
             msg = "expected POST /mcp: there are no streams and no sessions"
             raise errors.MethodNotAllowed(msg, {"Allow": "POST"})
-        address = client_address(request, self._proxies)
+        forwarded = request.fields.get(b"x-forwarded-for")
+        address = client_address(request.client, forwarded, self._proxies)
         key = bearer_token(request).decode("latin-1")
         try:
             client = self._client_for(key)

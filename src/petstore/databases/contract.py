@@ -14,7 +14,7 @@ a key, its imports, its webhooks, their deliveries, orders, pets, categories.
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager
 from itertools import chain, count
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -110,6 +110,13 @@ class Reader(Protocol):
         ...
 
 
+class Schema(NamedTuple):
+    """The version of a database's schema, 0 for none, and the newest that this program knows."""
+
+    version: int
+    newest: int
+
+
 class Store(Reader, Protocol):
     """A database.
 
@@ -123,6 +130,10 @@ class Store(Reader, Protocol):
             UnusableDatabase: a newer version or another program made the database, or the address
                 or the file is not one of a database.
         """
+        ...
+
+    def schema(self) -> Schema:
+        """Return the version of the schema, which stays as it is. It blocks."""
         ...
 
     async def open(self) -> None:

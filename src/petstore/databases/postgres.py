@@ -22,8 +22,16 @@ from msgspec.structs import replace
 
 from petstore.clock import SECOND, Milliseconds
 from petstore.coalescing import Batcher
-from petstore.databases.contract import Duplicate, Row, Statement, T, Unit, Value, as_unavailable
-from petstore.databases.migrations import Schema
+from petstore.databases.contract import (
+    Duplicate,
+    Row,
+    Schema,
+    Statement,
+    T,
+    Unit,
+    Value,
+    as_unavailable,
+)
 from petstore.databases.migrations.postgres import inspect, migrate
 from petstore.databases.postgres_connection import (
     CONNECTION_ERRORS,

@@ -10,8 +10,7 @@ from pathlib import Path
 import apsw
 
 from petstore.clock import SECOND, Milliseconds
-from petstore.databases.contract import Row, Statement, T, Unit, unavailable
-from petstore.databases.migrations import Schema
+from petstore.databases.contract import Row, Schema, Statement, T, Unit, unavailable
 from petstore.databases.migrations.sqlite import inspect, migrate
 from petstore.databases.private_files import create
 from petstore.databases.sqlite_commits import GroupCommit

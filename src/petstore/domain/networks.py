@@ -1,4 +1,4 @@
-"""The networks that a key may be used from, and whether an address is in them."""
+"""Addresses of clients: behind which proxies, in which networks, and as what they count."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -19,6 +19,8 @@ from petstore.errors import InvalidBody
 Network: TypeAlias = IPv4Network | IPv6Network
 
 MAX_NETWORKS = 32
+_MAX_HOPS = 20
+_MAX_ADDRESS = 45  # characters of an IPv6 address that ends in an IPv4 address (RFC 4291 2.2)
 
 # Only CIDR: ipaddress also takes masks, and zones (RFC 4007), which say nothing elsewhere.
 _CIDR = re.compile(r"(?P<address>[0-9A-Fa-f:.]{2,45})(?:/(?P<bits>[0-9]{1,3}))?\Z")
@@ -51,6 +53,45 @@ def contain(networks: Iterable[Network], address: str) -> bool:
     """Return whether an address is in one of the networks; text that is none is in no network."""
     parsed = _parsed_address(address)
     return parsed is not None and any(parsed in network for network in networks)
+
+
+def client_address(client: str, forwarded: bytes | None, trusted: Sequence[Network]) -> str:
+    """Return the nearest address that is not a trusted proxy's.
+
+    ``X-Forwarded-For`` is read from the right, and only as far as trusted proxies wrote it: at most
+    20 hops, up to the first that is no plain address.
+    """
+    # The rest of the field stays in one piece, however many hops it has.
+    for hop in reversed((forwarded or b"").rsplit(b",", _MAX_HOPS)[-_MAX_HOPS:]):
+        found = _address_in(hop) if contain(trusted, client) else None
+        if found is None:
+            break
+        client = found
+    return client
+
+
+def _address_in(hop: bytes) -> str | None:
+    """Return the address in what a proxy writes: it, ``IPv4:port`` or ``[IPv6]:port``.
+
+    An address with a zone (RFC 4007) is none: it says nothing outside the machine that wrote it.
+    """
+    text = hop.strip()
+    if text.startswith(b"["):
+        text = text[1:].partition(b"]")[0]
+    elif text.count(b":") == 1:
+        text = text.partition(b":")[0]
+    address = text.decode("latin-1")
+    is_plain = len(text) <= _MAX_ADDRESS and b"%" not in text and _parsed_address(address)
+    return address if is_plain else None
+
+
+@lru_cache(maxsize=4096)
+def network_of(address: str, prefix: int = 64) -> str:
+    """Return the network that a client address counts as: IPv4 itself, IPv6 its /64 by default."""
+    parsed = _parsed_address(address)
+    if not isinstance(parsed, IPv6Address):
+        return address if parsed is None else str(parsed)
+    return str(IPv6Network((int(parsed), prefix), strict=False))
 
 
 def outside(networks: Iterable[Network], others: Iterable[Network]) -> Network | None:

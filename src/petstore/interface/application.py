@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from petstore.clock import DAY, HOUR
 from petstore.domain.decoding import decode_json
+from petstore.domain.networks import Network, client_address, network_of
 from petstore.errors import (
     InternalError,
     InvalidKey,
@@ -36,7 +37,6 @@ from petstore.interface.authentication import (
     require_scope,
 )
 from petstore.interface.bodies import BodyReader
-from petstore.interface.client_address import Network, client_address
 from petstore.interface.cross_origin import cross_origin_headers, is_preflight, preflight_response
 from petstore.interface.idempotency import idempotency_key, request_digest
 from petstore.interface.idempotency_records import Attempt
@@ -69,7 +69,6 @@ from petstore.interface.routes import Addresses, Route, Routes, decode_path_id, 
 from petstore.keys.model import Caller
 from petstore.limits.admission import KEY
 from petstore.limits.contract import Decision
-from petstore.limits.memory import network_of
 from petstore.logs import RequestLine
 from petstore.usage.counter import first_hour
 
@@ -249,7 +248,7 @@ class Application:
             request_id = given.decode("ascii")
         trusted, client = self._rules.trusted_proxies, request.client
         if trusted:
-            client = client_address(request, trusted)
+            client = client_address(client, request.fields.get(b"x-forwarded-for"), trusted)
         path, page, section = request.path, None, None
         route, parameters = self._routes.find(path)
         operation = route.operations.get(request.method)

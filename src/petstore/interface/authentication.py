@@ -1,11 +1,12 @@
 """The bearer token of a request (RFC 6750 section 2.1) and the key it stands for."""
 
+from petstore.domain.networks import network_of
 from petstore.errors import InvalidKey, MissingKey, MissingScope, NetworkNotAllowed, Unavailable
 from petstore.http.messages import Request
 from petstore.interface.messages import require_admitted
 from petstore.keys.cache import ApiKeyCache
 from petstore.keys.model import Caller, Scope
-from petstore.limits.memory import MinuteLimiter, network_of
+from petstore.limits.memory import MinuteLimiter
 
 _CHALLENGE = 'Bearer realm="petstore"'
 _MISSING = {"WWW-Authenticate": _CHALLENGE}

@@ -1,8 +1,6 @@
 """The limiter of one process: exact, in memory, saved each half second and at shutdown."""
 
 from collections.abc import Hashable
-from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
@@ -25,22 +23,7 @@ from petstore.limits.decide import charge, decide, describe, touched
 _FRESH = State()
 _GENERATION = 2 * MINUTE
 
-
 H = TypeVar("H", bound=Hashable)
-
-
-@lru_cache(maxsize=4096)
-def network_of(address: str, prefix: int = 64) -> str:
-    """Return the network that a client address counts as: IPv4 itself, IPv6 its /64 by default."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, IPv4Address):
-        return address
-    if parsed.ipv4_mapped:
-        return str(parsed.ipv4_mapped)
-    return str(IPv6Network((int(parsed), prefix), strict=False))
 
 
 class MinuteLimiter(Generic[H]):

@@ -94,7 +94,8 @@ class _ObservedStore:
     def __init__(self, store: Store, observer: StoreObserver) -> None:
         self._store = store
         self._observer = observer
-        self.migrate, self.open, self.close = store.migrate, store.open, store.close
+        self.migrate, self.schema = store.migrate, store.schema
+        self.open, self.close = store.open, store.close
         self.version, self.check = store.version, store.check
 
     def read(self, statement: Statement) -> Coroutine[Any, Any, list[Row]]:

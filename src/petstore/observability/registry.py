@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
+from itertools import accumulate
 from operator import add
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +36,7 @@ from petstore.observability.metrics import (
     Samples,
 )
 
+_MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PUBLISH_SECONDS = 1
 _GAUGES_LAST_SECONDS = 3
 _LAST_SCRAPE_SECONDS = 1
@@ -140,19 +142,36 @@ class Registry:
         await loop.run_in_executor(self._disk, _write, self._file, _encode(total))
 
     def _exposition(self) -> tuple[str, bytes]:
-        # Imported here because the import is slow, and this runs in a thread.
-        from petstore.observability.exposition import exposition
-
         total = _total(map(_read_live, self._file.parent.glob("[0-9]*")))
         for (metric, labels), read in self._shared_readers.items():
             with suppress(OSError):
                 total[metric.name] = {labels: [read()]}
-        return exposition(total)
+        return _MEDIA_TYPE, "\n".join([*_lines(total), ""]).encode()
 
 
 def _response(status: int, content_type: str, body: bytes) -> Response:
     lines = f"content-type: {content_type}\r\ncontent-length: {len(body)}"
     return Response(status, body, [lines.encode("ascii")], is_last=True)
+
+
+def _lines(samples: Samples) -> Iterator[str]:
+    """Yield the text format of Prometheus. No label holds data of a client, so none is escaped."""
+    for name, kind, text, labels, bounds in METRICS:
+        family = f"{name}_total" if kind == "counter" else name
+        yield f"# HELP {family} {text}"
+        yield f"# TYPE {family} {kind}"
+        for values, (*counts, value) in samples.get(name, {}).items():
+            named = [f'{label}="{of}"' for label, of in zip(labels, values, strict=True)]
+            where = "{" + ",".join(named) + "}" if named else ""
+            if not counts:
+                yield f"{family}{where} {float(value)}"
+                continue
+            ends = [*map(float, bounds), "+Inf"]
+            for end, count in zip(ends, accumulate(counts), strict=True):
+                bucket = ",".join([*named, f'le="{end}"'])
+                yield f"{name}_bucket{{{bucket}}} {float(count)}"
+            yield f"{name}_count{where} {float(sum(counts))}"
+            yield f"{name}_sum{where} {float(value)}"
 
 
 def _write(file: Path, encoded: bytes) -> None:

@@ -1,147 +1,84 @@
-"""The checks of ``petstore serve --check``: do the settings work?"""
+"""The checks of ``petstore serve --check``: do the settings work? They change nothing."""
 
 import asyncio
 import os
-import resource
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from petstore.backends import require_secret, secret_file_of
+from petstore.backends import has_file, require_secret, secret_file_of, store_at
 from petstore.clock import SECOND
-from petstore.databases.private_files import obstacle
-from petstore.databases.sqlite import SqliteStore
 from petstore.databases.sqlite_connection import why_read_only
 from petstore.errors import PetstoreError
 from petstore.http.server import require_room
 from petstore.server.listeners import listen
 from petstore.settings import SettingError, Settings, is_postgres, sqlite_path
 
-if TYPE_CHECKING:
-    from petstore.databases.postgres import PostgresStore
-
 _TIMEOUT = 2  # s
 
 
-class Finding(NamedTuple):
-    """The result of one check."""
-
-    name: str
-    passed: bool
-    message: str
-
-
-def run_checks(settings: Settings) -> Iterator[Finding]:
-    finding = _run("settings", _fit_together, settings)
-    yield finding
-    if finding.passed:
-        for name, check in _checks(settings):
-            yield _run(name, check, settings)
+def run_checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
+    """Yield the name of each check, whether it passed, and what it found."""
+    for name, check in _checks(settings):
+        try:
+            yield name, True, check() or ""
+        except SettingError as error:
+            yield name, False, f"--{error}"
+            if name == "settings":  # they do not fit together
+                return
+        except (PetstoreError, OSError, ValueError) as error:
+            yield name, False, str(error).removeprefix(f"{name}: ")
 
 
-def _run(name: str, check: Callable[[Settings], str], settings: Settings) -> Finding:
-    try:
-        return Finding(name, passed=True, message=check(settings))
-    except SettingError as error:
-        return Finding(name, passed=False, message=f"--{error}")
-    except (PetstoreError, OSError, ValueError) as error:
-        return Finding(name, passed=False, message=str(error).removeprefix(f"{name}: "))
-
-
-def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[Settings], str]]]:
-    yield "open files", _open_files
-    yield "address", lambda settings: _address(settings.host, settings.port)
+def _checks(settings: Settings) -> Iterator[tuple[str, Callable[[], str | None]]]:
+    yield "settings", settings.check
+    yield "open files", partial(require_room, settings.max_connections)
+    yield "address", lambda: listen(settings.host, settings.port).close()
     if settings.metrics_port:
-        yield "metrics", lambda settings: _address(settings.host, settings.metrics_port)
-    yield "database", _database
+        yield "metrics", lambda: listen(settings.host, settings.metrics_port).close()
+    yield "database", partial(_check_database, settings.database)
     if settings.secret_path:
-        yield "secret file", _secret_file
+        yield "secret file", partial(_check_secret_file, settings)
     if settings.redis:
-        yield "redis", _redis
+        # Imported where it is used: it takes its time.
+        from petstore.redis_client import check_redis
+
+        yield "redis", lambda: asyncio.run(check_redis(settings.redis))
     if settings.trace_endpoint:
-        yield "traces", _traces
+        yield "traces", partial(_check_traces, settings.trace_endpoint)
 
 
-def _fit_together(settings: Settings) -> str:
-    settings.check()
-    return "they fit together"
+def _check_database(database: str) -> str:
+    if not is_postgres(database):
+        path = sqlite_path(database)
+        exists, folder = has_file(path), Path(os.path.realpath(path)).parent
+        # SQLite makes files beside the database.
+        for place in (folder, path) if exists else (folder,):
+            reason = why_read_only(path)
+            if reason or not os.access(place, os.R_OK | os.W_OK, effective_ids=True):
+                msg = f"{path}: {reason or f'this user cannot read and write {place}'}"
+                raise PermissionError(msg)
+        if not exists:
+            return f"there is no {path} yet; the start creates it"
+    version, newest = store_at(database, _TIMEOUT * SECOND).schema()
+    is_old = version < newest
+    return f"schema version {version}" + is_old * f"; the start brings it to {newest}"
 
 
-def _open_files(settings: Settings) -> str:
-    require_room(settings.max_connections)
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return "no limit" if hard == resource.RLIM_INFINITY else f"at most {hard:,}"
-
-
-def _address(host: str, port: int) -> str:
-    listen(host, port).close()
-    return f"{host} port {port} is free"
-
-
-def _exists(path: Path) -> bool:
-    if reason := obstacle(path) or why_read_only(path):
-        msg = f"{path}: {reason}"
-        raise OSError(msg)
-    exists = path.exists()
-    if exists and not path.is_file():  # opening a pipe would block
-        msg = f"{path}: expected a file"
-        raise OSError(msg)
-    if exists and not os.access(path, os.R_OK | os.W_OK, effective_ids=True):
-        msg = f"{path}: this user cannot read and write it"
-        raise PermissionError(msg)
-    folder = Path(os.path.realpath(path)).parent
-    # SQLite makes files beside the database.
-    if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
-        msg = f"{path}: this user cannot create files in {folder}"
-        raise PermissionError(msg)
-    return exists
-
-
-def _database(settings: Settings) -> str:
-    if is_postgres(settings.database):
-        version, newest = _postgres(settings.database).schema()
-    elif _exists(path := sqlite_path(settings.database)):
-        version, newest = SqliteStore(path, _TIMEOUT * SECOND).schema()
-    else:
-        return f"there is no {path} yet; the start creates it"
-    if version == newest:
-        return f"schema version {version}"
-    return f"schema version {version}; the start brings it to {newest}"
-
-
-def _secret_file(settings: Settings) -> str:
+def _check_secret_file(settings: Settings) -> None:
     secret_file_of(settings)
     with suppress(PetstoreError, OSError):  # the check of the database says why
         require_secret(settings)
-    path = settings.secret_path
-    if path and path.exists():
-        return f"{path} holds a secret"
-    return f"there is no {path} yet; the first webhook of a store makes it"
 
 
-def _postgres(database: str) -> "PostgresStore":
-    # Imported where it is used: it is slow to import.
-    from petstore.databases.postgres import PostgresStore
-
-    return PostgresStore(database, _TIMEOUT * SECOND)
-
-
-def _redis(settings: Settings) -> str:
-    from petstore.redis_client import check_redis
-
-    asyncio.run(check_redis(settings.redis))
-    return "it responds"
-
-
-def _traces(settings: Settings) -> str:
-    url = urlsplit(settings.trace_endpoint)
+def _check_traces(endpoint: str) -> None:
+    url = urlsplit(endpoint)
     address = str(url.hostname), url.port or (443 if url.scheme == "https" else 80)
     try:
         socket.create_connection(address, _TIMEOUT).close()
     except OSError as error:
         msg = f"cannot connect to {address[0]} port {address[1]}: {error.strerror or error}"
         raise OSError(msg) from None
-    return "it accepts connections"

@@ -3,10 +3,9 @@
 import os
 import socket
 
+from petstore.domain.networks import contain, network_of
 from petstore.http.messages import Respond
 from petstore.http.server import ConnectionLimits, HttpServer
-from petstore.interface.client_address import is_in
-from petstore.limits.memory import network_of
 from petstore.settings import Settings
 
 _BACKLOG = 4096  # the system may allow fewer
@@ -75,6 +74,6 @@ def http_server(settings: Settings, listener: socket.socket, respond: Respond) -
     proxies = settings.trusted_networks
 
     def count_for(address: str) -> str | None:
-        return None if is_in(address, proxies) else network_of(address)
+        return None if contain(proxies, address) else network_of(address)
 
     return HttpServer(respond, listener, limits, count_for)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from petstore.clock import MINUTE, Clock, Milliseconds, system_clock
 from petstore.databases.contract import Statement, Store, Unit
+from petstore.domain.networks import network_of
 from petstore.errors import InvalidBody, InvalidKey, MissingKey
 from petstore.events.model import OPERATOR, Author
 from petstore.events.store import Change
@@ -15,7 +16,6 @@ from petstore.interface.operation import Services
 from petstore.keys.model import Caller, Environment, digest
 from petstore.keys.store import count_up_revision
 from petstore.limits.admission import PASSWORD, PASSWORD_OF_NETWORK
-from petstore.limits.memory import network_of
 from petstore.people.model import FIRST, Account, PersonCreate
 from petstore.people.passwords import Passwords, check_password, has_length
 from petstore.people.store import (

@@ -3,18 +3,10 @@
 import re
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
 
 from petstore.errors import UnusableDatabase
 
 APPLICATION_ID = 0x50455453  # "PETS": marks a SQLite file as a store, and names the migration lock
-
-
-class Schema(NamedTuple):
-    """The version of a database's schema, 0 for none, and the newest that this program knows."""
-
-    version: int
-    newest: int
 
 
 @cache

@@ -2,7 +2,8 @@
 
 import re
 
-from petstore.databases.migrations import APPLICATION_ID, Schema, require_known, scripts
+from petstore.databases.contract import Schema
+from petstore.databases.migrations import APPLICATION_ID, require_known, scripts
 from petstore.databases.postgres_connection import Connection, unusable
 from petstore.errors import UnusableDatabase
 

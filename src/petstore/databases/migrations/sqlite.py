@@ -5,7 +5,8 @@ from functools import cache
 
 import apsw
 
-from petstore.databases.migrations import APPLICATION_ID, Schema, require_known, scripts
+from petstore.databases.contract import Schema
+from petstore.databases.migrations import APPLICATION_ID, require_known, scripts
 from petstore.errors import UnusableDatabase
 
 _PARTS = """
