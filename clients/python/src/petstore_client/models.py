@@ -24,13 +24,43 @@ KeptPetReason: TypeAlias = Literal["changed", "deleted", "ordered"]
 ImportState: TypeAlias = Literal["finished", "open", "running", "undone"]
 UnknownCategories: TypeAlias = Literal["create", "refuse"]
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
+EventType: TypeAlias = Literal[
+    "pet.created",
+    "pet.updated",
+    "pet.deleted",
+    "order.placed",
+    "order.updated",
+    "order.approved",
+    "order.delivered",
+    "order.cancelled",
+    "order.lapsed",
+    "category.created",
+    "category.updated",
+    "category.deleted",
+    "key.created",
+    "key.updated",
+    "key.rotated",
+    "key.revoked",
+    "key.unbanned",
+    "person.created",
+    "person.updated",
+    "person.invited",
+    "key.limit_near",
+    "key.banned",
+    "key.expiring",
+    "deprecation.used",
+    "webhook.disabled",
+    "webhook.test",
+]
+Scope: TypeAlias = Literal[
+    "keys:admin", "orders:read", "orders:write", "pets:read", "pets:write", "webhooks:write"
+]
 
 
 class Pet(Versioned, frozen=True, kw_only=True):
     """A pet of the store. ``status`` is ``None`` when it was never given.
 
     Attributes:
-        id: Unique identifier, assigned by the service on creation.
         name: The animal's name. 1 to 255 characters, not only white space, without U+0000.
         category_id: Identifier of the category the animal belongs to.
         status: Availability status.
@@ -49,8 +79,8 @@ class CategoryCounts(Model, frozen=True, kw_only=True):
         available: Pets that can be ordered. By default ``0``.
         pending: Pets that are reserved. By default ``0``.
         sold: Pets that are sold. By default ``0``.
-        category_id: The category. Absent in the last row if there are more than 1,000
-            categories: it counts the pets of all the others.
+        category_id: The category. Absent in the last row if there are more than 1,000 categories:
+            it counts the pets of all the others.
     """
 
     available: int = 0
@@ -63,7 +93,6 @@ class Category(Versioned, frozen=True, kw_only=True):
     """A category. ``description`` may be ``None``.
 
     Attributes:
-        id: Unique identifier, assigned by the service on creation.
         name: The name, unique ignoring case.
         description: A description of the category.
     """
@@ -77,7 +106,6 @@ class KeptPet(Model, frozen=True, kw_only=True):
     """A pet that an undo did not delete.
 
     Attributes:
-        id: Unique identifier, assigned by the service on creation.
         name: Its name when it was added.
         reason: What happened to it: ``changed``, ``ordered`` or ``deleted``.
     """
@@ -108,7 +136,6 @@ class ImportMapping(Model, frozen=True, kw_only=True):
         name: The place in ``columns``, from 0, of the name of a pet.
         category_id: The place in ``columns``, from 0, of its category, a name or a number.
         status: The place in ``columns``, from 0, of its status.
-        id: The place in ``columns``, from 0, of its id in this store, in an edited export.
     """
 
     name: int | None = None
@@ -135,7 +162,6 @@ class Order(Versioned, frozen=True, kw_only=True):
     """An order. A placed one has ``reserved_until``, if its reservation can lapse.
 
     Attributes:
-        id: Unique identifier, assigned by the service on creation.
         pet_id: Identifier of the pet.
         quantity: Always 1, because every pet is unique.
         status: The status of the order.
@@ -144,8 +170,8 @@ class Order(Versioned, frozen=True, kw_only=True):
         ship_date: When to ship it (RFC 3339).
         reserved_until: When the reservation lapses, unless the order is approved.
         buyer: Who buys the pet. 1 to 200 characters. No event has it.
-        note: What the staff should know. 1 to 1000 characters, line breaks included,
-            without U+0000. No event has it.
+        note: What the staff should know. 1 to 1000 characters, line breaks included, without
+            U+0000. No event has it.
         amount: The price, in the smallest unit of the currency, such as cents.
         currency: The currency of the amount (ISO 4217): that of the store when it was set.
         approved_at: When it was approved.
@@ -180,9 +206,8 @@ class SalesRow(Model, frozen=True, kw_only=True):
         amount: The sum of their amounts; an order without an amount adds nothing.
         currency: The currency of the amount (ISO 4217): that of the store when it was set.
         day: The day. Only by day.
-        category_id: The category of the pets when they were sold. Absent by day, for sales
-            whose category is not known, and for those of all categories after the first
-            1,000.
+        category_id: The category of the pets when they were sold. Absent by day, for sales whose
+            category is not known, and for those of all categories after the first 1,000.
     """
 
     orders: int
@@ -196,9 +221,8 @@ class Actor(Model, frozen=True, kw_only=True):
     """Who caused an event. The operator and the service have no id.
 
     Attributes:
-        type: ``key``, ``person``, ``operator`` for a command beside the database, or
-            ``service`` for what the service did by itself.
-        id: The id of the key or person.
+        type: ``key``, ``person``, ``operator`` for a command beside the database, or ``service``
+            for what the service did by itself.
     """
 
     type: ActorType | str
@@ -209,15 +233,13 @@ class Key(Versioned, frozen=True, kw_only=True):
     """An API key, without its tokens. A ``None`` limit is unlimited; a ``None`` time is never.
 
     Attributes:
-        id: Unique identifier, assigned by the service on creation.
         name: What the key is for.
-        plan: One of ``free``, ``pro``, ``business``, ``enterprise``. More will follow:
-            ignore plans that you do not know.
+        plan: One of ``free``, ``pro``, ``business``, ``enterprise``. More will follow: ignore plans
+            that you do not know.
         per_minute: Requests a minute; ``None`` is unlimited.
         per_day: Requests a day; ``None`` is unlimited.
         scopes: What it may do.
-        allowed_networks: The networks it may be used from, in CIDR notation; none is
-            anywhere.
+        allowed_networks: The networks it may be used from, in CIDR notation; none is anywhere.
         environment: The environment of the services that take it.
         token_ends: The last four characters of its newest token.
         state: Only an active key can be used.
@@ -247,13 +269,10 @@ class Person(Versioned, frozen=True, kw_only=True):
     """A person who works in the console.
 
     Attributes:
-        id: Unique identifier, assigned by the service on creation.
         name: The name of the person, as others see it.
-        login: What the person signs in with, unique ignoring case. An e-mail address is a
-            good one.
+        login: What the person signs in with, unique ignoring case. An e-mail address is a good one.
         role: The role, from which the scopes of the person follow.
-        state: Only an active person can sign in. One who is ``invited`` has not set a
-            password yet.
+        state: Only an active person can sign in. One who is ``invited`` has not set a password yet.
         created_at: When the person was added.
         last_seen_at: When the person last used the console, to about a minute.
     """
@@ -283,7 +302,6 @@ class PersonDevice(Model, frozen=True, kw_only=True):
     """A browser in which a person is signed in.
 
     Attributes:
-        id: Unique identifier, assigned by the service on creation.
         name: What the browser says it is, or empty: ``Firefox on Windows``.
         signed_in_at: When the person signed in there.
         last_used_at: When it was last used, to about a minute.
@@ -374,7 +392,6 @@ class WebhookOwner(Model, frozen=True, kw_only=True):
 
     Attributes:
         type: ``key`` or ``person``.
-        id: The id of the key or person.
     """
 
     type: WebhookOwnerType | str
@@ -395,7 +412,6 @@ class Delivery(Model, frozen=True, kw_only=True):
     """An event on its way to a webhook, with the outcome of the last attempt.
 
     Attributes:
-        id: Unique identifier, assigned by the service on creation.
         event_id: The ``id`` of the event.
         type: The type of the event.
         resource: The resource of the event, such as ``pet/7``.
@@ -455,8 +471,8 @@ class Inventory(Model, frozen=True, kw_only=True):
         available: Pets that can be ordered. By default ``0``.
         pending: Pets that are reserved. By default ``0``.
         sold: Pets that are sold. By default ``0``.
-        categories: The same by category, by ascending id: categories that have pets with a
-            status. Only with ``by=category``.
+        categories: The same by category, by ascending id: categories that have pets with a status.
+            Only with ``by=category``.
     """
 
     available: int = 0
@@ -471,8 +487,8 @@ class ImportPreview(Model, frozen=True, kw_only=True):
     Attributes:
         added: Pets that would be added. By default ``0``.
         refused: Rows that would be refused. By default ``0``.
-        already_here: Pets that would be added although a pet in the store has the same
-            name. By default ``0``.
+        already_here: Pets that would be added although a pet in the store has the same name. By
+            default ``0``.
         without_category: Rows without a category of their own. By default ``0``.
         categories: Categories that are not in the store: the first 200.
         statuses: Other words than a status, undecided ones first.
@@ -508,20 +524,18 @@ class Event(Model, frozen=True, kw_only=True):
     """Something that happened. ``previous`` is ``None`` where something began or ended.
 
     Attributes:
-        id: Unique, and the same in the feed and in every delivery.
         type: One of ``pet.created``, ``pet.updated``, ``pet.deleted``, ``order.placed``,
             ``order.updated``, ``order.approved``, ``order.delivered``, ``order.cancelled``,
-            ``order.lapsed``, ``category.created``, ``category.updated``,
-            ``category.deleted``, ``key.created``, ``key.updated``, ``key.rotated``,
-            ``key.revoked``, ``key.unbanned``, ``person.created``, ``person.updated``,
-            ``person.invited``, ``key.limit_near``, ``key.banned``, ``key.expiring``,
-            ``deprecation.used``, ``webhook.disabled``, ``webhook.test``. More will follow:
-            ignore types that you do not know.
+            ``order.lapsed``, ``category.created``, ``category.updated``, ``category.deleted``,
+            ``key.created``, ``key.updated``, ``key.rotated``, ``key.revoked``, ``key.unbanned``,
+            ``person.created``, ``person.updated``, ``person.invited``, ``key.limit_near``,
+            ``key.banned``, ``key.expiring``, ``deprecation.used``, ``webhook.disabled``,
+            ``webhook.test``. More will follow: ignore types that you do not know.
         timestamp: When it happened (RFC 3339, to the millisecond).
         resource: The resource of the event, such as ``pet/7``.
         sequence: The place among all events of the store, without gaps.
-        data: The resource after the change, or before it was deleted, or what concerns a
-            key. The ``type`` says which.
+        data: The resource after the change, or before it was deleted, or what concerns a key. The
+            ``type`` says which.
         previous: The old values of the members that changed; ``None`` for an absent member.
         actor: Who caused it.
         request_id: The ``X-Request-Id`` of the request that caused it, if one did.
@@ -542,17 +556,16 @@ class Usage(Model, frozen=True, kw_only=True):
     """The usage of a key. ``banned_until`` is ``None`` while the key is not banned.
 
     Attributes:
-        plan: One of ``free``, ``pro``, ``business``, ``enterprise``. More will follow:
-            ignore plans that you do not know.
+        plan: One of ``free``, ``pro``, ``business``, ``enterprise``. More will follow: ignore plans
+            that you do not know.
         minute: The window of the minute.
         day: The window of the day.
         banned_until: When the ban ends; ``None`` without one.
         days: The requests of each of the last 30 days that had any, oldest first.
         deprecated: The deprecated operations that the key called in the last 30 days.
-        refused: The requests that a limit refused in the last 7 days, by hour and
-            operation, the newest hour first.
-        scopes: What the key may do. More scopes will follow: ignore scopes that you do not
-            know.
+        refused: The requests that a limit refused in the last 7 days, by hour and operation, the
+            newest hour first.
+        scopes: What the key may do. More scopes will follow: ignore scopes that you do not know.
     """
 
     plan: str
@@ -569,7 +582,6 @@ class Webhook(Versioned, frozen=True, kw_only=True):
     """A webhook, without its secret. ``description`` and times may be ``None``.
 
     Attributes:
-        id: Unique identifier, assigned by the service on creation.
         url: Where its events are sent.
         types: The types of events that it wants; none is all that its key may read.
         description: A description of the webhook.
@@ -577,8 +589,8 @@ class Webhook(Versioned, frozen=True, kw_only=True):
         disabled_reason: Why the service disabled the webhook; ``None`` if it did not.
         created_at: When it was created.
         last_success_at: When the URL last accepted an event.
-        failing_since: When its deliveries began to fail; ``None`` if one of the last three
-            attempts succeeded.
+        failing_since: When its deliveries began to fail; ``None`` if one of the last three attempts
+            succeeded.
         owner: The key or the person that it belongs to.
     """
 
@@ -624,14 +636,13 @@ class Import(Versioned, frozen=True, kw_only=True):
     """A file of pets on its way into the store.
 
     Attributes:
-        id: Unique identifier, assigned by the service on creation.
         file_name: The name of the file, perhaps empty.
         encoding: What the file was read as, such as ``UTF-8``.
-        state: ``open`` until the first run, ``running`` while rows are waiting, then
-            ``finished``; ``undone`` from the first call of ``undo_import`` on.
+        state: ``open`` until the first run, ``running`` while rows are waiting, then ``finished``;
+            ``undone`` from the first call of ``undo_import`` on.
         rows: How many rows the file has.
-        waiting: Rows that are still to be added; of an undone import, pets still to be
-            looked at. Call ``run_import`` or ``undo_import`` until it is 0.
+        waiting: Rows that are still to be added; of an undone import, pets still to be looked at.
+            Call ``run_import`` or ``undo_import`` until it is 0.
         added: Pets that were added.
         refused: Rows that were refused.
         deleted: Pets that an undo has deleted.
@@ -640,10 +651,10 @@ class Import(Versioned, frozen=True, kw_only=True):
         columns: The columns of the file.
         has_header: Whether a row has the names of the columns.
         mapping: Which column has which field.
-        unknown_categories: What happens to rows whose category the store does not have:
-            ``refuse`` them, or ``create`` the categories.
-        values: What words of the status column mean: ``available``, ``pending``, ``sold``
-            or ``none``.
+        unknown_categories: What happens to rows whose category the store does not have: ``refuse``
+            them, or ``create`` the categories.
+        values: What words of the status column mean: ``available``, ``pending``, ``sold`` or
+            ``none``.
         notes: What was noticed about the file, in words for a person.
         created_at: When the file was sent.
         header_line: The line with the names of the columns, if there is one.
