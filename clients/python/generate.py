@@ -6,6 +6,7 @@ It imports nothing of the client, so it can mend it. Methods that are by hand ar
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from inspect import getdoc
 from keyword import iskeyword
@@ -21,6 +22,7 @@ from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, kind_of
 from petstore.interface.operation import Operation
 from petstore.interface.operations import OPERATIONS
 
+_WIDTH = 100
 PACKAGE = Path(__file__).parent / "src/petstore_client"
 
 _BASES = {"Pets": "PetById", "Orders": "OrderSteps", "Events": "EventFeed"}
@@ -104,13 +106,9 @@ def _depth(name: str) -> int:
 
 def _item_of_batch(name: str) -> str:
     """Return what a method takes a list of: what is ``None`` is not sent."""
-    sent = _members(_SENT[name])
     text = f"class {name}(Model, frozen=True, kw_only=True, omit_defaults=True):\n"
-    text += _docstring(
-        _prose(_SENT[name]["description"]),
-        Attributes={each: _about(member) for each, member in sent.items()},
-    )
-    return text + "".join(f"    {x}: {_taken(of, 'POST')}\n" for x, of in sent.items())
+    text += _docstring(_prose(_SENT[name]["description"]))
+    return text + _fields(_members(_SENT[name]), partial(_taken, method="POST"))
 
 
 def _model(name: str) -> str:
@@ -119,12 +117,24 @@ def _model(name: str) -> str:
     base = _PARENTS.get(name, root)
     inherited = _members(_MODELS[base]) if base in _MODELS else {}
     own = {each: x for each, x in _members(_MODELS[name]).items() if each not in inherited}
-    about = {each: _about(member) for each, member in own.items() if each != "id"}
     text = f"class {name}({base}, frozen=True, kw_only=True):\n"
-    text += _docstring(_prose(_MODELS[name]["description"]), Attributes=about)
-    text += "".join(f"    {each}: {_held(member)}\n" for each, member in own.items())
+    text += _docstring(_prose(_MODELS[name]["description"])) + _fields(own, _held)
     hidden = f'    def __repr__(self) -> str: return without(self, "{next(iter(own))}")\n'
     return text + hidden * any(SecretAlreadyShown in row.errors for row in rows)
+
+
+def _fields(members: dict[str, dict[str, Any]], kind: Callable[[dict[str, Any]], str]) -> str:
+    """Return the fields of a model, each with a comment beside it, or before it if that is long."""
+    text = ""
+    for name, member in members.items():
+        line, about = f"    {name}: {kind(member)}", f"  # {_about(member)}" * (name != "id")
+        if len(line + about) > _WIDTH:
+            text += fill(
+                about.strip("# "), _WIDTH, initial_indent="    # ", subsequent_indent="    # "
+            )
+            line, about = f"\n{line}", ""
+        text += f"{line}{about}\n"
+    return text
 
 
 def _held(member: dict[str, Any]) -> str:
@@ -298,7 +308,7 @@ def _snake(name: str) -> str:
 def _docstring(text: str, depth: int = 4, **sections: dict[str, str]) -> str:
     """Return a docstring, to be indented by ``depth``."""
     summary, *paragraphs = text.split("\n\n")
-    wrapped = partial(fill, width=100 - depth, break_on_hyphens=False)
+    wrapped = partial(fill, width=_WIDTH - depth, break_on_hyphens=False)
     blocks = [summary, *(wrapped(" ".join(each.split())) for each in paragraphs)]
     for title, entries in sections.items():
         lines = [wrapped(f"    {x}: {y}", subsequent_indent=8 * " ") for x, y in entries.items()]
