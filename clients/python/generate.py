@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from inspect import getdoc
 from keyword import iskeyword
 from pathlib import Path
@@ -21,6 +22,7 @@ from petstore.events.model import ADMIN_EVENT_TYPES, EVENT_TYPES, kind_of
 from petstore.interface.operation import Operation
 from petstore.interface.operations import OPERATIONS
 
+_WIDTH = 100
 PACKAGE = Path(__file__).parent / "src/petstore_client"
 
 _BASES = {"Pets": "PetById", "Orders": "OrderSteps", "Events": "EventFeed"}
@@ -58,11 +60,11 @@ _HEAD = '''\
 """{}"""
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Final, Generic, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias
 from msgspec import UNSET, UnsetType, field
 from types import NoneType
 from petstore_client._calls import Call, Items, Listing, called, listed
-from petstore_client._event_stream import EventFeed
+from petstore_client._events import EventFeed
 from petstore_client._faces import D, Resource, listing, operation
 from petstore_client._model import Model, Versioned, without
 from petstore_client._shortcuts import OrderSteps, PetById
@@ -104,13 +106,9 @@ def _depth(name: str) -> int:
 
 def _item_of_batch(name: str) -> str:
     """Return what a method takes a list of: what is ``None`` is not sent."""
-    sent = _members(_SENT[name])
     text = f"class {name}(Model, frozen=True, kw_only=True, omit_defaults=True):\n"
-    text += _docstring(
-        _prose(_SENT[name]["description"]),
-        Attributes={each: _about(member) for each, member in sent.items()},
-    )
-    return text + "".join(f"    {x}: {_taken(of, 'POST')}\n" for x, of in sent.items())
+    text += _docstring(_prose(_SENT[name]["description"]))
+    return text + _fields(_members(_SENT[name]), partial(_taken, method="POST"))
 
 
 def _model(name: str) -> str:
@@ -119,18 +117,31 @@ def _model(name: str) -> str:
     base = _PARENTS.get(name, root)
     inherited = _members(_MODELS[base]) if base in _MODELS else {}
     own = {each: x for each, x in _members(_MODELS[name]).items() if each not in inherited}
-    about = {each: _about(member) for each, member in own.items()}
     text = f"class {name}({base}, frozen=True, kw_only=True):\n"
-    text += _docstring(_prose(_MODELS[name]["description"]), Attributes=about)
-    text += "".join(f"    {each}: {_held(member)}\n" for each, member in own.items())
+    text += _docstring(_prose(_MODELS[name]["description"])) + _fields(own, _held)
     hidden = f'    def __repr__(self) -> str: return without(self, "{next(iter(own))}")\n'
     return text + hidden * any(SecretAlreadyShown in row.errors for row in rows)
+
+
+def _fields(members: dict[str, dict[str, Any]], kind: Callable[[dict[str, Any]], str]) -> str:
+    """Return the fields of a model, each with a comment beside it, or before it if that is long."""
+    text = ""
+    for name, member in members.items():
+        line, about = f"    {name}: {kind(member)}", f"  # {_about(member)}" * (name != "id")
+        if len(line + about) > _WIDTH:
+            text += fill(
+                about.strip("# "), _WIDTH, initial_indent="    # ", subsequent_indent="    # "
+            )
+            line, about = f"\n{line}", ""
+        text += f"{line}{about}\n"
+    return text
 
 
 def _held(member: dict[str, Any]) -> str:
     """Return the type of a field of a model, and its default."""
     # An editor proposes the literals; a later service may add others.
     kind = _type(member) + " | str" * ("enum" in member)
+    kind = re.sub(r"list\[(EventType|Scope)\]", "list[str]", kind)
     if kind.startswith("Mapping") and member["is_required"]:
         return "Any"  # the classes of the events say more
     if member.get("default") == []:  # an earlier service may not have it
@@ -141,25 +152,17 @@ def _held(member: dict[str, Any]) -> str:
 
 
 def _events() -> str:
-    text = _HEAD.format("Each type of event, as a constant and as a class with typed ``data``.")
-    body, by_type = "", {}
+    text = _HEAD.format("Each type of event as a class with typed ``data``.")
+    classes, kinds = "", {"Event"}
     for each in EVENT_TYPES:
-        name, constant = _joined(each, str.title, ""), _joined(each, str.upper, "_")
         kind = kind_of(each)  # the resource itself, but for keys: what concerns one
         is_notice = kind == "key" and each not in ADMIN_EVENT_TYPES
         data = "Mapping[str, Any]" if is_notice else kind.capitalize()
-        body += f'{constant}: Final = "{each}"\nclass {name}(Event, frozen=True, kw_only=True):\n'
-        body += _docstring(f"An event of the type ``{each}``.")
-        body += f'    type: Literal["{each}"]\n    data: {data}\n'
-        by_type[constant] = name
-    text += f"from petstore_client.models import {', '.join(_KINDS.keys() - by_type.values())}\n"
-    text += body
-    pairs = ", ".join(f"{constant}: {name}" for constant, name in by_type.items())
-    return text + f"BY_TYPE: Final[Mapping[str, type[Event]]] = {{{pairs}}}\n"
-
-
-def _joined(event_type: str, change: Callable[[str], str], by: str) -> str:
-    return by.join(map(change, re.split("[._]", event_type)))
+        kinds |= {data} & {*_KINDS}
+        name = "".join(map(str.title, re.split("[._]", each)))
+        classes += f"class {name}(Event, frozen=True, kw_only=True):\n"
+        classes += f'    type: Literal["{each}"]\n    data: {data}\n'
+    return f"{text}from petstore_client.models import {', '.join(kinds)}\n{classes}"
 
 
 def _resources() -> str:
@@ -191,11 +194,11 @@ def _method(row: Operation) -> str:
     name += "_current" * ("/current/" in row.path)
     body = _sent_by(row)
     sent = _members(_SENT[body.__name__]) if body else {}
-    first = {_snake(x): f"The ``id`` of the {x.removesuffix('Id')}." for x in row.parameters}
+    first = map(_snake, row.parameters)
     names = sorted(sent, key=lambda each: each in ("limit", "cursor"))
     taken = {each: _taken(sent[each], row.method) for each in names}
     taken |= {_HEADERS[row.method]: "str | None = None"} if row.method in _HEADERS else {}
-    about = first | {each: _ABOUT.get(each) or _about(sent[each]) for each in taken}
+    about = {each: _ABOUT.get(each) or _about(sent[each]) for each in taken}
     if row.media_types:
         taken |= {"media_type": f'str = "{row.media_types[0]}"'}
         about |= {"content": "The file.", "media_type": f"One of {', '.join(row.media_types)}."}
@@ -223,7 +226,7 @@ def _batch_method(row: Operation) -> str:
             "idempotency_key": _ABOUT["idempotency_key"],
         },
     )
-    text += f'    return called({kind}, "{row.id}", "{row.method}", "{row.path}",'
+    text += f'    return called({kind}, "{row.method}", "{row.path}",'
     return f'{text} {{"idempotency_key": idempotency_key}}, body=[*{name}])\n'
 
 
@@ -232,13 +235,13 @@ def _call(row: Operation) -> tuple[str, str]:
     path = _snake(row.path)
     if get_origin(row.success.content) is list:
         kind = _item(row).__name__
-        return f"Listing[{kind}]", f'listed({kind}, "{row.id}", "{path}", locals())'
+        return f"Listing[{kind}]", f'listed({kind}, "{path}", locals())'
     kind = "None" if row.success.content is None else _item(row).__name__
     if row.success.media_type.startswith("text/"):
         kind = "str"
     made = "NoneType" if kind == "None" else kind
     free = ", charged=False" * (not row.charged)
-    call = f'called({made}, "{row.id}", "{row.method}", "{path}", locals()'
+    call = f'called({made}, "{row.method}", "{path}", locals()'
     return f"Call[{kind}]", f"{call}{free})"
 
 
@@ -252,11 +255,10 @@ def _taken(member: dict[str, Any], method: str) -> str:
 
 def _doc(row: Operation, about: dict[str, str]) -> str:
     scope = f" Your key needs the scope ``{row.scope}``." if row.scope else ""
-    raised = {kind.__name__: _prose(getdoc(kind) or "") for kind in row.errors}
-    if row.method in ("PATCH", "DELETE"):
-        raised["OutcomeUnknown"] = "The connection broke, or the service failed, after it was sent."
-    text = f"{row.summary}.\n\n{_prose(row.description)}{scope}"
-    return _docstring(text, Args=about, Raises=raised)
+    raised = [kind.__name__ for kind in row.errors]
+    raised += ["OutcomeUnknown"] * (row.method in ("PATCH", "DELETE"))
+    raises = f" Raises {' or '.join(f'``{each}``' for each in raised)}." * bool(raised)
+    return _docstring(f"{row.summary}.\n\n{_prose(row.description)}{scope}{raises}", 8, Args=about)
 
 
 def _type(schema: dict[str, Any]) -> str:
@@ -264,7 +266,7 @@ def _type(schema: dict[str, Any]) -> str:
         return _ALIASES.get(tuple(schema["enum"]), f"Literal{schema['enum']}")
     if "items" in schema:
         item = schema["items"].get("anyOf", [schema["items"]])[0]
-        return f"list[{re.sub('Literal.*', 'str', _type(item))}]"
+        return f"list[{_type(item)}]"
     if "additionalProperties" in schema:
         return f"dict[str, {_type(schema['additionalProperties'])}]"
     plain = _FORMATS.get(schema.get("format", "")) or _TYPES.get(schema.get("type", ""), "Any")
@@ -278,6 +280,8 @@ def _members(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
     for name, member in schema["properties"].items():
         value = member.get("anyOf", [member])[0]  # the other one is null
         found[_snake(name)] = member | value | {"is_required": name in schema["required"]}
+        if "description" not in found[_snake(name)]:
+            sys.exit(f"{schema['title']}.{name}: expected a description")
     return found
 
 
@@ -301,11 +305,13 @@ def _snake(name: str) -> str:
     return f"{snake}_" if iskeyword(snake) else snake
 
 
-def _docstring(text: str, **sections: dict[str, str]) -> str:
+def _docstring(text: str, depth: int = 4, **sections: dict[str, str]) -> str:
+    """Return a docstring, to be indented by ``depth``."""
     summary, *paragraphs = text.split("\n\n")
-    blocks = [summary, *(fill(" ".join(each.split()), 88) for each in paragraphs)]
+    wrapped = partial(fill, width=_WIDTH - depth, break_on_hyphens=False)
+    blocks = [summary, *(wrapped(" ".join(each.split())) for each in paragraphs)]
     for title, entries in sections.items():
-        lines = [fill(f"    {x}: {of}", 88, subsequent_indent=8 * " ") for x, of in entries.items()]
+        lines = [wrapped(f"    {x}: {y}", subsequent_indent=8 * " ") for x, y in entries.items()]
         blocks += ["\n".join([f"{title}:", *lines])] if lines else []
     return indent('"""' + "\n\n".join(blocks) + "\n" * (len(blocks) > 1) + '"""\n', "    ")
 
@@ -335,6 +341,13 @@ _ALIASES = {
     for model, of in reversed([*_MODELS.items(), ("KeyCreate", _SENT["KeyCreate"])])
     for name, schema in of["properties"].items()
     if "enum" in schema
+}
+_ALIASES |= {
+    tuple(_SENT[model]["properties"][name]["items"]["enum"]): alias
+    for model, name, alias in (
+        ("WebhookCreate", "types", "EventType"),
+        ("KeyCreate", "scopes", "Scope"),
+    )
 }
 
 if __name__ == "__main__":

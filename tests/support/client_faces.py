@@ -41,11 +41,11 @@ def by_the_time_of(clock: Any) -> Iterator[None]:
     """Let the client library live by a clock: its moments, its sleeps and its chance."""
     package = "petstore_client"
     with (
-        patch(f"{package}._retries.monotonic", clock.now),
-        patch(f"{package}._event_stream.monotonic", clock.now),
+        patch(f"{package}._driver.monotonic", clock.now),
+        patch(f"{package}._reading.monotonic", clock.now),
         patch(f"{package}._retries.random", clock.random),
-        patch(f"{package}._drivers.sleep", clock.sleep),
-        patch(f"{package}._drivers.pause", clock.pause),
+        patch(f"{package}._driver.sleep", clock.sleep),
+        patch(f"{package}._driver.asleep", clock.pause),
     ):
         yield
 

@@ -258,7 +258,7 @@ def test_what_a_method_returns_has_an_etag_unless_it_has_a_secret(use: Uses) -> 
 def test_events_describe_the_changes(use: Uses) -> None:
     cursor = use("events.latest")
     pet = use("pets.create", name="Bella", category_id=FREE)
-    (event,) = use("events.list", cursor=cursor, types=[events.PET_CREATED])
+    (event,) = use("events.list", cursor=cursor, types=["pet.created"])
     assert isinstance(event, events.PetCreated)
     assert (event.resource, event.data) == (f"pet/{pet.id}", pet)
     assert event.actor is not None

@@ -43,7 +43,7 @@ def with_threads() -> None:
         for listed in client.pets.list(status="available", id=[7, 9], limit=20):
             assert_type(listed, Pet)
         client.pets.list(id={7, 9})
-        client.keys.create(name="Till 3", scopes=(scope for scope in ("pets:read",)))
+        client.keys.create(name="Till 3", scopes=("pets:read",))
         for page in client.pets.list(status="available").pages():
             assert_type(page, Page[Pet])
             assert_type(page.items, list[Pet])
@@ -97,7 +97,7 @@ async def with_tasks() -> None:
         async for page in client.webhooks.deliveries(4).pages():
             assert_type(page.items[0].type, str)
         assert_type(await client.events.latest(), str)
-        async for event in client.events.follow(types={events.CATEGORY_CREATED}):
+        async for event in client.events.follow(types={"category.created"}):
             assert_type(event, Event)
             if isinstance(event, events.CategoryCreated):
                 assert_type(event.data, Category)
@@ -122,4 +122,5 @@ def mistaken(client: Client) -> None:
     client.pets.get("7")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     webhooks.verify({}, {}, "whsec_secret")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     client.pets.list(colour="red")  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+    client.events.follow(types=["pet.sold"])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
     client.pets.create(name="Bella", category_id=1, status="bogus")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]

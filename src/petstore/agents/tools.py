@@ -15,6 +15,7 @@ from petstore.interface.operation import Operation
 from petstore.interface.operations import OPERATIONS
 from petstore_client import AsyncClient
 
+_MAX_IDS = 100
 _DEFAULT_LIMIT = 20
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 # What the client library calls these arguments.
@@ -81,6 +82,9 @@ class Tool:
 
     async def _call(self, method: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if self.operation.is_list:
+            if len(arguments.get("id", ())) > _MAX_IDS:  # the client would slice them
+                msg = f"id: expected up to {_MAX_IDS} of them"
+                raise ValueError(msg)
             page = await anext(method(**{"limit": _DEFAULT_LIMIT, **arguments}).pages())
             found, more = page.response.json(), {"next": page.cursor}
         else:

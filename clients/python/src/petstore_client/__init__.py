@@ -5,7 +5,7 @@ from msgspec import UNSET
 from petstore_client import errors, events, models, webhooks
 from petstore_client._calls import Page, Response
 from petstore_client._client import AsyncClient, Client
-from petstore_client._faces import AsyncListed, Listed
+from petstore_client._reading import AsyncListed, Listed
 from petstore_client._version import __version__
 from petstore_client.errors import (
     NoResponse,

@@ -16,7 +16,6 @@ from httpx2 import Headers
 from msgspec import UNSET
 
 from petstore_client._errors import NotFound, UnexpectedResponse
-from petstore_client._links import link_to
 from petstore_client._model import Versioned
 
 T = TypeVar("T")
@@ -25,12 +24,15 @@ Items: TypeAlias = list[T]
 """A list, for classes in which ``list`` is a method."""
 
 MAX_PAGE = 100
-"""The largest page that the service returns."""
-
-_ID = re.compile(r"{(\w+)}")
+"""The largest page that the service returns, and the largest batch that it takes."""
 
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding JSON raises: it is malformed, of another type, or nested too deeply."""
+
+_ID = re.compile(r"{(\w+)}")
+# RFC 8288
+_LINK = re.compile(r'<([^<>]*)>((?:\s*;\s*[\w*-]+(?:\s*=\s*(?:"[^"]*"|[^\s;,"]*))?)*)')
+_RELATIONS = re.compile(r';\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))', re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -50,20 +52,31 @@ class Reply:
     @property
     def details(self) -> dict[str, Any]:
         """What an error says of its response."""
-        help_link = link_to("help", self.headers)
+        try:
+            body = msgspec.json.decode(self.content)
+        except UNDECODABLE:
+            body = self.content.decode(errors="replace")
+        help_link = self.link_to("help")
         return {
             "status": self.status,
             "request_id": self.request_id,
             "headers": self.headers,
-            "body": self._body(),
+            "body": body,
             "documentation": None if help_link is None else urljoin(self.url, help_link),
         }
 
-    def _body(self) -> Any:
-        try:
-            return msgspec.json.decode(self.content)
-        except UNDECODABLE:
-            return self.content.decode(errors="replace")
+    def link_to(self, relation: str) -> str | None:
+        """Return the target of the ``Link`` with a relation, ``None`` without one."""
+        for target, attributes in _LINK.findall(self.headers.get("Link", "")):
+            relations = " ".join("".join(each) for each in _RELATIONS.findall(attributes))
+            if relation in relations.lower().split():
+                return str(target)
+        return None
+
+    def unexpected(self, why: str) -> UnexpectedResponse:
+        """Return the error for a reply that no Petstore service gives."""
+        msg = f"{self.url} responds with {self.status}, not as a Petstore service does: {why}"
+        return UnexpectedResponse(msg, **self.details)
 
 
 @dataclass(frozen=True)
@@ -111,14 +124,6 @@ class Call(Generic[T]):
             for start in range(0, len(items), MAX_PAGE)
         ]
 
-    def response(self, reply: Reply) -> Response[T]:
-        """Decode a reply.
-
-        Raises:
-            PetstoreError: it is not what the operation returns.
-        """
-        return Response(**vars(reply), value=self.decode(reply))
-
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
@@ -137,83 +142,54 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True)
 class Listing(Generic[T]):
-    """A list of ``kind``, to be read page by page. Pages are as large as they can be by default."""
+    """A list, to be read page by page. Pages are as large as they can be by default.
 
-    operation: str
+    With a ``wait``, it is followed for ever: once it has begun, its calls wait so many seconds for
+    more.
+    """
+
     path: str
-    kind: type[T]
+    decode: Callable[[Reply], list[T]]
     query: tuple[tuple[str, str], ...] = ()
-    wait: float = 0
+    wait: int = 0
 
-    @property
-    def parts(self) -> list["Listing[T]"]:
-        """The lists that it is made of: each with as many ids as the service takes, in order."""
+    def calls(self) -> list[Call[list[T]]]:
+        """Return the calls that begin the list: each with as many ids as the service takes."""
         ids = {int(value) for name, value in self.query if name == "id"}
-        if len(ids) <= MAX_PAGE:
-            return [self]
         others = tuple(pair for pair in self.query if pair[0] != "id")
         inorder = sorted(ids, reverse=("sort", "-id") in others)
-        slices = (inorder[start : start + MAX_PAGE] for start in range(0, len(ids), MAX_PAGE))
+        wait = float(dict(self.query).get("wait", 0))
+        size = () if any(name == "limit" for name, _ in others) else (("limit", str(MAX_PAGE)),)
         return [
-            replace(self, query=(*others, *(("id", str(each)) for each in some))) for some in slices
+            Call(
+                *(f"GET {self.path}", "GET", self.path, self.decode),
+                (*others, *(("id", str(each)) for each in inorder[start:][:MAX_PAGE]), *size),
+                wait=wait,
+            )
+            for start in range(0, len(ids) or 1, MAX_PAGE)
         ]
 
-    @property
-    def first(self) -> Call[list[T]]:
-        """The call of the first page."""
-        has_limit = any(name == "limit" for name, _ in self.query)
-        query = self.query if has_limit else (*self.query, ("limit", str(MAX_PAGE)))
-        return Call(self.operation, "GET", self.path, self.decode, query, wait=self.wait)
-
-    def decode(self, reply: Reply) -> list[T]:
-        """Return the items of a page."""
-        items: list[T] = into(list[self.kind])(reply)  # type: ignore[name-defined]
-        return items
-
     def page(self, response: Response[list[T]]) -> Page[T]:
-        """Return the page in a response. Of the link to the next one only the cursor counts.
+        """Return the page in a response. Of the link to what follows only the cursor counts.
 
         So the key never follows a link to another address, and links may be relative.
 
         Raises:
             UnexpectedResponse: the link has no cursor, so the rest of the list would be missing.
         """
-        link = self.link(response)
+        link = response.link_to("next") or response.link_to("latest")
         if link is None:
             return Page(response.value, None, response)
         query = link.partition("?")[2].partition("#")[0]
         cursor = parse_qs(query).get("cursor", [""])[0]
         if not cursor:
-            msg = "the link to the next page has no cursor, not as a Petstore service does"
-            raise UnexpectedResponse(msg, **response.details)
+            msg = "the link to the next page has no cursor"
+            raise response.unexpected(msg)
         return Page(response.value, cursor, response)
-
-    def link(self, response: Response[list[T]]) -> str | None:
-        """Return the link to where the list goes on, ``None`` after its last page."""
-        return link_to("next", response.headers)
-
-    def after(self, call: Call[list[T]], page: Page[T]) -> Call[list[T]] | None:
-        """Return the call of the page after the one that ``call`` got, ``None`` after the last.
-
-        Raises:
-            UnexpectedResponse: it leads to itself, so the list would never end.
-        """
-        if page.cursor is None:
-            return None
-        if ("cursor", page.cursor) in call.query:
-            msg = "the link to the next page leads to the same page, not as a Petstore service does"
-            raise UnexpectedResponse(msg, **page.response.details)
-        return self.at(page.cursor)
-
-    def at(self, cursor: str) -> Call[list[T]]:
-        """Return the call of the page at ``cursor``."""
-        kept = tuple(pair for pair in self.first.query if pair[0] != "cursor")
-        return replace(self.first, query=(*kept, ("cursor", cursor)))
 
 
 def called(
     kind: type[T],
-    operation: str,
     method: str,
     path: str,
     arguments: Mapping[str, Any],
@@ -227,9 +203,9 @@ def called(
         TypeError: an id is no number.
         ValueError: an argument cannot be sent.
     """
-    path, sent = _placed(path, arguments)
+    name, (path, sent) = f"{method} {path}", _placed(path, arguments)
     apart = ("if_match", "idempotency_key", "content", "media_type")
-    named = {name: sent.pop(name) for name in apart if name in sent}
+    named = {each: sent.pop(each) for each in apart if each in sent}
     query: tuple[tuple[str, str], ...] = ()
     members: Mapping[str, object] | Sequence[object] | None = body
     if method == "GET" or "content" in named:
@@ -237,20 +213,11 @@ def called(
     elif sent:
         members = _members(method, sent)
     decode: Callable[[Reply], Any] = _DECODERS.get(kind) or into(kind)  # type: ignore[arg-type] # types are hashable
-    return Call(
-        operation,
-        method,
-        path,
-        decode,
-        query,
-        members,
-        **named,
-        charged=charged,
-        is_batch=body is not None,
-    )
+    options: dict[str, Any] = {**named, "charged": charged, "is_batch": body is not None}
+    return Call(name, method, path, decode, query, members, **options)
 
 
-def listed(kind: type[T], operation: str, path: str, arguments: Mapping[str, Any]) -> Listing[T]:
+def listed(kind: type[T], path: str, arguments: Mapping[str, Any]) -> Listing[T]:
     """Return the list of an operation, with all ``arguments`` of a method in their places.
 
     Raises:
@@ -258,7 +225,7 @@ def listed(kind: type[T], operation: str, path: str, arguments: Mapping[str, Any
         ValueError: an argument cannot be sent.
     """
     path, sent = _placed(path, arguments)
-    return Listing(operation, path, kind, parameters(**sent))
+    return Listing(path, into(list[kind]), parameters(**sent))  # type: ignore[valid-type]
 
 
 def _placed(path: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -340,7 +307,7 @@ def into(kind: type[T]) -> Callable[[Reply], T]:
         try:
             value: T = decoder.decode(reply.content)
         except UNDECODABLE as error:
-            raise unexpected(reply, str(error)) from error
+            raise reply.unexpected(str(error)) from error
         return _tagged(value, reply)
 
     return decode
@@ -372,7 +339,8 @@ def nothing(reply: Reply) -> None:
         UnexpectedResponse: it has some: a login page, say, which has deleted nothing.
     """
     if reply.status != HTTPStatus.NO_CONTENT:
-        raise unexpected(reply, "it should have no content")
+        msg = "it should have no content"
+        raise reply.unexpected(msg)
 
 
 def text(reply: Reply) -> str:
@@ -381,24 +349,12 @@ def text(reply: Reply) -> str:
 
 
 def anything(reply: Reply) -> Any:
-    """Return what a reply has, as it is.
-
-    Raises:
-        UnexpectedResponse: it is no JSON.
-    """
-    try:
-        return msgspec.json.decode(reply.content) if reply.content else None
-    except UNDECODABLE as error:
-        raise unexpected(reply, str(error)) from error
+    """Return what a reply has, as it is."""
+    decode: Callable[[Reply], Any] = into(object)
+    return decode(reply) if reply.content else None
 
 
 _DECODERS: dict[object, Callable[[Reply], Any]] = {NoneType: nothing, str: text}
-
-
-def unexpected(reply: Reply, why: str) -> UnexpectedResponse:
-    """Return the error for a reply that no Petstore service gives."""
-    msg = f"{reply.url} responds with {reply.status}, not as a Petstore service does: {why}"
-    return UnexpectedResponse(msg, **reply.details)
 
 
 def _tagged(value: T, reply: Reply) -> T:

@@ -5,23 +5,50 @@ import ssl
 from collections.abc import Mapping, Sequence
 from copy import copy
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Generic, Self
 
 import httpx2
 
 from petstore_client._calls import Call, anything, parameters
 from petstore_client._connection import Connection
-from petstore_client._drivers import AsyncDriver, AsyncWait, SyncDriver, Wait
+from petstore_client._driver import AsyncDriver, AsyncWait, SyncDriver, Transport, UserWait, Wait
 from petstore_client._faces import D, operation
-from petstore_client._retries import Policy, Session
-from petstore_client._transport import LoopTransport, Route, ThreadTransport
+from petstore_client._retries import Policy
+from petstore_client._transport import LoopTransport, ThreadTransport, route_to
 from petstore_client.resources import Resources
 
 _DEFAULT_URL = "http://127.0.0.1:8000/v1"
-_TWO_NETWORKS = "transport: expected neither ssl_context nor proxy beside it"
 
 
-class _Client(Resources[D]):
+class _Client(Resources[D], Generic[D, Transport, UserWait]):
+    _kinds: ClassVar[tuple[Any, Any]]
+
+    def __init__(  # noqa: PLR0913 - a client has so many settings
+        self,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        *,
+        max_retries: int = 2,
+        max_wait: float = 120,
+        timeout: float = 30,
+        wait: UserWait | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        proxy: str | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        key = api_key or os.environ.get("PETSTORE_KEY")
+        if not key:
+            msg = "api_key: expected an API key, here or in the environment as PETSTORE_KEY"
+            raise ValueError(msg)
+        url = base_url or os.environ.get("PETSTORE_URL") or _DEFAULT_URL
+        connection, policy = Connection(url, key), Policy(max_retries, max_wait, timeout)
+        driver_of, network_of = self._kinds
+        if transport is not None and (ssl_context is not None or proxy is not None):
+            msg = "transport: expected neither ssl_context nor proxy beside it"
+            raise ValueError(msg)
+        network = transport or network_of(route_to(connection.url, ssl_context, proxy))
+        super().__init__(driver_of(policy, connection, network, wait))
+
     @property
     def base_url(self) -> str:
         """The address of the service."""
@@ -88,12 +115,14 @@ class _Client(Resources[D]):
             ValueError: one of them is invalid.
         """
         other = copy(self)
-        driver: Any = self._driver.with_options(timeout, max_retries, headers or {}, api_key)
+        driver: Any = self._driver.with_options(
+            headers or {}, api_key, timeout=timeout, max_retries=max_retries
+        )
         super(_Client, other).__init__(driver)
         return other
 
 
-class Client(_Client[SyncDriver]):
+class Client(_Client[SyncDriver, httpx2.BaseTransport, Wait]):
     """A client of the service at ``base_url``, which ends in ``/v1``, with an ``api_key``.
 
     Without them it reads ``PETSTORE_KEY`` and ``PETSTORE_URL``. It can be shared by any number of
@@ -115,26 +144,7 @@ class Client(_Client[SyncDriver]):
         ValueError: there is no key, or a setting is invalid.
     """
 
-    def __init__(  # noqa: PLR0913 - a client has so many settings
-        self,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        *,
-        max_retries: int = 2,
-        max_wait: float = 120,
-        timeout: float = 30,
-        wait: Wait | None = None,
-        ssl_context: ssl.SSLContext | None = None,
-        proxy: str | None = None,
-        transport: httpx2.BaseTransport | None = None,
-    ) -> None:
-        connection = _connection(api_key, base_url)
-        session = Session(Policy(max_retries, max_wait, timeout))
-        if transport is None:
-            transport = ThreadTransport(Route(connection.url, ssl_context, proxy))
-        elif ssl_context is not None or proxy is not None:
-            raise ValueError(_TWO_NETWORKS)
-        super().__init__(SyncDriver(session, connection, transport, wait))
+    _kinds = (SyncDriver, ThreadTransport)
 
     def __enter__(self) -> Self:
         return self
@@ -155,33 +165,14 @@ class Client(_Client[SyncDriver]):
         self._driver.close()
 
 
-class AsyncClient(_Client[AsyncDriver]):
+class AsyncClient(_Client[AsyncDriver, httpx2.AsyncBaseTransport, AsyncWait]):
     """The client for tasks of ``asyncio``; see ``Client``. Its methods are awaited.
 
     Raises:
         ValueError: there is no key, or a setting is invalid.
     """
 
-    def __init__(  # noqa: PLR0913 - a client has so many settings
-        self,
-        api_key: str | None = None,
-        base_url: str | None = None,
-        *,
-        max_retries: int = 2,
-        max_wait: float = 120,
-        timeout: float = 30,
-        wait: AsyncWait | None = None,
-        ssl_context: ssl.SSLContext | None = None,
-        proxy: str | None = None,
-        transport: httpx2.AsyncBaseTransport | None = None,
-    ) -> None:
-        connection = _connection(api_key, base_url)
-        session = Session(Policy(max_retries, max_wait, timeout))
-        if transport is None:
-            transport = LoopTransport(Route(connection.url, ssl_context, proxy))
-        elif ssl_context is not None or proxy is not None:
-            raise ValueError(_TWO_NETWORKS)
-        super().__init__(AsyncDriver(session, connection, transport, wait))
+    _kinds = (AsyncDriver, LoopTransport)
 
     async def __aenter__(self) -> Self:
         return self
@@ -197,11 +188,3 @@ class AsyncClient(_Client[AsyncDriver]):
     async def close(self) -> None:
         """Close all connections. From now on, every method raises ``ClientClosed``."""
         await self._driver.close()
-
-
-def _connection(api_key: str | None, base_url: str | None) -> Connection:
-    key = api_key or os.environ.get("PETSTORE_KEY")
-    if not key:
-        msg = "api_key: expected an API key, here or in the environment as PETSTORE_KEY"
-        raise ValueError(msg)
-    return Connection(base_url or os.environ.get("PETSTORE_URL") or _DEFAULT_URL, key)

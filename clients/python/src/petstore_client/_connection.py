@@ -111,12 +111,13 @@ class Connection:
         """Return a response with its whole content."""
         return Reply(self.url, response.status_code, response.headers, bytes(content))
 
-    def check_size(self, content: bytearray) -> None:
-        """Refuse content that is larger than any of the service.
+    def add(self, content: bytearray, piece: bytes) -> None:
+        """Add a piece to the content of a response.
 
         Raises:
-            UnexpectedResponse: it is.
+            UnexpectedResponse: it is larger than any of the service.
         """
+        content += piece
         if len(content) > _MAX_BODY:
             msg = f"{self.url} responds with more than {_MAX_BODY} bytes: no Petstore service does"
             raise UnexpectedResponse(msg)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from httpx2 import Headers
 
 from petstore_client._errors import RateLimited
-from petstore_client._forks import renew_after_fork
+from petstore_client._transport import renew_after_fork
 
 _WINDOW = re.compile(r'"([^"]*)"((?:\s*;\s*[a-z]+=[0-9]{1,15})+)')
 _PARAMETER = re.compile(r"([a-z]+)=([0-9]+)")

@@ -8,7 +8,7 @@ from http import HTTPStatus
 import msgspec
 from httpx2 import Headers
 
-from petstore_client._calls import UNDECODABLE, Reply, unexpected
+from petstore_client._calls import UNDECODABLE, Reply
 from petstore_client._errors import PetstoreError, kind_of
 
 # What a proxy says for a service that is away, in a body of its own.
@@ -35,12 +35,12 @@ def error_in(reply: Reply) -> PetstoreError | None:
         return None
     if reply.status < HTTPStatus.BAD_REQUEST:
         target = reply.headers.get("Location")
-        return unexpected(reply, f"it redirects to {target}" if target else "it is no response")
+        return reply.unexpected(f"it redirects to {target}" if target else "it is no response")
     body = _error_body(reply)
     if body is None:
-        return unexpected(reply, "its body is not that of an error")
+        return reply.unexpected("its body is not that of an error")
     if reply.status == HTTPStatus.NOT_FOUND and "X-RateLimit-Limit" not in reply.headers:
-        return unexpected(reply, "the API is not here; its address ends in /v1")
+        return reply.unexpected("the API is not here; its address ends in /v1")
     kind = kind_of(reply.status, body.code)
     wait = retry_after(reply.headers)
     return kind(body.message, code=body.code, retry_after=wait, **reply.details)

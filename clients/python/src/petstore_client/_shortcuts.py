@@ -18,7 +18,7 @@ class PetById(Resource[D]):
             NotFound: there is none with this id.
         """
         query = parameters(id=number("pet_id", pet_id))
-        return Call("listPets", "GET", "/pets", only(Pet, f"pet {pet_id}"), query)
+        return Call("GET /pets", "GET", "/pets", only(Pet, f"pet {pet_id}"), query)
 
 
 class OrderSteps(Resource[D]):
@@ -44,5 +44,4 @@ class OrderSteps(Resource[D]):
 
 
 def _moved(status: str, arguments: dict[str, Any]) -> Call[Order]:
-    sent = arguments | {"status": status}
-    return called(Order, "updateOrder", "PATCH", "/store/orders/{order_id}", sent)
+    return called(Order, "PATCH", "/store/orders/{order_id}", arguments | {"status": status})

@@ -2,20 +2,32 @@
 
 import os
 import ssl
-from functools import partial
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit
 from urllib.request import getproxies, proxy_bypass
+from weakref import WeakSet
 
 import httpx2
-
-from petstore_client._forks import renew_after_fork
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 _LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=5)
+
+_renewables: WeakSet[Any] = WeakSet()
+
+
+def renew_after_fork(renewable: Any) -> None:
+    """Call ``renew`` of something in each process that is forked while it exists.
+
+    It must not share connections, locks and requests under way.
+    """
+    _renewables.add(renewable)
+
+
+if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows has no fork
+    os.register_at_fork(after_in_child=lambda: [each.renew() for each in _renewables])
 
 
 def proxy_for(url: str) -> httpx2.Proxy | None:
@@ -36,15 +48,11 @@ def _is_direct(url: SplitResult, exceptions: str) -> bool:
     """Return whether a URL needs no proxy: by its name, or by a network such as 10.0.0.0/8."""
     if proxy_bypass(url.netloc):
         return True
-    try:
-        address = ip_address(url.hostname or "")
-    except ValueError:
-        return False
     for each in exceptions.split(","):
         try:
-            if address in ip_network(each.strip().strip("[]"), strict=False):
+            if ip_address(url.hostname or "") in ip_network(each.strip(" []"), strict=False):
                 return True
-        except ValueError:  # it is a name
+        except ValueError:  # one of them is a name
             continue
     return False
 
@@ -60,22 +68,19 @@ def _proxy_at(address: str, setting: str) -> httpx2.Proxy:
     return proxy
 
 
-class Route:
-    """The way to a service: its proxy if it has one, and what certificates are checked with.
+def route_to(url: str, context: ssl.SSLContext | None, proxy: str | None) -> dict[str, Any]:
+    """Return what a transport of ``httpx2`` takes: the proxy if any, and what to trust.
 
     Raises:
         ValueError: the proxy or the certificates cannot be used.
     """
-
-    def __init__(
-        self, url: str, ssl_context: ssl.SSLContext | None = None, proxy: str | None = None
-    ) -> None:
-        self.proxy = proxy_for(url) if proxy is None else _proxy_at(proxy, "proxy")
-        to_proxy = self.proxy is not None and self.proxy.url.scheme == "https"
-        is_secure = to_proxy or url.lower().startswith("https:")
-        self.ssl_context = ssl_context or _tls_context(is_secure=is_secure)
-        if self.proxy is not None and to_proxy:
-            self.proxy.ssl_context = self.ssl_context
+    through = proxy_for(url) if proxy is None else _proxy_at(proxy, "proxy")
+    to_proxy = through is not None and through.url.scheme == "https"
+    is_secure = to_proxy or url.lower().startswith("https:")
+    context = context or _tls_context(is_secure=is_secure)
+    if through is not None and to_proxy:
+        through.ssl_context = context
+    return {"verify": context, "proxy": through, "limits": _LIMITS}
 
 
 def _tls_context(*, is_secure: bool) -> ssl.SSLContext:
@@ -96,16 +101,14 @@ def _tls_context(*, is_secure: bool) -> ssl.SSLContext:
 class ThreadTransport(httpx2.BaseTransport):
     """The transport of threads: each process has connections of its own."""
 
-    def __init__(self, route: Route) -> None:
-        self._open = partial(
-            httpx2.HTTPTransport, route.ssl_context, limits=_LIMITS, proxy=route.proxy
-        )
+    def __init__(self, route: dict[str, Any]) -> None:
+        self._route = route
         self.renew()
         renew_after_fork(self)
 
     def renew(self) -> None:
         """Leave the connections to the process that has opened them: it gets their responses."""
-        self._transport = self._open()
+        self._transport = httpx2.HTTPTransport(**self._route)
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request and return the response."""
@@ -122,10 +125,8 @@ class LoopTransport(httpx2.AsyncBaseTransport):
     So a client outlives ``asyncio.run``. Connections of a loop that is closed cannot be closed.
     """
 
-    def __init__(self, route: Route) -> None:
-        self._open = partial(
-            httpx2.AsyncHTTPTransport, route.ssl_context, limits=_LIMITS, proxy=route.proxy
-        )
+    def __init__(self, route: dict[str, Any]) -> None:
+        self._route = route
         self._transports: dict[AbstractEventLoop, httpx2.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -143,5 +144,5 @@ class LoopTransport(httpx2.AsyncBaseTransport):
         if loop not in self._transports:
             for closed in [each for each in self._transports if each.is_closed()]:
                 del self._transports[closed]
-            self._transports[loop] = self._open()
+            self._transports[loop] = httpx2.AsyncHTTPTransport(**self._route)
         return self._transports[loop]

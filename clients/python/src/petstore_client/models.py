@@ -24,667 +24,444 @@ KeptPetReason: TypeAlias = Literal["changed", "deleted", "ordered"]
 ImportState: TypeAlias = Literal["finished", "open", "running", "undone"]
 UnknownCategories: TypeAlias = Literal["create", "refuse"]
 PetStatus: TypeAlias = Literal["available", "pending", "sold"]
+EventType: TypeAlias = Literal[
+    "pet.created",
+    "pet.updated",
+    "pet.deleted",
+    "order.placed",
+    "order.updated",
+    "order.approved",
+    "order.delivered",
+    "order.cancelled",
+    "order.lapsed",
+    "category.created",
+    "category.updated",
+    "category.deleted",
+    "key.created",
+    "key.updated",
+    "key.rotated",
+    "key.revoked",
+    "key.unbanned",
+    "person.created",
+    "person.updated",
+    "person.invited",
+    "key.limit_near",
+    "key.banned",
+    "key.expiring",
+    "deprecation.used",
+    "webhook.disabled",
+    "webhook.test",
+]
+Scope: TypeAlias = Literal[
+    "keys:admin", "orders:read", "orders:write", "pets:read", "pets:write", "webhooks:write"
+]
 
 
 class Pet(Versioned, frozen=True, kw_only=True):
-    """A pet of the store. ``status`` is ``None`` when it was never given.
-
-    Attributes:
-        id: Unique identifier, assigned by the service on creation.
-        name: The animal's name. 1 to 255 characters, not only white space, without U+0000.
-        category_id: Identifier of the category the animal belongs to.
-        status: Availability status.
-    """
+    """A pet of the store. ``status`` is ``None`` when it was never given."""
 
     id: int
-    name: str
-    category_id: int
-    status: PetStatus | str | None = None
+    name: str  # The animal's name. 1 to 255 characters, not only white space, without U+0000.
+    category_id: int  # Identifier of the category the animal belongs to.
+    status: PetStatus | str | None = None  # Availability status.
 
 
 class CategoryCounts(Model, frozen=True, kw_only=True):
-    """The number of pets of each status in a category.
+    """The number of pets of each status in a category."""
 
-    Attributes:
-        available: Pets that can be ordered. By default ``0``.
-        pending: Pets that are reserved. By default ``0``.
-        sold: Pets that are sold. By default ``0``.
-        category_id: The category. Absent in the last row if there are more than 1,000
-            categories: it counts the pets of all the others.
-    """
-
-    available: int = 0
-    pending: int = 0
-    sold: int = 0
+    available: int = 0  # Pets that can be ordered. By default ``0``.
+    pending: int = 0  # Pets that are reserved. By default ``0``.
+    sold: int = 0  # Pets that are sold. By default ``0``.
+    # The category. Absent in the last row if there are more than 1,000 categories: it counts the
+    # pets of all the others.
     category_id: int | None = None
 
 
 class Category(Versioned, frozen=True, kw_only=True):
-    """A category. ``description`` may be ``None``.
-
-    Attributes:
-        id: Unique identifier, assigned by the service on creation.
-        name: The name, unique ignoring case.
-        description: A description of the category.
-    """
+    """A category. ``description`` may be ``None``."""
 
     id: int
-    name: str
-    description: str | None = None
+    name: str  # The name, unique ignoring case.
+    description: str | None = None  # A description of the category.
 
 
 class KeptPet(Model, frozen=True, kw_only=True):
-    """A pet that an undo did not delete.
-
-    Attributes:
-        id: Unique identifier, assigned by the service on creation.
-        name: Its name when it was added.
-        reason: What happened to it: ``changed``, ``ordered`` or ``deleted``.
-    """
+    """A pet that an undo did not delete."""
 
     id: int
-    name: str
-    reason: KeptPetReason | str
+    name: str  # Its name when it was added.
+    reason: KeptPetReason | str  # What happened to it: ``changed``, ``ordered`` or ``deleted``.
 
 
 class ImportColumn(Model, frozen=True, kw_only=True):
-    """A column of a file.
+    """A column of a file."""
 
-    Attributes:
-        name: Its name, empty if there is no header.
-        values: Its first three values that are not empty.
-    """
-
-    name: str
-    values: list[str]
+    name: str  # Its name, empty if there is no header.
+    values: list[str]  # Its first three values that are not empty.
 
 
 class ImportMapping(Model, frozen=True, kw_only=True):
     """Which column has which field. A field without a column is ``None``.
 
     A column is ``id`` only if it has exactly that name, as in an export.
-
-    Attributes:
-        name: The place in ``columns``, from 0, of the name of a pet.
-        category_id: The place in ``columns``, from 0, of its category, a name or a number.
-        status: The place in ``columns``, from 0, of its status.
-        id: The place in ``columns``, from 0, of its id in this store, in an edited export.
     """
 
-    name: int | None = None
+    name: int | None = None  # The place in ``columns``, from 0, of the name of a pet.
+    # The place in ``columns``, from 0, of its category, a name or a number.
     category_id: int | None = None
-    status: int | None = None
+    status: int | None = None  # The place in ``columns``, from 0, of its status.
     id: int | None = None
 
 
 class ImportWord(Model, frozen=True, kw_only=True):
-    """A category of a file that is not in the store, or a word of its status column.
+    """A category of a file that is not in the store, or a word of its status column."""
 
-    Attributes:
-        text: The word, as the file has it first.
-        rows: How many rows have it.
-        means: The status that it means; absent if that is not decided.
-    """
-
-    text: str
-    rows: int
+    text: str  # The word, as the file has it first.
+    rows: int  # How many rows have it.
+    # The status that it means; absent if that is not decided.
     means: ImportWordMeans | str | None = None
 
 
 class Order(Versioned, frozen=True, kw_only=True):
-    """An order. A placed one has ``reserved_until``, if its reservation can lapse.
-
-    Attributes:
-        id: Unique identifier, assigned by the service on creation.
-        pet_id: Identifier of the pet.
-        quantity: Always 1, because every pet is unique.
-        status: The status of the order.
-        complete: Whether the order is delivered.
-        placed_at: When the order was placed.
-        ship_date: When to ship it (RFC 3339).
-        reserved_until: When the reservation lapses, unless the order is approved.
-        buyer: Who buys the pet. 1 to 200 characters. No event has it.
-        note: What the staff should know. 1 to 1000 characters, line breaks included,
-            without U+0000. No event has it.
-        amount: The price, in the smallest unit of the currency, such as cents.
-        currency: The currency of the amount (ISO 4217): that of the store when it was set.
-        approved_at: When it was approved.
-        delivered_at: When it was delivered: the time of the sale.
-        cancelled_at: When it was cancelled, or its reservation lapsed.
-        cancel_reason: Why it was cancelled. 1 to 200 characters. No event has it.
-    """
+    """An order. A placed one has ``reserved_until``, if its reservation can lapse."""
 
     id: int
-    pet_id: int
-    quantity: int
-    status: OrderStatus | str
-    complete: bool
-    placed_at: datetime
-    ship_date: datetime | None = None
+    pet_id: int  # Identifier of the pet.
+    quantity: int  # Always 1, because every pet is unique.
+    status: OrderStatus | str  # The status of the order.
+    complete: bool  # Whether the order is delivered.
+    placed_at: datetime  # When the order was placed.
+    ship_date: datetime | None = None  # When to ship it (RFC 3339).
+    # When the reservation lapses, unless the order is approved.
     reserved_until: datetime | None = None
-    buyer: str | None = None
+    buyer: str | None = None  # Who buys the pet. 1 to 200 characters. No event has it.
+    # What the staff should know. 1 to 1000 characters, line breaks included, without U+0000. No
+    # event has it.
     note: str | None = None
-    amount: int | None = None
+    amount: int | None = None  # The price, in the smallest unit of the currency, such as cents.
+    # The currency of the amount (ISO 4217): that of the store when it was set.
     currency: str | None = None
-    approved_at: datetime | None = None
-    delivered_at: datetime | None = None
-    cancelled_at: datetime | None = None
-    cancel_reason: str | None = None
+    approved_at: datetime | None = None  # When it was approved.
+    delivered_at: datetime | None = None  # When it was delivered: the time of the sale.
+    cancelled_at: datetime | None = None  # When it was cancelled, or its reservation lapsed.
+    cancel_reason: str | None = None  # Why it was cancelled. 1 to 200 characters. No event has it.
 
 
 class SalesRow(Model, frozen=True, kw_only=True):
-    """The sales of a day or of a category, in one currency.
+    """The sales of a day or of a category, in one currency."""
 
-    Attributes:
-        orders: How many orders were delivered.
-        amount: The sum of their amounts; an order without an amount adds nothing.
-        currency: The currency of the amount (ISO 4217): that of the store when it was set.
-        day: The day. Only by day.
-        category_id: The category of the pets when they were sold. Absent by day, for sales
-            whose category is not known, and for those of all categories after the first
-            1,000.
-    """
-
-    orders: int
-    amount: int
-    currency: str
-    day: date | None = None
+    orders: int  # How many orders were delivered.
+    amount: int  # The sum of their amounts; an order without an amount adds nothing.
+    currency: str  # The currency of the amount (ISO 4217): that of the store when it was set.
+    day: date | None = None  # The day. Only by day.
+    # The category of the pets when they were sold. Absent by day, for sales whose category is not
+    # known, and for those of all categories after the first 1,000.
     category_id: int | None = None
 
 
 class Actor(Model, frozen=True, kw_only=True):
-    """Who caused an event. The operator and the service have no id.
+    """Who caused an event. The operator and the service have no id."""
 
-    Attributes:
-        type: ``key``, ``person``, ``operator`` for a command beside the database, or
-            ``service`` for what the service did by itself.
-        id: The id of the key or person.
-    """
-
+    # ``key``, ``person``, ``operator`` for a command beside the database, or ``service`` for what
+    # the service did by itself.
     type: ActorType | str
     id: int | None = None
 
 
 class Key(Versioned, frozen=True, kw_only=True):
-    """An API key, without its tokens. A ``None`` limit is unlimited; a ``None`` time is never.
-
-    Attributes:
-        id: Unique identifier, assigned by the service on creation.
-        name: What the key is for.
-        plan: One of ``free``, ``pro``, ``business``, ``enterprise``. More will follow:
-            ignore plans that you do not know.
-        per_minute: Requests a minute; ``None`` is unlimited.
-        per_day: Requests a day; ``None`` is unlimited.
-        scopes: What it may do.
-        allowed_networks: The networks it may be used from, in CIDR notation; none is
-            anywhere.
-        environment: The environment of the services that take it.
-        token_ends: The last four characters of its newest token.
-        state: Only an active key can be used.
-        banned_until: When its ban ends; ``None`` if it is not banned.
-        created_at: When it was created.
-        expires_at: When it ends; ``None`` is never.
-        last_used_at: When it was last used, to about a minute.
-    """
+    """An API key, without its tokens. A ``None`` limit is unlimited; a ``None`` time is never."""
 
     id: int
-    name: str
+    name: str  # What the key is for.
+    # One of ``free``, ``pro``, ``business``, ``enterprise``. More will follow: ignore plans that
+    # you do not know.
     plan: str
-    per_minute: int | None = None
-    per_day: int | None = None
-    scopes: list[str]
+    per_minute: int | None = None  # Requests a minute; ``None`` is unlimited.
+    per_day: int | None = None  # Requests a day; ``None`` is unlimited.
+    scopes: list[str]  # What it may do.
+    # The networks it may be used from, in CIDR notation; none is anywhere.
     allowed_networks: list[str]
-    environment: KeyEnvironment | str
-    token_ends: str
-    state: KeyState | str
-    banned_until: datetime | None = None
-    created_at: datetime
-    expires_at: datetime | None = None
-    last_used_at: datetime | None = None
+    environment: KeyEnvironment | str  # The environment of the services that take it.
+    token_ends: str  # The last four characters of its newest token.
+    state: KeyState | str  # Only an active key can be used.
+    banned_until: datetime | None = None  # When its ban ends; ``None`` if it is not banned.
+    created_at: datetime  # When it was created.
+    expires_at: datetime | None = None  # When it ends; ``None`` is never.
+    last_used_at: datetime | None = None  # When it was last used, to about a minute.
 
 
 class Person(Versioned, frozen=True, kw_only=True):
-    """A person who works in the console.
-
-    Attributes:
-        id: Unique identifier, assigned by the service on creation.
-        name: The name of the person, as others see it.
-        login: What the person signs in with, unique ignoring case. An e-mail address is a
-            good one.
-        role: The role, from which the scopes of the person follow.
-        state: Only an active person can sign in. One who is ``invited`` has not set a
-            password yet.
-        created_at: When the person was added.
-        last_seen_at: When the person last used the console, to about a minute.
-    """
+    """A person who works in the console."""
 
     id: int
-    name: str
+    name: str  # The name of the person, as others see it.
+    # What the person signs in with, unique ignoring case. An e-mail address is a good one.
     login: str
-    role: PersonRole | str
+    role: PersonRole | str  # The role, from which the scopes of the person follow.
+    # Only an active person can sign in. One who is ``invited`` has not set a password yet.
     state: PersonState | str
-    created_at: datetime
+    created_at: datetime  # When the person was added.
+    # When the person last used the console, to about a minute.
     last_seen_at: datetime | None = None
 
 
 class Invitation(Model, frozen=True, kw_only=True):
-    """A link that lets a person set a password, once.
+    """A link that lets a person set a password, once."""
 
-    Attributes:
-        url: The link to give to the person. It works once.
-        expires_at: When the link ends if nobody uses it.
-    """
-
-    url: str
-    expires_at: datetime
+    url: str  # The link to give to the person. It works once.
+    expires_at: datetime  # When the link ends if nobody uses it.
 
 
 class PersonDevice(Model, frozen=True, kw_only=True):
-    """A browser in which a person is signed in.
-
-    Attributes:
-        id: Unique identifier, assigned by the service on creation.
-        name: What the browser says it is, or empty: ``Firefox on Windows``.
-        signed_in_at: When the person signed in there.
-        last_used_at: When it was last used, to about a minute.
-        stays: Whether the person stays signed in until 30 days after the last use.
-    """
+    """A browser in which a person is signed in."""
 
     id: int
-    name: str
-    signed_in_at: datetime
-    last_used_at: datetime
-    stays: bool
+    name: str  # What the browser says it is, or empty: ``Firefox on Windows``.
+    signed_in_at: datetime  # When the person signed in there.
+    last_used_at: datetime  # When it was last used, to about a minute.
+    stays: bool  # Whether the person stays signed in until 30 days after the last use.
 
 
 class UsageWindow(Model, frozen=True, kw_only=True):
-    """One window: its limit, what remains of it, and the Unix timestamp at which it resets.
+    """One window: its limit, what remains of it, and the Unix timestamp at which it resets."""
 
-    Attributes:
-        limit: Requests of the whole window; 2147483647 is unlimited.
-        remaining: Requests that remain.
-        reset: Unix timestamp at which the window resets.
-    """
-
-    limit: int
-    remaining: int
-    reset: int
+    limit: int  # Requests of the whole window; 2147483647 is unlimited.
+    remaining: int  # Requests that remain.
+    reset: int  # Unix timestamp at which the window resets.
 
 
 class UsageDay(Model, frozen=True, kw_only=True):
-    """The requests of one UTC day.
+    """The requests of one UTC day."""
 
-    Attributes:
-        date: The day (UTC).
-        requests: The requests on it.
-    """
-
-    date: date
-    requests: int
+    date: date  # The day (UTC).
+    requests: int  # The requests on it.
 
 
 class DeprecatedUse(Model, frozen=True, kw_only=True):
     """A deprecated operation that a key still calls: its calls in the last 30 days, and the last.
 
     The user agent and the request id are those of the last call.
-
-    Attributes:
-        operation: The id of the operation, such as ``getPet``.
-        method: Its method.
-        path: The template of its path.
-        since: When it was deprecated.
-        sunset: When it ends.
-        use: What to call instead.
-        documentation: The address of the explanation.
-        calls: Calls in the last 30 days (UTC).
-        last_called_at: When it was last called.
-        last_user_agent: The ``User-Agent`` of the last call, up to 100 characters.
-        last_request_id: The id of the last request.
     """
 
-    operation: str
-    method: str
-    path: str
-    since: datetime
-    sunset: datetime
-    use: str
-    documentation: str
-    calls: int
-    last_called_at: datetime
-    last_user_agent: str
-    last_request_id: str
+    operation: str  # The id of the operation, such as ``getPet``.
+    method: str  # Its method.
+    path: str  # The template of its path.
+    since: datetime  # When it was deprecated.
+    sunset: datetime  # When it ends.
+    use: str  # What to call instead.
+    documentation: str  # The address of the explanation.
+    calls: int  # Calls in the last 30 days (UTC).
+    last_called_at: datetime  # When it was last called.
+    last_user_agent: str  # The ``User-Agent`` of the last call, up to 100 characters.
+    last_request_id: str  # The id of the last request.
 
 
 class RefusedRequests(Model, frozen=True, kw_only=True):
-    """The requests to one operation that a limit refused within one hour.
+    """The requests to one operation that a limit refused within one hour."""
 
-    Attributes:
-        hour: When the hour began.
-        operation: The ``operation_id``; ``None`` if the request was for no operation.
-        requests: The requests that got 429.
-    """
-
-    hour: datetime
+    hour: datetime  # When the hour began.
+    # The ``operation_id``; ``None`` if the request was for no operation.
     operation: str | None = None
-    requests: int
+    requests: int  # The requests that got 429.
 
 
 class WebhookOwner(Model, frozen=True, kw_only=True):
-    """The key or the person that a webhook belongs to.
+    """The key or the person that a webhook belongs to."""
 
-    Attributes:
-        type: ``key`` or ``person``.
-        id: The id of the key or person.
-    """
-
-    type: WebhookOwnerType | str
+    type: WebhookOwnerType | str  # ``key`` or ``person``.
     id: int
 
 
 class WebhookTest(Model, frozen=True, kw_only=True):
-    """The event that tests a webhook.
+    """The event that tests a webhook."""
 
-    Attributes:
-        event_id: The ``id`` of the event.
-    """
-
-    event_id: str
+    event_id: str  # The ``id`` of the event.
 
 
 class Delivery(Model, frozen=True, kw_only=True):
-    """An event on its way to a webhook, with the outcome of the last attempt.
-
-    Attributes:
-        id: Unique identifier, assigned by the service on creation.
-        event_id: The ``id`` of the event.
-        type: The type of the event.
-        resource: The resource of the event, such as ``pet/7``.
-        state: ``pending`` until the event is accepted or no attempt will follow.
-        attempts: The number of attempts.
-        created_at: When it was created.
-        last_attempt_at: When it was last attempted; ``None`` if never.
-        next_attempt_at: The earliest time of the next attempt; ``None`` unless pending.
-        response_status: The HTTP status of the last response.
-        response_body: The beginning of the body of the last response, up to 1 KiB.
-        error: Why the last attempt failed.
-    """
+    """An event on its way to a webhook, with the outcome of the last attempt."""
 
     id: int
-    event_id: str
-    type: str
-    resource: str
-    state: DeliveryState | str
-    attempts: int
-    created_at: datetime
-    last_attempt_at: datetime | None = None
+    event_id: str  # The ``id`` of the event.
+    type: str  # The type of the event.
+    resource: str  # The resource of the event, such as ``pet/7``.
+    state: DeliveryState | str  # ``pending`` until the event is accepted or no attempt will follow.
+    attempts: int  # The number of attempts.
+    created_at: datetime  # When it was created.
+    last_attempt_at: datetime | None = None  # When it was last attempted; ``None`` if never.
+    # The earliest time of the next attempt; ``None`` unless pending.
     next_attempt_at: datetime | None = None
-    response_status: int | None = None
-    response_body: str | None = None
-    error: str | None = None
+    response_status: int | None = None  # The HTTP status of the last response.
+    response_body: str | None = None  # The beginning of the body of the last response, up to 1 KiB.
+    error: str | None = None  # Why the last attempt failed.
 
 
 class KeyWithToken(Key, frozen=True, kw_only=True):
-    """A key and its token, which is shown only once.
+    """A key and its token, which is shown only once."""
 
-    Attributes:
-        token: The token, which is shown only this once.
-    """
-
-    token: str
+    token: str  # The token, which is shown only this once.
 
     def __repr__(self) -> str:
         return without(self, "token")
 
 
 class KeyDeprecatedUse(DeprecatedUse, frozen=True, kw_only=True):
-    """A deprecated operation that a key still calls, with the key.
+    """A deprecated operation that a key still calls, with the key."""
 
-    Attributes:
-        key_id: The ``id`` of the key.
-        key_name: What the key is for.
-    """
-
-    key_id: int
-    key_name: str
+    key_id: int  # The ``id`` of the key.
+    key_name: str  # What the key is for.
 
 
 class Inventory(Model, frozen=True, kw_only=True):
-    """The number of pets of each status.
+    """The number of pets of each status."""
 
-    Attributes:
-        available: Pets that can be ordered. By default ``0``.
-        pending: Pets that are reserved. By default ``0``.
-        sold: Pets that are sold. By default ``0``.
-        categories: The same by category, by ascending id: categories that have pets with a
-            status. Only with ``by=category``.
-    """
-
-    available: int = 0
-    pending: int = 0
-    sold: int = 0
+    available: int = 0  # Pets that can be ordered. By default ``0``.
+    pending: int = 0  # Pets that are reserved. By default ``0``.
+    sold: int = 0  # Pets that are sold. By default ``0``.
+    # The same by category, by ascending id: categories that have pets with a status. Only with
+    # ``by=category``.
     categories: list[CategoryCounts] | None = None
 
 
 class ImportPreview(Model, frozen=True, kw_only=True):
-    """What a run would do, when the file was sent or its settings were changed last.
+    """What a run would do, when the file was sent or its settings were changed last."""
 
-    Attributes:
-        added: Pets that would be added. By default ``0``.
-        refused: Rows that would be refused. By default ``0``.
-        already_here: Pets that would be added although a pet in the store has the same
-            name. By default ``0``.
-        without_category: Rows without a category of their own. By default ``0``.
-        categories: Categories that are not in the store: the first 200.
-        statuses: Other words than a status, undecided ones first.
-    """
-
-    added: int = 0
-    refused: int = 0
+    added: int = 0  # Pets that would be added. By default ``0``.
+    refused: int = 0  # Rows that would be refused. By default ``0``.
+    # Pets that would be added although a pet in the store has the same name. By default ``0``.
     already_here: int = 0
-    without_category: int = 0
+    without_category: int = 0  # Rows without a category of their own. By default ``0``.
+    # Categories that are not in the store: the first 200.
     categories: list[ImportWord] = field(default_factory=list[ImportWord])
+    # Other words than a status, undecided ones first.
     statuses: list[ImportWord] = field(default_factory=list[ImportWord])
 
 
 class Sales(Model, frozen=True, kw_only=True):
-    """The sales between two days, both included.
+    """The sales between two days, both included."""
 
-    Attributes:
-        from_: The first day.
-        to: The last day.
-        time_zone: The time zone of the days.
-        by: What the rows are: days or categories.
-        rows: The rows, by day or by category.
-    """
-
-    from_: date
-    to: date
-    time_zone: str
-    by: SalesBy | str
-    rows: list[SalesRow]
+    from_: date  # The first day.
+    to: date  # The last day.
+    time_zone: str  # The time zone of the days.
+    by: SalesBy | str  # What the rows are: days or categories.
+    rows: list[SalesRow]  # The rows, by day or by category.
 
 
 class Event(Model, frozen=True, kw_only=True):
-    """Something that happened. ``previous`` is ``None`` where something began or ended.
-
-    Attributes:
-        id: Unique, and the same in the feed and in every delivery.
-        type: One of ``pet.created``, ``pet.updated``, ``pet.deleted``, ``order.placed``,
-            ``order.updated``, ``order.approved``, ``order.delivered``, ``order.cancelled``,
-            ``order.lapsed``, ``category.created``, ``category.updated``,
-            ``category.deleted``, ``key.created``, ``key.updated``, ``key.rotated``,
-            ``key.revoked``, ``key.unbanned``, ``person.created``, ``person.updated``,
-            ``person.invited``, ``key.limit_near``, ``key.banned``, ``key.expiring``,
-            ``deprecation.used``, ``webhook.disabled``, ``webhook.test``. More will follow:
-            ignore types that you do not know.
-        timestamp: When it happened (RFC 3339, to the millisecond).
-        resource: The resource of the event, such as ``pet/7``.
-        sequence: The place among all events of the store, without gaps.
-        data: The resource after the change, or before it was deleted, or what concerns a
-            key. The ``type`` says which.
-        previous: The old values of the members that changed; ``None`` for an absent member.
-        actor: Who caused it.
-        request_id: The ``X-Request-Id`` of the request that caused it, if one did.
-    """
+    """Something that happened. ``previous`` is ``None`` where something began or ended."""
 
     id: str
+    # One of ``pet.created``, ``pet.updated``, ``pet.deleted``, ``order.placed``, ``order.updated``,
+    # ``order.approved``, ``order.delivered``, ``order.cancelled``, ``order.lapsed``,
+    # ``category.created``, ``category.updated``, ``category.deleted``, ``key.created``,
+    # ``key.updated``, ``key.rotated``, ``key.revoked``, ``key.unbanned``, ``person.created``,
+    # ``person.updated``, ``person.invited``, ``key.limit_near``, ``key.banned``, ``key.expiring``,
+    # ``deprecation.used``, ``webhook.disabled``, ``webhook.test``. More will follow: ignore types
+    # that you do not know.
     type: str
-    timestamp: datetime
-    resource: str
-    sequence: int
+    timestamp: datetime  # When it happened (RFC 3339, to the millisecond).
+    resource: str  # The resource of the event, such as ``pet/7``.
+    sequence: int  # The place among all events of the store, without gaps.
+    # The resource after the change, or before it was deleted, or what concerns a key. The ``type``
+    # says which.
     data: Any
+    # The old values of the members that changed; ``None`` for an absent member.
     previous: Mapping[str, Any] | None = None
-    actor: Actor | None = None
-    request_id: str | None = None
+    actor: Actor | None = None  # Who caused it.
+    request_id: str | None = None  # The ``X-Request-Id`` of the request that caused it, if one did.
 
 
 class Usage(Model, frozen=True, kw_only=True):
-    """The usage of a key. ``banned_until`` is ``None`` while the key is not banned.
+    """The usage of a key. ``banned_until`` is ``None`` while the key is not banned."""
 
-    Attributes:
-        plan: One of ``free``, ``pro``, ``business``, ``enterprise``. More will follow:
-            ignore plans that you do not know.
-        minute: The window of the minute.
-        day: The window of the day.
-        banned_until: When the ban ends; ``None`` without one.
-        days: The requests of each of the last 30 days that had any, oldest first.
-        deprecated: The deprecated operations that the key called in the last 30 days.
-        refused: The requests that a limit refused in the last 7 days, by hour and
-            operation, the newest hour first.
-        scopes: What the key may do. More scopes will follow: ignore scopes that you do not
-            know.
-    """
-
+    # One of ``free``, ``pro``, ``business``, ``enterprise``. More will follow: ignore plans that
+    # you do not know.
     plan: str
-    minute: UsageWindow
-    day: UsageWindow
-    banned_until: datetime | None = None
-    days: list[UsageDay]
+    minute: UsageWindow  # The window of the minute.
+    day: UsageWindow  # The window of the day.
+    banned_until: datetime | None = None  # When the ban ends; ``None`` without one.
+    days: list[UsageDay]  # The requests of each of the last 30 days that had any, oldest first.
+    # The deprecated operations that the key called in the last 30 days.
     deprecated: list[DeprecatedUse]
+    # The requests that a limit refused in the last 7 days, by hour and operation, the newest hour
+    # first.
     refused: list[RefusedRequests] = field(default_factory=list[RefusedRequests])
+    # What the key may do. More scopes will follow: ignore scopes that you do not know.
     scopes: list[str] = field(default_factory=list[str])
 
 
 class Webhook(Versioned, frozen=True, kw_only=True):
-    """A webhook, without its secret. ``description`` and times may be ``None``.
-
-    Attributes:
-        id: Unique identifier, assigned by the service on creation.
-        url: Where its events are sent.
-        types: The types of events that it wants; none is all that its key may read.
-        description: A description of the webhook.
-        enabled: Whether the webhook is enabled.
-        disabled_reason: Why the service disabled the webhook; ``None`` if it did not.
-        created_at: When it was created.
-        last_success_at: When the URL last accepted an event.
-        failing_since: When its deliveries began to fail; ``None`` if one of the last three
-            attempts succeeded.
-        owner: The key or the person that it belongs to.
-    """
+    """A webhook, without its secret. ``description`` and times may be ``None``."""
 
     id: int
-    url: str
-    types: list[str]
-    description: str | None = None
-    enabled: bool
+    url: str  # Where its events are sent.
+    types: list[str]  # The types of events that it wants; none is all that its key may read.
+    description: str | None = None  # A description of the webhook.
+    enabled: bool  # Whether the webhook is enabled.
+    # Why the service disabled the webhook; ``None`` if it did not.
     disabled_reason: str | None = None
-    created_at: datetime
-    last_success_at: datetime | None = None
+    created_at: datetime  # When it was created.
+    last_success_at: datetime | None = None  # When the URL last accepted an event.
+    # When its deliveries began to fail; ``None`` if one of the last three attempts succeeded.
     failing_since: datetime | None = None
-    owner: WebhookOwner
+    owner: WebhookOwner  # The key or the person that it belongs to.
 
 
 class PersonWithInvitation(Person, frozen=True, kw_only=True):
-    """A person and a link for them, which is shown only once.
+    """A person and a link for them, which is shown only once."""
 
-    Attributes:
-        invitation: The link with which the person sets a password.
-    """
-
-    invitation: Invitation
+    invitation: Invitation  # The link with which the person sets a password.
 
     def __repr__(self) -> str:
         return without(self, "invitation")
 
 
 class WebhookWithSecret(Webhook, frozen=True, kw_only=True):
-    """A webhook and its secret, which is shown only once.
+    """A webhook and its secret, which is shown only once."""
 
-    Attributes:
-        secret: The secret that signs the deliveries: ``whsec_`` and 32 bytes in base64.
-    """
-
-    secret: str
+    secret: str  # The secret that signs the deliveries: ``whsec_`` and 32 bytes in base64.
 
     def __repr__(self) -> str:
         return without(self, "secret")
 
 
 class Import(Versioned, frozen=True, kw_only=True):
-    """A file of pets on its way into the store.
-
-    Attributes:
-        id: Unique identifier, assigned by the service on creation.
-        file_name: The name of the file, perhaps empty.
-        encoding: What the file was read as, such as ``UTF-8``.
-        state: ``open`` until the first run, ``running`` while rows are waiting, then
-            ``finished``; ``undone`` from the first call of ``undo_import`` on.
-        rows: How many rows the file has.
-        waiting: Rows that are still to be added; of an undone import, pets still to be
-            looked at. Call ``run_import`` or ``undo_import`` until it is 0.
-        added: Pets that were added.
-        refused: Rows that were refused.
-        deleted: Pets that an undo has deleted.
-        kept: Pets that an undo has left, because somebody needs them.
-        kept_pets: The first 200 of them.
-        columns: The columns of the file.
-        has_header: Whether a row has the names of the columns.
-        mapping: Which column has which field.
-        unknown_categories: What happens to rows whose category the store does not have:
-            ``refuse`` them, or ``create`` the categories.
-        values: What words of the status column mean: ``available``, ``pending``, ``sold``
-            or ``none``.
-        notes: What was noticed about the file, in words for a person.
-        created_at: When the file was sent.
-        header_line: The line with the names of the columns, if there is one.
-        default_status: Availability status.
-        default_category_id: Identifier of the category the animal belongs to.
-        preview: What a run would do. Only of an open import.
-    """
+    """A file of pets on its way into the store."""
 
     id: int
-    file_name: str
-    encoding: str
+    file_name: str  # The name of the file, perhaps empty.
+    encoding: str  # What the file was read as, such as ``UTF-8``.
+    # ``open`` until the first run, ``running`` while rows are waiting, then ``finished``;
+    # ``undone`` from the first call of ``undo_import`` on.
     state: ImportState | str
-    rows: int
+    rows: int  # How many rows the file has.
+    # Rows that are still to be added; of an undone import, pets still to be looked at. Call
+    # ``run_import`` or ``undo_import`` until it is 0.
     waiting: int
-    added: int
-    refused: int
-    deleted: int
-    kept: int
-    kept_pets: list[KeptPet]
-    columns: list[ImportColumn]
-    has_header: bool
-    mapping: ImportMapping
+    added: int  # Pets that were added.
+    refused: int  # Rows that were refused.
+    deleted: int  # Pets that an undo has deleted.
+    kept: int  # Pets that an undo has left, because somebody needs them.
+    kept_pets: list[KeptPet]  # The first 200 of them.
+    columns: list[ImportColumn]  # The columns of the file.
+    has_header: bool  # Whether a row has the names of the columns.
+    mapping: ImportMapping  # Which column has which field.
+    # What happens to rows whose category the store does not have: ``refuse`` them, or ``create``
+    # the categories.
     unknown_categories: UnknownCategories | str
+    # What words of the status column mean: ``available``, ``pending``, ``sold`` or ``none``.
     values: dict[str, ImportWordMeans]
-    notes: list[str]
-    created_at: datetime
-    header_line: int | None = None
-    default_status: PetStatus | str | None = None
-    default_category_id: int | None = None
-    preview: ImportPreview | None = None
+    notes: list[str]  # What was noticed about the file, in words for a person.
+    created_at: datetime  # When the file was sent.
+    header_line: int | None = None  # The line with the names of the columns, if there is one.
+    default_status: PetStatus | str | None = None  # Availability status.
+    default_category_id: int | None = None  # Identifier of the category the animal belongs to.
+    preview: ImportPreview | None = None  # What a run would do. Only of an open import.
 
 
 class NewPet(Model, frozen=True, kw_only=True, omit_defaults=True):
-    """A pet to add.
+    """A pet to add."""
 
-    Attributes:
-        name: The animal's name. 1 to 255 characters, not only white space, without U+0000.
-        category_id: Identifier of the category the animal belongs to.
-        status: Availability status.
-    """
-
-    name: str
-    category_id: int
-    status: PetStatus | None = None
+    name: str  # The animal's name. 1 to 255 characters, not only white space, without U+0000.
+    category_id: int  # Identifier of the category the animal belongs to.
+    status: PetStatus | None = None  # Availability status.

@@ -9,13 +9,14 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType
 
 from petstore_client._calls import Call, Items, Listing, called, listed
-from petstore_client._event_stream import EventFeed
+from petstore_client._events import EventFeed
 from petstore_client._faces import D, Resource, listing, operation
 from petstore_client._shortcuts import OrderSteps, PetById
 from petstore_client.models import (
     Category,
     Delivery,
     DeliveryState,
+    EventType,
     Import,
     Inventory,
     Key,
@@ -33,6 +34,7 @@ from petstore_client.models import (
     PlanName,
     Sales,
     SalesBy,
+    Scope,
     UnknownCategories,
     Usage,
     Webhook,
@@ -60,27 +62,27 @@ class Pets(PetById[D]):
     ) -> Listing[Pet]:
         """List animals.
 
-        Iterates over animals, by ascending ``id``. With ``sort=-id`` the newest come first;
-        with ``name`` the pets are sorted by the word that matches. Your key needs the scope
+        Iterates over animals, by ascending ``id``. With ``sort=-id`` the newest come first; with
+        ``name`` the pets are sorted by the word that matches. Your key needs the scope
         ``pets:read``.
 
         Args:
             status: Filters by availability status.
-            has_status: ``false`` for the pets without a status, ``true`` for those with one.
-                Cannot be ``false`` together with ``status``.
+            has_status: ``false`` for the pets without a status, ``true`` for those with one. Cannot
+                be ``false`` together with ``status``.
             category_id: Filters by category.
             id: Filters by identifier; may be repeated, up to 100 times.
-            name: Only pets with a word in their name that begins with this text, ignoring case
-                and marks on letters, sorted by that word, then by name and ``id``. A text of
-                several words finds names with these words one after the other. Cannot be used
-                together with ``sort``, and has no U+0000.
+            name: Only pets with a word in their name that begins with this text, ignoring case and
+                marks on letters, sorted by that word, then by name and ``id``. A text of several
+                words finds names with these words one after the other. Cannot be used together with
+                ``sort``, and has no U+0000.
             sort: The order: ``id`` (the default), or ``-id`` for the newest first.
-            count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001
-                if there are more than 10,000.
+            count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001 if
+                there are more than 10,000.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return listed(Pet, "listPets", "/pets", locals())
+        return listed(Pet, "/pets", locals())
 
     @operation
     def create(
@@ -94,19 +96,15 @@ class Pets(PetById[D]):
         """Add an animal.
 
         Adds a new animal. It is on disk before the response is sent. Your key needs the scope
-        ``pets:write``.
+        ``pets:write``. Raises ``UnknownCategory``.
 
         Args:
             name: The animal's name. 1 to 255 characters, not only white space, without U+0000.
             category_id: Identifier of the category the animal belongs to.
             status: Availability status.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            UnknownCategory: The body names an unregistered category, and this store accepts
-                only registered ones.
         """
-        return called(Pet, "createPet", "POST", "/pets", locals())
+        return called(Pet, "POST", "/pets", locals())
 
     @operation
     def create_many(
@@ -114,27 +112,18 @@ class Pets(PetById[D]):
     ) -> Call[Items[Pet]]:
         """Add many pets.
 
-        Adds up to 100 pets, all of them or none, and returns them in the same order. They are
-        on disk before the response is sent. It costs as many requests as it has pets: one of
-        the minute, and all of the day. If some are invalid, the message of the error names the
-        place of each, counted from 0, as in ``[3].name: expected …``. Your key needs the scope
-        ``pets:write``.
+        Adds up to 100 pets, all of them or none, and returns them in the same order. They are on
+        disk before the response is sent. It costs as many requests as it has pets: one of the
+        minute, and all of the day. If some are invalid, the message of the error names the place of
+        each, counted from 0, as in ``[3].name: expected …``. Your key needs the scope
+        ``pets:write``. Raises ``UnknownCategory``.
 
         Args:
             pets: At least one. Each 100 of them are a request, all of which or none are added.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            UnknownCategory: The body names an unregistered category, and this store accepts
-                only registered ones.
         """
         return called(
-            Items[Pet],
-            "createPets",
-            "POST",
-            "/pets/batch",
-            {"idempotency_key": idempotency_key},
-            body=[*pets],
+            Items[Pet], "POST", "/pets/batch", {"idempotency_key": idempotency_key}, body=[*pets]
         )
 
     @operation
@@ -149,46 +138,31 @@ class Pets(PetById[D]):
     ) -> Call[Pet]:
         """Change a pet.
 
-        Changes what you name (RFC 7396). A ``status`` of ``None`` removes the status.
-        ``available`` can become ``pending``, ``sold`` or none; ``pending`` can become
-        ``available`` or ``sold``; ``sold`` can become ``available``; none can become any
-        status. While an open order reserves the pet, its status cannot change. Your key needs
-        the scope ``pets:write``.
+        Changes what you name (RFC 7396). A ``status`` of ``None`` removes the status. ``available``
+        can become ``pending``, ``sold`` or none; ``pending`` can become ``available`` or ``sold``;
+        ``sold`` can become ``available``; none can become any status. While an open order reserves
+        the pet, its status cannot change. Your key needs the scope ``pets:write``. Raises
+        ``UnknownCategory`` or ``IllegalTransition`` or ``PetReserved`` or ``OutcomeUnknown``.
 
         Args:
-            pet_id: The ``id`` of the pet.
             name: The animal's name. 1 to 255 characters, not only white space, without U+0000.
             category_id: Identifier of the category the animal belongs to.
             status: Availability status.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            UnknownCategory: The body names an unregistered category, and this store accepts
-                only registered ones.
-            IllegalTransition: The requested status cannot follow the current one.
-            PetReserved: An open order reserves the pet, so its status cannot change, and it
-                cannot be deleted.
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(Pet, "updatePet", "PATCH", "/pets/{pet_id}", locals())
+        return called(Pet, "PATCH", "/pets/{pet_id}", locals())
 
     @operation
     def delete(self, pet_id: int, *, if_match: str | None = None) -> Call[None]:
         """Delete a pet.
 
         Deletes a pet, unless an open order reserves it. Its ``id`` is not used again. Your key
-        needs the scope ``pets:write``.
+        needs the scope ``pets:write``. Raises ``PetReserved`` or ``OutcomeUnknown``.
 
         Args:
-            pet_id: The ``id`` of the pet.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            PetReserved: An open order reserves the pet, so its status cannot change, and it
-                cannot be deleted.
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(NoneType, "deletePet", "DELETE", "/pets/{pet_id}", locals())
+        return called(NoneType, "DELETE", "/pets/{pet_id}", locals())
 
 
 class InventoryCounts(Resource[D]):
@@ -198,13 +172,13 @@ class InventoryCounts(Resource[D]):
     def get(self, *, by: Literal["category"] | None = None) -> Call[Inventory]:
         """Count the pets.
 
-        Returns the number of pets of each status. With ``by=category`` it also returns the
-        counts of each category, up to 1,000 of them. Your key needs the scope ``orders:read``.
+        Returns the number of pets of each status. With ``by=category`` it also returns the counts
+        of each category, up to 1,000 of them. Your key needs the scope ``orders:read``.
 
         Args:
             by: ``category`` adds the counts of each category.
         """
-        return called(Inventory, "getInventory", "GET", "/store/inventory", locals())
+        return called(Inventory, "GET", "/store/inventory", locals())
 
 
 class Categories(Resource[D]):
@@ -221,17 +195,17 @@ class Categories(Resource[D]):
     ) -> Listing[Category]:
         """List categories.
 
-        Iterates over categories, by ascending ``id``. With ``name`` they are sorted by name.
-        Your key needs the scope ``pets:read``.
+        Iterates over categories, by ascending ``id``. With ``name`` they are sorted by name. Your
+        key needs the scope ``pets:read``.
 
         Args:
             id: Filters by identifier; may be repeated, up to 100 times.
-            name: Only categories whose name begins with this text, ignoring case, sorted by
-                name. Cannot be used together with ``sort``, and has no U+0000.
+            name: Only categories whose name begins with this text, ignoring case, sorted by name.
+                Cannot be used together with ``sort``, and has no U+0000.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return listed(Category, "listCategories", "/categories", locals())
+        return listed(Category, "/categories", locals())
 
     @operation
     def create(
@@ -240,28 +214,22 @@ class Categories(Resource[D]):
         """Add a category.
 
         Adds a category. Its name must be unique, ignoring case. Your key needs the scope
-        ``pets:write``.
+        ``pets:write``. Raises ``CategoryNameTaken``.
 
         Args:
             name: The name, unique ignoring case.
             description: A description of the category.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            CategoryNameTaken: Another category has this name, perhaps in another case.
         """
-        return called(Category, "createCategory", "POST", "/categories", locals())
+        return called(Category, "POST", "/categories", locals())
 
     @operation
     def get(self, category_id: int) -> Call[Category]:
         """Get a category.
 
         Returns one category. Your key needs the scope ``pets:read``.
-
-        Args:
-            category_id: The ``id`` of the category.
         """
-        return called(Category, "getCategory", "GET", "/categories/{category_id}", locals())
+        return called(Category, "GET", "/categories/{category_id}", locals())
 
     @operation
     def update(
@@ -274,37 +242,27 @@ class Categories(Resource[D]):
     ) -> Call[Category]:
         """Change a category.
 
-        Changes what you name (RFC 7396). A ``description`` of ``None`` removes it. Your key
-        needs the scope ``pets:write``.
+        Changes what you name (RFC 7396). A ``description`` of ``None`` removes it. Your key needs
+        the scope ``pets:write``. Raises ``CategoryNameTaken`` or ``OutcomeUnknown``.
 
         Args:
-            category_id: The ``id`` of the category.
             name: The name, unique ignoring case.
             description: A description of the category.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            CategoryNameTaken: Another category has this name, perhaps in another case.
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(Category, "updateCategory", "PATCH", "/categories/{category_id}", locals())
+        return called(Category, "PATCH", "/categories/{category_id}", locals())
 
     @operation
     def delete(self, category_id: int, *, if_match: str | None = None) -> Call[None]:
         """Delete a category.
 
         Deletes a category without pets. Its ``id`` is not used again. Your key needs the scope
-        ``pets:write``.
+        ``pets:write``. Raises ``CategoryInUse`` or ``OutcomeUnknown``.
 
         Args:
-            category_id: The ``id`` of the category.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            CategoryInUse: Pets belong to the category, so it cannot be deleted.
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(NoneType, "deleteCategory", "DELETE", "/categories/{category_id}", locals())
+        return called(NoneType, "DELETE", "/categories/{category_id}", locals())
 
 
 class Imports(Resource[D]):
@@ -314,14 +272,14 @@ class Imports(Resource[D]):
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Listing[Import]:
         """List imports.
 
-        Iterates over your imports, the newest first. An import is kept for 7 days after its
-        last use. Your key needs the scope ``pets:write``.
+        Iterates over your imports, the newest first. An import is kept for 7 days after its last
+        use. Your key needs the scope ``pets:write``.
 
         Args:
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return listed(Import, "listImports", "/imports", locals())
+        return listed(Import, "/imports", locals())
 
     @operation
     def create(
@@ -334,34 +292,28 @@ class Imports(Resource[D]):
     ) -> Call[Import]:
         """Send a file of pets.
 
-        Takes a file, CSV or a workbook of up to 8 MiB and 20,000 rows, and adds nothing yet:
-        the response says how the file was read, and what a run would do. A file that you have
-        sent before returns the import that it has, unless that was undone. Your key needs the
-        scope ``pets:write``.
+        Takes a file, CSV or a workbook of up to 8 MiB and 20,000 rows, and adds nothing yet: the
+        response says how the file was read, and what a run would do. A file that you have sent
+        before returns the import that it has, unless that was undone. Your key needs the scope
+        ``pets:write``. Raises ``TooManyImports``.
 
         Args:
             file_name: The name of the file, which lists show.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
             content: The file.
-            media_type: One of text/csv, application/vnd.openxmlformats-
-                officedocument.spreadsheetml.sheet,
+            media_type: One of text/csv,
+                application/vnd.openxmlformats-officedocument.spreadsheetml.sheet,
                 application/vnd.oasis.opendocument.spreadsheet, application/vnd.ms-excel.
-
-        Raises:
-            TooManyImports: The caller has the maximum number of unfinished imports.
         """
-        return called(Import, "createImport", "POST", "/imports", locals())
+        return called(Import, "POST", "/imports", locals())
 
     @operation
     def get(self, import_id: int) -> Call[Import]:
         """Get an import.
 
         Returns one of your imports. Your key needs the scope ``pets:write``.
-
-        Args:
-            import_id: The ``id`` of the import.
         """
-        return called(Import, "getImport", "GET", "/imports/{import_id}", locals())
+        return called(Import, "GET", "/imports/{import_id}", locals())
 
     @operation
     def update(
@@ -378,100 +330,77 @@ class Imports(Resource[D]):
     ) -> Call[Import]:
         """Change how a file is read.
 
-        Changes what you name (RFC 7396), as long as nothing is added: which columns are the
-        fields, what words mean, and what happens to unknown categories. The ``preview`` of the
-        response is a new one, even if the body is empty. Your key needs the scope
-        ``pets:write``.
+        Changes what you name (RFC 7396), as long as nothing is added: which columns are the fields,
+        what words mean, and what happens to unknown categories. The ``preview`` of the response is
+        a new one, even if the body is empty. Your key needs the scope ``pets:write``. Raises
+        ``UnknownCategory`` or ``ImportClosed`` or ``OutcomeUnknown``.
 
         Args:
-            import_id: The ``id`` of the import.
             has_header: Whether a row has the names of the columns.
             mapping: Which column has which field.
             default_status: The status of pets whose rows have none.
             default_category_id: The category of pets whose rows have none.
             unknown_categories: What happens to rows whose category the store does not have:
                 ``refuse`` them, or ``create`` the categories.
-            values: What words of the status column mean: ``available``, ``pending``, ``sold``
-                or ``none``. Null takes back what was decided.
+            values: What words of the status column mean: ``available``, ``pending``, ``sold`` or
+                ``none``. Null takes back what was decided.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            UnknownCategory: The body names an unregistered category, and this store accepts
-                only registered ones.
-            ImportClosed: The import has been run or undone, so this can no longer be done with
-                it.
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(Import, "updateImport", "PATCH", "/imports/{import_id}", locals())
+        return called(Import, "PATCH", "/imports/{import_id}", locals())
 
     @operation
     def run(self, import_id: int, *, idempotency_key: str | None = None) -> Call[Import]:
         """Run an import.
 
-        Adds the pets of the next rows, for about a second. Call it until ``waiting`` is 0. Each
-        row costs a request of the day of your key, the first one that of the call. Rows that
-        cannot be added are refused; ``get_import_refused`` says why. Your key needs the scope
-        ``pets:write``.
+        Adds the pets of the next rows, for about a second. Call it until ``waiting`` is 0. Each row
+        costs a request of the day of your key, the first one that of the call. Rows that cannot be
+        added are refused; ``get_import_refused`` says why. Your key needs the scope ``pets:write``.
+        Raises ``ImportClosed``.
 
         Args:
-            import_id: The ``id`` of the import.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            ImportClosed: The import has been run or undone, so this can no longer be done with
-                it.
         """
-        return called(Import, "runImport", "POST", "/imports/{import_id}/run", locals())
+        return called(Import, "POST", "/imports/{import_id}/run", locals())
 
     @operation
     def undo(self, import_id: int, *, idempotency_key: str | None = None) -> Call[Import]:
         """Undo an import.
 
         Deletes the pets that the import added and that nobody has changed or ordered since, for
-        about a second. Call it until ``waiting`` is 0; ``kept_pets`` says which pets stay and
-        why. Each pet costs a request of the day of your key, as a row of a run does. Your key
-        needs the scope ``pets:write``.
+        about a second. Call it until ``waiting`` is 0; ``kept_pets`` says which pets stay and why.
+        Each pet costs a request of the day of your key, as a row of a run does. Your key needs the
+        scope ``pets:write``. Raises ``ImportClosed``.
 
         Args:
-            import_id: The ``id`` of the import.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            ImportClosed: The import has been run or undone, so this can no longer be done with
-                it.
         """
-        return called(Import, "undoImport", "POST", "/imports/{import_id}/undo", locals())
+        return called(Import, "POST", "/imports/{import_id}/undo", locals())
 
     @operation
     def refused(self, import_id: int, *, limit: int | None = None) -> Call[str]:
         """Get the refused rows.
 
-        Returns the rows that were refused as CSV, with their lines and every reason that holds
-        now; before the first run, those that would be. Correct them and send the file again.
-        Cells that a spreadsheet would run as a formula begin with an apostrophe. Your key needs
-        the scope ``pets:write``.
+        Returns the rows that were refused as CSV, with their lines and every reason that holds now;
+        before the first run, those that would be. Correct them and send the file again. Cells that
+        a spreadsheet would run as a formula begin with an apostrophe. Your key needs the scope
+        ``pets:write``.
 
         Args:
-            import_id: The ``id`` of the import.
             limit: The size of a page, from 1 to 100. By default 100.
         """
-        return called(str, "getImportRefused", "GET", "/imports/{import_id}/refused", locals())
+        return called(str, "GET", "/imports/{import_id}/refused", locals())
 
     @operation
     def delete(self, import_id: int, *, if_match: str | None = None) -> Call[None]:
         """Delete an import.
 
-        Deletes an import. The pets that it has added stay. Your key needs the scope
-        ``pets:write``.
+        Deletes an import. The pets that it has added stay. Your key needs the scope ``pets:write``.
+        Raises ``OutcomeUnknown``.
 
         Args:
-            import_id: The ``id`` of the import.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(NoneType, "deleteImport", "DELETE", "/imports/{import_id}", locals())
+        return called(NoneType, "DELETE", "/imports/{import_id}", locals())
 
 
 class Orders(OrderSteps[D]):
@@ -499,16 +428,16 @@ class Orders(OrderSteps[D]):
             status: Filters by status.
             pet_id: Filters by pet.
             buyer: Only orders whose buyer begins with this text, ignoring case and marks on
-                letters, sorted by buyer and then ``id``. Cannot be used together with ``sort``,
-                and has no U+0000.
+                letters, sorted by buyer and then ``id``. Cannot be used together with ``sort``, and
+                has no U+0000.
             placed_before: Only orders placed before this moment (RFC 3339).
             sort: The order: ``id`` (the default), or ``-id`` for the newest first.
-            count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001
-                if there are more than 10,000.
+            count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001 if
+                there are more than 10,000.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return listed(Order, "listOrders", "/store/orders", locals())
+        return listed(Order, "/store/orders", locals())
 
     @operation
     def place(
@@ -525,29 +454,25 @@ class Orders(OrderSteps[D]):
     ) -> Call[Order]:
         """Order a pet.
 
-        Reserves an ``available`` pet: it becomes ``pending``. If several buyers order the same
-        pet, only one succeeds. An order that is not approved by ``reserved_until`` is
-        cancelled, and the pet is available again. With ``complete`` the pet is sold at once:
-        the order is ``delivered``, and the pet becomes ``sold``. Your key needs the scope
-        ``orders:write``.
+        Reserves an ``available`` pet: it becomes ``pending``. If several buyers order the same pet,
+        only one succeeds. An order that is not approved by ``reserved_until`` is cancelled, and the
+        pet is available again. With ``complete`` the pet is sold at once: the order is
+        ``delivered``, and the pet becomes ``sold``. Your key needs the scope ``orders:write``.
+        Raises ``UnknownPet`` or ``PetNotAvailable``.
 
         Args:
             pet_id: Identifier of the pet.
             quantity: Always 1, because every pet is unique. By default ``1``.
             ship_date: When to ship it (RFC 3339).
             buyer: Who buys the pet. 1 to 200 characters. No event has it.
-            note: What the staff should know. 1 to 1000 characters, line breaks included,
-                without U+0000. No event has it.
+            note: What the staff should know. 1 to 1000 characters, line breaks included, without
+                U+0000. No event has it.
             amount: The price, in the smallest unit of the currency, such as cents.
             complete: ``true`` sells the pet at once: the order is delivered, the pet sold. By
                 default ``False``.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            UnknownPet: The body names a pet that does not exist.
-            PetNotAvailable: The pet is not available, so it cannot be ordered.
         """
-        return called(Order, "placeOrder", "POST", "/store/orders", locals())
+        return called(Order, "POST", "/store/orders", locals())
 
     @operation
     def get(self, order_id: int) -> Call[Order]:
@@ -555,11 +480,8 @@ class Orders(OrderSteps[D]):
 
         Returns one order, even if it is delivered or cancelled. Your key needs the scope
         ``orders:read``.
-
-        Args:
-            order_id: The ``id`` of the order.
         """
-        return called(Order, "getOrder", "GET", "/store/orders/{order_id}", locals())
+        return called(Order, "GET", "/store/orders/{order_id}", locals())
 
     @operation
     def update(
@@ -578,50 +500,39 @@ class Orders(OrderSteps[D]):
         """Approve, deliver or cancel an order, or change it otherwise.
 
         Changes what you name (RFC 7396). ``placed`` can become ``approved`` or ``cancelled``;
-        ``approved`` can become ``delivered`` or ``cancelled``. The pet of a delivered order
-        becomes ``sold``, and the pet of a cancelled order becomes ``available``. An order that
-        was sold over the counter (``complete``) can be cancelled within a minute of
-        ``delivered_at``. A ``None`` removes ``ship_date``, ``buyer``, ``note`` or ``amount``.
-        ``note`` can change at any time, the others while the order is placed or approved. A
-        ``cancel_reason`` comes with the status ``cancelled``. Your key needs the scope
-        ``orders:write``.
+        ``approved`` can become ``delivered`` or ``cancelled``. The pet of a delivered order becomes
+        ``sold``, and the pet of a cancelled order becomes ``available``. An order that was sold
+        over the counter (``complete``) can be cancelled within a minute of ``delivered_at``. A
+        ``None`` removes ``ship_date``, ``buyer``, ``note`` or ``amount``. ``note`` can change at
+        any time, the others while the order is placed or approved. A ``cancel_reason`` comes with
+        the status ``cancelled``. Your key needs the scope ``orders:write``. Raises
+        ``IllegalTransition`` or ``OrderClosed`` or ``OutcomeUnknown``.
 
         Args:
-            order_id: The ``id`` of the order.
             status: The status of the order.
             ship_date: When to ship it (RFC 3339).
             quantity: Always 1, because every pet is unique.
             buyer: Who buys the pet. 1 to 200 characters. No event has it.
-            note: What the staff should know. 1 to 1000 characters, line breaks included,
-                without U+0000. No event has it.
+            note: What the staff should know. 1 to 1000 characters, line breaks included, without
+                U+0000. No event has it.
             amount: The price, in the smallest unit of the currency, such as cents.
             cancel_reason: Why it was cancelled. 1 to 200 characters. No event has it.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            IllegalTransition: The requested status cannot follow the current one.
-            OrderClosed: The order is delivered or cancelled and cannot change.
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(Order, "updateOrder", "PATCH", "/store/orders/{order_id}", locals())
+        return called(Order, "PATCH", "/store/orders/{order_id}", locals())
 
     @operation
     def cancel(self, order_id: int, *, if_match: str | None = None) -> Call[None]:
         """Cancel an order.
 
-        Cancels an order that is not delivered; its pet becomes ``available``. The order can
-        still be read. Cancelling it again has no effect. Your key needs the scope
-        ``orders:write``.
+        Cancels an order that is not delivered; its pet becomes ``available``. The order can still
+        be read. Cancelling it again has no effect. Your key needs the scope ``orders:write``.
+        Raises ``IllegalTransition`` or ``OutcomeUnknown``.
 
         Args:
-            order_id: The ``id`` of the order.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            IllegalTransition: The requested status cannot follow the current one.
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(NoneType, "cancelOrder", "DELETE", "/store/orders/{order_id}", locals())
+        return called(NoneType, "DELETE", "/store/orders/{order_id}", locals())
 
 
 class SalesCounts(Resource[D]):
@@ -639,10 +550,10 @@ class SalesCounts(Resource[D]):
         """Count the sales.
 
         Returns how many orders were delivered between two days, both included, and the sums of
-        their amounts, by day or by category. A cancelled sale does not count. By day, each day
-        has a row, even without sales. There are at most 366 days. Amounts are added up by
-        currency: a day or category with sales in several currencies has a row for each. Your
-        key needs the scope ``orders:read``.
+        their amounts, by day or by category. A cancelled sale does not count. By day, each day has
+        a row, even without sales. There are at most 366 days. Amounts are added up by currency: a
+        day or category with sales in several currencies has a row for each. Your key needs the
+        scope ``orders:read``.
 
         Args:
             from_: The first day. By default six days before ``to``.
@@ -651,7 +562,7 @@ class SalesCounts(Resource[D]):
                 ``UTC``.
             by: What the rows are: ``day`` or ``category``. By default ``day``.
         """
-        return called(Sales, "getSales", "GET", "/store/sales", locals())
+        return called(Sales, "GET", "/store/sales", locals())
 
 
 class Events(EventFeed[D]):
@@ -667,16 +578,16 @@ class Keys(Resource[D]):
     ) -> Listing[Key]:
         """List keys.
 
-        Iterates over the keys of this environment, by ascending ``id``. Your key needs the
-        scope ``keys:admin``.
+        Iterates over the keys of this environment, by ascending ``id``. Your key needs the scope
+        ``keys:admin``.
 
         Args:
-            name: Only keys with each of these words in their name, ignoring case, with this
-                ``id``, or with a token that ends in these four characters.
+            name: Only keys with each of these words in their name, ignoring case, with this ``id``,
+                or with a token that ends in these four characters.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return listed(Key, "listKeys", "/keys", locals())
+        return listed(Key, "/keys", locals())
 
     @operation
     def create(
@@ -686,7 +597,7 @@ class Keys(Resource[D]):
         plan: PlanName | None = None,
         per_minute: int | None = None,
         per_day: int | None = None,
-        scopes: Iterable[str] | None = None,
+        scopes: Iterable[Scope] | None = None,
         expires_at: datetime | None = None,
         allowed_networks: Iterable[str] | None = None,
         idempotency_key: str | None = None,
@@ -694,40 +605,30 @@ class Keys(Resource[D]):
         """Create a key.
 
         Creates a key of this environment. By default it has the plan ``free`` and the scopes of
-        pets and orders. The ``token`` is shown only once. Your key cannot give a scope, a
-        higher limit, a longer life or a network that it does not have itself. Your key needs
-        the scope ``keys:admin``.
+        pets and orders. The ``token`` is shown only once. Your key cannot give a scope, a higher
+        limit, a longer life or a network that it does not have itself. Your key needs the scope
+        ``keys:admin``. Raises ``BeyondOwnRights`` or ``SecretAlreadyShown``.
 
         Args:
             name: The name of the key.
             plan: The plan, which sets the limits of the key. By default ``free``.
-            per_minute: The key's own limit, only for the plan enterprise; ``None`` means no
-                limit.
+            per_minute: The key's own limit, only for the plan enterprise; ``None`` means no limit.
             per_day: The key's own limit, only for the plan enterprise; ``None`` means no limit.
             scopes: The scopes of the key.
             expires_at: When the key expires, within the next 100 years; ``None`` means never.
             allowed_networks: The networks that the key may be used from, in CIDR notation or as
                 single addresses. An empty list means anywhere.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            BeyondOwnRights: The API key tries to give another key or a person more rights than
-                it has itself.
-            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
-                response showed a secret once.
         """
-        return called(KeyWithToken, "createKey", "POST", "/keys", locals())
+        return called(KeyWithToken, "POST", "/keys", locals())
 
     @operation
     def get(self, key_id: int) -> Call[Key]:
         """Get a key.
 
         Returns one key, without its token. Your key needs the scope ``keys:admin``.
-
-        Args:
-            key_id: The ``id`` of the key.
         """
-        return called(Key, "getKey", "GET", "/keys/{key_id}", locals())
+        return called(Key, "GET", "/keys/{key_id}", locals())
 
     @operation
     def update(
@@ -738,7 +639,7 @@ class Keys(Resource[D]):
         plan: PlanName | UnsetType = UNSET,
         per_minute: int | UnsetType | None = UNSET,
         per_day: int | UnsetType | None = UNSET,
-        scopes: Iterable[str] | UnsetType = UNSET,
+        scopes: Iterable[Scope] | UnsetType = UNSET,
         expires_at: datetime | UnsetType | None = UNSET,
         allowed_networks: Iterable[str] | UnsetType = UNSET,
         if_match: str | None = None,
@@ -746,29 +647,22 @@ class Keys(Resource[D]):
         """Change a key.
 
         Changes what you name (RFC 7396); usage carries over. A key that leaves the plan
-        ``enterprise`` loses its own limits. The last key with the scope ``keys:admin`` cannot
-        lose it, or exclude its own address. Your key needs the scope ``keys:admin``.
+        ``enterprise`` loses its own limits. The last key with the scope ``keys:admin`` cannot lose
+        it, or exclude its own address. Your key needs the scope ``keys:admin``. Raises
+        ``BeyondOwnRights`` or ``LastAdminKey`` or ``OutcomeUnknown``.
 
         Args:
-            key_id: The ``id`` of the key.
             name: The name of the key.
             plan: The plan, which sets the limits of the key.
-            per_minute: The key's own limit, only for the plan enterprise; ``None`` means no
-                limit.
+            per_minute: The key's own limit, only for the plan enterprise; ``None`` means no limit.
             per_day: The key's own limit, only for the plan enterprise; ``None`` means no limit.
             scopes: The scopes of the key.
             expires_at: When the key expires, within the next 100 years; ``None`` means never.
             allowed_networks: The networks that the key may be used from, in CIDR notation or as
                 single addresses. An empty list means anywhere.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            BeyondOwnRights: The API key tries to give another key or a person more rights than
-                it has itself.
-            LastAdminKey: This is the last API key with the scope ``keys:admin``.
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(Key, "updateKey", "PATCH", "/keys/{key_id}", locals())
+        return called(Key, "PATCH", "/keys/{key_id}", locals())
 
     @operation
     def revoke(self, key_id: int, *, if_match: str | None = None) -> Call[None]:
@@ -776,17 +670,12 @@ class Keys(Resource[D]):
 
         Revokes a key for good, within a second everywhere. Revoking it again has no effect. The
         last key with the scope ``keys:admin`` cannot be revoked here. Your key needs the scope
-        ``keys:admin``.
+        ``keys:admin``. Raises ``LastAdminKey`` or ``OutcomeUnknown``.
 
         Args:
-            key_id: The ``id`` of the key.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            LastAdminKey: This is the last API key with the scope ``keys:admin``.
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(NoneType, "revokeKey", "DELETE", "/keys/{key_id}", locals())
+        return called(NoneType, "DELETE", "/keys/{key_id}", locals())
 
     @operation
     def rotate(
@@ -794,23 +683,15 @@ class Keys(Resource[D]):
     ) -> Call[KeyWithToken]:
         """Rotate a key.
 
-        Issues a new token for the same key. Usage, limits and bans carry over. The old token
-        stays valid for ``grace_seconds``. The new token is shown only once. Your key needs the
-        scope ``keys:admin``.
+        Issues a new token for the same key. Usage, limits and bans carry over. The old token stays
+        valid for ``grace_seconds``. The new token is shown only once. Your key needs the scope
+        ``keys:admin``. Raises ``BeyondOwnRights`` or ``KeyEnded`` or ``SecretAlreadyShown``.
 
         Args:
-            key_id: The ``id`` of the key.
             grace_seconds: How long the old token stays valid, in seconds. By default ``0``.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            BeyondOwnRights: The API key tries to give another key or a person more rights than
-                it has itself.
-            KeyEnded: The API key to change is expired or revoked.
-            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
-                response showed a secret once.
         """
-        return called(KeyWithToken, "rotateKey", "POST", "/keys/{key_id}/rotate", locals())
+        return called(KeyWithToken, "POST", "/keys/{key_id}/rotate", locals())
 
     @operation
     def rotate_current(
@@ -818,35 +699,28 @@ class Keys(Resource[D]):
     ) -> Call[KeyWithToken]:
         """Rotate your own key.
 
-        Issues a new token for the key of the request, which needs no scope. Usage, limits and
-        bans carry over. The old token stays valid for ``grace_seconds``, but can no longer
-        rotate the key. A key may do this 5 times a day (UTC). The new token is shown only once.
+        Issues a new token for the key of the request, which needs no scope. Usage, limits and bans
+        carry over. The old token stays valid for ``grace_seconds``, but can no longer rotate the
+        key. A key may do this 5 times a day (UTC). The new token is shown only once. Raises
+        ``BeyondOwnRights`` or ``SecretAlreadyShown`` or ``TooManyRotations``.
 
         Args:
             grace_seconds: How long the old token stays valid, in seconds. By default ``0``.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            BeyondOwnRights: The API key tries to give another key or a person more rights than
-                it has itself.
-            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
-                response showed a secret once.
-            TooManyRotations: The API key has rotated itself as often as it may in one day.
         """
-        return called(KeyWithToken, "rotateCurrentKey", "POST", "/keys/current/rotate", locals())
+        return called(KeyWithToken, "POST", "/keys/current/rotate", locals())
 
     @operation
     def unban(self, key_id: int, *, idempotency_key: str | None = None) -> Call[None]:
         """Lift the ban of a key.
 
-        Lifts the ban of a key, and forgets how often it was banned before. Your key needs the
-        scope ``keys:admin``.
+        Lifts the ban of a key, and forgets how often it was banned before. Your key needs the scope
+        ``keys:admin``.
 
         Args:
-            key_id: The ``id`` of the key.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
         """
-        return called(NoneType, "unbanKey", "POST", "/keys/{key_id}/unban", locals())
+        return called(NoneType, "POST", "/keys/{key_id}/unban", locals())
 
     @listing
     def deprecations(
@@ -854,15 +728,15 @@ class Keys(Resource[D]):
     ) -> Listing[KeyDeprecatedUse]:
         """List calls of deprecated operations.
 
-        Iterates over the deprecated operations that keys of this environment called in the last
-        30 days (UTC), sorted by key, with the last call of each. Your key needs the scope
+        Iterates over the deprecated operations that keys of this environment called in the last 30
+        days (UTC), sorted by key, with the last call of each. Your key needs the scope
         ``keys:admin``.
 
         Args:
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return listed(KeyDeprecatedUse, "listDeprecations", "/deprecations", locals())
+        return listed(KeyDeprecatedUse, "/deprecations", locals())
 
     @operation
     def usage(self, key_id: int) -> Call[Usage]:
@@ -870,11 +744,8 @@ class Keys(Resource[D]):
 
         Returns the usage of any key, as ``get_usage`` does for the key of the request. Your key
         needs the scope ``keys:admin``.
-
-        Args:
-            key_id: The ``id`` of the key.
         """
-        return called(Usage, "getKeyUsage", "GET", "/keys/{key_id}/usage", locals())
+        return called(Usage, "GET", "/keys/{key_id}/usage", locals())
 
 
 class People(Resource[D]):
@@ -884,14 +755,14 @@ class People(Resource[D]):
     def list(self, *, limit: int | None = None, cursor: str | None = None) -> Listing[Person]:
         """List people.
 
-        Iterates over the people of this environment, by ascending ``id``. Your key needs the
-        scope ``keys:admin``.
+        Iterates over the people of this environment, by ascending ``id``. Your key needs the scope
+        ``keys:admin``.
 
         Args:
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return listed(Person, "listPeople", "/people", locals())
+        return listed(Person, "/people", locals())
 
     @operation
     def create(
@@ -899,37 +770,28 @@ class People(Resource[D]):
     ) -> Call[PersonWithInvitation]:
         """Add a person.
 
-        Adds a person of this environment. The link in ``invitation`` is shown only once: the
-        person sets a password with it, within 72 hours. Your key cannot give a role with a
-        scope that it does not have itself. If it expires or has networks, it cannot give any.
-        Your key needs the scope ``keys:admin``.
+        Adds a person of this environment. The link in ``invitation`` is shown only once: the person
+        sets a password with it, within 72 hours. Your key cannot give a role with a scope that it
+        does not have itself. If it expires or has networks, it cannot give any. Your key needs the
+        scope ``keys:admin``. Raises ``BeyondOwnRights`` or ``LoginTaken`` or
+        ``SecretAlreadyShown``.
 
         Args:
             name: The name of the person, as others see it.
-            login: What the person signs in with, unique ignoring case. An e-mail address is a
-                good one.
+            login: What the person signs in with, unique ignoring case. An e-mail address is a good
+                one.
             role: The role, from which the scopes of the person follow.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            BeyondOwnRights: The API key tries to give another key or a person more rights than
-                it has itself.
-            LoginTaken: Another person has this login, perhaps in another case.
-            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
-                response showed a secret once.
         """
-        return called(PersonWithInvitation, "createPerson", "POST", "/people", locals())
+        return called(PersonWithInvitation, "POST", "/people", locals())
 
     @operation
     def get(self, person_id: int) -> Call[Person]:
         """Get a person.
 
         Returns one person. Your key needs the scope ``keys:admin``.
-
-        Args:
-            person_id: The ``id`` of the person.
         """
-        return called(Person, "getPerson", "GET", "/people/{person_id}", locals())
+        return called(Person, "GET", "/people/{person_id}", locals())
 
     @operation
     def update(
@@ -944,28 +806,20 @@ class People(Resource[D]):
     ) -> Call[Person]:
         """Change a person.
 
-        Changes what you name (RFC 7396), within a second everywhere. A person with the
-        ``state`` ``disabled`` is signed out, and the links that they made end. The last active
-        administrator cannot be disabled or get another role. Your key needs the scope
-        ``keys:admin``.
+        Changes what you name (RFC 7396), within a second everywhere. A person with the ``state``
+        ``disabled`` is signed out, and the links that they made end. The last active administrator
+        cannot be disabled or get another role. Your key needs the scope ``keys:admin``. Raises
+        ``BeyondOwnRights`` or ``LoginTaken`` or ``LastAdministrator`` or ``OutcomeUnknown``.
 
         Args:
-            person_id: The ``id`` of the person.
             name: The name of the person, as others see it.
-            login: What the person signs in with, unique ignoring case. An e-mail address is a
-                good one.
+            login: What the person signs in with, unique ignoring case. An e-mail address is a good
+                one.
             role: The role, from which the scopes of the person follow.
             state: Whether the person may sign in. One without a password is then ``invited``.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            BeyondOwnRights: The API key tries to give another key or a person more rights than
-                it has itself.
-            LoginTaken: Another person has this login, perhaps in another case.
-            LastAdministrator: This is the last active person with the role ``administrator``.
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(Person, "updatePerson", "PATCH", "/people/{person_id}", locals())
+        return called(Person, "PATCH", "/people/{person_id}", locals())
 
     @operation
     def invite(
@@ -973,61 +827,39 @@ class People(Resource[D]):
     ) -> Call[PersonWithInvitation]:
         """Invite a person.
 
-        Makes a link with which the person sets a password, once, within 72 hours; earlier ones
-        end. The link is shown only once. The password until now works until the link is used.
-        Your key cannot invite a person with rights that it does not have itself. Your key needs
-        the scope ``keys:admin``.
+        Makes a link with which the person sets a password, once, within 72 hours; earlier ones end.
+        The link is shown only once. The password until now works until the link is used. Your key
+        cannot invite a person with rights that it does not have itself. Your key needs the scope
+        ``keys:admin``. Raises ``BeyondOwnRights`` or ``PersonDisabled`` or ``SecretAlreadyShown``.
 
         Args:
-            person_id: The ``id`` of the person.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            BeyondOwnRights: The API key tries to give another key or a person more rights than
-                it has itself.
-            PersonDisabled: The person is disabled, so nobody can invite them.
-            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
-                response showed a secret once.
         """
-        return called(
-            PersonWithInvitation, "invitePerson", "POST", "/people/{person_id}/invite", locals()
-        )
+        return called(PersonWithInvitation, "POST", "/people/{person_id}/invite", locals())
 
     @listing
     def devices(self, person_id: int, *, limit: int | None = None) -> Listing[PersonDevice]:
         """List where a person is signed in.
 
-        Returns the devices on which a person is signed in, the last used first. Your key needs
-        the scope ``keys:admin``.
+        Returns the devices on which a person is signed in, the last used first. Your key needs the
+        scope ``keys:admin``.
 
         Args:
-            person_id: The ``id`` of the person.
             limit: The size of a page, from 1 to 100. By default 100.
         """
-        return listed(PersonDevice, "listPersonDevices", "/people/{person_id}/devices", locals())
+        return listed(PersonDevice, "/people/{person_id}/devices", locals())
 
     @operation
     def end(self, person_id: int, device_id: int, *, if_match: str | None = None) -> Call[None]:
         """Sign a person out on a device.
 
-        Signs a person out on one device, within a second everywhere. They can sign in there
-        again. Your key needs the scope ``keys:admin``.
+        Signs a person out on one device, within a second everywhere. They can sign in there again.
+        Your key needs the scope ``keys:admin``. Raises ``OutcomeUnknown``.
 
         Args:
-            person_id: The ``id`` of the person.
-            device_id: The ``id`` of the device.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(
-            NoneType,
-            "endPersonDevice",
-            "DELETE",
-            "/people/{person_id}/devices/{device_id}",
-            locals(),
-        )
+        return called(NoneType, "DELETE", "/people/{person_id}/devices/{device_id}", locals())
 
 
 class KeyUsage(Resource[D]):
@@ -1042,7 +874,7 @@ class KeyUsage(Resource[D]):
         these days, and the requests that a limit refused in the last 7 days. The request costs
         nothing, and works even at a limit.
         """
-        return called(Usage, "getUsage", "GET", "/usage", locals(), charged=False)
+        return called(Usage, "GET", "/usage", locals(), charged=False)
 
 
 class Webhooks(Resource[D]):
@@ -1058,60 +890,48 @@ class Webhooks(Resource[D]):
     ) -> Listing[Webhook]:
         """List webhooks.
 
-        Iterates over the webhooks of your key, by ascending ``id``. With the scope
-        ``keys:admin`` they are those of everybody. Your key needs the scope ``webhooks:write``.
+        Iterates over the webhooks of your key, by ascending ``id``. With the scope ``keys:admin``
+        they are those of everybody. Your key needs the scope ``webhooks:write``.
 
         Args:
             failing: ``true``: only those that fail, or that the service disabled.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
         """
-        return listed(Webhook, "listWebhooks", "/webhooks", locals())
+        return listed(Webhook, "/webhooks", locals())
 
     @operation
     def create(
         self,
         *,
         url: str,
-        types: Iterable[str] | None = None,
+        types: Iterable[EventType] | None = None,
         description: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[WebhookWithSecret]:
         """Create a webhook.
 
         Sends later events of these types to a URL. Each delivery is signed with the ``secret``,
-        which is shown only once. A webhook belongs to your key: it gets the events that the key
-        may read, and ends with the key. A key has up to 16 webhooks. Your key needs the scope
-        ``webhooks:write``.
+        which is shown only once. A webhook belongs to your key: it gets the events that the key may
+        read, and ends with the key. A key has up to 16 webhooks. Your key needs the scope
+        ``webhooks:write``. Raises ``InvalidWebhookUrl`` or ``UnknownEventType`` or
+        ``TooManyWebhooks`` or ``WebhooksNotConfigured`` or ``SecretAlreadyShown``.
 
         Args:
-            url: Where its events are sent: ``https`` on port 443, unless the operator allows
-                more.
+            url: Where its events are sent: ``https`` on port 443, unless the operator allows more.
             types: The types of events that it wants; none is all that its key may read.
             description: What it is for. 1 to 255 printable characters, not only white space.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            InvalidWebhookUrl: The body names a URL to which the service delivers no events.
-            UnknownEventType: The body names a type of event that does not exist.
-            TooManyWebhooks: The API key has the maximum number of webhooks.
-            WebhooksNotConfigured: The operator has not set up webhooks: the secret file is
-                missing.
-            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
-                response showed a secret once.
         """
-        return called(WebhookWithSecret, "createWebhook", "POST", "/webhooks", locals())
+        return called(WebhookWithSecret, "POST", "/webhooks", locals())
 
     @operation
     def get(self, webhook_id: int) -> Call[Webhook]:
         """Get a webhook.
 
         Returns one webhook, without its secret. Your key needs the scope ``webhooks:write``.
-
-        Args:
-            webhook_id: The ``id`` of the webhook.
         """
-        return called(Webhook, "getWebhook", "GET", "/webhooks/{webhook_id}", locals())
+        return called(Webhook, "GET", "/webhooks/{webhook_id}", locals())
 
     @operation
     def update(
@@ -1119,51 +939,38 @@ class Webhooks(Resource[D]):
         webhook_id: int,
         *,
         url: str | UnsetType = UNSET,
-        types: Iterable[str] | UnsetType = UNSET,
+        types: Iterable[EventType] | UnsetType = UNSET,
         description: str | UnsetType | None = UNSET,
         enabled: bool | UnsetType = UNSET,
         if_match: str | None = None,
     ) -> Call[Webhook]:
         """Change a webhook.
 
-        Changes what you name (RFC 7396). A webhook that is enabled again resumes with the
-        events from now on. ``recover_webhook`` sends those that it missed. With the scope
-        ``keys:admin`` you can disable the webhooks of others. Your key needs the scope
-        ``webhooks:write``.
+        Changes what you name (RFC 7396). A webhook that is enabled again resumes with the events
+        from now on. ``recover_webhook`` sends those that it missed. With the scope ``keys:admin``
+        you can disable the webhooks of others. Your key needs the scope ``webhooks:write``. Raises
+        ``InvalidWebhookUrl`` or ``UnknownEventType`` or ``NotOwner`` or ``OutcomeUnknown``.
 
         Args:
-            webhook_id: The ``id`` of the webhook.
-            url: Where its events are sent: ``https`` on port 443, unless the operator allows
-                more.
+            url: Where its events are sent: ``https`` on port 443, unless the operator allows more.
             types: The types of events that it wants; none is all that its key may read.
             description: What it is for. 1 to 255 printable characters, not only white space.
             enabled: Whether the webhook is enabled.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            InvalidWebhookUrl: The body names a URL to which the service delivers no events.
-            UnknownEventType: The body names a type of event that does not exist.
-            NotOwner: The webhook belongs to another caller, who alone can do this.
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(Webhook, "updateWebhook", "PATCH", "/webhooks/{webhook_id}", locals())
+        return called(Webhook, "PATCH", "/webhooks/{webhook_id}", locals())
 
     @operation
     def delete(self, webhook_id: int, *, if_match: str | None = None) -> Call[None]:
         """Delete a webhook.
 
         Deletes a webhook and its deliveries, including pending ones. Your key needs the scope
-        ``webhooks:write``.
+        ``webhooks:write``. Raises ``NotOwner`` or ``OutcomeUnknown``.
 
         Args:
-            webhook_id: The ``id`` of the webhook.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
-
-        Raises:
-            NotOwner: The webhook belongs to another caller, who alone can do this.
-            OutcomeUnknown: The connection broke, or the service failed, after it was sent.
         """
-        return called(NoneType, "deleteWebhook", "DELETE", "/webhooks/{webhook_id}", locals())
+        return called(NoneType, "DELETE", "/webhooks/{webhook_id}", locals())
 
     @operation
     def rotate(
@@ -1175,41 +982,28 @@ class Webhooks(Resource[D]):
     ) -> Call[WebhookWithSecret]:
         """Rotate the secret of a webhook.
 
-        Gives a webhook a new secret, which is shown only once. For ``grace_seconds`` deliveries
-        are signed with the old secret too. Your key needs the scope ``webhooks:write``.
+        Gives a webhook a new secret, which is shown only once. For ``grace_seconds`` deliveries are
+        signed with the old secret too. Your key needs the scope ``webhooks:write``. Raises
+        ``WebhooksNotConfigured`` or ``SecretAlreadyShown`` or ``NotOwner``.
 
         Args:
-            webhook_id: The ``id`` of the webhook.
             grace_seconds: How long the old secret signs deliveries too. By default ``86400``.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            WebhooksNotConfigured: The operator has not set up webhooks: the secret file is
-                missing.
-            SecretAlreadyShown: The first request with this Idempotency-Key succeeded; its
-                response showed a secret once.
-            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
-        return called(
-            WebhookWithSecret, "rotateWebhook", "POST", "/webhooks/{webhook_id}/rotate", locals()
-        )
+        return called(WebhookWithSecret, "POST", "/webhooks/{webhook_id}/rotate", locals())
 
     @operation
     def test(self, webhook_id: int, *, idempotency_key: str | None = None) -> Call[WebhookTest]:
         """Test a webhook.
 
         Sends an event ``webhook.test`` to this webhook only, whatever its types. Its deliveries
-        show the outcome. Your key needs the scope ``webhooks:write``.
+        show the outcome. Your key needs the scope ``webhooks:write``. Raises ``WebhookDisabled`` or
+        ``NotOwner``.
 
         Args:
-            webhook_id: The ``id`` of the webhook.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            WebhookDisabled: The webhook is disabled, so the service cannot send to it.
-            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
-        return called(WebhookTest, "testWebhook", "POST", "/webhooks/{webhook_id}/test", locals())
+        return called(WebhookTest, "POST", "/webhooks/{webhook_id}/test", locals())
 
     @listing
     def deliveries(
@@ -1222,21 +1016,15 @@ class Webhooks(Resource[D]):
     ) -> Listing[Delivery]:
         """List the deliveries of a webhook.
 
-        Iterates over the deliveries of a webhook, newest first, each with the outcome of its
-        last attempt. Your key needs the scope ``webhooks:write``.
+        Iterates over the deliveries of a webhook, newest first, each with the outcome of its last
+        attempt. Your key needs the scope ``webhooks:write``. Raises ``NotOwner``.
 
         Args:
-            webhook_id: The ``id`` of the webhook.
             state: Filters by state.
             limit: The size of a page, from 1 to 100. By default 100.
             cursor: Where the page starts, from the ``cursor`` of the previous page.
-
-        Raises:
-            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
-        return listed(
-            Delivery, "listWebhookDeliveries", "/webhooks/{webhook_id}/deliveries", locals()
-        )
+        return listed(Delivery, "/webhooks/{webhook_id}/deliveries", locals())
 
     @operation
     def retry(
@@ -1244,27 +1032,16 @@ class Webhooks(Resource[D]):
     ) -> Call[Delivery]:
         """Send one event again.
 
-        Sends the event of a delivery again, even if it succeeded. Returns the delivery that
-        sends it: a new one, or the pending one of this event, whose next attempt is then made
-        now. The id of the event stays the same. Your key needs the scope ``webhooks:write``.
+        Sends the event of a delivery again, even if it succeeded. Returns the delivery that sends
+        it: a new one, or the pending one of this event, whose next attempt is then made now. The id
+        of the event stays the same. Your key needs the scope ``webhooks:write``. Raises
+        ``WebhookDisabled`` or ``EventNotKept`` or ``NotOwner``.
 
         Args:
-            webhook_id: The ``id`` of the webhook.
-            delivery_id: The ``id`` of the delivery.
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            WebhookDisabled: The webhook is disabled, so the service cannot send to it.
-            EventNotKept: The event of the delivery is no longer kept, so it cannot be sent
-                again.
-            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
         return called(
-            Delivery,
-            "retryWebhookDelivery",
-            "POST",
-            "/webhooks/{webhook_id}/deliveries/{delivery_id}/retry",
-            locals(),
+            Delivery, "POST", "/webhooks/{webhook_id}/deliveries/{delivery_id}/retry", locals()
         )
 
     @operation
@@ -1274,20 +1051,15 @@ class Webhooks(Resource[D]):
         """Send missed events again.
 
         Sends all events since a time whose delivery has failed, or that were never sent to this
-        webhook. Their ids stay the same. This happens in the background, in the order of the
-        feed; while 1,000 deliveries are pending it waits. Your key needs the scope
-        ``webhooks:write``.
+        webhook. Their ids stay the same. This happens in the background, in the order of the feed;
+        while 1,000 deliveries are pending it waits. Your key needs the scope ``webhooks:write``.
+        Raises ``WebhookDisabled`` or ``NotOwner``.
 
         Args:
-            webhook_id: The ``id`` of the webhook.
             since: The events from this moment on (RFC 3339).
             idempotency_key: A name for this call. Made again with the same one, it acts once.
-
-        Raises:
-            WebhookDisabled: The webhook is disabled, so the service cannot send to it.
-            NotOwner: The webhook belongs to another caller, who alone can do this.
         """
-        return called(Webhook, "recoverWebhook", "POST", "/webhooks/{webhook_id}/recover", locals())
+        return called(Webhook, "POST", "/webhooks/{webhook_id}/recover", locals())
 
 
 class Resources(Resource[D]):

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from petstore_client._calls import UNDECODABLE
-from petstore_client._feed import typed
+from petstore_client._events import typed
 from petstore_client.errors import PetstoreError
 from petstore_client.models import Event
 
