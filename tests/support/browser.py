@@ -55,6 +55,18 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
+def wait_for_forms(page: Page) -> None:
+    """Let each step on a page wait while a form is being sent: the script ignores clicks then."""
+    page.add_locator_handler(page.locator("form[aria-busy=true]").first, lambda: None)
+
+
+def press(page: Page, *keys: str) -> None:
+    """Press keys, once the script of the page that shows is there to act on them."""
+    page.wait_for_load_state()
+    for key in keys:
+        page.keyboard.press(key)
+
+
 @dataclass
 class Visit:
     """A page, with the addresses it requested and the errors it had since it was opened."""
@@ -67,6 +79,7 @@ class Visit:
     def to(cls, address: str, browser: Browser | BrowserContext) -> Self:
         """Open ``address`` in a fresh page, in a context of its own unless one is given."""
         visit = cls(browser.new_page())
+        wait_for_forms(visit.page)
         visit.page.on("request", lambda request: visit.requested.append(request.url))
         visit.page.on("console", visit._note)
         visit.page.on("pageerror", lambda error: visit.errors.append(str(error)))

@@ -7,6 +7,7 @@ from uuid import uuid4
 import httpx
 from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
+from support.browser import wait_for_forms
 from support.process import ServerProcess
 from support.staff import cookies_of_administrator
 from support.visitor import SAME_ORIGIN
@@ -34,6 +35,7 @@ class Clerk:
     errors: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        wait_for_forms(self.page)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     @classmethod
