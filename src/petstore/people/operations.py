@@ -58,7 +58,7 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Person]:
     return Result(await find_person(context.services.store, call.path_id, own))
 
 
-async def _update(context: Context, call: Call[PersonPatch, None]) -> Result[Person]:
+async def _update(context: Context, call: Call[Struct, None]) -> Result[Person]:
     changes = given_fields(call.body)
     return await change(context, change_person(call.path_id, changes, context.change))
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from petstore.clock import MINUTE, Clock, Milliseconds, system_clock
-from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.contract import Statement, Store, Unit, read_unit
 from petstore.errors import InvalidBody, InvalidKey, MissingKey
 from petstore.events.model import OPERATOR, Author
 from petstore.events.store import Change
@@ -33,7 +33,6 @@ from petstore.people.store import (
     find_session_in_unit,
     list_devices,
     read_person,
-    read_unit,
     record_person,
     take_invitation,
     touch_session,
