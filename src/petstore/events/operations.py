@@ -39,8 +39,6 @@ _RESOURCE = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}, then a slash and an id, su
 
 
 class ListEventsQuery(Struct, frozen=True):
-    """The query parameters of ``listEvents``."""
-
     limit: Annotated[int, limit_of("events")] = 20
     type: (
         Annotated[

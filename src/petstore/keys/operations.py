@@ -66,8 +66,6 @@ _ROTATED = "the first request rotated key {id} and showed its token; rotate it a
 
 
 class ListKeysQuery(PageQuery, frozen=True):
-    """The query parameters of ``listKeys``."""
-
     name: (
         Annotated[
             str,
