@@ -29,6 +29,11 @@ from petstore.usage.deprecated import (
 )
 
 _REFUSED_HOURS = 7 * 24
+_ABOUT_REFUSED = (
+    "The requests that a limit refused in the last 7 days, by hour and operation, the newest hour"
+    " first."
+)
+_ABOUT_SCOPES = "What the key may do. More scopes will follow: ignore scopes that you do not know."
 
 
 class UsageWindow(Struct, frozen=True):
@@ -79,23 +84,8 @@ class Usage(Struct, frozen=True, rename="camel"):
         list[DeprecatedUse],
         Meta(description="The deprecated operations that the key called in the last 30 days."),
     ]
-    refused: Annotated[
-        list[RefusedRequests],
-        Meta(
-            description=(
-                "The requests that a limit refused in the last 7 days, by hour and operation, the"
-                " newest hour first."
-            )
-        ),
-    ] = []
-    scopes: Annotated[
-        list[str],
-        Meta(
-            description=(
-                "What the key may do. More scopes will follow: ignore scopes that you do not know."
-            )
-        ),
-    ] = []
+    refused: Annotated[list[RefusedRequests], Meta(description=_ABOUT_REFUSED)] = []
+    scopes: Annotated[list[str], Meta(description=_ABOUT_SCOPES)] = []
 
 
 class StatusUse(NamedTuple):

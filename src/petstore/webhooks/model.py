@@ -205,7 +205,8 @@ class Delivery(Struct, frozen=True, rename="camel"):
         _Moment | None, Meta(description="When it was last attempted; null if never.")
     ]
     next_attempt_at: Annotated[
-        _Moment | None, Meta(description="When it is attempted next; null unless pending.")
+        _Moment | None,
+        Meta(description="The earliest time of the next attempt; null unless pending."),
     ]
     response_status: Annotated[
         int | None, Meta(description="The HTTP status of the last response.")

@@ -324,9 +324,7 @@ class UsageDay(Model, frozen=True, kw_only=True):
 
 
 class DeprecatedUse(Model, frozen=True, kw_only=True):
-    """A deprecated operation that a key still calls: its calls in the last 30 days, and the last.
-
-    The user agent and the request id are those of the last call.
+    """A deprecated operation that a key still calls.
 
     Attributes:
         operation: The id of the operation, such as ``getPet``.
