@@ -89,7 +89,7 @@ class Actor(Struct, frozen=True):
         Meta(
             description=(
                 "`key`, `person`, `operator` for a command beside the database, or `service` for"
-                " what the service did by itself."
+                " what the service did automatically."
             )
         ),
     ]
@@ -144,7 +144,7 @@ class Event(Struct, frozen=True):
             Any,
             Meta(
                 description=(
-                    "The old values of the members that changed; null for an absent member."
+                    "The old values of the fields that changed; null for an absent field."
                 ),
                 extra_json_schema={"type": "object"},
             ),

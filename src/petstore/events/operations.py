@@ -208,10 +208,10 @@ OPERATIONS = (
             "Returns events in the order in which their changes were committed; with"
             ' `sort=-sequence` the newest come first, and there is no `rel="latest"`.'
             ' `Link` has `rel="next"` only while there is more now, and `rel="latest"` on every'
-            " page: where to go on later. A client that follows `next`, else `latest`, sees every"
+            " page: where to resume later. A client that follows `next`, else `latest`, sees every"
             " event exactly once. A key sees the events that its scopes may read, and the events"
             " about itself; those of keys and people need `keys:admin`. With `resource` they are"
-            " the history of one resource, with `actor` what somebody did. A page may be empty"
+            " the history of one resource, with `actor` what one actor did. A page may be empty"
             " even if more events follow. With `wait` the response waits for an event."
         ),
         handler=_list,

@@ -149,7 +149,7 @@ class Invitation(Struct, frozen=True, rename="camel"):
     """A link that lets a person set a password, once."""
 
     url: Annotated[str, Meta(description="The link to give to the person. It works once.")]
-    expires_at: Annotated[_Time, Meta(description="When the link ends if nobody uses it.")]
+    expires_at: Annotated[_Time, Meta(description="When the link ends if it is not used.")]
 
 
 class PersonWithInvitation(Person, frozen=True):
@@ -176,7 +176,7 @@ class PersonDevice(Struct, frozen=True, rename="camel"):
 
 
 def check_role(giver: Caller, person: Caller) -> None:
-    """Refuse a ``person`` who would have more than the ``giver`` has.
+    """Reject a ``person`` who would have more than the ``giver`` has.
 
     Nobody knows when a person leaves, and people sign in anywhere. So a key that expires or has
     networks can give no role. Who administers keys can create one without limits, so a key with

@@ -63,7 +63,7 @@ class Sessions:
 
     Attempts with a password are counted by network, and by login and network together, in all
     processes. Beyond that no password from there is hashed. A browser that knows the person has a
-    count of its own, and goes first: so nobody can use up what others may try.
+    count of its own, and goes first: so it cannot use up the attempts of others.
     """
 
     def __init__(self, services: Services) -> None:
@@ -133,15 +133,15 @@ class Sessions:
             counts = {f"{name} {known_by}": PASSWORD}
         # Those of a name come one after another, so many at once are counted as well.
         with await turns.take(name if known_by else network, goes_first=bool(known_by)):
-            for holder, budget in counts.items():
-                decision = await limiter.look_at(budget, holder)
+            for subject, budget in counts.items():
+                decision = await limiter.look_at(budget, subject)
                 if not decision.minute.remaining:
                     raise limit_reached(decision, budget)
             try:
                 yield
             except (InvalidKey, InvalidBody):
-                for holder, budget in counts.items():
-                    await limiter.take_of(budget, holder)
+                for subject, budget in counts.items():
+                    await limiter.take_of(budget, subject)
                 raise
 
     async def find_invited(self, secret: str) -> Account | None:

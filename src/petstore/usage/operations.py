@@ -156,7 +156,7 @@ async def _get_of_key(context: Context, call: Call[None, None]) -> Result[Usage]
     services = context.services
     rows = await services.store.read(select_key(call.path_id))
     key = found(rows, call.path_id, context.caller.environment).key
-    # As it was saved, half a second ago at most: a key that somebody looks at was not used.
+    # As it was saved, half a second ago at most: looking at a key does not use it.
     state = await StoredRateLimits(services.store).load(key.id) or State()
     decision = describe(state, key.limits, services.clock(), key.unbanned_at or NEVER)
     return Result(await get_usage(services, key, decision))

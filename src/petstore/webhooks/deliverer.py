@@ -180,7 +180,7 @@ class Deliverer:
                     queue.wake()
 
     async def _recover(self) -> None:
-        """Let the next recovery, in turn, make a batch of deliveries: no more at once."""
+        """Let the next recovery, in turn, make a batch of deliveries: one at a time."""
         last = self._last_recovered
         queues = [each for each in self._queues.values() if each.webhook.recovered_to is not None]
         for queue in sorted(queues, key=lambda each: (each.webhook.id <= last, each.webhook.id)):

@@ -288,7 +288,7 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
 async def read_backlog(store: Reader, webhooks: Iterable[LeasedWebhook]) -> Backlog:
     """Return what is not yet delivered to these ``webhooks``, and how many others are disabled.
 
-    An event counts even if nobody has made a delivery of it: perhaps no process does.
+    An event counts even without a delivery: perhaps no process makes one.
     """
     ids = [webhook.id for webhook in webhooks]
     listed = placeholder_list(1, ids)

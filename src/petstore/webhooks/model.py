@@ -218,7 +218,7 @@ class Delivery(Struct, frozen=True, rename="camel"):
 
 
 def check_url(url: str, networks: Networks) -> None:
-    """Refuse a URL to which nothing can be delivered, as far as can be told without its addresses.
+    """Reject a URL to which nothing can be delivered, as far as can be told without its addresses.
 
     The addresses of a name change, so they are checked at every attempt.
     """
@@ -278,7 +278,7 @@ def _require(condition: object, expected: str) -> None:
 
 
 def check_address(address: Address, networks: Collection[Network]) -> None:
-    """Refuse an address that is neither public nor in one of ``networks``."""
+    """Reject an address that is neither public nor in one of ``networks``."""
     address = _unwrapped(address)
     if _is_in(address, networks):
         return
@@ -291,7 +291,7 @@ def check_address(address: Address, networks: Collection[Network]) -> None:
 def check_target(
     scheme: str, port: int, addresses: Collection[Address], networks: Collection[Network]
 ) -> None:
-    """Refuse a URL that resolves to ``addresses``, of which a delivery may use any."""
+    """Reject a URL that resolves to ``addresses``, of which a delivery may use any."""
     for address in addresses:
         check_address(address, networks)
     is_own = all(_is_in(_unwrapped(address), networks) for address in addresses)

@@ -204,7 +204,7 @@ OPERATIONS = (
     _RESOURCE.row(
         *("listWebhooks", "GET", "/webhooks", "List webhooks"),
         "Returns a page of the webhooks of your key, by ascending `id`. With the scope"
-        " `keys:admin` they are those of everybody.",
+        " `keys:admin` it lists all webhooks.",
         *(_list, Success(200, "A page of webhooks.", list[Webhook], [WEBHOOK])),
         query=ListWebhooksQuery,
     ),

@@ -197,7 +197,7 @@ class Actor(Model, frozen=True, kw_only=True):
 
     Attributes:
         type: ``key``, ``person``, ``operator`` for a command beside the database, or
-            ``service`` for what the service did by itself.
+            ``service`` for what the service did automatically.
         id: The id of the key or person.
     """
 
@@ -272,7 +272,7 @@ class Invitation(Model, frozen=True, kw_only=True):
 
     Attributes:
         url: The link to give to the person. It works once.
-        expires_at: When the link ends if nobody uses it.
+        expires_at: When the link ends if it is not used.
     """
 
     url: str
@@ -520,7 +520,7 @@ class Event(Model, frozen=True, kw_only=True):
         sequence: The place among all events of the store, without gaps.
         data: The resource after the change, or before it was deleted, or what concerns a
             key. The ``type`` says which.
-        previous: The old values of the members that changed; ``None`` for an absent member.
+        previous: The old values of the fields that changed; ``None`` for an absent field.
         actor: Who caused it.
         request_id: The ``X-Request-Id`` of the request that caused it, if one did.
     """

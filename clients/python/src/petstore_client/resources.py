@@ -1059,7 +1059,7 @@ class Webhooks(Resource[D]):
         """List webhooks.
 
         Iterates over the webhooks of your key, by ascending ``id``. With the scope
-        ``keys:admin`` they are those of everybody. Your key needs the scope ``webhooks:write``.
+        ``keys:admin`` it lists all webhooks. Your key needs the scope ``webhooks:write``.
 
         Args:
             failing: ``true``: only those that fail, or that the service disabled.
