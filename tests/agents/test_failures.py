@@ -24,7 +24,7 @@ def explained(kind: type[PetstoreError], message: str = "it is wrong", **fields:
         (PetstoreError, 409, "pet_reserved", "Read it again before you decide."),
         (PetstoreError, 409, "idempotency_key_in_use", "The first call is still under way."),
         (PetstoreError, 410, "cursor_expired", "Call again without cursor."),
-        (PetstoreError, 412, "precondition_failed", "Somebody has changed it. Read it again"),
+        (PetstoreError, 412, "precondition_failed", "It has changed since. Read it again"),
         (PetstoreError, 422, "idempotency_key_reused", "Leave idempotencyKey out"),
         (PetstoreError, 431, "headers_too_large", "Tell the user."),
         (errors.UnexpectedResponse, None, None, "Tell the user to check the address of the store"),

@@ -105,7 +105,7 @@ async def test_an_agent_overwrites_nothing_that_it_has_not_seen(service: Service
         changed = await agent.call("update_pet", petId=1, version=seen["version"], **change)
         told = await agent.fail("update_pet", petId=1, version=seen["version"], name="Rex")
         assert told.startswith("412 precondition_failed: ")
-        assert "What to do: Somebody has changed it. Read it again" in told
+        assert "What to do: It has changed since. Read it again" in told
         assert await agent.call("get_pet", petId=1) == changed
     assert changed["pet"] == {"id": 1, "name": "Bob", "categoryId": 1}
 

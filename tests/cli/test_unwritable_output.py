@@ -78,19 +78,19 @@ def failure_of(output: int, *arguments: str, **variables: str) -> list[str]:
             "keys create --name app --plan free",
             "token",
             CLOSED,
-            "key 2 was created, but nobody saw its token: petstore keys rotate 2 issues another",
+            "key 2 was created, but its token was not shown: petstore keys rotate 2 issues another",
         ),
         (
             "keys rotate 1",
             "token",
             FULL,
-            "key 1 was rotated, but nobody saw its token: petstore keys rotate 1 issues another",
+            "key 1 was rotated, but its token was not shown: petstore keys rotate 1 issues another",
         ),
         (
             "people add --name Grace --login grace --role clerk",
             "link",
             FULL,
-            "nobody saw it: petstore people invite 2 makes another",
+            "it was not shown: petstore people invite 2 makes another",
         ),
     ],
 )
@@ -114,7 +114,7 @@ def test_an_unwritable_secret_of_a_webhook_is_reported_with_how_to_get_another(
         environment = Shop(service.url, "key").environment
         note, failure = failure_of(output, "webhooks", *arguments, **environment)
     assert note == f"Webhook 7 {done}. The secret is shown this once."
-    hint = f"webhook 7 was {done}, but nobody saw its secret: petstore webhooks rotate 7 issues"
+    hint = f"webhook 7 was {done}, but its secret was not shown: petstore webhooks rotate 7 issues"
     assert failure == f"Error: cannot write the secret: {FULL}; {hint} another"
 
 

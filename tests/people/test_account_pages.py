@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from petstore.clock import DAY, SECOND
-from petstore.databases.contract import Statement
-from petstore.people.store import end_sessions, find_account, read_unit
+from petstore.databases.contract import Statement, read_unit
+from petstore.people.store import end_sessions, find_account
 from support.page_forms import form_to, press, succeed
 from support.passwords import (
     LOGIN,

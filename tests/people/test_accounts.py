@@ -2,9 +2,9 @@
 
 import pytest
 
-from petstore.databases.contract import Store
+from petstore.databases.contract import Store, read_unit
 from petstore.keys.model import Environment
-from petstore.people.store import any_person, find_account_by_login, read_unit
+from petstore.people.store import any_person, find_account_by_login
 from support.keys import issue
 from support.manual_clock import ManualClock
 from support.people import add

@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from petstore.databases.contract import Statement
+from petstore.databases.contract import Statement, read_unit
 from petstore.keys.model import SCOPES, Role
-from petstore.people.store import find_person, list_devices, read_unit
+from petstore.people.store import find_person, list_devices
 from support.page_forms import buttons_of, form_of, form_to, press, succeed
 from support.people import add, add_active, alter
 from support.races import just_before_a_write

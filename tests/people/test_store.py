@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from petstore.clock import DAY, HOUR
-from petstore.databases.contract import Statement, Store
+from petstore.databases.contract import Statement, Store, read_unit
 from petstore.errors import (
     BeyondOwnRights,
     LastAdministrator,
@@ -28,7 +28,6 @@ from petstore.people.store import (
     find_session_in_unit,
     invite_person,
     list_people,
-    read_unit,
 )
 from petstore.sessions.model import Browser, Session
 from petstore.webhooks.store import active_webhooks

@@ -14,8 +14,9 @@ import pytest
 
 from petstore.cli.serve import announce
 from petstore.clock import system_clock
+from petstore.databases.contract import read_unit
 from petstore.keys.model import Environment, is_token
-from petstore.people.store import find_account_by_login, find_invited, list_people, read_unit
+from petstore.people.store import find_account_by_login, find_invited, list_people
 from petstore.samples.demo import prepare_demo
 from petstore.settings import Settings
 from support.command import Command

@@ -14,11 +14,11 @@ from msgspec import UNSET
 
 from petstore.categories.model import CategoryCreate
 from petstore.clock import DAY, HOUR, MINUTE
-from petstore.databases.contract import Statement, Store
+from petstore.databases.contract import Statement, Store, read_unit
 from petstore.databases.private_files import create
 from petstore.events.store import publish_all
 from petstore.keys.model import Caller
-from petstore.people.store import find_account_by_login, list_people, read_unit
+from petstore.people.store import find_account_by_login, list_people
 from petstore.pets.model import NewPet
 from petstore.samples.demo import prepare_demo
 from petstore.settings import Settings, is_postgres

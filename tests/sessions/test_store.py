@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from petstore.clock import DAY, MINUTE, SECOND, Milliseconds
-from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.contract import Statement, Store, Unit, read_unit
 from petstore.databases.retention import prune_all
 from petstore.events.store import Change
 from petstore.keys.model import Caller, digest
@@ -21,7 +21,6 @@ from petstore.people.store import (
     find_invited,
     find_session,
     list_devices,
-    read_unit,
     take_invitation,
     touch_session,
 )

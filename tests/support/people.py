@@ -3,7 +3,7 @@
 from typing import Any
 
 from petstore.clock import Clock
-from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.contract import Statement, Store, Unit, read_unit
 from petstore.events.store import Change
 from petstore.keys.model import Caller, Environment, Role
 from petstore.keys.store import new_caller
@@ -15,7 +15,6 @@ from petstore.people.store import (
     find_account,
     find_person,
     invite_person,
-    read_unit,
 )
 from support.keys import OPERATOR
 from support.stores import do

@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx
 
+from petstore.databases.contract import read_unit
 from petstore.keys.model import ROLES, SCOPES, Role
-from petstore.people.store import begin_session, find_account, read_unit
+from petstore.people.store import begin_session, find_account
 from petstore.sessions.model import Browser
 from support.people import insert
 from support.service import Service

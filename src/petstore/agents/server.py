@@ -32,8 +32,8 @@ _REMEDIES: dict[str | int | None, str] = {
     401: "Ask the user for a valid API key. Calling again does not help.",
     403: "Your key may not do this. Tell the user, and do not try another way.",
     404: "Check the id with a list.",
-    409: "Read it again before you decide. The same call is refused again.",
-    412: "Somebody has changed it. Read it again, and decide anew.",
+    409: "Read it again before you decide. The same call is rejected again.",
+    412: "It has changed since. Read it again, and decide anew.",
 }
 _MAX_PROBLEM = 1000  # characters; another service than a store may say anything
 

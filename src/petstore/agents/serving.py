@@ -32,7 +32,7 @@ from petstore_client import AsyncClient
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 _PORT = re.compile(rb":\d*$")
 # A batch of pets with the longest names, in any language, is smaller, and has fewer values. The
-# SDK validates a message several times, and would hold everybody while it does that.
+# SDK validates a message several times, and blocks all others meanwhile.
 _MAX_MESSAGE = 256 * 1024
 _MAX_VALUES = 2000
 _ARRIVAL_SECONDS = 10
@@ -60,7 +60,7 @@ def run_stdio(client: AsyncClient, *, writes: bool) -> None:
 
 
 async def _lines() -> AsyncIterator[str]:
-    """Give the lines of standard input. The SDK waits for its thread, also when nobody reads."""
+    """Give the lines of standard input. The SDK waits for its thread even without a reader."""
     while line := await run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True):
         yield line.decode(errors="replace")
 

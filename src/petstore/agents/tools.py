@@ -129,7 +129,7 @@ TOOLS = (
     Tool("add_category", "createCategory", "categories.create", "category"),
     Tool(
         *("place_order", "placeOrder", "orders.place", "order"),
-        "With `complete` it is sold at once. A second order of a pet is refused.",
+        "With `complete` it is sold at once. A second order of a pet is rejected.",
         destroys=True,
     ),
     Tool(

@@ -117,6 +117,17 @@ class Schema(NamedTuple):
     newest: int
 
 
+async def read_unit(store: Reader, unit: Unit[T]) -> T:
+    """Return the result of a unit that only reads, and needs no transaction."""
+    try:
+        statement = next(unit)
+        while True:
+            statement = unit.send(await store.read(statement))
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
 class Store(Reader, Protocol):
     """A database.
 

@@ -18,7 +18,7 @@ _FILTERS = {"pet": ("status", "categoryId"), "order": ("status", "petId"), "cate
 _READ_AT_ONCE = 256
 _KEPT = 1024
 _CHECKED = 256  # to check a page against more would take longer than to read it
-_LONGEST = 60  # s; what somebody changed by hand has no event
+_LONGEST = 60  # s; what was changed by hand has no event
 # An event is in the feed, or still in the outbox: a statement sees it in one of them.
 _SELECT = (
     "SELECT sequence, id, resource, data, previous FROM ("

@@ -5,26 +5,19 @@ from typing import Any
 from petstore.events.model import EVENT_TYPES, EventType
 
 _PET = {"id": 7, "name": "Bella", "categoryId": 1, "status": "pending"}
-_ORDER = {
-    "id": 3,
-    "petId": 7,
-    "quantity": 1,
-    "status": "placed",
-    "complete": False,
-    "placedAt": "2026-11-21T10:05:00.120000Z",
-    "reservedUntil": "2026-11-22T10:05:00.120000Z",
-}
-_PLACED = {"status": "placed", "reservedUntil": _ORDER["reservedUntil"]}
-_APPROVED = {name: value for name, value in _ORDER.items() if name != "reservedUntil"} | {
-    "status": "approved",
-    "approvedAt": "2026-11-21T10:06:00.120000Z",
-}
-_DELIVERED = {"status": "delivered", "complete": True, "deliveredAt": "2026-11-21T10:07:00.120000Z"}
-_CANCELLED = {"status": "cancelled", "cancelledAt": "2026-11-21T10:07:00.120000Z"}
-_LAPSED = {name: value for name, value in _ORDER.items() if name != "reservedUntil"} | {
-    "status": "cancelled",
-    "cancelledAt": "2026-11-22T10:05:00.120000Z",
-}
+_RESERVED = {"reservedUntil": "2026-11-22T10:05:00.120000Z"}
+_APPROVED = {"approvedAt": "2026-11-21T10:06:00.120000Z"}
+_DELIVERED = {"deliveredAt": "2026-11-21T10:07:00.120000Z"}
+_CANCELLED = {"cancelledAt": "2026-11-21T10:07:00.120000Z"}
+_LAPSED = {"cancelledAt": "2026-11-22T10:05:00.120000Z"}
+
+
+def _order(status: str, *more: dict[str, str]) -> dict[str, Any]:
+    order = {"id": 3, "petId": 7, "quantity": 1, "status": status}
+    order |= {"complete": status == "delivered", "placedAt": "2026-11-21T10:05:00.120000Z"}
+    return order | {name: at for moments in more for name, at in moments.items()}
+
+
 _CATEGORY = {"id": 1, "name": "Dogs", "description": "Great and small."}
 
 WEBHOOK = {
@@ -86,12 +79,12 @@ _DATA: dict[EventType, dict[str, Any]] = {
     "pet.created": _PET | {"status": "available"},
     "pet.updated": _PET,
     "pet.deleted": _PET | {"status": "available"},
-    "order.placed": _ORDER,
-    "order.updated": _ORDER | {"shipDate": "2026-12-24T10:00:00Z"},
-    "order.approved": _APPROVED,
-    "order.delivered": _APPROVED | _DELIVERED,
-    "order.cancelled": _APPROVED | _CANCELLED,
-    "order.lapsed": _LAPSED,
+    "order.placed": _order("placed", _RESERVED),
+    "order.updated": _order("placed", _RESERVED, {"shipDate": "2026-12-24T10:00:00Z"}),
+    "order.approved": _order("approved", _APPROVED),
+    "order.delivered": _order("delivered", _APPROVED, _DELIVERED),
+    "order.cancelled": _order("cancelled", _APPROVED, _CANCELLED),
+    "order.lapsed": _order("cancelled", _LAPSED),
     "category.created": _CATEGORY,
     "category.updated": _CATEGORY,
     "category.deleted": _CATEGORY,
@@ -124,10 +117,10 @@ _DATA: dict[EventType, dict[str, Any]] = {
 _PREVIOUS: dict[EventType, dict[str, Any]] = {
     "pet.updated": {"status": "available"},
     "order.updated": {"shipDate": None},
-    "order.approved": _PLACED | {"approvedAt": None},
+    "order.approved": _RESERVED | {"status": "placed", "approvedAt": None},
     "order.delivered": {"status": "approved", "complete": False, "deliveredAt": None},
     "order.cancelled": {"status": "approved", "cancelledAt": None},
-    "order.lapsed": _PLACED | {"cancelledAt": None},
+    "order.lapsed": _RESERVED | {"status": "placed", "cancelledAt": None},
     "category.updated": {"description": None},
     "key.updated": {"plan": "free", "perMinute": 60, "perDay": 1000},
     "key.rotated": {},

@@ -26,8 +26,6 @@ class Client(Protocol):
 
 
 class _Waiter(Struct, eq=False):
-    """Waits for a ``wanted`` event after ``after``."""
-
     after: int
     wanted: EventFilter
     woken: asyncio.Future[bool]
@@ -39,7 +37,7 @@ class _Waiter(Struct, eq=False):
 
 
 class Feed:
-    """Watches the feed while somebody waits, with one query each ``seconds`` for all of them."""
+    """Watches the feed while a client waits, with one query each ``seconds`` for all of them."""
 
     def __init__(
         self, store: Reader, seconds: float, publish: Callable[[], Awaitable[None]] | None = None
@@ -89,7 +87,7 @@ class Feed:
                 await self._publish()
 
     def look_at_callers(self) -> None:
-        """Let all who wait look whether they may still read: a key or a person has changed."""
+        """Let all who wait check whether they may still read: a key or a person has changed."""
         self._has_changed_callers = True
 
     def release(self) -> None:
@@ -121,23 +119,24 @@ class Feed:
         rows = await recent_events(self._store, seen)
         if not rows:
             return
-        if self._seen == seen:  # else somebody has come meanwhile who read less
+        if self._seen == seen:  # else a client has come meanwhile who read less
             self._seen = rows[-1][0]
         newest: dict[str, _Newest] = {"": {}}
         for sequence, kind, key_id, resource, actor in rows:
             for subject in ("", resource, _by(actor)):
                 newest.setdefault(subject, {})[kind, key_id] = sequence
-        concerned = [
-            waiter
-            for waiter in self._waiters
-            if any(
-                sequence > waiter.after
-                and kind in waiter.wanted.types
-                and key_id in (None, *waiter.wanted.key_ids)
-                for (kind, key_id), sequence in newest.get(waiter.subject, {}).items()
-            )
-        ]
-        await self._wake_all(concerned)
+        await self._wake_all(
+            [
+                waiter
+                for waiter in self._waiters
+                if any(
+                    sequence > waiter.after
+                    and kind in waiter.wanted.types
+                    and key_id in (None, *waiter.wanted.key_ids)
+                    for (kind, key_id), sequence in newest.get(waiter.subject, {}).items()
+                )
+            ]
+        )
 
     async def _wake_all(self, waiters: Sequence[_Waiter]) -> None:
         for start in range(0, len(waiters), _WOKEN_AT_ONCE):

@@ -24,8 +24,6 @@ ResourceEventType: TypeAlias = Literal[
     "category.updated",
     "category.deleted",
 ]
-"""The types of events about the resources of the store."""
-
 AdminEventType: TypeAlias = Literal[
     "key.created",
     "key.updated",
@@ -36,7 +34,7 @@ AdminEventType: TypeAlias = Literal[
     "person.updated",
     "person.invited",
 ]
-"""The types of events about keys and people, which only callers with ``keys:admin`` can read."""
+"""The types of events that only callers with ``keys:admin`` can read."""
 
 KeyEventType: TypeAlias = Literal[
     "key.limit_near",
@@ -46,7 +44,7 @@ KeyEventType: TypeAlias = Literal[
     "webhook.disabled",
     "webhook.test",
 ]
-"""The types of events that only the holder of the key they concern can read."""
+"""The types of events that only the owner of the key they concern can read."""
 
 EventType: TypeAlias = ResourceEventType | AdminEventType | KeyEventType
 
@@ -57,8 +55,6 @@ EVENT_TYPES: tuple[EventType, ...] = (
     *ADMIN_EVENT_TYPES,
     *get_args(KeyEventType),
 )
-"""Every type. The list is open: a client ignores types that it does not know."""
-
 ADMINISTRATORS: dict[Environment, int] = {"production": -1, "staging": -2}
 """The ``key_id`` of events that the callers with ``keys:admin`` of an environment can read."""
 
@@ -79,7 +75,6 @@ def kind_of(event_type: EventType) -> str:
 
 
 KINDS = tuple(dict.fromkeys(map(kind_of, EVENT_TYPES)))
-"""The kinds of the resources that events are about."""
 
 
 def type_description(types: Iterable[EventType]) -> str:
@@ -94,7 +89,7 @@ class Actor(Struct, frozen=True):
         Meta(
             description=(
                 "`key`, `person`, `operator` for a command beside the database, or `service` for"
-                " what the service did by itself."
+                " what the service did automatically."
             )
         ),
     ]
@@ -108,8 +103,8 @@ class Author(NamedTuple):
     request_id: str | None = None
 
 
-SERVICE = Author("service")  # the author of what nobody asked for, such as a lapse or an alert
-OPERATOR = Author("operator")  # the author of what a command beside the database does
+SERVICE = Author("service")  # such as the lapse of a reservation
+OPERATOR = Author("operator")  # a command beside the database
 
 
 class Event(Struct, frozen=True):
@@ -149,7 +144,7 @@ class Event(Struct, frozen=True):
             Any,
             Meta(
                 description=(
-                    "The old values of the members that changed; null for an absent member."
+                    "The old values of the fields that changed; null for an absent field."
                 ),
                 extra_json_schema={"type": "object"},
             ),
@@ -195,10 +190,6 @@ class Position(NamedTuple):
 START = Position(0, bytes(4))  # the position before the first event of a store
 
 
-def _encode_position(position: Position) -> str:
-    return base64_text(position.sequence.to_bytes(8) + position.mark)
-
-
 def _decode_position(cursor: str) -> Position:
     content = base64_bytes(cursor)
     sequence = int.from_bytes(content[:8])
@@ -208,8 +199,12 @@ def _decode_position(cursor: str) -> Position:
     return Position(sequence, content[8:])
 
 
-IN_FEED = CursorForm("[A-Za-z0-9_-]{16}", 16, _encode_position, _decode_position)
-"""The cursors of the feed: 96 bits each."""
+IN_FEED = CursorForm(
+    "[A-Za-z0-9_-]{16}",
+    16,
+    lambda position: base64_text(position.sequence.to_bytes(8) + position.mark),
+    _decode_position,
+)
 
 
 class NewEvent(NamedTuple):
@@ -224,15 +219,17 @@ class NewEvent(NamedTuple):
 
 def resource_event(kind: EventType, item: Struct, before: Struct | None = None) -> NewEvent:
     resource = f"{kind.partition('.')[0]}/{item.id}"  # type: ignore[attr-defined] # each has one
-    return NewEvent(
-        kind, resource, item, None if before is None else _changed_members(before, item)
-    )
+    if before is None:
+        return NewEvent(kind, resource, item)
+    # Equal moments may differ in their offset, and so in JSON.
+    old, new = to_builtins(before), to_builtins(item)
+    changed = {name: old.get(name) for name in old | new if old.get(name) != new.get(name)}
+    return NewEvent(kind, resource, item, changed)
 
 
 def admin_event(
     kind: AdminEventType, environment: Environment, item: Struct, before: Struct | None = None
 ) -> NewEvent:
-    """Return the event that a key or a person, as administrators see it, began or changed."""
     return resource_event(kind, item, before)._replace(key_id=ADMINISTRATORS[environment])
 
 
@@ -246,7 +243,6 @@ def author_text(actor: Actor) -> str:
 
 
 def readable_types(scopes: frozenset[Scope]) -> frozenset[EventType]:
-    """Return the types that a key with these ``scopes`` may read, those about itself included."""
     return frozenset(
         kind for kind in EVENT_TYPES if (scope := scope_of(kind)) is None or scope in scopes
     )
@@ -259,19 +255,12 @@ def key_ids_of(caller: Caller) -> tuple[int, int]:
 
 
 def scope_of(kind: EventType) -> Scope | None:
-    """Return the scope that reads events of a type; ``None`` for those about a key."""
+    """Return ``None`` for the events that only their own key can read."""
     return _SCOPES.get(kind) or scope_of_kind(kind_of(kind))
 
 
 def scope_of_kind(kind: str) -> Scope | None:
-    """Return the scope that reads events about resources of a kind; ``None`` for those of a key."""
     return _SCOPES.get(kind)
-
-
-def _changed_members(before: Struct, after: Struct) -> dict[str, Any]:
-    # Equal moments may differ in their offset, and so in JSON.
-    old, new = to_builtins(before), to_builtins(after)
-    return {name: old.get(name) for name in old | new if old.get(name) != new.get(name)}
 
 
 def new_event_id() -> str:

@@ -1,7 +1,7 @@
 """The operation that reads the feed of events."""
 
 import asyncio
-from collections.abc import Collection
+from functools import partial
 from time import perf_counter
 from typing import Annotated, Literal
 
@@ -39,8 +39,6 @@ _RESOURCE = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}, then a slash and an id, su
 
 
 class ListEventsQuery(Struct, frozen=True):
-    """The query parameters of ``listEvents``."""
-
     limit: Annotated[int, limit_of("events")] = 20
     type: (
         Annotated[
@@ -129,7 +127,7 @@ async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[l
     wanted = _wanted(query, context.caller)
     after = await _position(query, services.store)
     ends, waited = perf_counter() + query.wait, 0.0
-    page = await _search(context, wanted, after, query.limit)
+    page = await _search(context, wanted, after, query)
     while not page.events and page.is_last and (began := perf_counter()) < ends:
         after, seconds = page.position, ends - began
         is_news = await services.feed.wait(after.sequence, wanted, seconds, context.client)
@@ -138,25 +136,24 @@ async def _list(context: Context, call: Call[None, ListEventsQuery]) -> Result[l
         if not is_news:
             break
         wanted = _wanted(query, caller)  # its scopes may be others by now
-        page = await _search(context, wanted, after, query.limit)
+        page = await _search(context, wanted, after, query)
     cursor = IN_FEED.encode(page.position)
     return Result(page.events, "" if page.is_last else cursor, cursor, waited=waited)
 
 
 async def _list_newest(context: Context, query: ListEventsQuery) -> Result[list[Event]]:
     """List the newest events first, which begins with what is committed by now."""
-    for name, value, has in (
-        ("wait", "wait", query.wait),
-        ("cursor", LATEST, query.cursor == LATEST),
-    ):
-        if has:
-            msg = f"{name}: expected no {value} together with sort=-sequence"
-            raise InvalidParameter(msg)
+    if query.wait:
+        msg = "wait: expected no wait together with sort=-sequence"
+        raise InvalidParameter(msg)
+    if query.cursor == LATEST:
+        msg = f"cursor: expected no {LATEST} together with sort=-sequence"
+        raise InvalidParameter(msg)
     wanted = _wanted(query, context.caller)
     if query.cursor is UNSET:
         await context.services.feed.catch_up()
     before = await _position(query, context.services.store)
-    page = await _search(context, wanted, before, query.limit, newest_first=True)
+    page = await _search(context, wanted, before, query)
     return Result(page.events, "" if page.is_last else IN_FEED.encode(page.position))
 
 
@@ -178,38 +175,25 @@ def _wanted(query: ListEventsQuery, caller: Caller) -> EventFilter:
         if number and not 0 < (integer_in(number) or 0) <= INT64_MAX:
             msg = f"{name}: expected {expected}"
             raise InvalidParameter(msg)
-    return EventFilter(
-        _types(query, caller), key_ids_of(caller), query.resource or "", query.actor or ""
-    )
-
-
-def _types(query: ListEventsQuery, caller: Caller) -> Collection[str]:
-    kind = (query.resource or "").partition("/")[0]
-    if kind:
-        require_scope(caller, scope_of_kind(kind))
-    if query.type is UNSET:
-        return readable_types(caller.scopes)
-    for each in query.type:
+    if query.resource:
+        require_scope(caller, scope_of_kind(query.resource.partition("/")[0]))
+    types = readable_types(caller.scopes) if query.type is UNSET else frozenset(query.type)
+    for each in types:
         require_scope(caller, scope_of(each))
-    return frozenset(query.type)
+    return EventFilter(types, key_ids_of(caller), query.resource or "", query.actor or "")
 
 
 async def _search(
-    context: Context,
-    wanted: EventFilter,
-    after: Position | None,
-    limit: int,
-    *,
-    newest_first: bool = False,
+    context: Context, wanted: EventFilter, start: Position | None, query: ListEventsQuery
 ) -> FeedPage:
-    """Read on until there is an event, the feed ends, or enough was searched for one request."""
-    store = context.services.store
-    page = await read_events(store, wanted, after, limit, newest_first=newest_first)
+    """Read until there is an event, the feed ends, or enough was searched for one request."""
+    read = partial(read_events, newest_first=query.sort == "-sequence")
+    page = await read(context.services.store, wanted, start, query.limit)
     for _ in range(_MAX_SEARCHES):
         if page.events or page.is_last:
             break
         await asyncio.sleep(0)
-        page = await read_events(store, wanted, page.position, limit, newest_first=newest_first)
+        page = await read(context.services.store, wanted, page.position, query.limit)
     return page
 
 
@@ -224,10 +208,10 @@ OPERATIONS = (
             "Returns events in the order in which their changes were committed; with"
             ' `sort=-sequence` the newest come first, and there is no `rel="latest"`.'
             ' `Link` has `rel="next"` only while there is more now, and `rel="latest"` on every'
-            " page: where to go on later. A client that follows `next`, else `latest`, sees every"
+            " page: where to resume later. A client that follows `next`, else `latest`, sees every"
             " event exactly once. A key sees the events that its scopes may read, and the events"
             " about itself; those of keys and people need `keys:admin`. With `resource` they are"
-            " the history of one resource, with `actor` what somebody did. A page may be empty"
+            " the history of one resource, with `actor` what one actor did. A page may be empty"
             " even if more events follow. With `wait` the response waits for an event."
         ),
         handler=_list,

@@ -100,7 +100,7 @@ async def _read_newest(
 
 
 async def _require_kept(store: Reader, after: Position, wanted: EventFilter) -> None:
-    """Refuse a position if wanted events after it may be gone, or it is of another history."""
+    """Reject a position if wanted events after it may be gone, or it is of another history."""
     ((start, oldest, event_id),) = await store.read(
         Statement(
             "SELECT coalesce((SELECT sequence FROM feed_start), 1),"

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from petstore.chores import PeriodicTask
 from petstore.clock import Clock
 from petstore.coalescing import SingleFlight
-from petstore.databases.contract import Reader, Row, Statement, Unit
+from petstore.databases.contract import Reader, Statement, Unit, read_unit
 from petstore.keys.model import Caller, Environment, digest, is_token
 from petstore.keys.store import COLUMNS, caller_of
 
@@ -20,18 +20,8 @@ _SELECT_BY_DIGEST = (
 
 
 def find_key(credential: bytes) -> Unit[Caller | None]:
-    """Return the key of a token with this digest, as it is within a unit of work.
-
-    It expires with the token.
-    """
-    return _key_of((yield _select(credential)))
-
-
-def _select(credential: bytes) -> Statement:
-    return Statement(_SELECT_BY_DIGEST, (credential,), name="select_key_by_digest")
-
-
-def _key_of(rows: list[Row]) -> Caller | None:
+    """Return the key of a token with this digest, which expires with the token."""
+    rows = yield Statement(_SELECT_BY_DIGEST, (credential,), name="select_key_by_digest")
     if not rows:
         return None
     key, token_ends_at = caller_of(rows[0]), rows[0][-1]
@@ -67,18 +57,16 @@ class ApiKeyCache:
         self._on_change = on_change
 
     def chore(self, seconds: float) -> PeriodicTask:
-        """Return what calls ``refresh`` every ``seconds``."""
         return PeriodicTask(self.refresh, seconds, "cannot refresh the API key cache")
 
     def get_cached(self, token: bytes) -> Caller | None:
-        """Return the key of ``token`` if it is in memory and can be used now."""
         key = self._known.get(token)
         # Most keys never end, and need no look at the clock.
         lasts = key is not None and key.expires_at is None and key.revoked_at is None
         return key if lasts else self._usable(key)
 
     def is_new(self, token: bytes) -> bool:
-        """Return whether ``token`` may be made up: it is well formed, and was never looked up."""
+        """Return whether ``token`` is well formed, and was never looked up."""
         if token in self._seen or token in self._look_ups:
             return False
         return is_token(token, self.environment)
@@ -106,7 +94,7 @@ class ApiKeyCache:
 
     async def _read(self, token: bytes) -> Caller | None:
         known = self._known
-        key = _key_of(await self._store.read(_select(digest(token))))
+        key = await read_unit(self._store, find_key(digest(token)))
         if key is None or key.environment != self.environment:
             self._seen.discard(token)
             return None

@@ -85,8 +85,8 @@ def _print_issued(
         "token",
         printable(key.token),
         f"Key {key.id} ({printable(key.name)}) {done}. The token is shown this once.",
-        f"key {key.id} was {done}, but nobody saw its token: petstore keys rotate {key.id} issues"
-        " another",
+        f"key {key.id} was {done}, but its token was not shown: petstore keys rotate {key.id}"
+        " issues another",
         response.json() if as_json else None,
     )
 
@@ -110,7 +110,7 @@ def rotate_own(*, client: Any, grace: Milliseconds, as_json: bool) -> None:
         key.token,
         f"Key {key.id} ({printable(key.name)}) rotated. The old token"
         f" {end if grace else 'has ended'}. The new token is shown this once.",
-        f"key {key.id} was rotated, but nobody saw its token: ask an administrator of the keys",
+        f"key {key.id} was rotated, but its token was not shown: ask an administrator of the keys",
         response.json() if as_json else None,
     )
 

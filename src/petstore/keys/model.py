@@ -36,8 +36,6 @@ ROLES: dict[Role, frozenset[Scope]] = {
     "manager": frozenset(SCOPES[:5]),
     "administrator": frozenset(SCOPES),
 }
-"""The scopes of the people who have a role."""
-
 PREFIXES: dict[Environment, str] = {"production": "ps_live_", "staging": "ps_test_"}
 
 LONGEST_LIFE: Milliseconds = 100 * 365 * DAY
@@ -45,7 +43,6 @@ LONGEST_LIFE: Milliseconds = 100 * 365 * DAY
 
 _NEVER: Milliseconds = 2**63
 _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_RANDOM_LENGTH = 32
 _CHECKSUM_LENGTH = 6
 _TOKEN = re.compile(rb"ps_(?:live|test)_[0-9A-Za-z]{38}\Z")
 
@@ -137,33 +134,29 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
 
     @property
     def kind(self) -> CallerKind:
-        """Whether it is a key, a person or the operator."""
         if self.id == 0:
             return "operator"
         return "key" if self.role is None else "person"
 
     @property
     def actor(self) -> str:
-        """What events call it, such as ``person/2``. The operator has no id."""
+        """Its name in events, such as ``person/2``."""
         return f"{self.kind}/{self.id}" if self.id else self.kind
 
     @property
     def label(self) -> str:
-        """What messages call it, such as ``person 2``."""
-        return f"{self.kind} {self.id}" if self.id else self.kind
+        """Its name in messages, such as ``person 2``."""
+        return self.actor.replace("/", " ")
 
     @cached_property
     def limits(self) -> Limits:
-        """The limits in force for this key."""
         return limits_of(self.plan, self.per_minute, self.per_day)
 
     @cached_property
     def networks(self) -> tuple[Network, ...]:
-        """The fewest networks that have all addresses of ``allowed_networks``."""
         return compiled_networks(self.allowed_networks)
 
     def works_from(self, address: str) -> bool:
-        """Return whether the key may be used from the address of a client."""
         return not self.allowed_networks or contain(self.networks, address)
 
     @property
@@ -181,49 +174,38 @@ class Caller(KeyFields[Milliseconds], frozen=True, kw_only=True, dict=True):
 
 def operator(environment: Environment) -> Caller:
     """Return the operator, who works on the database itself and may do everything there."""
-    rights = frozenset(SCOPES)
     return Caller(
-        "operator", "enterprise", scopes=rights, id=0, environment=environment, created_at=0
+        *("operator", "enterprise"),
+        scopes=frozenset(SCOPES),
+        id=0,
+        environment=environment,
+        created_at=0,
     )
 
 
 def check_rights(giver: Caller, key: Caller, before: Caller | None = None) -> None:
-    """Refuse a ``key`` with more than its ``giver`` has and it had ``before``.
-
-    A person has no limits, whoever gave the role.
-    """
+    """Reject a ``key`` with more than its ``giver`` has and it had ``before``."""
     scopes = key.scopes - giver.scopes - (before.scopes if before else frozenset())
     if scopes:
         named = ", ".join(sorted(scopes))
         msg = f"scopes: your key cannot give {named}, because it does not have it"
         raise BeyondOwnRights(msg)
-    if key.role is None:
-        _check_limits(giver, key, before)
-    if key.end > max(giver.end, before.end if before else 0):
-        msg = "expiresAt: your key cannot give a longer life than its own"
-        raise BeyondOwnRights(msg)
-    _check_networks(giver, key, before)
-
-
-def _check_limits(giver: Caller, key: Caller, before: Caller | None) -> None:
     had = before.limits if before else Limits(0, 0)
     fields = (("perMinute", key.per_minute), ("perDay", key.per_day))
     for (field, set_here), limit, own, old in zip(
         fields, key.limits, giver.limits, had, strict=True
     ):
-        if limit > max(own, old):
+        if limit > max(own, old) and key.role is None:  # a person has none, whoever gave the role
             name = "plan" if set_here is None else field
             msg = f"{name}: your key cannot give a higher {field} than its own, {own}"
             raise BeyondOwnRights(msg)
-
-
-def _check_networks(giver: Caller, key: Caller, before: Caller | None) -> None:
+    if key.end > max(giver.end, before.end if before else 0):
+        msg = "expiresAt: your key cannot give a longer life than its own"
+        raise BeyondOwnRights(msg)
     allowed = [each.allowed_networks for each in (giver, before) if each is not None]
-    if not all(allowed):  # one of them works from anywhere
-        return
-    own = compiled_networks(chain.from_iterable(allowed))
-    beyond = outside(key.networks, own) if key.networks else "anywhere"
-    if beyond is not None:
+    networks = compiled_networks(chain.from_iterable(allowed))
+    beyond = outside(key.networks, networks) if key.networks else "anywhere"
+    if all(allowed) and beyond is not None:  # else one of them works from anywhere
         msg = f"allowedNetworks: your key cannot give {beyond}, which is outside its own networks"
         raise BeyondOwnRights(msg)
 
@@ -233,12 +215,10 @@ def _moment(description: str) -> Meta:
 
 
 class KeyNoticeData(Struct, frozen=True, rename="camel", kw_only=True):
-    """What an event tells the holder of a key: its limit is near, it was banned, or it expires."""
+    """The data of ``key.limit_near``, ``key.banned`` and ``key.expiring``."""
 
     key_id: Annotated[int, Meta(description="The `id` of the key.")]
-    percent: Annotated[int, Meta(description="How much of its day it has used.")] | UnsetType = (
-        UNSET
-    )
+    percent: Annotated[int, Meta(description="The used percentage of its day.")] | UnsetType = UNSET
     limit: Annotated[int, Meta(description="Its requests a day.")] | UnsetType = UNSET
     used: Annotated[int, Meta(description="Its requests of this day.")] | UnsetType = UNSET
     reset_at: Annotated[str, _moment("When the next day begins.")] | UnsetType = UNSET
@@ -252,13 +232,12 @@ class KeyNoticeData(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 def new_token(environment: Environment) -> str:
-    """Return a fresh token: prefix, 32 random base62 characters, 6 of CRC-32 over both."""
-    body = PREFIXES[environment] + "".join(secrets.choice(_BASE62) for _ in range(_RANDOM_LENGTH))
+    """Return a prefix, 32 random base62 characters, and 6 of the CRC-32 of both."""
+    body = PREFIXES[environment] + "".join(secrets.choice(_BASE62) for _ in range(32))
     return body + _checksum(body.encode("ascii"))
 
 
 def is_token(token: bytes, environment: Environment) -> bool:
-    """Return whether ``token`` has the form and checksum of a token of ``environment``."""
     return (
         token.startswith(PREFIXES[environment].encode("ascii"))
         and _TOKEN.match(token) is not None
@@ -267,7 +246,6 @@ def is_token(token: bytes, environment: Environment) -> bool:
 
 
 def digest(token: bytes) -> bytes:
-    """Return the SHA-256 digest of a token: we store it and the last four characters alone."""
     return sha256(token).digest()
 
 

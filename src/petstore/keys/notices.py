@@ -1,4 +1,4 @@
-"""What the holder of a key should know, told once by an event that only the key can read.
+"""What the owner of a key should know, told once by an event that only the key can read.
 
 The chore looks at what is saved, whichever process saved it. Every process looks. A row of
 ``key_notices`` is inserted in the transaction of the event, and a notice whose row is there already
@@ -34,8 +34,6 @@ _Name: TypeAlias = tuple[int, str, int]
 """The id of a key, what it is told, and the period in which it is told that once."""
 
 EXPIRY_NOTICE: Milliseconds = 7 * DAY
-"""How long before its expiry the holder of a key is told."""
-
 _LIMIT_NEAR = (100, 80)
 _KEYS_AT_ONCE = 500
 # Other processes save a moment later than they count, perhaps by another clock.
@@ -51,7 +49,7 @@ _SELECT = (
 
 
 class KeyNotice(Struct, frozen=True):
-    """Something to tell the holder of a key, once for each ``detail`` and ``period``.
+    """Something to tell the owner of a key, once for each ``detail`` and ``period``.
 
     Without ``data`` it is about an ``operation``, whose use is read once the notice is known to be
     new.
@@ -66,12 +64,11 @@ class KeyNotice(Struct, frozen=True):
 
     @property
     def row(self) -> _Name:
-        """The primary key of its row."""
         return self.key_id, f"{self.type} {self.detail}".rstrip(), self.period
 
 
 class KeyNotices:
-    """Tells holders of keys what was saved since the last look."""
+    """Tells the owners of keys what was saved since the last look."""
 
     def __init__(
         self, store: Store, clock: Clock, operations: Sequence[DeprecatedOperation]
@@ -91,26 +88,17 @@ class KeyNotices:
         ((last,),) = await self._store.read(select)
         seen: set[_Name] = set()
         for first in range(0, last, _KEYS_AT_ONCE):
-            due = {
-                notice.row: notice
-                for notice in (
-                    *await self._of_states(first, since, now),
-                    *await self._of_calls(first, since, now),
-                )
-            }
+            parameters = (first, first + _KEYS_AT_ONCE, since, now, now + EXPIRY_NOTICE)
+            rows = await self._store.read(Statement(_SELECT, parameters, name="select_active_keys"))
+            notices = [notice for row in rows for notice in _notices(row, now)]
+            notices += await self._of_calls(first, since, now)
+            due = {notice.row: notice for notice in notices}
             fresh = {row: notice for row, notice in due.items() if row not in self._seen}
             if fresh:
                 await self._store.write(_tell(fresh, now))
             seen |= due.keys()
             await asyncio.sleep(0)  # requests come between
         self._since, self._seen = now, seen
-
-    async def _of_states(
-        self, first: int, since: Milliseconds, now: Milliseconds
-    ) -> list[KeyNotice]:
-        parameters = (first, first + _KEYS_AT_ONCE, since, now, now + EXPIRY_NOTICE)
-        rows = await self._store.read(Statement(_SELECT, parameters, name="select_active_keys"))
-        return [notice for row in rows for notice in _notices(row, now)]
 
     async def _of_calls(
         self, first: int, since: Milliseconds, now: Milliseconds
@@ -127,18 +115,11 @@ class KeyNotices:
                     name="select_recent_deprecated_calls",
                 )
             )
-            month = utc(day * DAY)
-            notices += [
-                KeyNotice(
-                    key_id,
-                    "deprecation.used",
-                    12 * month.year + month.month,
-                    name,
-                    operation=self._operations[name],
-                )
-                for key_id, name in rows
-                if name in self._operations
-            ]
+            month = 12 * utc(day * DAY).year + utc(day * DAY).month
+            for key_id, name in rows:
+                if operation := self._operations.get(name):
+                    kind: KeyEventType = "deprecation.used"
+                    notices.append(KeyNotice(key_id, kind, month, name, operation=operation))
         return notices
 
 
@@ -149,17 +130,14 @@ def _tell(notices: Mapping[_Name, KeyNotice], now: Milliseconds) -> Unit[None]:
     conflict = "DO NOTHING RETURNING key_id, notice, period"
     new = yield from upsert("key_notices", columns, rows, conflict)
     for name in sorted(new):
-        yield record(now, (yield from _event(notices[name], now)))
-
-
-def _event(notice: KeyNotice, now: Milliseconds) -> Unit[NewEvent]:
-    key_id, operation = notice.key_id, notice.operation
-    data: Struct | None = notice.data
-    if operation is not None:
-        rows = yield select_uses(now, key_id)
-        (counted,) = (row[3:] for row in rows if row[1] == operation.operation)
-        data = DeprecationNoticeData(**asdict(use_of(operation, *counted)), key_id=key_id)
-    return NewEvent(notice.type, f"key/{key_id}", data or {}, key_id=key_id)
+        notice = notices[name]
+        key_id, operation = notice.key_id, notice.operation
+        data: Struct | None = notice.data
+        if operation is not None:
+            uses = yield select_uses(now, key_id)
+            (counted,) = (row[3:] for row in uses if row[1] == operation.operation)
+            data = DeprecationNoticeData(**asdict(use_of(operation, *counted)), key_id=key_id)
+        yield record(now, NewEvent(notice.type, f"key/{key_id}", data or {}, key_id=key_id))
 
 
 def _notices(row: Row, now: Milliseconds) -> Iterator[KeyNotice]:

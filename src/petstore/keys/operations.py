@@ -1,7 +1,6 @@
 """The operations on API keys, for keys that may administer keys."""
 
 from contextlib import suppress
-from functools import partial
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -67,8 +66,6 @@ _ROTATED = "the first request rotated key {id} and showed its token; rotate it a
 
 
 class ListKeysQuery(PageQuery, frozen=True):
-    """The query parameters of ``listKeys``."""
-
     name: (
         Annotated[
             str,
@@ -118,7 +115,14 @@ async def _rotate(context: Context, call: Call[Rotation, None]) -> Result[KeyWit
 
 
 async def _rotate_own(context: Context, call: Call[Rotation, None]) -> Result[KeyWithToken]:
-    grace, find_own = call.body.grace_seconds * SECOND, partial(_find_own, context)
+    def find_own() -> Unit[Caller]:
+        caller = yield from context.find_caller_in_unit()
+        if caller is None or caller.state(context.services.clock()) != "active":
+            raise invalid_key()
+        require_network(caller, context.address)
+        return caller
+
+    grace = call.body.grace_seconds * SECOND
     unit = rotate_own_key(grace, find_own, context.credential, context.change)
     return await _change(context, unit, shown_once=_ROTATED)
 
@@ -137,15 +141,6 @@ async def _change(context: Context, unit: Unit[T], *, shown_once: str | None = N
     with suppress(Unavailable):
         await context.services.keys.refresh()
     return result
-
-
-def _find_own(context: Context) -> Unit[Caller]:
-    """Return the key of the client as it is within a unit of work."""
-    caller = yield from context.find_caller_in_unit()
-    if caller is None or caller.state(context.services.clock()) != "active":
-        raise invalid_key()
-    require_network(caller, context.address)
-    return caller
 
 
 def _wanted(body: Struct, now: Milliseconds) -> dict[str, Any]:

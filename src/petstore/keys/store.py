@@ -269,7 +269,7 @@ def rotate_own_key(
     """Issue a new token for the key of a client, which needs no scope for it.
 
     ``find_own`` finds the key once more, if it is still valid. The client has the ``token`` with
-    this digest. An old one in its grace period cannot rotate: whoever has found it could lock out
+    this digest. An old one in its grace period cannot rotate: a thief could lock out
     the owner, who has the new one.
     """
     yield count_up_revision()

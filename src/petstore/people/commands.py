@@ -42,7 +42,7 @@ def _print_invitation(response: "Response[PersonWithInvitation]", *, as_json: bo
         printable(person.invitation.url),
         f"Give this link to person {person.id} ({printable(person.name)}). It sets a password,"
         " once, within 72 hours:",
-        f"nobody saw it: petstore people invite {person.id} makes another",
+        f"it was not shown: petstore people invite {person.id} makes another",
         response.json() if as_json else None,
     )
 

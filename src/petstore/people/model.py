@@ -5,23 +5,19 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from petstore.clock import HOUR, Milliseconds, utc_second
-from petstore.domain.fields import VISIBLE, Id, printable_text
+from petstore.domain.fields import VISIBLE, Id, patch_of, printable_text
 from petstore.domain.plans import UNLIMITED, Limits
 from petstore.errors import BeyondOwnRights
 from petstore.keys.model import ROLES, Caller, Environment, Role, check_rights
 
 INVITATION_LIFE: Milliseconds = 72 * HOUR
-"""How long a link works that lets a person set a password."""
-
 MAX_LOGIN = 64
-"""The maximum length of a login, in characters."""
-
 FIRST = 0
-"""The id of nobody yet: the first person of a store, who has been invited."""
+"""The id of the first person of a store while they are only invited."""
 
 PersonState: TypeAlias = Literal["invited", "active", "disabled"]
 """Only an active person can sign in. One who is invited has no password yet."""
@@ -64,13 +60,11 @@ class PersonCreate(Struct, frozen=True):
     role: _Role
 
 
-class PersonPatch(Struct, frozen=True):
-    """Changes to a person (RFC 7396)."""
+class _ChangeablePerson(PersonCreate, frozen=True):
+    state: _NewState
 
-    name: PersonName | UnsetType = UNSET
-    login: Login | UnsetType = UNSET
-    role: _Role | UnsetType = UNSET
-    state: _NewState | UnsetType = UNSET
+
+PersonPatch = patch_of(_ChangeablePerson, "PersonPatch", "Changes to a person (RFC 7396).")
 
 
 class Person(Struct, frozen=True, rename="camel"):
@@ -116,7 +110,6 @@ class Account(NamedTuple):
 
     @property
     def state(self) -> PersonState:
-        """Whether the person may sign in, and can."""
         if self.caller.revoked_at is not None:
             return "disabled"
         return "active" if self.password else "invited"
@@ -127,7 +120,6 @@ class Account(NamedTuple):
 
     @property
     def shown(self) -> Person:
-        """The person as administrators see it."""
         caller, seen_at = self.caller, self.seen_at
         assert caller.role is not None  # noqa: S101 - or it would be a key
         return Person(
@@ -146,7 +138,7 @@ class Account(NamedTuple):
 
 
 def first_account(environment: Environment, now: Milliseconds) -> Account:
-    """Return the account that the first person of a store is to have."""
+    """Return the account that the first person of a store will have."""
     caller = Caller(
         *("", "enterprise"), id=FIRST, environment=environment, created_at=now, role="administrator"
     )
@@ -157,7 +149,7 @@ class Invitation(Struct, frozen=True, rename="camel"):
     """A link that lets a person set a password, once."""
 
     url: Annotated[str, Meta(description="The link to give to the person. It works once.")]
-    expires_at: Annotated[_Time, Meta(description="When the link ends if nobody uses it.")]
+    expires_at: Annotated[_Time, Meta(description="When the link ends if it is not used.")]
 
 
 class PersonWithInvitation(Person, frozen=True):
@@ -184,7 +176,7 @@ class PersonDevice(Struct, frozen=True, rename="camel"):
 
 
 def check_role(giver: Caller, person: Caller) -> None:
-    """Refuse a ``person`` who would have more than the ``giver`` has.
+    """Reject a ``person`` who would have more than the ``giver`` has.
 
     Nobody knows when a person leaves, and people sign in anywhere. So a key that expires or has
     networks can give no role. Who administers keys can create one without limits, so a key with

@@ -43,8 +43,6 @@ async def _list(context: Context, call: Call[None, PageQuery]) -> Result[list[Pe
 
 
 class ListDevicesQuery(Struct, frozen=True):
-    """The query parameters of ``listPersonDevices``."""
-
     limit: Annotated[int, limit_of("devices")] = 100
 
 
@@ -58,7 +56,7 @@ async def _get(context: Context, call: Call[None, None]) -> Result[Person]:
     return Result(await find_person(context.services.store, call.path_id, own))
 
 
-async def _update(context: Context, call: Call[PersonPatch, None]) -> Result[Person]:
+async def _update(context: Context, call: Call[Struct, None]) -> Result[Person]:
     changes = given_fields(call.body)
     return await change(context, change_person(call.path_id, changes, context.change))
 
@@ -105,6 +103,7 @@ _DEVICE = {
     "lastUsedAt": "2026-11-24T08:30:00Z",
     "stays": True,
 }
+_DEVICES = "/people/{personId}/devices"
 _NEW = {"name": "Grace Hopper", "login": "grace@shop.example", "role": "clerk"}
 
 _RESOURCE = Resource(
@@ -155,23 +154,13 @@ OPERATIONS = (
         errors=(BeyondOwnRights, PersonDisabled, SecretAlreadyShown),
     ),
     _RESOURCE.row(
-        *(
-            "listPersonDevices",
-            "GET",
-            "/people/{personId}/devices",
-            "List where a person is signed in",
-        ),
+        *("listPersonDevices", "GET", _DEVICES, "List where a person is signed in"),
         "Returns the devices on which a person is signed in, the last used first.",
         *(_list_devices, Success(200, "The devices.", list[PersonDevice], [_DEVICE])),
         query=ListDevicesQuery,
     ),
     _RESOURCE.row(
-        *(
-            "endPersonDevice",
-            "DELETE",
-            "/people/{personId}/devices/{deviceId}",
-            "Sign a person out on a device",
-        ),
+        *("endPersonDevice", "DELETE", f"{_DEVICES}/{{deviceId}}", "Sign a person out on a device"),
         "Signs a person out on one device, within a second everywhere. They can sign in there"
         " again.",
         *(_end_device, Success(204, "The person is signed out there.")),

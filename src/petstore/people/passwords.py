@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def check_password(password: str, login: str) -> None:
-    """Refuse what cannot be the password of a login, or is the first that somebody would guess."""
+    """Reject an invalid password, and the first ones that anyone would guess."""
     if not has_length(password):
         msg = f"password: expected {MIN_LENGTH} to {MAX_LENGTH} characters"
         raise InvalidBody(msg)

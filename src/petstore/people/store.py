@@ -14,7 +14,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 
 from petstore.clock import Milliseconds, utc_second
-from petstore.databases.contract import Reader, Row, Statement, T, Unit
+from petstore.databases.contract import Reader, Row, Statement, Unit, read_unit
 from petstore.databases.pages import Page, read_page
 from petstore.databases.retention import are_first
 from petstore.domain.names import name_key
@@ -308,17 +308,6 @@ def _find_caller(
         account = yield from find_account(caller_id)
         caller = account.caller if account and account.credential == credential else None
     return caller if caller is not None and caller.state(now) == "active" else None
-
-
-async def read_unit(store: Reader, unit: Unit[T]) -> T:
-    """Return the result of a unit that only reads, and needs no transaction."""
-    try:
-        statement = next(unit)
-        while True:
-            statement = unit.send(await store.read(statement))
-    except StopIteration as done:
-        result: T = done.value
-        return result
 
 
 def touch_session(session: Session, now: Milliseconds) -> Unit[None]:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from petstore.backends import secret_file_of
 from petstore.clock import DAY, HOUR, Clock, Milliseconds, system_clock, utc
-from petstore.databases.contract import Row, Statement, Store, Unit, upsert
+from petstore.databases.contract import Row, Statement, Store, Unit, read_unit, upsert
 from petstore.databases.private_files import create
 from petstore.databases.schema import TABLES_BY_NAME
 from petstore.errors import LoginTaken, WebhooksNotConfigured
@@ -26,7 +26,6 @@ from petstore.people.store import (
     create_invitation,
     find_account_by_login,
     note_use,
-    read_unit,
 )
 from petstore.pets.model import PetFilter
 from petstore.pets.store import list_pets

@@ -11,13 +11,13 @@ from petstore.domain.names import name_key
 from petstore.keys.model import Caller
 
 STAYS: Milliseconds = 30 * DAY
-"""A session that stays ends once nobody has used it for so long."""
+"""A session that stays ends this long after its last use."""
 
 FRESH: Milliseconds = DAY
 """In an older session, a change to who may sign in needs one's own password."""
 
 MAX_MARKS = 8
-"""How many people a browser knows: on the computer of a shop they take turns."""
+"""How many people a browser knows: they share the computer of a shop."""
 
 _IDLE: Milliseconds = 30 * MINUTE
 _LONGEST: Milliseconds = 12 * 60 * MINUTE
@@ -28,7 +28,7 @@ _COOKIE = re.compile(rf"[\w-]{{22}}(?:\.[0-9a-f]{{{2 * _MARK_BYTES}}}){{1,{MAX_M
 
 
 def expiry(created_at: Milliseconds, used_at: Milliseconds, *, stays: bool) -> Milliseconds:
-    """Return when a session ends if nobody uses it again."""
+    """Return when a session ends if it is not used again."""
     idle, longest = (STAYS, _STAYS_LONGEST) if stays else (_IDLE, _LONGEST)
     return min(created_at + longest, used_at + idle)
 
@@ -46,7 +46,7 @@ class Browser(NamedTuple):
 
 
 class Device(NamedTuple):
-    """A session as the person sees it who may end it; ``digest`` is that of its cookie."""
+    """A session as its owner sees it; ``digest`` is the digest of its cookie."""
 
     digest: bytes
     device: str
@@ -57,7 +57,7 @@ class Device(NamedTuple):
 
     @property
     def id(self) -> int:
-        """A number that stands for it, which JavaScript takes, too."""
+        """A number below 2^53, which JavaScript takes, too."""
         return int.from_bytes(self.digest[:7]) >> 3
 
 
@@ -83,12 +83,11 @@ class DeviceCookie(NamedTuple):
         return _SEPARATOR.join((self.id, *self.marks))
 
     def knows(self, credential: bytes) -> bool:
-        """Return whether somebody has signed in here with a password, by the digest of its hash."""
+        """Return whether a password was used here, by the digest of its hash."""
         mark = _mark_of(self.id, credential)
         return any(compare_digest(mark, known) for known in self.marks)
 
     def with_mark(self, credential: bytes) -> "DeviceCookie":
-        """Return it as it is once somebody has signed in: the last ones are remembered."""
         browser_id = self.id or secrets.token_urlsafe(16)
         mark = _mark_of(browser_id, credential)
         others = (known for known in self.marks if known != mark)
@@ -96,7 +95,6 @@ class DeviceCookie(NamedTuple):
 
 
 def known_browser(cookie: str) -> DeviceCookie:
-    """Return what the value of a cookie says."""
     if not _COOKIE.fullmatch(cookie):
         return DeviceCookie()
     browser_id, *marks = cookie.split(_SEPARATOR)
@@ -109,5 +107,5 @@ def _mark_of(browser_id: str, credential: bytes) -> str:
 
 
 def login_digest(login: str, size: int = 16) -> str:
-    """Return what stands for a login, however long it is, in the counts and in the log."""
+    """Return the name of a login in the counts and in the log, however long it is."""
     return blake2b(name_key(login).encode("utf-8", "replace"), digest_size=size).hexdigest()

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from petstore.clock import MINUTE, Clock, Milliseconds, system_clock
-from petstore.databases.contract import Statement, Store, Unit
+from petstore.databases.contract import Statement, Store, Unit, read_unit
 from petstore.domain.networks import network_of
 from petstore.errors import InvalidBody, InvalidKey, MissingKey
 from petstore.events.model import OPERATOR, Author
@@ -26,14 +26,12 @@ from petstore.people.store import (
     delete_invitations,
     end_session,
     end_sessions,
-    find_account,
     find_account_by_login,
     find_invited,
     find_session,
     find_session_in_unit,
     list_devices,
     read_person,
-    read_unit,
     record_person,
     take_invitation,
     touch_session,
@@ -65,7 +63,7 @@ class Sessions:
 
     Attempts with a password are counted by network, and by login and network together, in all
     processes. Beyond that no password from there is hashed. A browser that knows the person has a
-    count of its own, and goes first: so nobody can use up what others may try.
+    count of its own, and goes first: so it cannot use up the attempts of others.
     """
 
     def __init__(self, services: Services) -> None:
@@ -135,15 +133,15 @@ class Sessions:
             counts = {f"{name} {known_by}": PASSWORD}
         # Those of a name come one after another, so many at once are counted as well.
         with await turns.take(name if known_by else network, goes_first=bool(known_by)):
-            for holder, budget in counts.items():
-                decision = await limiter.look_at(budget, holder)
+            for subject, budget in counts.items():
+                decision = await limiter.look_at(budget, subject)
                 if not decision.minute.remaining:
                     raise limit_reached(decision, budget)
             try:
                 yield
             except (InvalidKey, InvalidBody):
-                for holder, budget in counts.items():
-                    await limiter.take_of(budget, holder)
+                for subject, budget in counts.items():
+                    await limiter.take_of(budget, subject)
                 raise
 
     async def find_invited(self, secret: str) -> Account | None:
@@ -175,13 +173,13 @@ class Sessions:
                 return None
             if first is not None:
                 added = yield from add_person(first, Change(now, OPERATOR), environment)
-                account = yield from _read_account(added.person.id)
+                account = yield from read_person(added.person.id, environment)
             return (yield from _set_password(account, hashed, now, browser, request_id))
 
         return await self._store.write(accepted())
 
     async def read_account(self, person_id: int) -> Account:
-        return await read_unit(self._store, _read_account(person_id))
+        return await read_unit(self._store, read_person(person_id, self._environment))
 
     async def change_password(
         self, session: Session, current: str, password: str, request_id: str
@@ -217,9 +215,22 @@ class Sessions:
             return await self._passwords.hash(password)
 
     async def rename(self, session: Session, name: str, request_id: str) -> None:
-        if session.caller.name != name:  # else anybody could wake all long polls for nothing
-            unit = _renamed(session.device.digest, name, self._services.clock(), request_id)
-            await self._store.write(unit)
+        now = self._services.clock()
+
+        def renamed() -> Unit[None]:
+            yield count_up_revision()
+            caller = yield from _require_session(session.device.digest, now)
+            before = yield from read_person(caller.id, caller.environment)
+            yield Statement(
+                "UPDATE people SET name = ?1 WHERE id = ?2",
+                (name, caller.id),
+                name="update_own_name",
+            )
+            change, after = Change(now, Author(caller.actor, request_id)), {"name": name}
+            yield record_person("person.updated", before.changed(after, now), before, change)
+
+        if session.caller.name != name:  # else anyone could wake all long polls for nothing
+            await self._store.write(renamed())
 
     async def devices(self, caller_id: int) -> list[Device]:
         return await read_unit(self._store, list_devices(caller_id, self._services.clock()))
@@ -231,7 +242,7 @@ class Sessions:
         await self._store.write(end_sessions(caller_id, only=digest))
 
     async def end_others(self, session: Session) -> None:
-        if len(await self.devices(session.caller.id)) > 1:  # else anybody could wake all long polls
+        if len(await self.devices(session.caller.id)) > 1:  # else anyone could wake all long polls
             unit = end_sessions(session.caller.id, kept=session.device.digest)
             await self._store.write(unit)
 
@@ -243,14 +254,7 @@ async def invite_first(store: Store, environment: Environment, clock: Clock = sy
     return await store.write(create_invitation(Change(clock()), FIRST))
 
 
-def _read_account(person_id: int) -> Unit[Account]:
-    account = yield from find_account(person_id)
-    assert account is not None  # noqa: S101 - people are never deleted
-    return account
-
-
 def _require_session(digest: bytes, now: Milliseconds) -> Unit[Caller]:
-    """Return the caller of a session as it is within a unit of work, if it has not ended."""
     session = yield from find_session_in_unit(digest, now)
     if session is None:
         msg = "the session has ended meanwhile"
@@ -277,14 +281,3 @@ def _set_password(
     yield record_person("person.updated", after, before, by)
     secret = yield from begin_session(caller, after.credential, now, browser)
     return SignedIn(caller, secret, after.credential, browser.stays)
-
-
-def _renamed(digest: bytes, name: str, now: Milliseconds, request_id: str) -> Unit[None]:
-    yield count_up_revision()
-    caller = yield from _require_session(digest, now)
-    before = yield from read_person(caller.id, caller.environment)
-    yield Statement(
-        "UPDATE people SET name = ?1 WHERE id = ?2", (name, caller.id), name="update_own_name"
-    )
-    by = Change(now, Author(caller.actor, request_id))
-    yield record_person("person.updated", before.changed({"name": name}, now), before, by)

@@ -49,7 +49,7 @@ class DeprecatedUse(DeprecatedOperation, frozen=True):
 
 
 class DeprecationNoticeData(DeprecatedUse, frozen=True):
-    """A deprecated operation that a key has called: the data of an event for its holder."""
+    """A deprecated operation that a key has called: the data of an event for its owner."""
 
     key_id: Annotated[int, Meta(description="The `id` of the key.")]
 

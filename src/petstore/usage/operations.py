@@ -29,6 +29,11 @@ from petstore.usage.deprecated import (
 )
 
 _REFUSED_HOURS = 7 * 24
+_ABOUT_REFUSED = (
+    "The requests that a limit refused in the last 7 days, by hour and operation, the newest hour"
+    " first."
+)
+_ABOUT_SCOPES = "What the key may do. More scopes will follow: ignore scopes that you do not know."
 
 
 class UsageWindow(Struct, frozen=True):
@@ -79,23 +84,8 @@ class Usage(Struct, frozen=True, rename="camel"):
         list[DeprecatedUse],
         Meta(description="The deprecated operations that the key called in the last 30 days."),
     ]
-    refused: Annotated[
-        list[RefusedRequests],
-        Meta(
-            description=(
-                "The requests that a limit refused in the last 7 days, by hour and operation, the"
-                " newest hour first."
-            )
-        ),
-    ] = []
-    scopes: Annotated[
-        list[str],
-        Meta(
-            description=(
-                "What the key may do. More scopes will follow: ignore scopes that you do not know."
-            )
-        ),
-    ] = []
+    refused: Annotated[list[RefusedRequests], Meta(description=_ABOUT_REFUSED)] = []
+    scopes: Annotated[list[str], Meta(description=_ABOUT_SCOPES)] = []
 
 
 class StatusUse(NamedTuple):
@@ -166,7 +156,7 @@ async def _get_of_key(context: Context, call: Call[None, None]) -> Result[Usage]
     services = context.services
     rows = await services.store.read(select_key(call.path_id))
     key = found(rows, call.path_id, context.caller.environment).key
-    # As it was saved, half a second ago at most: a key that somebody looks at was not used.
+    # As it was saved, half a second ago at most: looking at a key does not use it.
     state = await StoredRateLimits(services.store).load(key.id) or State()
     decision = describe(state, key.limits, services.clock(), key.unbanned_at or NEVER)
     return Result(await get_usage(services, key, decision))

@@ -58,7 +58,7 @@ def _print_issued(
         "secret",
         printable(issued.secret),
         f"Webhook {issued.id} {done}. The secret is shown this once.",
-        f"webhook {issued.id} was {done}, but nobody saw its secret: petstore webhooks rotate"
+        f"webhook {issued.id} was {done}, but its secret was not shown: petstore webhooks rotate"
         f" {issued.id} issues another",
         response.json() if as_json else None,
     )

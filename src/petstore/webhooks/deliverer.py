@@ -15,6 +15,7 @@ from petstore.chores import PeriodicTask, attempt, background
 from petstore.clock import SECOND, Clock, Milliseconds
 from petstore.coalescing import Batcher
 from petstore.databases.contract import Store
+from petstore.events.model import Event
 from petstore.events.store import newest_position, publish_all, read_event
 from petstore.keys.model import Environment
 from petstore.logs import LogEvent
@@ -37,7 +38,7 @@ from petstore.webhooks.model import (
     paused_until,
     status_in_words,
 )
-from petstore.webhooks.sender import DeliveryFailed, EndpointResponse, Sender
+from petstore.webhooks.sender import DeliveryFailed, Sender
 from petstore.webhooks.signing import signed_headers
 from petstore.webhooks.store import (
     LEASE,
@@ -131,24 +132,20 @@ class Deliverer:
             await attempt(PeriodicTask(release, 0, "leases of webhooks not released"))
 
     async def save(self, *changes: Outcome | DueDelivery) -> None:
-        """Save outcomes, and let deliveries wait; return once all of it is durable."""
+        """Return once the outcomes, and that some deliveries wait, are durable."""
         await asyncio.gather(*map(self._changes.call, changes))
 
     async def _refresh(self) -> None:
         now = self.clock()
         active = await active_webhooks(self.store, self.rules.environment, now)
-        own = {
-            webhook.id
-            for webhook in active
-            if webhook.leased_by == self._owner and now < (webhook.leased_until or 0)
-        }
-        ending = [
-            webhook
-            for webhook in active
-            if not now + (_RENEW_BEFORE if webhook.id in own else 0)
-            < (webhook.leased_until or 0)
-            <= now + LEASE
-        ]
+        own, ending = set(), []
+        for webhook in active:
+            until = webhook.leased_until or 0
+            if webhook.leased_by == self._owner and now < until:
+                own.add(webhook.id)
+            renew_at = now + (_RENEW_BEFORE if webhook.id in own else 0)
+            if not renew_at < until <= now + LEASE:
+                ending.append(webhook)
         taken = set()
         if ending:
             taken = await self.store.write(take_leases(self._owner, ending, now))
@@ -183,7 +180,7 @@ class Deliverer:
                     queue.wake()
 
     async def _recover(self) -> None:
-        """Let the next recovery, in turn, make a batch of deliveries: no more at once."""
+        """Let the next recovery, in turn, make a batch of deliveries: one at a time."""
         last = self._last_recovered
         queues = [each for each in self._queues.values() if each.webhook.recovered_to is not None]
         for queue in sorted(queues, key=lambda each: (each.webhook.id <= last, each.webhook.id)):
@@ -283,61 +280,52 @@ class _Queue:
         deliverer, webhook = self._deliverer, self.webhook
         event = await read_event(deliverer.store, delivery.sequence, delivery.event_id)
         at, started = deliverer.clock(), time.monotonic()
+        given_up = partial(Outcome, delivery, "failed", None, at)
         if event is None:
-            outcome = _given_up(delivery, at, "the event is no longer kept")
+            outcome = given_up(error="the event is no longer kept")
         elif event.type not in webhook.readable:
-            outcome = _given_up(delivery, at, "the owner can no longer read this event")
+            outcome = given_up(error="the owner can no longer read this event")
         else:
-            body = _encode(event)
-            secrets = deliverer.secrets_of(webhook)
-            headers = signed_headers(event.id, at // SECOND, body, secrets)
-            try:
-                response = await deliverer.sender.post(webhook.url, headers, body)
-            except DeliveryFailed as error:
-                outcome = self._failed(delivery, at, str(error))
-            else:
-                outcome = self._responded(delivery, at, response)
+            outcome = await self._send(delivery, event, at)
         deliverer.note_attempt(outcome.state, time.monotonic() - started)
         await deliverer.save(outcome)
 
-    def _responded(
-        self, delivery: DueDelivery, at: Milliseconds, response: EndpointResponse
-    ) -> Outcome:
-        now, status = self._deliverer.clock(), response.status
-        if is_success(status):
-            outcome = Outcome(delivery, "succeeded", at, now)
+    async def _send(self, delivery: DueDelivery, event: Event, at: Milliseconds) -> Outcome:
+        deliverer, url, body = self._deliverer, self.webhook.url, _encode(event)
+        headers = signed_headers(event.id, at // SECOND, body, deliverer.secrets_of(self.webhook))
+        response, error = None, None
+        try:
+            response = await deliverer.sender.post(url, headers, body)
+        except DeliveryFailed as failure:
+            error = str(failure)
         else:
-            error = f"the receiver responded with {status_in_words(status)}, not 2xx"
-            outcome = self._failed(delivery, at, error, is_last=status == GONE)
-        pause = paused_until(status, response.retry_after, now)
+            if not is_success(response.status):
+                status = status_in_words(response.status)
+                error = f"the receiver responded with {status}, not 2xx"
+        now = deliverer.clock()
+        outcome = Outcome(delivery, "succeeded", at, now, error=error)
+        if error is not None:
+            is_gone = response is not None and response.status == GONE
+            due_at = next_attempt(delivery.attempts + 1, now, deliverer.rules.chance())
+            if is_gone or due_at is None:
+                outcome = outcome._replace(state="failed")
+            else:
+                outcome = outcome._replace(state="pending", due_at=due_at)
+        if response is None:
+            return outcome
+        pause = paused_until(response.status, response.retry_after, now)
         if pause is not None:
             outcome = outcome._replace(due_at=max(outcome.due_at, pause), paused_until=pause)
             self.webhook = self.webhook._replace(paused_until=pause)
-        return outcome._replace(status=status, body=response.body)
-
-    def _failed(
-        self, delivery: DueDelivery, at: Milliseconds, error: str, *, is_last: bool = False
-    ) -> Outcome:
-        now = self._deliverer.clock()
-        due_at = next_attempt(delivery.attempts + 1, now, self._deliverer.rules.chance())
-        if is_last or due_at is None:
-            return Outcome(delivery, "failed", at, now, error=error)
-        return Outcome(delivery, "pending", at, due_at, error=error)
-
-
-def _given_up(delivery: DueDelivery, now: Milliseconds, error: str) -> Outcome:
-    return Outcome(delivery, "failed", None, now, error=error)
+        return outcome._replace(status=response.status, body=response.body)
 
 
 def _log(notice: WebhookNotice) -> None:
-    webhook = f"webhook {notice.webhook_id} of key {notice.key_id}"
-    members: dict[str, int | str] = {
-        "webhook": notice.webhook_id,
-        "key": notice.key_id,
-        "error": notice.error,
-    }
-    if notice.reason is None:
-        _LOG.warning(LogEvent("webhook_failing", f"deliveries to {webhook} fail", **members))
+    webhook_id, key_id, reason, error = notice
+    webhook = f"webhook {webhook_id} of key {key_id}"
+    named = partial(LogEvent, webhook=webhook_id, key=key_id, error=error)
+    if reason is None:
+        _LOG.warning(named("webhook_failing", f"deliveries to {webhook} fail"))
     else:
-        message = f"{webhook} was disabled: {notice.reason}"
-        _LOG.warning(LogEvent("webhook_disabled", message, reason=notice.reason, **members))
+        message = f"{webhook} was disabled: {reason}"
+        _LOG.warning(named("webhook_disabled", message, reason=reason))

@@ -109,7 +109,7 @@ class WebhookNotice(NamedTuple):
 
 
 class Recovered(NamedTuple):
-    """How far a recovery has come, ``None`` at its end, and how many deliveries it has made."""
+    """The position of a recovery, ``None`` at its end, and how many deliveries it has made."""
 
     to: int | None
     made: int
@@ -225,7 +225,7 @@ def _first_since(moment: Milliseconds) -> Unit[int]:
 
 
 async def has_room(store: Reader, webhook_id: int) -> bool:
-    """Return whether a recovery may make more deliveries: not too many are pending."""
+    """Return whether few enough deliveries are pending for a recovery to make more."""
     pending = await store.read(
         Statement(
             "SELECT id FROM webhook_deliveries WHERE"
@@ -288,7 +288,7 @@ async def due_deliveries(store: Reader, webhook_id: int, now: Milliseconds) -> l
 async def read_backlog(store: Reader, webhooks: Iterable[LeasedWebhook]) -> Backlog:
     """Return what is not yet delivered to these ``webhooks``, and how many others are disabled.
 
-    An event counts even if nobody has made a delivery of it: perhaps no process does.
+    An event counts even without a delivery: perhaps no process makes one.
     """
     ids = [webhook.id for webhook in webhooks]
     listed = placeholder_list(1, ids)
@@ -486,8 +486,7 @@ def _update_webhook(
 
 
 def delivery_of(row: Row) -> Delivery:
-    created_at, last_attempt_at, due_at = row[6:9]
-    moments = created_at, last_attempt_at, due_at if row[4] == "pending" else None
-    times = (None if at is None else rfc3339_milliseconds(at) for at in moments)
-    values: list[Any] = [*row[:6], *times, *row[9:]]
-    return Delivery(*values)
+    *_, state, _, created_at, last_attempt_at, due_at = row[:9]
+    moments = created_at, last_attempt_at, due_at if state == "pending" else None
+    times: Any = (None if at is None else rfc3339_milliseconds(at) for at in moments)
+    return Delivery(*row[:6], *times, *row[9:])

@@ -10,8 +10,8 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from petstore.clock import DAY, MINUTE, SECOND, Milliseconds, milliseconds
-from petstore.domain.fields import PRINTABLE, Id, Int64, Moment
+from petstore.clock import DAY, HOUR, MINUTE, SECOND, Milliseconds, milliseconds
+from petstore.domain.fields import Id, Int64, Moment, printable_text
 from petstore.errors import ForbiddenAddress, InvalidWebhookUrl, UnknownEventType
 from petstore.events.model import EVENT_TYPES, EventType, readable_types
 from petstore.keys.model import Scope
@@ -19,6 +19,8 @@ from petstore.keys.model import Scope
 Networks: TypeAlias = Sequence[IPv4Network | IPv6Network]
 """The networks to which the operator allows deliveries, whatever their addresses and ports are."""
 
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
 DeliveryState: TypeAlias = Literal["pending", "succeeded", "failed"]
 
 MAX_WEBHOOKS = 16  # the webhooks of one key
@@ -30,8 +32,6 @@ _HOST = "a host name, or an address such as 192.0.2.7 or [2001:db8::7]"
 _ASK = "the operator can allow more with --webhook-network"
 _HTTPS = 443
 _MAX_PORT = 65535
-_MAX_NAMED = 3
-_MAX_TEXT = 64
 # The characters of RFC 3986. A name is one of RFC 1123, perhaps with underscores, as DNS has them.
 _URL = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>[0-9]{1,5}))?"
@@ -42,6 +42,43 @@ _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*\.?", re.IGNORECASE | re.ASCII)
 # What resolvers take for an IPv4 address in one of its odd forms, such as 127.1 and 0x7f000001.
 _NUMERIC = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?", re.IGNORECASE | re.ASCII)
+
+_OPEN = ("https", 443)
+# These embed an IPv4 address that packets end up at: IPv4-mapped (RFC 4291), NAT64 (RFC 6052).
+_EMBEDDING = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
+# Of IPv6, only this is global unicast (RFC 4291): not ::/96, 64:ff9b:1::/48, fc00::/7, fe80::/10,
+# fec0::/10 and multicast.
+_GLOBAL_IPV6 = IPv6Network("2000::/3")
+# Not for the public either, by the special-purpose address registries of IANA, but global to some
+# versions of Python: protocol assignments, relays of 6to4, 6to4 and Teredo (they embed IPv4), and
+# documentation.
+_SPECIAL: tuple[Network, ...] = tuple(
+    map(
+        ip_network,
+        ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
+    )
+)
+
+DisabledReason: TypeAlias = Literal["gone", "failing"]
+
+HOLD: Milliseconds = 5 * MINUTE
+"""How long a delivery that fails holds back the next one of its resource."""
+
+GONE = HTTPStatus.GONE  # the status by which an endpoint says that it wants no more deliveries
+NOTICED_FAILURES = 3  # after this many failures in a row, the log says that a webhook is failing
+_WAITS: tuple[Milliseconds, ...] = (
+    5 * SECOND,
+    5 * MINUTE,
+    30 * MINUTE,
+    *(hours * HOUR for hours in (2, 5, 10, 14, 20, 24)),
+)
+_MAX_ATTEMPTS = len(_WAITS) + 1
+_MAX_RETRY_AFTER = DAY
+_JITTER = 0.2
+_STATUSES = {*HTTPStatus}
+_ASKS_TO_WAIT = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
+_MIN_FAILURES = 10
+_MAX_FAILING = 5 * DAY
 
 Url = Annotated[
     str,
@@ -61,21 +98,13 @@ Types = Annotated[
         extra={"expected": "a list of types of events, such as ['order.placed']"},
     ),
 ]
-Description = Annotated[
-    str,
-    Meta(
-        min_length=1,
-        max_length=255,
-        pattern=PRINTABLE,
-        description="What it is for. 1 to 255 printable characters, not only white space.",
-        extra={"expected": "1 to 255 printable characters, not only white space"},
-    ),
-]
+_ABOUT = "What it is for. 1 to 255 printable characters, not only white space."
+Description = Annotated[str, printable_text(255, _ABOUT)]
 _Flag = Annotated[
     bool, Meta(description="Whether the webhook is enabled.", extra={"expected": "true or false"})
 ]
 _Time = Annotated[datetime, Meta(tz=True)]
-_Milliseconds = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+_Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
 class WebhookCreate(Struct, frozen=True):
@@ -171,12 +200,12 @@ class Delivery(Struct, frozen=True, rename="camel"):
         Meta(description="`pending` until the event is accepted or no attempt will follow."),
     ]
     attempts: Annotated[int, Meta(ge=0, description="The number of attempts.")]
-    created_at: Annotated[_Milliseconds, Meta(description="When it was created.")]
+    created_at: Annotated[_Moment, Meta(description="When it was created.")]
     last_attempt_at: Annotated[
-        _Milliseconds | None, Meta(description="When it was last attempted; null if never.")
+        _Moment | None, Meta(description="When it was last attempted; null if never.")
     ]
     next_attempt_at: Annotated[
-        _Milliseconds | None,
+        _Moment | None,
         Meta(description="The earliest time of the next attempt; null unless pending."),
     ]
     response_status: Annotated[
@@ -189,7 +218,7 @@ class Delivery(Struct, frozen=True, rename="camel"):
 
 
 def check_url(url: str, networks: Networks) -> None:
-    """Refuse a URL to which nothing can be delivered, as far as can be told without its addresses.
+    """Reject a URL to which nothing can be delivered, as far as can be told without its addresses.
 
     The addresses of a name change, so they are checked at every attempt.
     """
@@ -198,8 +227,8 @@ def check_url(url: str, networks: Networks) -> None:
     authority = url.partition("://")[2].partition("/")[0].partition("?")[0]
     _require("@" not in authority, "no user name and no password")
     parts = _URL.fullmatch(url)
-    if parts is None:
-        raise _refused(_EXAMPLE)
+    _require(parts, _EXAMPLE)
+    assert parts is not None  # noqa: S101 - or it was rejected
     address, port = _address(parts["host"]), int(parts["port"] or _HTTPS)
     _require(1 <= port <= _MAX_PORT, f"a port from 1 to {_MAX_PORT}")
     scheme = parts["scheme"].lower()
@@ -216,7 +245,7 @@ def check_url(url: str, networks: Networks) -> None:
 def known_types(types: Collection[str]) -> list[EventType]:
     unknown = sorted(set(types) - set(EVENT_TYPES))
     if unknown:
-        named = ", ".join(repr(name[:_MAX_TEXT]) for name in unknown[:_MAX_NAMED])
+        named = ", ".join(repr(name[:64]) for name in unknown[:3])
         msg = f"types: there is no {named}; expected any of {', '.join(EVENT_TYPES)}"
         raise UnknownEventType(msg)
     return [kind for kind in EVENT_TYPES if kind in types]
@@ -231,48 +260,54 @@ def wanted_types(types: Collection[str], scopes: frozenset[Scope]) -> frozenset[
     return readable.intersection(types) if types else readable
 
 
-def _address(host: str) -> IPv4Address | IPv6Address | None:
+def _address(host: str) -> Address | None:
+    if not host.startswith("[") and not _NUMERIC.fullmatch(host):
+        _require(_NAME.fullmatch(host), _HOST)
+        return None
     try:
-        if host.startswith("["):
-            return IPv6Address(host[1:-1])
-        if _NUMERIC.fullmatch(host):
-            return IPv4Address(host)
+        return IPv6Address(host[1:-1]) if host.startswith("[") else IPv4Address(host)
     except ValueError:
-        raise _refused(_HOST) from None
-    _require(_NAME.fullmatch(host), _HOST)
-    return None
+        msg = f"url: expected {_HOST}"
+        raise InvalidWebhookUrl(msg) from None
 
 
 def _require(condition: object, expected: str) -> None:
     if not condition:
-        raise _refused(expected)
+        msg = f"url: expected {expected}"
+        raise InvalidWebhookUrl(msg)
 
 
-def _refused(expected: str) -> InvalidWebhookUrl:
-    return InvalidWebhookUrl(f"url: expected {expected}")
+def check_address(address: Address, networks: Collection[Network]) -> None:
+    """Reject an address that is neither public nor in one of ``networks``."""
+    address = _unwrapped(address)
+    if _is_in(address, networks):
+        return
+    is_unicast = not address.is_multicast and (address.version == 4 or address in _GLOBAL_IPV6)  # noqa: PLR2004
+    if not (address.is_global and is_unicast) or _is_in(address, _SPECIAL):
+        msg = "expected a public address; the operator can allow others with --webhook-network"
+        raise ForbiddenAddress(msg)
 
 
-DisabledReason: TypeAlias = Literal["gone", "failing"]
+def check_target(
+    scheme: str, port: int, addresses: Collection[Address], networks: Collection[Network]
+) -> None:
+    """Reject a URL that resolves to ``addresses``, of which a delivery may use any."""
+    for address in addresses:
+        check_address(address, networks)
+    is_own = all(_is_in(_unwrapped(address), networks) for address in addresses)
+    if (scheme, port) != _OPEN and not is_own:
+        msg = "expected https and port 443; the operator can allow more with --webhook-network"
+        raise ForbiddenAddress(msg)
 
-HOLD: Milliseconds = 5 * MINUTE
-"""How long a delivery that fails holds back the next one of its resource."""
 
-GONE = HTTPStatus.GONE  # the status by which an endpoint says that it wants no more deliveries
-NOTICED_FAILURES = 3  # after this many failures in a row, the log says that a webhook is failing
-_HOUR: Milliseconds = 60 * MINUTE
-_WAITS: tuple[Milliseconds, ...] = (
-    5 * SECOND,
-    5 * MINUTE,
-    30 * MINUTE,
-    *(hours * _HOUR for hours in (2, 5, 10, 14, 20, 24)),
-)
-_MAX_ATTEMPTS = len(_WAITS) + 1
-_MAX_RETRY_AFTER = DAY
-_JITTER = 0.2
-_STATUSES = {*HTTPStatus}
-_ASKS_TO_WAIT = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
-_MIN_FAILURES = 10
-_MAX_FAILING = 5 * DAY
+def _unwrapped(address: Address) -> Address:
+    if _is_in(address, _EMBEDDING):
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address
+
+
+def _is_in(address: Address, networks: Collection[Network]) -> bool:
+    return any(address in network for network in networks)
 
 
 def is_success(status: int) -> bool:
@@ -312,7 +347,7 @@ def paused_until(status: int, retry_after: str | None, now: Milliseconds) -> Mil
 
 
 class WebhookHealth(NamedTuple):
-    """How a webhook fares: its failed attempts since the last success, and their first moment."""
+    """The failed attempts of a webhook since the last success, and the first of them."""
 
     failures: int
     failing_since: Milliseconds | None
@@ -333,56 +368,3 @@ class WebhookHealth(NamedTuple):
             and self.failures >= _MIN_FAILURES
             and now - self.failing_since >= _MAX_FAILING
         )
-
-
-Address: TypeAlias = IPv4Address | IPv6Address
-Network: TypeAlias = IPv4Network | IPv6Network
-
-_OPEN = ("https", 443)
-# These embed an IPv4 address that packets end up at: IPv4-mapped (RFC 4291), NAT64 (RFC 6052).
-_EMBEDDING = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
-# Of IPv6, only this is global unicast (RFC 4291): not ::/96, 64:ff9b:1::/48, fc00::/7, fe80::/10,
-# fec0::/10 and multicast.
-_GLOBAL_IPV6 = IPv6Network("2000::/3")
-# Not for the public either, by the special-purpose address registries of IANA, but global to some
-# versions of Python: protocol assignments, relays of 6to4, 6to4 and Teredo (they embed IPv4), and
-# documentation.
-_SPECIAL: tuple[Network, ...] = tuple(
-    map(
-        ip_network,
-        ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
-    )
-)
-
-
-def check_address(address: Address, networks: Collection[Network]) -> None:
-    """Refuse an address that is neither public nor in one of ``networks``."""
-    address = _unwrapped(address)
-    if _is_in(address, networks):
-        return
-    is_unicast = not address.is_multicast and (address.version == 4 or address in _GLOBAL_IPV6)  # noqa: PLR2004
-    if not (address.is_global and is_unicast) or _is_in(address, _SPECIAL):
-        msg = "expected a public address; the operator can allow others with --webhook-network"
-        raise ForbiddenAddress(msg)
-
-
-def check_target(
-    scheme: str, port: int, addresses: Collection[Address], networks: Collection[Network]
-) -> None:
-    """Refuse a URL that resolves to ``addresses``, of which a delivery may use any."""
-    for address in addresses:
-        check_address(address, networks)
-    is_own = all(_is_in(_unwrapped(address), networks) for address in addresses)
-    if (scheme, port) != _OPEN and not is_own:
-        msg = "expected https and port 443; the operator can allow more with --webhook-network"
-        raise ForbiddenAddress(msg)
-
-
-def _unwrapped(address: Address) -> Address:
-    if _is_in(address, _EMBEDDING):
-        return IPv4Address(int(address) & 0xFFFF_FFFF)
-    return address
-
-
-def _is_in(address: Address, networks: Collection[Network]) -> bool:
-    return any(address in network for network in networks)

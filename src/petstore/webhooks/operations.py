@@ -66,34 +66,28 @@ class WebhookWithSecret(Webhook, frozen=True):
     ]
 
 
-class ListWebhooksQuery(PageQuery, frozen=True):
-    """The query parameters of ``listWebhooks``."""
+_Failing = Annotated[
+    Literal["true"],
+    Meta(
+        description="`true`: only those that fail, or that the service disabled.",
+        extra={"expected": "true"},
+    ),
+]
+_State = Annotated[
+    DeliveryState,
+    Meta(
+        description="Filters by state.",
+        extra={"expected": "one of 'pending', 'succeeded', 'failed'"},
+    ),
+]
 
-    failing: (
-        Annotated[
-            Literal["true"],
-            Meta(
-                description="`true`: only those that fail, or that the service disabled.",
-                extra={"expected": "true"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+
+class ListWebhooksQuery(PageQuery, frozen=True):
+    failing: _Failing | UnsetType = UNSET
 
 
 class ListDeliveriesQuery(PageQuery, frozen=True):
-    """The query parameters of ``listWebhookDeliveries``."""
-
-    state: (
-        Annotated[
-            DeliveryState,
-            Meta(
-                description="Filters by state.",
-                extra={"expected": "one of 'pending', 'succeeded', 'failed'"},
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    state: _State | UnsetType = UNSET
 
 
 async def _list(context: Context, call: Call[None, ListWebhooksQuery]) -> Result[list[Webhook]]:
@@ -179,6 +173,8 @@ def _with_secret(master: bytes, issued: IssuedSecret) -> WebhookWithSecret:
     return WebhookWithSecret(**asdict(issued.webhook), secret=secret_text(secret))
 
 
+_ONE = "/webhooks/{webhookId}"
+_DELIVERIES = f"{_ONE}/deliveries"
 _ISSUED = WEBHOOK | {"secret": "whsec_" + 42 * "A" + "8="}
 _DELIVERY = {
     "id": 12,
@@ -194,16 +190,10 @@ _DELIVERY = {
     "responseBody": "out of order",
     "error": "the receiver responded with 500 Internal Server Error, not 2xx",
 }
-_RETRY = _DELIVERY | {
-    "id": 40,
-    "attempts": 0,
-    "createdAt": "2026-11-21T12:00:00.000Z",
-    "lastAttemptAt": None,
-    "nextAttemptAt": "2026-11-21T12:00:00.000Z",
-    "responseStatus": None,
-    "responseBody": None,
-    "error": None,
-}
+_TEST = {"eventId": _DELIVERY["eventId"]}
+_AGAIN = "2026-11-21T12:00:00.000Z"
+_RETRY = _DELIVERY | {"id": 40, "attempts": 0, "createdAt": _AGAIN, "nextAttemptAt": _AGAIN}
+_RETRY |= dict.fromkeys(("lastAttemptAt", "responseStatus", "responseBody", "error"))
 
 _RESOURCE = Resource(
     *(Webhook, "/webhooks", "Webhooks", "a webhook", "webhooks:write", "webhooks:write", WEBHOOK),
@@ -214,7 +204,7 @@ OPERATIONS = (
     _RESOURCE.row(
         *("listWebhooks", "GET", "/webhooks", "List webhooks"),
         "Returns a page of the webhooks of your key, by ascending `id`. With the scope"
-        " `keys:admin` they are those of everybody.",
+        " `keys:admin` it lists all webhooks.",
         *(_list, Success(200, "A page of webhooks.", list[Webhook], [WEBHOOK])),
         query=ListWebhooksQuery,
     ),
@@ -233,12 +223,12 @@ OPERATIONS = (
         ),
     ),
     _RESOURCE.row(
-        *("getWebhook", "GET", "/webhooks/{webhookId}", "Get a webhook"),
+        *("getWebhook", "GET", _ONE, "Get a webhook"),
         "Returns one webhook, without its secret.",
         *(_get, Success(200, "The webhook.", Webhook, WEBHOOK)),
     ),
     _RESOURCE.row(
-        *("updateWebhook", "PATCH", "/webhooks/{webhookId}", "Change a webhook"),
+        *("updateWebhook", "PATCH", _ONE, "Change a webhook"),
         "Changes the members in the body (RFC 7396). A webhook that is enabled again resumes"
         " with the events from now on. `recoverWebhook` sends those that it missed. With the"
         " scope `keys:admin` you can disable the webhooks of others.",
@@ -248,18 +238,13 @@ OPERATIONS = (
         errors=(InvalidWebhookUrl, UnknownEventType, NotOwner),
     ),
     _RESOURCE.row(
-        *("deleteWebhook", "DELETE", "/webhooks/{webhookId}", "Delete a webhook"),
+        *("deleteWebhook", "DELETE", _ONE, "Delete a webhook"),
         "Deletes a webhook and its deliveries, including pending ones.",
         *(_delete, Success(204, "The webhook is deleted.")),
         errors=(NotOwner,),
     ),
     _RESOURCE.row(
-        *(
-            "rotateWebhook",
-            "POST",
-            "/webhooks/{webhookId}/rotate",
-            "Rotate the secret of a webhook",
-        ),
+        *("rotateWebhook", "POST", f"{_ONE}/rotate", "Rotate the secret of a webhook"),
         "Gives a webhook a new secret, which is shown only once. For `graceSeconds`"
         " deliveries are signed with the old secret too.",
         *(_rotate, Success(200, "The webhook and its new secret.", WebhookWithSecret, _ISSUED)),
@@ -270,23 +255,15 @@ OPERATIONS = (
         errors=(WebhooksNotConfigured, SecretAlreadyShown, NotOwner),
     ),
     _RESOURCE.row(
-        *("testWebhook", "POST", "/webhooks/{webhookId}/test", "Test a webhook"),
+        *("testWebhook", "POST", f"{_ONE}/test", "Test a webhook"),
         "Sends an event `webhook.test` to this webhook only, whatever its types. Its"
         " deliveries show the outcome.",
-        _test,
-        Success(
-            202, "The event will be sent.", WebhookTest, {"eventId": "evt_5f1c3c6a9a3d2b3f0a7e9d10"}
-        ),
+        *(_test, Success(202, "The event will be sent.", WebhookTest, _TEST)),
         tagged=False,
         errors=(WebhookDisabled, NotOwner),
     ),
     _RESOURCE.row(
-        *(
-            "listWebhookDeliveries",
-            "GET",
-            "/webhooks/{webhookId}/deliveries",
-            "List the deliveries of a webhook",
-        ),
+        *("listWebhookDeliveries", "GET", _DELIVERIES, "List the deliveries of a webhook"),
         "Returns a page of the deliveries of a webhook, newest first, each with the outcome"
         " of its last attempt. With `state`, a page may have fewer than `limit` even if there"
         " are more: follow `Link`.",
@@ -295,12 +272,8 @@ OPERATIONS = (
         errors=(NotOwner,),
     ),
     _RESOURCE.row(
-        *(
-            "retryWebhookDelivery",
-            "POST",
-            "/webhooks/{webhookId}/deliveries/{deliveryId}/retry",
-            "Send one event again",
-        ),
+        *("retryWebhookDelivery", "POST", f"{_DELIVERIES}/{{deliveryId}}/retry"),
+        "Send one event again",
         "Sends the event of a delivery again, even if it succeeded. Returns the delivery"
         " that sends it: a new one, or the pending one of this event, whose next attempt is"
         " then made now. The id of the event stays the same.",
@@ -309,7 +282,7 @@ OPERATIONS = (
         errors=(WebhookDisabled, EventNotKept, NotOwner),
     ),
     _RESOURCE.row(
-        *("recoverWebhook", "POST", "/webhooks/{webhookId}/recover", "Send missed events again"),
+        *("recoverWebhook", "POST", f"{_ONE}/recover", "Send missed events again"),
         "Sends all events since a time whose delivery has failed, or that were never sent to"
         " this webhook. Their ids stay the same. This happens in the background, in the order"
         " of the feed; while 1,000 deliveries are pending it waits.",

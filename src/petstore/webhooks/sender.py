@@ -37,7 +37,7 @@ _PATH_CHARACTERS = "!$%&'()*+,-./:;=?@[]_~"
 
 
 class DeliveryFailed(Exception):
-    """There was no response; the message says why, for the holder of the webhook."""
+    """There was no response; the message says why, for the owner of the webhook."""
 
 
 class EndpointResponse(NamedTuple):

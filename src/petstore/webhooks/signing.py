@@ -1,6 +1,6 @@
 """The secrets of webhooks, and the headers that prove where a delivery comes from.
 
-Each secret is derived from one master secret, so no database holds any. The headers are those of
+Each secret is derived from one master secret, so no database stores any. The headers follow
 Standard Webhooks 1.0.0.
 """
 

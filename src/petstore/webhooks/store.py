@@ -158,7 +158,7 @@ def create_webhook(new: WebhookCreate, key_id: int, now: Milliseconds) -> Unit[I
 
 
 def require_own(webhook: Webhook, caller: Caller | None) -> None:
-    """Refuse to do more to the webhook of another caller than to disable it."""
+    """Allow no more to the webhook of another caller than to disable it."""
     owner = webhook.owner
     if caller is not None and owner.id != caller.id:
         msg = (
