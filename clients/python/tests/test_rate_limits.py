@@ -113,16 +113,6 @@ def test_after_a_429_no_request_is_sent_before_retry_after() -> None:
     assert enter(known, 41) == 0.05
 
 
-def test_the_longest_retry_after_of_a_burst_applies() -> None:
-    known = limits()
-    for moment in (0, 1, 3):
-        known.enter(moment, MAX_WAIT)
-    known.refuse(3, refusal(40))
-    known.refuse(3, refusal(50))
-    known.refuse(3, refusal(30))
-    assert enter(known, 3) == 50
-
-
 def test_each_further_429_doubles_the_minimum_wait_until_a_success() -> None:
     known, now, waits = limits(), 0.0, []
     for _ in range(9):
