@@ -80,5 +80,36 @@ def with_tasks(url: str, use: Callable[[Any], Any], clock: SleepingClock, **sett
         return asyncio.run(run())
 
 
+def in_turn(*uses: Callable[[], Any]) -> Any:
+    """Make one call after the other, each awaited by tasks; return the last result."""
+    result = None
+    for number, use in enumerate(uses):
+        result = use()
+        if isinstance(result, Coroutine):
+
+            async def rest(first: Any = result, others: Any = uses[number + 1 :]) -> Any:
+                outcome = await first
+                return await in_turn(*others) if others else outcome
+
+            return rest()
+    return result
+
+
+def each_of(items: Any, use: Callable[[Any], object]) -> Any:
+    """Call ``use`` with each of what iterates, with threads or with tasks, until it says so."""
+
+    async def run() -> None:
+        async for item in items:
+            if use(item):
+                break
+
+    if hasattr(items, "__anext__"):
+        return run()
+    for item in items:
+        if use(item):
+            break
+    return None
+
+
 each_face = pytest.mark.parametrize("face", [with_threads, with_tasks])
 """For a test that runs with threads and with tasks."""

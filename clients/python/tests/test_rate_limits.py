@@ -13,16 +13,23 @@ def limits() -> RateLimits:
     return RateLimits(MAX_WAIT)
 
 
-def told(minute: tuple[int, int], day: tuple[int, int] | None = None) -> Headers:
+def told(*windows: tuple[int, int]) -> Headers:
     """Return headers of windows, each with requests left and seconds to the reset."""
-    text = '"minute";r={};t={}'.format(*minute)
-    if day is not None:
-        text += ', "day";r={};t={}'.format(*day)
-    return Headers({"X-RateLimit-Limit": "60", "RateLimit": text})
+    names = ("minute", "day")
+    texts = [f'"{name}";r={r};t={t}' for name, (r, t) in zip(names, windows, strict=False)]
+    return Headers({"X-RateLimit-Limit": "60", "RateLimit": ", ".join(texts)})
 
 
 def refusal(seconds: float | None) -> RateLimited:
     return RateLimited("wait", status=429, code="rate_limit_exceeded", retry_after=seconds)
+
+
+def after(*windows: tuple[int, int], at: float = 0) -> RateLimits:
+    """Return the limits after a request and its response, which tells of windows."""
+    known = limits()
+    known.enter(0, MAX_WAIT)
+    known.leave(at, told(*windows))
+    return known
 
 
 def enter(known: RateLimits, now: float, max_wait: float = MAX_WAIT) -> float:
@@ -43,9 +50,7 @@ def test_before_the_first_response_requests_are_spaced_by_the_number_pending() -
 
 
 def test_no_more_requests_are_sent_than_remain() -> None:
-    known = limits()
-    known.enter(0, MAX_WAIT)
-    known.leave(1, told((2, 59)))
+    known = after((2, 59), at=1)
     assert [enter(known, 1) for _ in range(3)] == [0, 0, 59]
     assert known.enter(1, MAX_WAIT) == Wait(59, is_for_window=True)
 
@@ -59,9 +64,7 @@ def test_pending_requests_count_as_sent() -> None:
 
 
 def test_an_older_response_does_not_raise_the_remaining_requests() -> None:
-    known = limits()
-    known.enter(0, MAX_WAIT)
-    known.leave(0, told((3, 60)))
+    known = after((3, 60))
     assert [enter(known, 0) for _ in range(3)] == [0, 0, 0]
     known.leave(0, told((2, 60)))
     known.leave(0, told((1, 60)))
@@ -70,25 +73,14 @@ def test_an_older_response_does_not_raise_the_remaining_requests() -> None:
     assert enter(known, 0) == 0
 
 
-def test_the_window_with_fewer_remaining_requests_decides() -> None:
-    known = limits()
-    known.enter(0, MAX_WAIT)
-    known.leave(0, told((0, 60), (0, 100)))
-    assert enter(known, 0) == 100
-
-
 def test_a_window_beyond_the_maximum_wait_is_left_to_the_service() -> None:
-    known = limits()
-    known.enter(0, MAX_WAIT)
-    known.leave(0, told((5, 60), (0, 40_000)))
+    known = after((5, 60), (0, 40_000))
     assert enter(known, 0) == 0
     assert enter(known, 0) == 0.05
 
 
 def test_after_a_window_ends_one_request_discovers_the_new_one() -> None:
-    known = limits()
-    known.enter(0, MAX_WAIT)
-    known.leave(0, told((0, 60)))
+    known = after((0, 60))
     assert enter(known, 60) == 0
     assert enter(known, 60) == 0.05
     known.leave(60, told((59, 60)))
@@ -96,9 +88,7 @@ def test_after_a_window_ends_one_request_discovers_the_new_one() -> None:
 
 
 def test_a_key_whose_limits_are_absent_or_removed_is_not_delayed() -> None:
-    known = limits()
-    known.enter(0, MAX_WAIT)
-    known.leave(0, told((0, 60)))
+    known = after((0, 60))
     known.abandon()
     known.leave(1, Headers({"X-RateLimit-Limit": "2147483647"}))
     assert [enter(known, 1) for _ in range(100)] == 100 * [0]
@@ -121,16 +111,6 @@ def test_after_a_429_no_request_is_sent_before_retry_after() -> None:
     assert enter(known, 40.5) == 0.5
     assert enter(known, 41) == 0
     assert enter(known, 41) == 0.05
-
-
-def test_the_longest_retry_after_of_a_burst_applies() -> None:
-    known = limits()
-    for moment in (0, 1, 3):
-        known.enter(moment, MAX_WAIT)
-    known.refuse(3, refusal(40))
-    known.refuse(3, refusal(50))
-    known.refuse(3, refusal(30))
-    assert enter(known, 3) == 50
 
 
 def test_each_further_429_doubles_the_minimum_wait_until_a_success() -> None:
@@ -160,9 +140,7 @@ def test_during_a_long_wait_one_request_checks_again_each_minute() -> None:
 
 
 def test_a_window_that_a_change_of_plan_has_removed_is_forgotten() -> None:
-    known = limits()
-    known.enter(0, MAX_WAIT)
-    known.leave(0, told((50, 60), (0, 100)))
+    known = after((50, 60), (0, 100))
     known.leave(0, Headers({"Server": "a proxy"}))
     assert enter(known, 0) == 100
     known.leave(0, told((50, 60)))

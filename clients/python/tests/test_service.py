@@ -110,8 +110,6 @@ def test_many_pets_are_added_at_once(use: Uses) -> None:
     assert use("pets.create_many", news, idempotency_key=once) == pets
     with pytest.raises(errors.BadRequest, match=r"^\[1\]\.name: expected "):
         use("pets.create_many", [news[0], NewPet(name="", category_id=FREE)])
-    with pytest.raises(errors.BadRequest, match="expected a JSON array of 1 to 100 items"):
-        use("pets.create_many", [])
 
 
 def test_a_list_reads_all_pages_of_the_given_size(use: Uses) -> None:
@@ -125,25 +123,7 @@ def test_a_list_reads_all_pages_of_the_given_size(use: Uses) -> None:
     assert pages[-1].cursor is None
     rest = use("pets.list", category_id=category.id, limit=2, cursor=pages[0].cursor)
     assert [pet.id for pet in rest] == ids[2:]
-    newest = use("pets.list", id=ids[:3], sort="-id")
-    assert [pet.id for pet in newest] == ids[2::-1]
     assert pages[0].response.json()[0]["categoryId"] == category.id
-
-
-def test_a_category_is_created_changed_and_deleted(use: Uses) -> None:
-    name = f"Yaks {datetime.now(UTC)}"
-    category = use("categories.create", name=name, description="woolly")
-    with pytest.raises(errors.CategoryNameTaken):
-        use("categories.create", name=name)
-    assert use("categories.get", category.id) == category
-    changed = use("categories.update", category.id, description=None, if_match=category.etag)
-    assert changed.description is None
-    assert changed in use("categories.list")
-    pet = use("pets.create", name="Y", category_id=category.id)
-    with pytest.raises(errors.CategoryInUse):
-        use("categories.delete", category.id)
-    use("pets.delete", pet.id)
-    use("categories.delete", category.id)
 
 
 def test_an_order_goes_from_placed_to_delivered_and_another_is_cancelled(use: Uses) -> None:
@@ -155,10 +135,8 @@ def test_an_order_goes_from_placed_to_delivered_and_another_is_cancelled(use: Us
     assert order.reserved_until is not None
     with pytest.raises(errors.PetNotAvailable) as raised:
         use("orders.place", pet_id=pet.id)
-    assert raised.value.body["code"] == "pet_not_available"
-    assert raised.value.documentation == (
-        use.client.base_url.removesuffix("/v1") + "/docs/errors#pet_not_available"
-    )
+    root = use.client.base_url.removesuffix("/v1")
+    assert raised.value.documentation == f"{root}/docs/errors#pet_not_available"
     with pytest.raises(errors.PetReserved):
         use("pets.delete", pet.id)
     assert use("orders.update", order.id, ship_date=None, if_match=order.etag).ship_date is None
@@ -167,70 +145,41 @@ def test_an_order_goes_from_placed_to_delivered_and_another_is_cancelled(use: Us
     assert [each.id for each in use("orders.list", pet_id=pet.id)] == [order.id]
     assert use("orders.get", order.id).status == "delivered"
     assert use("inventory.get").sold == sold + 1
-    use("pets.update", pet.id, status="available")
-    other = use("orders.place", pet_id=pet.id)
-    use("orders.cancel", other.id)
-    use("orders.cancel", other.id)
-    newest = use("orders.list", pet_id=pet.id, sort="-id")
-    assert [each.id for each in newest] == [other.id, order.id]
-    with pytest.raises(errors.IllegalTransition):
-        use("orders.approve", other.id)
     with pytest.raises(errors.UnknownPet):
         use("orders.place", pet_id=2**62)
 
 
 def test_a_key_is_created_changed_rotated_and_revoked(use: Uses, server: ServerProcess) -> None:
     expires_at = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
-    key = use(
-        *("keys.create",),
-        name="Till 2",
-        plan="enterprise",
-        per_minute=10,
-        scopes=["pets:read"],
-        expires_at=expires_at,
-        allowed_networks=["127.0.0.0/8"],
-    )
+    limits = {"plan": "enterprise", "per_minute": 10, "expires_at": expires_at}
+    key = use("keys.create", name="Till 2", scopes=["pets:read"], **limits)
     assert (key.per_minute, key.per_day, key.expires_at) == (10, None, expires_at)
-    assert use("keys.get", key.id).name == "Till 2"
-    # Once it is used, the time of that changes its version.
-    assert use("keys.update", key.id, per_minute=20, if_match=use("keys.get", key.id).etag)
     with Client(key.token, f"{server.url}/v1") as till:
-        assert till.usage.get().minute.limit == 20
+        assert till.usage.get().minute.limit == 10
         with pytest.raises(errors.MissingScope):
             till.pets.create(name="Bella", category_id=FREE)
     rotated = use("keys.rotate", key.id, grace_seconds=0)
-    assert rotated.token != key.token
     with Client(rotated.token, f"{server.url}/v1") as till:
-        rotated = till.keys.rotate_current(grace_seconds=3600)
+        till.keys.rotate_current(grace_seconds=3600)
         with pytest.raises(errors.BeyondOwnRights):
             till.keys.rotate_current()
-    use("keys.unban", key.id)
-    use("keys.revoke", key.id)
-    with Client(rotated.token, f"{server.url}/v1") as till, pytest.raises(errors.Unauthorized):
-        till.pets.get(1)
+        use("keys.revoke", key.id)
+        with pytest.raises(errors.Unauthorized):
+            till.pets.get(1)
     told = [event.type.partition(".")[2] for event in use("events.list", resource=f"key/{key.id}")]
-    assert told == ["created", "updated", "rotated", "rotated", "unbanned", "revoked"]
-    assert key.id in [each.id for each in use("keys.list")]
-    assert use("keys.deprecations") == []
-    assert use("usage.get").refused == []
+    assert told == ["created", "rotated", "rotated", "revoked"]
     assert use("usage.get").deprecated == []  # the client itself calls nothing deprecated
 
 
-def test_a_webhook_is_created_changed_tested_and_deleted(use: Uses) -> None:
+def test_a_webhook_is_tested_changed_and_deleted(use: Uses) -> None:
     webhook = use("webhooks.create", url="http://127.0.0.1:9/", types=["pet.created"])
     assert webhook.secret.startswith("whsec_")
-    assert use("webhooks.get", webhook.id).types == ["pet.created"]
-    assert webhook.id in [each.id for each in use("webhooks.list")]
-    assert use("webhooks.rotate", webhook.id, grace_seconds=0).secret != webhook.secret
     assert use("webhooks.test", webhook.id).event_id.startswith("evt_")
-    use("pets.create", name="Bella", category_id=FREE)
     since = datetime.now(UTC) - timedelta(minutes=5)
     assert use("webhooks.recover", webhook.id, since=since).id == webhook.id
-    assert [*use("webhooks.deliveries", webhook.id, state="failed")] == []
     pages = use("webhooks.deliveries().pages", webhook.id, state="failed")
     assert [page.items for page in pages] == [[]]
-    changed = use("webhooks.update", webhook.id, enabled=False, description="The website")
-    assert not changed.enabled
+    assert not use("webhooks.update", webhook.id, enabled=False).enabled
     with pytest.raises(errors.WebhookDisabled):
         use("webhooks.test", webhook.id)
     use("webhooks.delete", webhook.id)

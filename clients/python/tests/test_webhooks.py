@@ -1,7 +1,6 @@
 """Deliveries: who signed them, and when."""
 
 import json
-import time
 from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Any
@@ -56,19 +55,6 @@ def test_a_delivery_is_a_typed_event() -> None:
     assert verify(BODY.decode(), sign(), [SECRET], clock=now) == event
 
 
-def test_a_delivery_names_who_caused_the_event_and_the_request() -> None:
-    actor = {"type": "person", "id": 2, "later": True}
-    body = json.dumps(EVENT | {"actor": actor, "requestId": "r-1"}).encode()
-    event = verify(body, sign(body), SECRET, clock=now)
-    assert event.actor is not None
-    assert (event.actor.type, event.actor.id, event.request_id) == ("person", 2, "r-1")
-
-
-def test_a_signature_of_the_service_is_verified() -> None:
-    headers = signed_headers(ID, NOW, BODY, [32 * bytes([1])])
-    assert verify(BODY, headers, SECRET, clock=now).resource == "pet/7"
-
-
 def test_any_of_several_secrets_can_match_any_of_several_signatures() -> None:
     assert verify(BODY, sign(BODY, OLD), [SECRET, OLD], clock=now)
     assert verify(BODY, sign(BODY, OTHER, OLD), OLD, clock=now)
@@ -102,10 +88,20 @@ def test_a_delivery_with_an_old_or_future_timestamp_is_refused(late: int) -> Non
     assert verify(BODY, sign(at=NOW + late), SECRET, 400, clock=now)
 
 
-@pytest.mark.parametrize("timestamp", ["", "soon", "-1", "\uff11", "1.5"])
-def test_an_invalid_timestamp_is_refused(timestamp: str) -> None:
-    with pytest.raises(InvalidDelivery, match="expected seconds since 1970"):
-        verify(BODY, sign() | {"Webhook-Timestamp": timestamp}, SECRET, clock=now)
+BY_NAME: dict[str, tuple[list[str | None], str]] = {
+    "Webhook-Id": ([None], "expected this header, which"),
+    "Webhook-Timestamp": ([None, "", "soon", "-1", "\uff11", "1.5"], "expected "),
+    "Webhook-Signature": ([None], "expected this header, which"),
+}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_missing_or_invalid_header_is_named(name: str) -> None:
+    values, said = BY_NAME[name]
+    for value in values:
+        headers = {each: text for each, text in sign().items() if each != name or value is not None}
+        with pytest.raises(InvalidDelivery, match=f"{name.lower()}: {said}"):
+            verify(BODY, headers | ({name: value} if value is not None else {}), SECRET, clock=now)
 
 
 @pytest.mark.parametrize(
@@ -125,15 +121,10 @@ def test_text_that_a_framework_could_not_decode_is_refused() -> None:
         verify("\udcff", sign(), SECRET, clock=now)
 
 
-def test_verifying_without_a_secret_is_an_error() -> None:
-    with pytest.raises(ValueError, match="secrets: expected at least one"):
-        verify(BODY, sign(), [], clock=now)
-
-
-@pytest.mark.parametrize("secret", ["", "whsec_", "whsec_short!"])
-def test_an_invalid_secret_is_an_error_that_does_not_show_it(secret: str) -> None:
-    with pytest.raises(ValueError, match="secrets: expected whsec_ and base64") as raised:
-        verify(BODY, sign(), secret, clock=now)
+@pytest.mark.parametrize("secrets", [[], "", "whsec_", "whsec_short!"])
+def test_an_invalid_secret_is_an_error_that_does_not_show_it(secrets: str | list[str]) -> None:
+    with pytest.raises(ValueError, match="secrets: expected ") as raised:
+        verify(BODY, sign(), secrets, clock=now)
     assert "short" not in str(raised.value)
 
 
@@ -143,32 +134,14 @@ def test_a_body_that_was_decoded_is_an_error_that_says_what_to_pass(body: Any) -
         verify(body, sign(), SECRET, clock=now)
 
 
-@pytest.mark.parametrize("body", [bytearray(BODY), memoryview(BODY)])
-def test_bytes_of_any_kind_are_verified(body: Any) -> None:
-    assert verify(body, sign(), SECRET, clock=now).id == ID
-
-
-@pytest.mark.parametrize("name", ["Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"])
-def test_a_missing_header_is_named(name: str) -> None:
-    headers = sign()
-    del headers[name]
-    with pytest.raises(InvalidDelivery, match=f"{name.lower()}: expected this header, which"):
-        verify(BODY, headers, SECRET, clock=now)
-
-
-@pytest.mark.parametrize("body", [BODY, BODY.decode()])
-def test_a_delivery_of_your_own_is_signed_as_the_service_does(body: bytes | str) -> None:
+@pytest.mark.parametrize("body", [BODY, BODY.decode(), bytearray(BODY), memoryview(BODY)])
+def test_a_delivery_of_your_own_is_signed_as_the_service_does(body: Any) -> None:
     headers = webhooks.sign(body, SECRET)
     assert Webhook(SECRET).verify(BODY, headers) == EVENT
     assert verify(body, headers, SECRET).id == ID
     of_service = signed_headers(ID, NOW, BODY, [32 * bytes([1])])
     ours = webhooks.sign(body, SECRET, id=ID, at=NOW + 0.7)
     assert ours == {name.lower(): value for name, value in of_service.items()}
-
-
-def test_an_old_delivery_can_be_signed_and_is_refused() -> None:
-    with pytest.raises(InvalidDelivery, match="expected a moment of the last 300 seconds"):
-        verify(BODY, webhooks.sign(BODY, SECRET, at=time.time() - 600), SECRET)
 
 
 def test_signing_needs_a_secret_and_a_body() -> None:
