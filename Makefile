@@ -80,7 +80,7 @@ dist: .venv/installed-dev $(SITE) ## Build sdists and wheels of service and clie
 release: .venv/installed-dev $(SITE) ## Release VERSION=1.2.0: test, build, commit and tag
 	@$(BIN)/python deploy/release.py "$(VERSION)"
 
-# What the service promises when its parts fail; takes MINUTES, SEED and ONLY (docs/reliability.md).
+# What the service promises when its parts fail; takes MINUTES, SEED and ONLY (proof/report.md).
 MINUTES ?= 50
 prove: .venv/installed-dev ## Kill, starve and attack the service; MINUTES=10, SEED and ONLY
 	PYTHONPATH=.:tests:bench exec $(BIN)/python -m proof --save --minutes "$(MINUTES)" \
@@ -154,7 +154,7 @@ node: .venv/node/installed ## Install the tools that run on Node.js
 	$(PIP) --python $(@D) install --no-deps --only-binary :all: --no-compile --require-hashes --requirement $<
 	@touch $@
 
-pipelines: .venv/pipelines/installed ## Install dlt and the Singer SDK, for the examples of docs/pipelines.md
+pipelines: .venv/pipelines/installed ## Install dlt and the Singer SDK, for the examples of docs/sync.md
 
 # Tests that need what cannot be had here are skipped; the last line of the run says which.
 .venv/extras: tests/node/package-lock.json requirements-pipelines.lock | .venv/installed-dev

@@ -3,7 +3,7 @@
 One service process, one PostgreSQL and one Redis share the machine with the load, so compare the
 microseconds of CPU, not the rates. Numbers are medians of the rounds. PostgreSQL's files are in
 memory where there is room; the time that a commit waits for a disk is measured by itself. With
-``--save`` the numbers go to ``measured.json``, and the tables of ``scale.py`` to docs/scale.md.
+``--save`` the numbers go to ``measured.json``, and the tables of ``scale.py`` to results/scale.md.
 """
 
 import argparse

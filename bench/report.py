@@ -72,7 +72,7 @@ def pages(results: Results) -> dict[Path, str]:
     well_known = [one for one in results.alone if one.name in (OURS, "fastapi", "go")]
     tables = {
         _ROOT / "README.md": {"ratios": _ratios(well_known, ("list", "create", "mix"))},
-        _ROOT / "docs/performance.md": {
+        FOLDER / "performance.md": {
             "measured": f"Measured on {results.machine}; {results.system}.",
             "ratios": _ratios(results.alone, WORKS),
             "targets": targets_table(results),

@@ -7,7 +7,7 @@ from pathlib import Path
 from measured import Measured, WorkCosts
 from tables import Span, table
 
-PAGE = Path(__file__).parent.parent / "docs/scale.md"
+PAGE = Path(__file__).parent / "results/scale.md"
 MIX = {"list": 0.90, "get": 0.08, "create": 0.01, "place order": 0.01}
 RATES = {"10 thousand": 10_000, "1 million": 1_000_000, "100 million": 100_000_000}
 # Assumptions: share of each core in use, cores of a database server, requests a minute per key.

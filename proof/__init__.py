@@ -1,4 +1,4 @@
 """The proof: experiments that try what the service promises, on real parts that fail.
 
-``make prove`` runs them; ``docs/reliability.md`` is their report.
+``make prove`` runs them; ``proof/report.md`` is their report.
 """

@@ -1,6 +1,6 @@
 """Try what the service promises, on real parts that fail: ``make prove``.
 
-Prints a line for each experiment, and writes docs/reliability.md unless only some were asked for.
+Prints a line for each experiment, and writes proof/report.md unless only some were asked for.
 What was tried fewer than 20 times is on the page as too few. Ends with status 1 if a promise was
 broken, and with 2, having tried nothing, if the experiments do not fit into the minutes.
 """

@@ -14,7 +14,7 @@ from proof.deployments import Deployment
 from proof.processes import Program
 from support.callers import Callers
 
-GUIDE = Path(__file__).parent.parent / "docs/guides/keep-two-stores-equal.md"
+GUIDE = Path(__file__).parent.parent / "docs/sync.md"
 _STATUSES: tuple[PetStatus | None, ...] = ("available", "pending", "sold", None)
 _PAUSE_SECONDS = 0.005
 

@@ -10,9 +10,8 @@ import msgspec
 
 from proof.experiment import Experiment
 
-_ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results.json"
-REPORT = _ROOT / "docs" / "reliability.md"
+REPORT = Path(__file__).parent / "report.md"
 
 _HEAD = """\
 # Reliability

@@ -25,31 +25,24 @@ TEXTS = {
 RUN = [name for name, text in TEXTS.items() if "```console" in text]
 NOT_RUN = {
     "CONTRIBUTING.md": "the targets of make, this suite among them",
-    "README.md": "the targets of make",
     "clients/python/README.md": "packages from outside",
     "docs/agents.md": "packages from outside, and a server for programs of the reader",
-    "docs/README.md": "a first request, which the tutorials explain and run",
     "docs/client.md": "scripts that begin from the reader's own key and orders",
     "docs/deploying.md": "images, clusters, systemd and packages from outside",
-    "docs/guides/back-off.md": "a wait of a minute",
-    "docs/guides/generated-clients.md": "generators and packages from outside",
-    "docs/guides/keep-two-stores-equal.md": "run by tests/proof/test_mirrors.py",
-    "docs/guides/receive-webhooks.md": "a network of the reader",
-    "docs/guides/rotate-a-key.md": "a key that has leaked",
-    "docs/guides/run-behind-a-proxy.md": "the journal of systemd",
+    "docs/generated-clients.md": "generators and packages from outside",
     "docs/importing.md": "forms of one command, for files of the reader",
-    "docs/keys.md": "forms of one command, for networks of the reader",
+    "docs/keys.md": "networks of the reader, and a key that has leaked",
     "docs/logs.md": "the journal of systemd",
     "docs/monitoring.md": "Prometheus, a collector and packages from outside",
     "docs/moving.md": "run by tests/deploy/test_postgres_backup.py, or for another machine",
     "docs/operating.md": "forms of one command, for addresses of the reader",
     "docs/people.md": "a public address of the reader",
-    "docs/performance.md": "the benchmarks",
-    "docs/pipelines.md": "packages from outside; run by tests/test_data_pipelines.py",
-    "docs/reliability.md": "the experiments",
+    "docs/proxy.md": "the journal of systemd",
+    "docs/receive-webhooks.md": "a network of the reader",
     "docs/runbook.md": "systems that fail",
-    "docs/scale.md": "the benchmarks",
+    "docs/security.md": "forms of one command, for origins of the reader",
     "docs/settings.md": "forms of one command",
+    "docs/sync.md": "run by tests/test_data_pipelines.py and tests/proof/test_mirrors.py",
     "docs/upgrading.md": "systemd and packages of another version",
     "docs/webhooks.md": "forms of one command, for addresses of the reader",
 }
@@ -75,13 +68,6 @@ Petstore is at  http://127.0.0.1:8000/v1
 $ petstore keys create --name "Corner shop" --plan free
 Key 5 (Corner shop) created. The token is shown this once.
 ps_live_…
-```
-"""
-ROTATED = """
-```console
-$ make serve
-Petstore is at  http://127.0.0.1:8000/v1
-$ petstore keys create --name "Corner shop" --plan free > old.token 2> /dev/null
 ```
 """
 FILES = f"""{DEMO}
@@ -128,54 +114,34 @@ $ echo "resolve = shop.example:443:127.0.0.1" >> ~/.curlrc
 $ echo "cacert = /etc/ssl/shop.example.pem" >> ~/.curlrc
 ```
 """
-RECEIVER = """
-```python
-# receiver.py
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-class Receiver(BaseHTTPRequestHandler):
-    def do_POST(self):
-        self.send_response(204)
-        self.end_headers()
-
-print("ready")
-ThreadingHTTPServer(("127.0.0.1", 3000), Receiver).serve_forever()
-```
-
-```console
-$ python receiver.py
-ready
-```
-"""
 COMMANDS = ("console", "sh")
 SETUPS = {
     "docs/README.md": DEMO,
     "docs/agents.md": STORE,
-    "docs/authentication.md": DEMO,
+    "docs/authentication.md": STORE,
     "docs/client.md": DEMO,
-    "docs/events.md": DEMO + RECEIVER,
-    "docs/guides/back-off.md": STORE,
-    "docs/guides/receive-webhooks.md": PRIVATE,
-    "docs/guides/rotate-a-key.md": ROTATED,
-    "docs/guides/run-behind-a-proxy.md": PROXIED,
+    "docs/events.md": DEMO,
     "docs/http.md": DEMO,
     "docs/importing.md": FILES,
     "docs/keys.md": KEYS,
+    "docs/limits.md": DEMO,
     "docs/moving.md": SERVICE + SECRET,
     "docs/operating.md": SECRETS,
+    "docs/orders.md": DEMO,
     "docs/pagination.md": DEMO,
     "docs/people.md": KEYS,
     "docs/pets.md": DEMO,
+    "docs/proxy.md": PROXIED,
+    "docs/receive-webhooks.md": PRIVATE,
     "docs/retries.md": DEMO,
     "docs/upgrading.md": SERVICE,
-    "docs/webhooks.md": STORE,
 }
 # Texts of a page, with what they are here; programs that only one page needs.
 PLACES = {
-    "docs/guides/run-behind-a-proxy.md": {"https://shop.example": "https://shop.example:443"},
+    "docs/proxy.md": {"https://shop.example": "https://shop.example:443"},
     "docs/operating.md": {"cache:6379": "127.0.0.1:6379"},
 }
-NEEDS = {"docs/guides/run-behind-a-proxy.md": "nginx"}
+NEEDS = {"docs/proxy.md": "nginx"}
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,10 @@ FORMS = ROOT / ".github/ISSUE_TEMPLATE"
 
 @pytest.mark.parametrize(
     ("schema", "names"),
-    [("github-issue-config", ["config.yml"]), ("github-issue-forms", ["bug.yml", "feature.yml"])],
+    [
+        ("github-issue-config", ["config.yml"]),
+        ("github-issue-forms", ["bug.yml", "feature.yml", "question.yml"]),
+    ],
 )
 def test_the_issue_forms_are_valid(schema: str, names: list[str]) -> None:
     command = (sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}")

@@ -1,4 +1,4 @@
-"""The programs of docs/pipelines.md copy a store and keep the copy equal."""
+"""The programs of docs/sync.md copy a store and keep the copy equal."""
 
 import json
 import os
@@ -18,8 +18,8 @@ from support.programs import needs
 from support.servers import StartServer, servers_in
 from support.waiting import within
 
-PAGE = (Path(__file__).parent.parent / "docs/pipelines.md").read_text()
-DLT, TAP = (block.text for block in blocks(PAGE) if block.language == "python")
+PAGE = (Path(__file__).parent.parent / "docs/sync.md").read_text()
+DLT, TAP, _ = (block.text for block in blocks(PAGE) if block.language == "python")
 PACKAGES = Path(sys.prefix) / "pipelines"
 # What is in the warehouse, as JSON, after the program of the page.
 ROWS = """

@@ -14,14 +14,13 @@ from website.sources import stage
 
 _HOME = "index.md"
 _ORIGIN = "http://127.0.0.1:8000"
-_GENERATED = "Reference"
 _OPERATIONS = Entry(
     "Operations", "operations/index.md", "every operation: parameters, responses, errors, samples"
 )
-_TABLES = {
-    Entry("Types of events", "event-types.md", "every type, with an example"): tables.event_types,
-    Entry("Metrics", "metrics.md", "every metric for Prometheus"): tables.metric_table,
-}
+_EVENTS = Entry("Event types", "event-types.md", "every type, with an example")
+_METRICS = Entry("Metrics", "metrics.md", "every metric for Prometheus")
+_REFERENCE = "API reference"
+_GENERATED = {_REFERENCE: [_OPERATIONS, _EVENTS], "Operate": [_METRICS]}
 
 
 def build(target: Path) -> int:
@@ -42,7 +41,7 @@ def build(target: Path) -> int:
         site = render(docs, _navigation(listed))
         of_operations = [entry for entries in operations.tags().values() for entry in entries]
         texts = {
-            "llms.txt": llms.index(listed, {_GENERATED: of_operations}),
+            "llms.txt": llms.index(listed, {_REFERENCE: of_operations}),
             "llms-full.txt": llms.whole(sources),
         }
         return write_site(site, target, sources | texts)
@@ -64,13 +63,15 @@ def check_navigation(sources: Iterable[str], listed: dict[str, list[Entry]]) -> 
 def _add_generated(docs: Path) -> dict[str, list[Entry]]:
     """Write the pages that follow from the code; return the lists of the home page with them."""
     made = operations.pages(document(_ORIGIN, OPERATIONS))
-    made |= {entry.path: page() for entry, page in _TABLES.items()}
+    made |= {_EVENTS.path: tables.event_types(), _METRICS.path: tables.metric_table()}
     for path, text in made.items():
         page = docs / path
         page.parent.mkdir(exist_ok=True)
         page.write_text(text, "utf-8")
     home = docs / _HOME
-    text = with_entries(home.read_text("utf-8"), _GENERATED, [_OPERATIONS, *_TABLES])
+    text = home.read_text("utf-8")
+    for section, entries in _GENERATED.items():
+        text = with_entries(text, section, entries)
     home.write_text(text, "utf-8")
     return sections(text)
 

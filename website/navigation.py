@@ -38,8 +38,8 @@ def _entries(home: str) -> Iterator[tuple[str, Entry]]:
 
 
 def with_entries(home: str, section: str, added: Iterable[Entry]) -> str:
-    """Return the home page with more entries, the first ones in the list of a section."""
+    """Return the home page with more entries, the last ones in the list of a section."""
     before, heading, after = home.partition(f"\n## {section}\n")
-    text, first, rest = after.partition("\n- ")
+    own, following, rest = after.partition("\n\n## ")
     lines = "".join(f"\n{entry}" for entry in added)
-    return f"{before}{heading}{text}{lines}{first}{rest}"
+    return f"{before}{heading}{own.rstrip()}{lines}{following or chr(10)}{rest}"

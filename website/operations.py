@@ -1,34 +1,63 @@
 """The pages of the operations, one each, from the table that routes and validates them."""
 
 import json
+import re
 from collections.abc import Iterator
 from textwrap import indent
 from typing import Any
 
-from petstore.interface.openapi.responses import cause_of, possible_errors
+from petstore.interface.openapi.responses import cause_of
 from petstore.interface.operation import BASE, Operation
 from petstore.interface.operations import OPERATIONS
 from website.navigation import Entry
-from website.samples import curl, python
+from website.samples import curl, python, typescript
 from website.schemas import Document, Json, table
 
 _FIRST_ERROR = 400
+_VERBS = {"Add": "Create", "Change": "Update"}
+_TITLES = {
+    "listPets": "List and filter pets",
+    "createPet": "Create a pet",
+    "createPets": "Create many pets",
+    "getPet": "Get a pet",
+    "getInventory": "Get the inventory",
+    "createImport": "Create an import",
+    "updateImport": "Update an import",
+    "getImportRefused": "Get the refused rows of an import",
+    "placeOrder": "Create an order",
+    "updateOrder": "Update an order",
+    "getSales": "Get the sales",
+    "getUsage": "Get your usage",
+}
 _ABOUT = f"""# Operations
 
-Every operation needs an [API key](../keys.md). All paths begin at the address of your service, such
-as `http://127.0.0.1:8000`. Programs read the same from the OpenAPI 3.1 document at
-`{BASE}/openapi.json`.
+Every operation needs an [API key](../authentication.md). All paths begin at the address of your
+service, such as `http://127.0.0.1:8000`. Programs read the same from `{BASE}/openapi.json`.
 
 The samples take the address and the key from two environment variables:
 
 ```sh
 export PETSTORE_URL=http://127.0.0.1:8000/v1
 export PETSTORE_KEY=ps_live_…
-```"""
-_SAMPLES = (
-    "`PETSTORE_URL` and `PETSTORE_KEY` are [environment variables](index.md) with the address of"
-    " your service, including `/v1`, and your key."
-)
+```
+
+Choose a new `Idempotency-Key` for each thing that you want done ([Retry safely](../retries.md)).
+The Python client chooses one automatically.
+
+## Common errors
+
+Any operation can respond with these. Its own page lists the errors that are special to it:
+
+| Status | Code |
+|---|---|
+| 400 | [`invalid_parameter`](../errors.md#invalid_parameter), [`invalid_body`](../errors.md#invalid_body) |
+| 401 | [`missing_api_key`](../errors.md#missing_api_key), [`invalid_api_key`](../errors.md#invalid_api_key) |
+| 403 | [`missing_scope`](../errors.md#missing_scope), [`network_not_allowed`](../errors.md#network_not_allowed) |
+| 404 | [`not_found`](../errors.md#not_found) |
+| 412 | [`precondition_failed`](../errors.md#precondition_failed), on PATCH and DELETE |
+| 422 | [`idempotency_key_reused`](../errors.md#idempotency_key_reused), on POST |
+| 429 | [`rate_limit_exceeded`](../errors.md#rate_limit_exceeded), [`api_key_banned`](../errors.md#api_key_banned) |
+| 503 | [`service_unavailable`](../errors.md#service_unavailable) |"""
 # Described once, in docs/http.md and docs/limits.md.
 _COMMON = {
     *("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"),
@@ -48,13 +77,20 @@ def path(operation: Operation) -> str:
     return f"operations/{operation.id}.md"
 
 
+def title(operation: Operation) -> str:
+    """Return the title of the page of an operation, in the words that people search for."""
+    return _TITLES.get(operation.id) or re.sub(
+        "^(Add|Change)(?= an? )", lambda verb: _VERBS[verb[1]], operation.summary
+    )
+
+
 def tags() -> dict[str, list[Entry]]:
     """Return the operations of each tag."""
     found: dict[str, list[Entry]] = {}
     for operation in OPERATIONS:
         address = f"{operation.method} {BASE}{operation.path}"
         note = "" if operation.deprecation is None else ", deprecated"
-        entry = Entry(operation.summary, path(operation), f"`{address}`{note}")
+        entry = Entry(title(operation), path(operation), f"`{address}`{note}")
         found.setdefault(operation.tag, []).append(entry)
     return found
 
@@ -77,7 +113,7 @@ def _page(operation: Operation, document: Document) -> str:
 
 
 def _parts(operation: Operation, described: Json, document: Document) -> Iterator[str]:
-    yield f"# {operation.summary}"
+    yield f"# {title(operation)}"
     yield f"```http\n{operation.method} {BASE}{operation.path}\n```"
     yield _deprecation(operation)
     yield operation.description
@@ -108,16 +144,20 @@ def _day(time: Any) -> str:
 
 def _facts(operation: Operation) -> str:
     scope = "any scopes" if operation.scope is None else f"the scope `{operation.scope}`"
-    cost = "one request of each window" if operation.charged else "nothing"
+    cost = "one request" if operation.charged else "none"
     return (
-        f"Operation `{operation.id}` needs [a key](../keys.md) with {scope}."
-        f" It costs {cost} of its [limits](../limits.md)."
+        f"`{operation.id}` needs [a key](../keys.md#scopes) with {scope}."
+        f" It counts as {cost} toward the [rate limit](../limits.md)."
     )
 
 
 def _samples(operation: Operation) -> str:
-    samples = {"curl": ("sh", curl(operation)), "Python": ("python", python(operation))}
-    return f"{_SAMPLES}\n\n" + "\n\n".join(
+    samples = {
+        "curl": ("sh", curl(operation)),
+        "Python": ("python", python(operation)),
+        "TypeScript": ("ts", typescript(operation)),
+    }
+    return "\n\n".join(
         f'=== "{title}"\n\n' + indent(f"```{language}\n{code}\n```", "    ")
         for title, (language, code) in samples.items()
     )
@@ -176,7 +216,7 @@ def _response(status: str, response: Json, document: Document) -> str:
     if media is not None:
         parts.append(_example(media))
         members = [*document.members(media["schema"])]
-        parts.append(table(["Member", "Type", "Presence", "Description"], members))
+        parts.append(table(["Field", "Type", "Presence", "Description"], members))
     if rows:
         parts.append(table(["Header", "Description"], rows))
     return "\n\n".join(parts)
@@ -189,9 +229,8 @@ def _example(media: Json) -> str:
 
 def _errors(operation: Operation) -> str:
     rows = [
-        [f"[`{error.code}`](../errors.md#{error.code})", str(error.status), cause_of(error)]
-        for error in possible_errors(operation)
+        [str(error.status), f"[`{error.code}`](../errors.md#{error.code})", cause_of(error)]
+        for error in sorted(operation.errors, key=lambda error: error.status)
     ]
-    text = "The body of an error has `code`, `message` and `status`."
-    names = ["Code", "Status", "Meaning"]
-    return f"## Errors\n\n{text}\n\n{table(names, rows)}"
+    own = f"{table(['Status', 'Code', 'Meaning'], rows)}\n\n" if rows else ""
+    return f"## Errors\n\n{own}And the [common errors](index.md#common-errors)."

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from petstore import __version__
+
 Navigation: TypeAlias = Sequence[Mapping[str, "str | Navigation"]]
 """The sidebar: pages and sections by their titles."""
 
@@ -24,6 +26,13 @@ _PALETTES = (
 )
 # Those of the style sheet.
 _COLOURS = {"primary": "custom", "accent": "custom"}
+# The defaults of Zensical, but for an anchor at each line of code: the keyboard stops at anchors.
+_EXTENSIONS = (
+    *("admonition", "attr_list", "md_in_html", {"toc": {"permalink": True}}),
+    {"pymdownx.highlight": {"line_spans": "__span", "pygments_lang_class": True}},
+    *("pymdownx.inlinehilite", "pymdownx.superfences"),
+    {"pymdownx.tabbed": {"alternate_style": True, "combine_header_slug": True}},
+)
 _HERE = Path(__file__).parent
 _STYLE = "style.css"
 _ICON = _HERE.parent / "src/petstore/console/assets/icon.svg"
@@ -69,6 +78,8 @@ def _configuration(docs: str, navigation: Navigation) -> dict[str, Any]:
         "nav": navigation,
         "repo_url": "console",
         "extra_css": [_STYLE],
+        "markdown_extensions": _EXTENSIONS,
+        "extra": {"version": __version__},
         "theme": {
             "name": "material",
             "font": False,

@@ -99,14 +99,12 @@ _CALLS = {
 
 def curl(operation: Operation) -> str:
     """Return a command that calls ``operation``; the shell has the address and the key."""
-    path = operation.path.replace("{personId}", _EXAMPLE_PERSON)
-    path = re.sub(r"{\w+}", _EXAMPLE_ID, path) + _QUERIES.get(operation.id, "")
-    lines = [f'curl "$PETSTORE_URL{path}"', '-H "Authorization: Bearer $PETSTORE_KEY"']
-    # With a body, curl sends POST by itself.
+    lines = [f'curl "$PETSTORE_URL{_path(operation)}"', '-H "Authorization: Bearer $PETSTORE_KEY"']
+    lines += [f'-H "{name}: {value}"' for name, value in _headers(operation).items()]
+    # With a body, curl sends POST automatically.
     if operation.method != ("GET" if operation.body is None else "POST"):
         lines.append(f"-X {operation.method}")
     if operation.media_types:
-        lines.append('-H "Content-Type: text/csv"')
         lines.append(f"--data-binary {quote(operation.body_example)}")
     elif operation.body is not None:
         lines.append(f"--json {quote(json.dumps(operation.body_example, ensure_ascii=False))}")
@@ -118,3 +116,31 @@ def python(operation: Operation) -> str:
     call = _CALLS[operation.id]
     standard = "from datetime import UTC, datetime\n\n" if "datetime" in call else ""
     return f"{standard}from petstore_client import Client\n\nclient = Client()\n{call}"
+
+
+def typescript(operation: Operation) -> str:
+    """Return a program that calls ``operation`` with ``fetch``."""
+    headers = {"Authorization": "`Bearer ${process.env.PETSTORE_KEY}`"}
+    headers |= {f'"{name}"': f'"{value}"' for name, value in _headers(operation).items()}
+    options = [] if operation.method == "GET" else [f'method: "{operation.method}",']
+    if operation.body is not None and not operation.media_types:
+        headers['"Content-Type"'] = '"application/json"'
+    options += ["headers: {", *(f"  {name}: {value}," for name, value in headers.items()), "},"]
+    if operation.media_types:
+        options.append(f"body: {json.dumps(operation.body_example, ensure_ascii=False)},")
+    elif operation.body is not None:
+        example = json.dumps(operation.body_example, ensure_ascii=False)
+        options.append(f"body: JSON.stringify({example}),")
+    lines = "".join(f"  {line}\n" for line in options)
+    call = f"const response = await fetch(`${{process.env.PETSTORE_URL}}{_path(operation)}`, {{"
+    return f"{call}\n{lines}}});\nconsole.log(response.status, await response.text());"
+
+
+def _path(operation: Operation) -> str:
+    path = operation.path.replace("{personId}", _EXAMPLE_PERSON)
+    return re.sub(r"{\w+}", _EXAMPLE_ID, path) + _QUERIES.get(operation.id, "")
+
+
+def _headers(operation: Operation) -> dict[str, str]:
+    found = {"Idempotency-Key": f"{operation.id}-1"} if operation.method == "POST" else {}
+    return found | ({"Content-Type": "text/csv"} if operation.media_types else {})

@@ -1,23 +1,26 @@
-"""Pages that list what the code declares: metrics and types of events."""
+"""Tables and pages that list what the code declares."""
 
 import json
+from dataclasses import fields
 
+from petstore.agents.tools import TOOLS
 from petstore.events.examples import example_of
 from petstore.events.model import EVENT_TYPES
 from petstore.observability import metrics
 from petstore.observability.metrics import Metric
+from petstore.settings import Settings
 from website.schemas import table
 
 _METRICS = """# Metrics
 
 The service reports these metrics at `/metrics` of `--metrics-port`. There, the name of a counter
-ends in `_total`. [Monitoring](monitoring.md) has the objectives and alerts.
+ends in `_total`. [Monitoring](monitoring.md) has the SLOs and alerts.
 
 """
 _EVENT_TYPES = """# Types of events
 
-The [feed](events.md) and [webhooks](webhooks.md) have these events. We will add types, so ignore
-types that you do not know.
+The [feed](events.md) and [webhooks](webhooks.md) have these events. New types may be added, so
+ignore those that you do not know.
 
 """
 
@@ -44,3 +47,42 @@ def event_types() -> str:
         for kind in EVENT_TYPES
     )
     return f"{_EVENT_TYPES}{examples}\n"
+
+
+def settings() -> str:
+    """Return the table of settings: option, environment variable, default and meaning."""
+    demo = "First fill an empty store with pets and orders; add a key and an administrator."
+    rows = [["`--demo`", "`PETSTORE_DEMO`", "off", demo]]
+    rows += [
+        [
+            f"`--{field.name.replace('_', '-')}`",
+            f"`PETSTORE_{field.name.upper()}`",
+            _default(field.default),
+            field.metadata["description"],
+        ]
+        for field in fields(Settings)
+    ]
+    return table(["Option", "Environment variable", "Default", "Meaning"], rows)
+
+
+def tools() -> str:
+    """Return the tools of agents by the scope that they need."""
+    scopes = dict.fromkeys(tool.operation.scope for tool in TOOLS)
+    rows = [
+        [
+            f"`{scope}`" if scope else "any key",
+            ", ".join(f"`{tool.name}`" for tool in TOOLS if tool.operation.scope == scope),
+        ]
+        for scope in scopes
+    ]
+    return table(["Scope", "Tools"], rows)
+
+
+def _default(value: object) -> str:
+    if value is False:
+        return "off"
+    return "none" if value in ((), "") else f"`{value}`"
+
+
+TABLES = {"settings": settings, "tools": tools}
+"""What makes each table that stands in a page, by the name in its mark, ``<!-- name -->``."""

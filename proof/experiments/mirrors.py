@@ -74,7 +74,7 @@ def keep_equal(trial: Trial, folder: Path, shop: Deployment, copy: Deployment) -
 EXPERIMENTS = [
     Experiment(
         "two equal stores",
-        "The program of [the guide](guides/keep-two-stores-equal.md) keeps a store equal to"
+        "The program of [the guide](../docs/sync.md) keeps a store equal to"
         " another, whatever is killed: it misses no change and adds no pet twice.",
         "Pets are added, changed and deleted without pause. Every 0.1 to 0.6 s the program or"
         " one of the two services gets `kill -9` and starts again. At the end the pets of both"

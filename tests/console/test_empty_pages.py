@@ -61,4 +61,4 @@ async def test_an_empty_page_offers_nothing_that_a_person_may_not_do(
 
 async def test_a_key_without_requests_learns_how_to_send_one(service: Service) -> None:
     page = await (await owner_of_key(service)).get("/usage")
-    assert "/docs/tutorials/sell-a-pet-curl" in empty(page)
+    assert "/docs/quickstart" in empty(page)

@@ -50,7 +50,7 @@ def test_an_error_of_haproxy_has_the_error_body(status: int) -> None:
     status_line, *fields = head.split("\n")
     assert status_line.startswith(f"HTTP/1.1 {status} ")
     assert_is_error(status, httpx.Headers(dict(line.split(": ", 1) for line in fields)), body)
-    assert f"\n### {json.loads(body)['code']}\n" in EXPLAINED.read_text()
+    assert f'<b id="{json.loads(body)["code"]}">' in EXPLAINED.read_text()
 
 
 def assert_is_error(status: int, fields: httpx.Headers, text: str) -> None:

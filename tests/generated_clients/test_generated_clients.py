@@ -24,7 +24,7 @@ from support.odd_service import odd_service, response
 from support.process import ServerProcess
 
 HERE = Path(__file__).parent
-GUIDE = (HERE.parent.parent / "docs/guides/generated-clients.md").read_text()
+GUIDE = (HERE.parent.parent / "docs/generated-clients.md").read_text()
 SERVICE = "https://shop.example"
 CACHES = {
     # Most of what the type checker reads is the same in each run: the libraries of the client.

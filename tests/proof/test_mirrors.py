@@ -1,4 +1,4 @@
-"""The program of docs/guides/keep-two-stores-equal.md does what the guide says."""
+"""The program of docs/sync.md does what the guide says."""
 
 import os
 import subprocess

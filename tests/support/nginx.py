@@ -1,4 +1,4 @@
-"""The nginx of ``docs/guides/run-behind-a-proxy.md`` with other addresses, and without TLS."""
+"""The nginx of ``docs/proxy.md`` with other addresses, and without TLS."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 from support.process import free_port
 from support.waiting import within
 
-GUIDE = Path(__file__).parents[2] / "docs/guides/run-behind-a-proxy.md"
+GUIDE = Path(__file__).parents[2] / "docs/proxy.md"
 # Debian puts it where only root looks.
 PROGRAM = shutil.which("nginx", path=f"{os.defpath}:/usr/sbin")
 _FRAME = """

@@ -96,7 +96,7 @@ async def test_a_ban_is_shown_with_its_end_and_advice(service: Service) -> None:
     assert "This key is banned until" in words
     assert "5 min left" in words
     assert "an administrator of the keys can lift it" in words
-    assert "/docs/guides/back-off" in (await owner.get("/usage")).text
+    assert "/docs/limits#back-off" in (await owner.get("/usage")).text
 
 
 # Responses

@@ -1,4 +1,4 @@
-"""Every metric of the service. Adding one takes a line here; docs/monitoring.md lists them all."""
+"""Every metric of the service. Adding one takes a line here; the site lists them all at /docs/metrics."""
 
 from bisect import bisect_left
 from typing import Literal, NamedTuple, TypeAlias

@@ -1,4 +1,4 @@
-"""The client of docs/guides/back-off.md waits as the guide says."""
+"""The client of docs/limits.md waits as the guide says."""
 
 import urllib.error
 import urllib.request
@@ -13,7 +13,7 @@ import pytest
 from support.console import blocks
 from support.process import free_port
 
-PAGE = (Path(__file__).parent.parent / "docs/guides/back-off.md").read_text()
+PAGE = (Path(__file__).parent.parent / "docs/limits.md").read_text()
 (PROGRAM,) = (block.text for block in blocks(PAGE) if block.text.startswith("# polite.py"))
 Send = Callable[[urllib.request.Request, Callable[[float], None]], bytes]
 
