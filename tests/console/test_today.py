@@ -103,8 +103,8 @@ async def test_an_order_that_waits_for_delivery_has_its_ship_date(
         await approve(service, await order(service, NOON - DAY, ship_date=utc(ship_date)))
     assert section(await ada.get("/today"), "approved") == (
         "Wait for delivery"
-        " Order 1: Bella placed a day ago, was to ship 1 Dec 2026, 11:00 UTC"
-        " Order 2: Bella placed a day ago, ships 1 Dec 2026, 13:00 UTC"
+        " Order 1: Bella placed a day ago, was to ship 1 Dec 2026, 11:00"
+        " Order 2: Bella placed a day ago, ships 1 Dec 2026, 13:00"
     )
 
 
