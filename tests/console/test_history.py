@@ -112,8 +112,8 @@ async def test_the_page_of_an_order_tells_who_changed_what(
         "Grace approved it",
         "Grace changed the buyer or the note of it",
         "Grace removed the price",
-        "Grace changed the price from 249.00 USD to 199.00 USD",
-        "Grace set the price to 249.00 USD",
+        "Grace changed the price from $249.00 to $199.00",
+        "Grace set the price to $249.00",
         "Grace removed the ship date",
         "Grace changed the ship date from 24 Dec 2026, 10:00 to 25 Dec 2026, 10:00",
         "Grace set the ship date to 24 Dec 2026, 10:00",
@@ -134,9 +134,12 @@ async def test_an_order_over_the_counter_tells_what_was_sold(grace: Visitor) -> 
     await changed(grace, "/pets", **BELLA)
     await changed(grace, "/pets/1/sell", buyer="Ada", amount="249")
     assert await history_of(grace, "/orders/1") == ["Grace sold Bella with it"]
-    await changed(grace, "/orders/1/cancel")
+    await changed(grace, "/orders/1/return")
+    assert (await history_of(grace, "/pets/1"))[0] == (
+        "Grace returned order 1, so it is available again"
+    )
     assert await history_of(grace, "/orders/1") == [
-        "Grace cancelled it",
+        "Grace returned it",
         "Grace sold Bella with it",
     ]
 

@@ -96,7 +96,11 @@ async def test_the_list_has_a_tab_with_a_count_for_every_status(staff: Visitor) 
     page = await staff.get("/orders")
     assert tabs(page) == "To approve 1 To hand over 1 Sold 1 Returned 1 Cancelled 1 All"
     for status, ids in {
-        **{"placed": [5], "approved": [4], "delivered": [3], "returned": [2], "cancelled": [1]},
+        "placed": [5],
+        "approved": [4],
+        "delivered": [3],
+        "returned": [2],
+        "cancelled": [1],
         "all": [5, 4, 3, 2, 1],
     }.items():
         assert listed(await staff.get("/orders", status=status)) == ids
@@ -345,13 +349,16 @@ async def test_who_may_not_change_an_order_and_paper_have_its_values(
     reader = await signed_in(service, scopes=READER)
     page = await reader.get("/orders/1")
     assert "Bella for Ada, $1,249.50 delivered Sold 1 Dec 2026, 12:02" in words(page)
-    assert facts(page).items() >= {
-        "Ship date": "24 Dec 2026, 10:00",
-        "Placed": "1 Dec 2026, 12:00",
-        "Approved": "1 Dec 2026, 12:01",
-        "Delivered": "1 Dec 2026, 12:02",
-        "Note": "Calls first",
-    }.items()
+    assert (
+        facts(page).items()
+        >= {
+            "Ship date": "24 Dec 2026, 10:00",
+            "Placed": "1 Dec 2026, 12:00",
+            "Approved": "1 Dec 2026, 12:01",
+            "Delivered": "1 Dec 2026, 12:02",
+            "Note": "Calls first",
+        }.items()
+    )
     assert "Save" not in words(page)
 
 

@@ -102,10 +102,10 @@ def search_text(description: str) -> Meta:
 def require_plain_search(query: Any, by: str) -> None:
     """Refuse to sort or to count what a search ``by`` a text finds."""
     if query.sort == "-id":
-        msg = f"sort: expected no sort together with {by}"
+        msg = f"sort: expected no sort together with {by}; a search is sorted by {by}"
         raise InvalidParameter(msg)
     if query.count is True:
-        msg = f"count: expected no count together with {by}"
+        msg = f"count: expected no count together with {by}; a search is not counted"
         raise InvalidParameter(msg)
 
 

@@ -213,7 +213,9 @@ async def _show(
         form=form,
         told=told,
         history=history,
-        refund={name: visit.form.line(name) for name in ("refund", "returnReason")},
+        refund={
+            name: typed for name in ("refund", "returnReason") if (typed := visit.form.line(name))
+        },
     )
 
 
@@ -311,9 +313,10 @@ _TIMES = ("placed_at", "ship_date", "approved_at", "delivered_at", "returned_at"
 
 async def _download(visit: PageRequest) -> Response:
     search, delimiter = await _search(visit, _FILTERS.typed(visit.form)), delimiter_of(visit.form)
-    if search.order is not None:
-        search = _Search({"petId": search.order.pet_id})
-    query = _list_query(search, _tab(visit))
+    found = 0 if search.order is None else search.order.pet_id
+    query = _list_query(
+        search if search.query is not None else _Search({"petId": found}), _tab(visit)
+    )
 
     async def rows_of(orders: Sequence[Order]) -> list[dict[str, Any]]:
         pets = await visit.pets_of({order.pet_id for order in orders})
