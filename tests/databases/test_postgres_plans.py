@@ -13,6 +13,7 @@ from functools import partial
 from itertools import count, product
 from operator import methodcaller
 from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
 
 import pytest
 from msgspec import UNSET
@@ -35,7 +36,7 @@ from petstore.keys.model import SCOPES, Caller
 from petstore.keys.store import list_keys
 from petstore.orders.buyers import forget_batch, forget_buyer
 from petstore.orders.model import OrderFilter
-from petstore.orders.store import list_orders, search_orders
+from petstore.orders.store import list_delivered, list_orders, search_orders
 from petstore.people.store import list_people
 from petstore.pets.model import PetFilter
 from petstore.pets.search import search_pets
@@ -87,11 +88,13 @@ FILL = {
         " ELSE 'rex old rex' END, n"
     ),
     "categories (name, name_key)": "'Kind ' || n, 'kind ' || n",
-    "orders (pet_id, status, placed_at, buyer, buyer_key, delivered_at, amount, category_id)": (
+    "orders (pet_id, status, placed_at, buyer, buyer_key, delivered_at, returned_at, amount,"
+    " category_id)": (
         f"CASE WHEN {FIRST} THEN 1000 + n ELSE n % 5 END,"
         f" CASE WHEN {OLD} THEN 'delivered' ELSE 'cancelled' END, {PACE} * CAST(n AS BIGINT),"
         " 'Jane',"
         f" CASE WHEN {FIRST} THEN 'ada ' || n WHEN {OLD} THEN 'bella' ELSE 'rex' END,"
+        f" CASE WHEN {OLD} THEN {PACE} * CAST(n AS BIGINT) END,"
         f" CASE WHEN {OLD} THEN {PACE} * CAST(n AS BIGINT) END, 5, n % 5"
     ),
     "callers (kind)": "'key'",
@@ -187,6 +190,11 @@ async def events_of(wanted: EventFilter, position: int, store: Any) -> None:
     await read_events(store, wanted, None, PAGE, newest_first=True)
 
 
+async def delivered(before: int | None, store: Any) -> None:
+    place = None if before is None else (before, 5)
+    await list_delivered(store, OrderFilter(delivered_since=utc(0)), place, PAGE)
+
+
 OLD_KEY, NEW_KEY = (Caller("Till", id=n, environment="production", created_at=0) for n in (1, 2))
 ADMIN = replace(OLD_KEY, scopes=frozenset(SCOPES))
 LISTS: dict[str, List] = {
@@ -226,7 +234,7 @@ LISTS: dict[str, List] = {
     ),
 }
 # In the middle of the deliveries, of which 144 are on each day.
-DAYS = day_range(date(1970, 3, 1), date(1970, 3, 2), "UTC", utc(0))
+DAYS = day_range(date(1970, 3, 1), date(1970, 3, 2), ZoneInfo("UTC"), utc(0))
 OTHERS: Reads = {
     "categories by name": lambda store: search_categories(store, "Kind", None, PAGE),
     "newest event": newest_position,
@@ -242,6 +250,7 @@ OTHERS: Reads = {
         for position in (5, HALF, ROWS - 5)
     },
     "recent changes": lambda store: RecentChanges(store).catch_up(),
+    **{f"delivered {place}": partial(delivered, place) for place in (None, HALF * PACE, 5 * PACE)},
     "sales by day": lambda store: get_sales(store, DAYS, "day", "USD"),
     "sales by category": lambda store: get_sales(store, DAYS, "category", "USD"),
     "old buyers": lambda store: store.write(forget_batch(HALF * PACE, 0)),

@@ -14,8 +14,6 @@ from petstore.sessions.model import STAYS, DeviceCookie, known_browser
 _SESSION = "petstore_console"
 _KNOWN = "petstore_known"
 _NOTICE = "petstore_notice"
-# The script sets it: no header tells the time zone.
-_TIME_ZONE = b"petstore_time_zone="
 _SECURE = "__Host-"
 _KNOWN_LIFE: Milliseconds = 365 * DAY
 # An attacker must not let us look at thousands: the name may be anywhere, also in other values.
@@ -73,12 +71,6 @@ def notice_of(request: Request, root: str) -> str:
 def notice_cookie(signed: str, root: str) -> bytes:
     """Return the header that keeps a notice for the next page; an empty one deletes it."""
     return _set_cookie(_NOTICE, signed, root, MINUTE if signed else 0)
-
-
-def time_zone_of(request: Request) -> str:
-    """Return what the script says is the time zone of the browser, empty if it does not."""
-    _, _, rest = request.fields.get(b"cookie", b"").partition(_TIME_ZONE)
-    return rest.partition(b";")[0].strip().decode("latin-1")
 
 
 def device_of(request: Request) -> str:

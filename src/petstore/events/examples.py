@@ -9,12 +9,16 @@ _RESERVED = {"reservedUntil": "2026-11-22T10:05:00.120000Z"}
 _APPROVED = {"approvedAt": "2026-11-21T10:06:00.120000Z"}
 _DELIVERED = {"deliveredAt": "2026-11-21T10:07:00.120000Z"}
 _CANCELLED = {"cancelledAt": "2026-11-21T10:07:00.120000Z"}
+_RETURNED = {"returnedAt": "2026-11-28T10:07:00.120000Z"}
 _LAPSED = {"cancelledAt": "2026-11-22T10:05:00.120000Z"}
 
 
 def _order(status: str, *more: dict[str, str]) -> dict[str, Any]:
     order = {"id": 3, "petId": 7, "quantity": 1, "status": status}
-    order |= {"complete": status == "delivered", "placedAt": "2026-11-21T10:05:00.120000Z"}
+    order |= {
+        "complete": status in {"delivered", "returned"},
+        "placedAt": "2026-11-21T10:05:00.120000Z",
+    }
     return order | {name: at for moments in more for name, at in moments.items()}
 
 
@@ -83,6 +87,8 @@ _DATA: dict[EventType, dict[str, Any]] = {
     "order.updated": _order("placed", _RESERVED, {"shipDate": "2026-12-24T10:00:00Z"}),
     "order.approved": _order("approved", _APPROVED),
     "order.delivered": _order("delivered", _APPROVED, _DELIVERED),
+    "order.returned": _order("returned", _APPROVED, _DELIVERED, _RETURNED)
+    | {"amount": 24900, "currency": "USD", "refund": 24900},
     "order.cancelled": _order("cancelled", _APPROVED, _CANCELLED),
     "order.lapsed": _order("cancelled", _LAPSED),
     "category.created": _CATEGORY,
@@ -119,6 +125,7 @@ _PREVIOUS: dict[EventType, dict[str, Any]] = {
     "order.updated": {"shipDate": None},
     "order.approved": _RESERVED | {"status": "placed", "approvedAt": None},
     "order.delivered": {"status": "approved", "complete": False, "deliveredAt": None},
+    "order.returned": {"status": "delivered", "returnedAt": None, "refund": None},
     "order.cancelled": {"status": "approved", "cancelledAt": None},
     "order.lapsed": _RESERVED | {"status": "placed", "cancelledAt": None},
     "category.updated": {"description": None},
