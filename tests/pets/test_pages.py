@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
+from petstore.databases.words import MAX_SCANNED
 from petstore.keys.model import Scope
 from petstore.pets.model import NewPet
-from petstore.pets.search import MAX_SCANNED
 from support.changes import create_pets
 from support.page_forms import buttons_of, conflict_of, form_of, press, succeed
 from support.service import Service

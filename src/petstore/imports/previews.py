@@ -10,7 +10,7 @@ from msgspec.structs import astuple, replace
 from petstore.databases.contract import Reader
 from petstore.domain.fields import given_fields
 from petstore.domain.names import name_key
-from petstore.domain.words import name_key_of, words_of
+from petstore.domain.words import whole_term
 from petstore.errors import InvalidBody
 from petstore.imports.columns import (
     ImportMapping,
@@ -102,7 +102,7 @@ async def preview_of(
         for row, pet in zip(rows, judged, strict=True):
             await slices.rest()
             if isinstance(pet, NewPet):
-                names.append(name_key_of(words_of(pet.name)))
+                names.append(whole_term(pet.name))
             if not row.may_be_pet:
                 continue
             without_category += not row.category

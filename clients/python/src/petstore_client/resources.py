@@ -60,9 +60,8 @@ class Pets(PetById[D]):
     ) -> Listing[Pet]:
         """List animals.
 
-        Iterates over animals, by ascending ``id``. With ``sort=-id`` the newest come first;
-        with ``name`` the pets are sorted by the word that matches. Your key needs the scope
-        ``pets:read``.
+        Iterates over animals, by ascending ``id``. With ``sort=-id`` the newest come first.
+        Your key needs the scope ``pets:read``.
 
         Args:
             status: Filters by availability status.
@@ -70,10 +69,9 @@ class Pets(PetById[D]):
                 Cannot be ``false`` together with ``status``.
             category_id: Filters by category.
             id: Filters by identifier; may be repeated, up to 100 times.
-            name: Only pets with a word in their name that begins with this text, ignoring case
-                and marks on letters, sorted by that word, then by name and ``id``. A text of
-                several words finds names with these words one after the other. Cannot be used
-                together with ``sort``, and has no U+0000.
+            name: Only pets whose name has, for each word of this text, a word that begins with
+                it, in any order, ignoring case, marks on letters and punctuation inside words.
+                Cannot be used together with ``sort``, and has no U+0000.
             sort: The order: ``id`` (the default), or ``-id`` for the newest first.
             count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001
                 if there are more than 10,000.
@@ -492,15 +490,15 @@ class Orders(OrderSteps[D]):
     ) -> Listing[Order]:
         """List orders.
 
-        Iterates over orders, by ascending ``id``. With ``sort=-id`` the newest come first; with
-        ``buyer`` the orders are sorted by buyer. Your key needs the scope ``orders:read``.
+        Iterates over orders, by ascending ``id``. With ``sort=-id`` the newest come first. Your
+        key needs the scope ``orders:read``.
 
         Args:
             status: Filters by status.
             pet_id: Filters by pet.
-            buyer: Only orders whose buyer begins with this text, ignoring case and marks on
-                letters, sorted by buyer and then ``id``. Cannot be used together with ``sort``,
-                and has no U+0000.
+            buyer: Only orders whose buyer has, for each word of this text, a word that begins
+                with it, in any order, ignoring case, marks on letters and punctuation inside
+                words. Cannot be used together with ``sort``, and has no U+0000.
             placed_before: Only orders placed before this moment (RFC 3339).
             sort: The order: ``id`` (the default), or ``-id`` for the newest first.
             count: ``true`` adds the header ``X-Total-Count``: how many records match, or 10001
