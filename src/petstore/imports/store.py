@@ -192,9 +192,9 @@ async def judge_now(
 ) -> list[NewPet | list[str]]:
     """Return what a run would do with each row now: its pet, or every reason that it has none."""
     await find_categories(reader, rows, known)
-    ids = known
+    ids = settings.category_ids(known)
     if settings.unknown_categories == "create":
-        ids = known | dict.fromkeys(_new_categories(rows, known), 0)
+        ids |= dict.fromkeys(_new_categories(rows, ids), 0)
     return _judge(rows, settings, ids, await reader.read(_select_here(rows)))
 
 
@@ -356,7 +356,8 @@ def add_rows(
     locked = yield from current(present.id, caller_id)
     if locked.undo_request is not None or locked[:7] != present[:7]:
         return locked
-    settings, rows, ids = locked.settings, prepared.rows[:count], dict(prepared.categories)
+    settings, rows = locked.settings, prepared.rows[:count]
+    ids = settings.category_ids(prepared.categories)
     by = by._replace(request_id=locked.run_request or by.request_id)
     if settings.unknown_categories == "create":
         for key, word in _new_categories(rows, ids).items():

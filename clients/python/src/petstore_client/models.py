@@ -120,15 +120,19 @@ class ImportMapping(Model, frozen=True, kw_only=True):
 class ImportWord(Model, frozen=True, kw_only=True):
     """A category of a file that is not in the store, or a word of its status column.
 
+    A category may have the id of the one that it means.
+
     Attributes:
         text: The word, as the file has it first.
         rows: How many rows have it.
         means: The status that it means; absent if that is not decided.
+        category_id: Identifier of the category the animal belongs to.
     """
 
     text: str
     rows: int
     means: ImportWordMeans | str | None = None
+    category_id: int | None = None
 
 
 class Order(Versioned, frozen=True, kw_only=True):
@@ -644,6 +648,7 @@ class Import(Versioned, frozen=True, kw_only=True):
             ``refuse`` them, or ``create`` the categories.
         values: What words of the status column mean: ``available``, ``pending``, ``sold``
             or ``none``.
+        categories: What categories mean that are not in the store: the ids of categories.
         notes: What was noticed about the file, in words for a person.
         created_at: When the file was sent.
         header_line: The line with the names of the columns, if there is one.
@@ -668,6 +673,7 @@ class Import(Versioned, frozen=True, kw_only=True):
     mapping: ImportMapping
     unknown_categories: UnknownCategories | str
     values: dict[str, ImportWordMeans]
+    categories: dict[str, int]
     notes: list[str]
     created_at: datetime
     header_line: int | None = None

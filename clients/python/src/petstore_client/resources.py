@@ -372,14 +372,15 @@ class Imports(Resource[D]):
         default_category_id: int | UnsetType | None = UNSET,
         unknown_categories: UnknownCategories | UnsetType = UNSET,
         values: dict[str, Any] | UnsetType = UNSET,
+        categories: dict[str, Any] | UnsetType = UNSET,
         if_match: str | None = None,
     ) -> Call[Import]:
         """Change how a file is read.
 
         Changes what you name (RFC 7396), as long as nothing is added: which columns are the
-        fields, what words mean, and what happens to unknown categories. The ``preview`` of the
-        response is a new one, even if the body is empty. Your key needs the scope
-        ``pets:write``.
+        fields, what words and categories mean, and what happens to unknown categories. The
+        ``preview`` of the response is a new one, even if the body is empty. Your key needs the
+        scope ``pets:write``.
 
         Args:
             import_id: The ``id`` of the import.
@@ -391,6 +392,8 @@ class Imports(Resource[D]):
                 ``refuse`` them, or ``create`` the categories.
             values: What words of the status column mean: ``available``, ``pending``, ``sold``
                 or ``none``. Null takes back what was decided.
+            categories: What categories mean that are not in the store: the ids of categories.
+                Null takes back what was decided.
             if_match: The ``etag`` of the version to change. A later version is left as it is.
 
         Raises:
